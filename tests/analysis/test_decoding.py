@@ -6,8 +6,8 @@ import torch
 
 from vizformer import load
 from vizformer.analysis.cost import generation_costs
-from vizformer.analysis.decoding import beams, cache_difference, first_token, growth, written
-from vizformer.generation import Sampling, length_penalty
+from vizformer.analysis.decoding import beams, cache_difference, first_token, growth, written, written_from
+from vizformer.generation import Sampling, leading_candidates, length_penalty
 
 TEXTS = {"zh-en": "今天天气", "stories": "Once upon a time"}
 
@@ -40,6 +40,22 @@ def test_beam_search_finds_a_more_probable_text_than_greedy() -> None:
         assert best.text == "This is mine."
         assert best.log_probability > greedy.log_probability
         assert best.ended
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_same_text_has_one_probability_and_one_score_however_it_was_found(name: str) -> None:
+    checkpoint = load(name)
+    cold = written(checkpoint, TEXTS[name], 12, Sampling(temperature=0.05, seed=1))
+    greedy = written(checkpoint, TEXTS[name], 12)
+    ways = [
+        written_from(checkpoint, TEXTS[name], leading_candidates(checkpoint.stream(TEXTS[name], max_new=12))),
+        *beams(checkpoint, TEXTS[name], 12, 1, 0.6),
+        *beams(checkpoint, TEXTS[name], 12, 4, 0.6),
+        cold,
+    ]
+    same = [way for way in ways if (way.text, way.length) == (greedy.text, greedy.length)]
+    assert len(same) >= 2
+    assert {(way.log_probability, way.score(0.6)) for way in same} == {(greedy.log_probability, greedy.score(0.6))}
 
 
 def test_temperature_raises_probabilities_to_a_power() -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from vizformer import figures
 from vizformer.figures.head_report import MOST_MARKED
+from vizformer.figures.svg.map_marks import filled
 
 
 def test_a_number_of_every_head() -> None:
@@ -17,6 +18,15 @@ def test_a_number_of_every_head() -> None:
     assert list(figure.layout.xaxis.ticktext) == ["H0", "H1", "H2"]
     with pytest.raises(ValueError, match="must be"):
         figures.measure_of_heads(np.zeros(3), measure="")
+
+
+@pytest.mark.parametrize(
+    ("largest", "read"), [(3.0, "3.00"), (0.29, "0.29"), (0.0029, "0.0029"), (2.9e-9, "2.9e-09"), (0.0, "0.00")]
+)
+def test_numbers_in_cells_show_at_least_two_digits_of_the_largest(largest: float, read: str) -> None:
+    values = np.array([[largest, largest / 5]])
+    for figure in (figures.measure_of_heads(values, measure="KL"), figures.matrix_heatmap(values)):
+        assert filled(figure.data[0].texttemplate, largest, "") == read
 
 
 def test_how_alike_heads_are() -> None:

@@ -126,7 +126,9 @@ def test_the_feed_forward_of_one_token(open_app: Open, model: str) -> None:
     assert (single is None) == (model == "stories") == ("this network has a gate" in shown(app))
     if single is not None:
         assert f"{single.proof.difference:.1g}" in shown(app)
-        assert f"{single.apart:.2g} times" in shown(app)
+        assert f"{single.apart[2]:.2g} times" in shown(app)  # of the chosen token, as all the part
+    app = open_app(PAGE, part="ffn", model=model, text=TEXTS[model], site=stack, layer=1, query=2)
+    assert next(box for box in app.selectbox if box.key == "setting.block.changed").value == 2
 
 
 @pytest.mark.parametrize("model", TEXTS)

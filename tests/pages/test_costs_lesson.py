@@ -1,6 +1,8 @@
 """Lesson 11, Costs, variants, results: what is on the screen is what the library computes, and the code on it runs."""
 
 import json
+import math
+import re
 
 import numpy as np
 import pytest
@@ -15,17 +17,25 @@ from vizformer.analysis.experts import mixture
 from vizformer.analysis.model_costs import model_cost, overtakes
 from vizformer.analysis.own_ablations import loss_changes, own_rows
 from vizformer.analysis.paper_results import TABLE_2, TABLE_3, counted
-from vizformer.analysis.sparse_reach import SPARSE_KINDS, SparseSettings, cell_count, sparse_cells, sparse_cost
+from vizformer.analysis.sparse_reach import (
+    SPARSE_KINDS,
+    SparseKind,
+    SparseSettings,
+    cell_count,
+    sparse_cells,
+    sparse_cost,
+)
 from vizformer.assets import asset
 from vizformer.config import ModelConfig
 from vizformer.explain.linear_attention import linear_attention
 from vizformer.explain.online_softmax import online_softmax
 from vizformer.web.catalogue import speed_run
+from vizformer.web.lessons.costs.sparse import KINDS
 
 PAGE = "pages/learn/costs.py"
 TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
 SITES = {"zh-en": "encoder.1.self", "stories": "decoder.1.self", "cloze": "encoder.1.self"}
-KINDS = {"zh-en": "encoder", "stories": "decoder", "cloze": "encoder"}
+ATTENTION = {"zh-en": "encoder", "stories": "decoder", "cloze": "encoder"}
 
 
 def link(model: str, part: str, *dials: str) -> dict[str, str]:
@@ -56,7 +66,7 @@ def test_table_one_is_that_of_the_typed_length(open_app: Open, model: str) -> No
 
 def test_a_longer_text_makes_another_layer_the_cheaper_one(open_app: Open) -> None:
     app = open_app(PAGE, **link("zh-en", "complexity", "costs.n:1024", "costs.r:64"))
-    assert any("self-attention needs more multiplications" in text.value for text in app.text)
+    assert any("by the table self-attention needs 4 times as many" in text.value for text in app.text)
     assert number(tables(app)[0][0][1].split("= ")[1]) == 1024**2 * 256
 
 
@@ -106,7 +116,7 @@ def test_numbers_of_ones_own_are_counted_and_impossible_ones_refused(open_app: O
 
 @pytest.mark.parametrize("model", TEXTS)
 def test_the_tiles_are_those_of_the_library_and_their_code_runs(open_app: Open, model: str) -> None:
-    place = dict(kind=KINDS[model], layer=1, head=2, query=3)
+    place = dict(kind=ATTENTION[model], layer=1, head=2, query=3)
     app = open_app(PAGE, **link(model, "flash", "costs.tile:2"), **place, step=2)
     assert not app.exception
     assert not app.error
@@ -123,7 +133,7 @@ def test_the_tiles_are_those_of_the_library_and_their_code_runs(open_app: Open, 
 
 @pytest.mark.parametrize("model", TEXTS)
 def test_linear_attention_is_that_of_the_head(open_app: Open, model: str) -> None:
-    place = dict(kind=KINDS[model], layer=1, head=2, query=3)
+    place = dict(kind=ATTENTION[model], layer=1, head=2, query=3)
     app = open_app(PAGE, **link(model, "linear"), **place)
     assert not app.exception
     assert not app.error
@@ -138,6 +148,35 @@ def test_linear_attention_is_that_of_the_head(open_app: Open, model: str) -> Non
     done = run(app.code[0].value)
     assert done["same"]
     assert right(enter(app, "costs", "bracket", 2 * n * d * d))
+
+
+def test_the_formulas_of_table_one_hold_for_short_texts(open_app: Open) -> None:
+    app = open_app(PAGE, part="complexity", model="zh-en", text="猫", dials="costs.k:9~costs.r:8")
+    n, d = len(load("zh-en").encode("猫")), load("zh-en").model.config.d_model
+    assert n < 8
+    values = {"n": n, "d": d, "k": 9, "r": 8, "max": max, "min": min, "log": math.log}
+    for row in tables(app)[0]:
+        for cell in (row[1], row[3]):
+            formula, __, shown = cell.rpartition(" = ")
+            written = formula.replace("logₖ n", "log(n, k)").replace("²", "**2").replace("·", "*")
+            if formula:
+                assert eval(written, values) == pytest.approx(number(shown), rel=0.01), cell
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("model", TEXTS)
+def test_the_formula_and_the_code_count_the_cells_of_the_chosen_mask(
+    open_app: Open, model: str, kind: SparseKind
+) -> None:
+    app = open_app(PAGE, **link(model, "sparse", f"costs.sparse:{kind}"))
+    assert not app.exception
+    cells = sparse_cells(kind, own_tokens(model), SparseSettings(1, 1, 1, causal=model == "stories")).open
+    live = app.latex[1].value
+    rows, counted, most = re.search(r"([\d +\\dots]+) = (\d+) \\le \d+ \\cdot \d+ = (\d+)", live).groups()  # type: ignore[union-attr]
+    if "dots" not in rows:
+        assert [int(row) for row in rows.strip().split(" + ")] == cells.sum(1).tolist()
+    assert int(counted) == cells.sum() <= int(most)
+    assert run(app.code[0].value)["cells"] == cells.sum()
 
 
 @pytest.mark.parametrize("model", TEXTS)

@@ -18,7 +18,7 @@ from vizformer.analysis.leakage import leak
 from vizformer.analysis.mask_mistakes import masked_after, notations, zeroed
 from vizformer.analysis.masked_runs import mask_edit, rerun
 from vizformer.components import mask, matrix
-from vizformer.explain import masked_attention
+from vizformer.explain import latex, masked_attention
 from vizformer.model.mask_recipe import KINDS, MaskKind, MaskRecipe
 from vizformer.model.masks import prefix_mask
 from vizformer.model.sparse_masks import bigbird_mask, window_mask
@@ -305,6 +305,19 @@ def test_row_sums_of_a_mask_after_the_softmax(open_app: Open) -> None:
     assert all(matrix.number(value, 4) in tables(app) for value in sums.tolist())
     assert matrix.number(float(1 - sums.min()), 4) in tables(app)  # and the query with the greatest loss is shown
     assert next(box for box in app.selectbox if box.key == "setting.masks.query").value == int(sums.argmin())
+
+
+def test_a_row_that_loses_nearly_all_reads_the_same_in_table_and_formula(open_app: Open) -> None:
+    text = "我有一只猫。"  # row 2 of layer 0, head 0 keeps 3.6e-05
+    masked = computed.causal_head(subject("zh-en", text), 0, 0)
+    sums = masked_after(masked.scores, masked.blocked).sum(axis=1)
+    row = int(sums.argmin())
+    app = open_app(PAGE, part="mistakes", text=text, layer=0, head=0, dials=f"masks.query:{row}")
+    assert matrix.number(sums[row], 4) in tables(app)
+    assert "e−" in matrix.number(sums[row], 4)
+    assert latex.number(sums[row]) in app.latex[0].value
+    asked = next(m.value for m in app.markdown if "Predict first" in m.value)
+    assert "1.000" not in asked  # the question is about a row of which something is left
 
 
 @pytest.mark.parametrize("mistake", ["zero", "half", "blind"])

@@ -3,10 +3,12 @@
 import pytest
 
 from tests.pages.conftest import Open
-from tests.pages.reading import said, tables
+from tests.pages.reading import array, chart, said, tables
 from tests.pages.test_patches import press
 from vizformer import load
 from vizformer.analysis.ablation import Part, parts_of, sweep, without
+from vizformer.components import matrix
+from vizformer.figures.svg.map_marks import filled
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.lens import in_python
@@ -35,6 +37,19 @@ def test_the_table_is_the_library_s_sweep(open_app: Open) -> None:
     listed = next(table for table in tables(app) if table[0][1] == f"{first.divergence:.4f}")
     assert listed[0][0] == wording.name(first.part)
     assert listed[0][2] == f"{first.logit:+.3f}".replace("-", "−")
+
+
+def test_small_effects_are_not_zeros_and_a_difference_of_shares_is_in_points(open_app: Open) -> None:
+    app = open_app(PAGE, model="zh-en", text="我有一只猫。")
+    assert not app.exception
+    (heads,) = chart(app, 0)["data"]
+    printed = [filled(heads["texttemplate"], value, "") for value in array(heads["z"]).ravel()]
+    assert max(map(float, printed)) > 0
+    assert len(set(printed)) > len(printed) / 2
+    heads_of_tables = " ".join(html.proto.body for html in app.get("html"))
+    assert "change of its probability, percentage points" in heads_of_tables
+    listed = next(table for table in tables(app) if len(table[0]) == 5)
+    assert not any("%" in row[3] for row in listed)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +206,7 @@ def test_every_token_is_taken_out(open_app: Open, model: str, text: str, more: d
     assert not app.error
     exec(next(block.value for block in app.code if "token_sweep(" in block.value), space := {})
     (table,) = tables(app)
-    assert [row[2] for row in table] == [f"{one.divergence:.4f}" for one in space["effects"]]
+    assert [row[2] for row in table] == [matrix.number(one.divergence) for one in space["effects"]]
     assert [row[5] for row in table] == [one.best.text for one in space["effects"]]
     assert f"way='{more['way']}'" in "".join(block.value for block in app.code)
 

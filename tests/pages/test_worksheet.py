@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import Open
 from tests.pages.reading import said
-from vizformer.explain.worksheet import worksheet
+from vizformer.explain.worksheet import SEEDS, worksheet
 from vizformer.web.frame import progress
 from vizformer.web.frame.sitemap import COURSE
 from vizformer.web.widgets.lesson_text import lesson_prose
@@ -80,6 +80,27 @@ def test_the_key_is_shown_where_it_is_asked_for(open_app: Open) -> None:
     assert app.query_params["dials"]
     app = app.number_input[0].set_value(8).run()
     assert "version 8" in said(app)
+
+
+def test_the_key_has_the_digits_that_are_asked_for(open_app: Open) -> None:
+    seed = next(
+        seed
+        for seed in SEEDS
+        for one in worksheet(["我", "有", "一"], seed)
+        if one.key == "masked" and (one.answer[0].value[one.answer[0].value > 0] < 0.005).any()
+    )
+    app = open_app(PAGE, text=SENTENCE, dials=f"worksheet.seed:{seed}~worksheet.key:1~worksheet.lessons:0")
+    assert not app.exception
+    key = " ".join(html.proto.body for html in app.get("html"))
+    assert "e−" not in key
+    assert "0.00" in key
+
+
+def test_no_tolerance_on_the_sheet_tells_the_answer(open_app: Open) -> None:
+    app = open_app(PAGE, text=SENTENCE, dials="worksheet.calculations:0~worksheet.lessons:4,9,11")
+    shown = re.findall(r"± ([\d.]+)", " ".join(html.proto.body for html in app.get("html")))
+    assert len(shown) > 5
+    assert all(one.strip("0.") in ("1", "2", "3", "5") for one in shown), shown
 
 
 @pytest.mark.parametrize("url", LESSONS)

@@ -3,6 +3,8 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from vizformer.web.widgets.questions import near
+
 
 def about_a_length() -> None:
     from vizformer.web.widgets import questions
@@ -44,6 +46,15 @@ def test_where_there_is_no_tolerance_only_the_number_itself_is_right(number: int
     assert ["Counted" in box.value for box in app.success] == ([True] if right else [])
     assert right or "18,914,304" in app.error[0].value.replace("\\", "")
     assert "exact" in app.number_input[0].label
+
+
+def test_a_tolerance_does_not_give_the_answer_away() -> None:
+    answers = [1.1 * 1.01**i for i in range(900)]
+    found = {answer: near(answer, 0.02, least=0.05) for answer in answers}
+    assert all(tolerance <= max(0.05, 0.02 * answer) for answer, tolerance in found.items())
+    for tolerance in set(found.values()):
+        alike = [answer for answer in answers if found[answer] == tolerance]
+        assert max(alike) > 2 * min(alike) or max(alike) == answers[-1]
 
 
 def test_an_answer_counts_once_a_number_was_entered() -> None:

@@ -1,5 +1,6 @@
 """One prompt, several ways of choosing: what each writes, and how probable the model finds it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,27 +40,39 @@ class Written:
 
 def written(checkpoint: Checkpoint, text: str, max_new: int, sampling: Sampling = GREEDY) -> Written:
     """What one way of choosing writes."""
-    ids, total, ended = [], 0.0, False
-    for step in checkpoint.stream(text, sampling=sampling, max_new=max_new):
-        ids.append(step.id)
-        total += float(step.probabilities[step.id].double().log())
-        ended = step.end == "eos"
-    return Written(checkpoint.tokenizer.decode(ids).strip(), len(ids), total, ended)
+    steps = list(checkpoint.stream(text, sampling=sampling, max_new=max_new))
+    return _scored(checkpoint, text, [step.id for step in steps], steps[-1].end == "eos")
 
 
-def written_from(checkpoint: Checkpoint, found: Candidates) -> Written:
+def written_from(checkpoint: Checkpoint, text: str, found: Candidates) -> Written:
     """The same of a text that has been written already."""
-    total = float(np.log(found.probabilities.astype(np.float64)).sum())
-    return Written(checkpoint.tokenizer.decode(found.ids).strip(), len(found.ids), total, found.end == "eos")
+    return _scored(checkpoint, text, found.ids, found.end == "eos")
 
 
 def beams(checkpoint: Checkpoint, text: str, max_new: int, width: int, alpha: float) -> list[Written]:
     """What beam search finds, best first."""
     end = checkpoint.model.config.eos_id
-    return [
-        Written(found, len(one.ids), one.log_probability, one.ids[-1:] == (end,))
-        for found, one in checkpoint.beam(text, width=width, alpha=alpha, max_new=max_new)
-    ]
+    found = checkpoint.beam(text, width=width, alpha=alpha, max_new=max_new)
+    return [_scored(checkpoint, text, one.ids, one.ids[-1:] == (end,)) for __, one in found]
+
+
+def _scored(checkpoint: Checkpoint, text: str, ids: Sequence[int], ended: bool) -> Written:
+    """A text with its probability, read off one forward over it: however it was found, the same text has the same one."""
+    log_p = _next_logits(checkpoint, text, ids).log_softmax(-1)
+    total = float(log_p[torch.arange(len(ids)), torch.tensor(ids)].sum())
+    return Written(checkpoint.tokenizer.decode(list(ids)).strip(), len(ids), total, ended)
+
+
+def _next_logits(checkpoint: Checkpoint, text: str, ids: Sequence[int]) -> Float[Tensor, "new vocab_size"]:
+    """The logits from which each of these new tokens is chosen, in float64.
+
+    One forward over the whole text: row i sees no later token, so that it is the one that step i computes.
+    """
+    source, beginning = checkpoint.opening(text)
+    start, memory = [token.id for token in beginning], [token.id for token in source]
+    read = [*start, *ids[:-1]]
+    trace = checkpoint.trace(ids=memory, target_ids=read) if memory else checkpoint.trace(ids=read)
+    return trace.logits[len(start) - 1 :].double().cpu()
 
 
 def first_token(
@@ -89,15 +102,10 @@ def warmed(
 def cache_difference(checkpoint: Checkpoint, text: str, max_new: int) -> tuple[float, int]:
     """(the largest difference between P with the KV cache and without, steps compared).
 
-    With the cache each step computes one row.  Without it, one forward over the whole text computes all rows: row i sees
-    no later token, so that it is the one that step i would have computed.
+    With the cache each step computes one row.  Without it, one forward over the whole text computes all rows.
     """
-    source, beginning = checkpoint.opening(text)
-    start, memory = [token.id for token in beginning], [token.id for token in source]
     steps = list(checkpoint.stream(text, max_new=max_new))
-    ids = [*start, *(step.id for step in steps[:-1])]
-    trace = checkpoint.trace(ids=memory, target_ids=ids) if memory else checkpoint.trace(ids=ids)
-    again = torch.softmax(trace.logits[len(start) - 1 :].double().cpu(), dim=-1)  # [steps, vocab_size]
+    again = _next_logits(checkpoint, text, [step.id for step in steps]).softmax(-1)
     kept = torch.stack([step.probabilities for step in steps]).double().cpu()
     return float((again - kept)[kept > 0].abs().max()), len(steps)  # (a model that never says <pad> gives it 0)
 

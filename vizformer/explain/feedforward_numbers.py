@@ -166,13 +166,13 @@ class OneMatrix:
         matrix: W_in W_out.
         bias: b_in W_out + b_out.
         proof: x matrix + bias against the two steps one after the other.
-        apart: |without - with the activation| / |with it|, over all rows.
+        apart: |without - with the activation| / |with it|, of each row.
     """
 
     matrix: Float[ndarray, "d_model d_model"]
     bias: Float[ndarray, " d_model"]
     proof: Proof
-    apart: float
+    apart: Float[ndarray, " n"]
 
 
 def multiplied_out(feedforward: FeedForward) -> tuple[ndarray, ndarray] | None:
@@ -197,5 +197,5 @@ def one_matrix(
     two = (x @ W_in + bias_of(feedforward.W_in)) @ W_out + bias_of(feedforward.W_out)
     real = feedforward_numbers(x, feedforward, torch.float64).out
     proof = Proof.compare(N_("the two matrices one after the other"), x @ matrix + bias, two, dtype=torch.float64)
-    apart = float(np.linalg.norm(two - real) / max(float(np.linalg.norm(real)), 1e-12))
+    apart = np.linalg.norm(two - real, axis=1) / np.maximum(np.linalg.norm(real, axis=1), 1e-12)
     return OneMatrix(matrix, bias, proof, apart)

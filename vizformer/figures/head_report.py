@@ -52,7 +52,7 @@ def measure_of_heads(
             xgap=1,
             ygap=1,
             hoverongaps=False,
-            texttemplate="%{z:.2f}" if max(values.shape) <= PRINTED_UP_TO else None,
+            texttemplate=style.printed(values) if max(values.shape) <= PRINTED_UP_TO else None,
             hovertemplate=fill(words["of_head"], layer="%{y}", head="%{x}", value="%{z:.4g}"),
         )
     )

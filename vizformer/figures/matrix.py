@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, heatmap
-from vizformer.figures.style import ENGLISH, fill, frame, heights, reach, signed_scale
+from vizformer.figures.style import ENGLISH, fill, frame, heights, printed, reach, signed_scale
 
 PRINTED_UP_TO = 16
 
@@ -53,7 +53,7 @@ def matrix_heatmap(
             xgap=1,
             ygap=1,
             hoverongaps=False,
-            texttemplate="%{z:.2f}" if max(values.shape) <= PRINTED_UP_TO else None,
+            texttemplate=printed(values) if max(values.shape) <= PRINTED_UP_TO else None,
             hovertemplate=fill(words["matrix_cell"], row="%{y}", column="%{x}", value="%{z:.6g}"),
         )
     )

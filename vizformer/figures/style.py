@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure
 
+MOST_DIGITS = 5  # after the point, of a number in a cell
+
 
 def N_(text: str) -> str:
     """Marks a text for the translation catalogues (the extractor looks for this name)."""
@@ -114,6 +116,12 @@ def reach(values: NDArray[np.floating]) -> float:
 def safe(text: str) -> str:
     """A text that Plotly shows as it is; it reads the labels of axes and hovers as a kind of HTML."""
     return html.escape(text)
+
+
+def printed(values: NDArray[np.floating]) -> str:
+    """The template of numbers in cells: two digits after the point, and more where the largest would read 0.00."""
+    digits = max(2, 1 - int(np.floor(np.log10(reach(values)))))
+    return f"%{{z:.{digits}f}}" if digits <= MOST_DIGITS else "%{z:.1e}"
 
 
 def room(text: str, size: int) -> int:

@@ -29,7 +29,7 @@ from vizformer.web.widgets.cell_question import ask_cell
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.lesson_text import prose
 from vizformer.web.widgets.model_input import subject_box
-from vizformer.web.widgets.questions import CellChoice, Choice, Grid, Number, Question, Registry, is_answered
+from vizformer.web.widgets.questions import CellChoice, Choice, Grid, Number, Question, Registry, is_answered, near
 from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ __all__ = [
     "go_to",
     "held",
     "is_answered",
+    "near",
     "pasteable",
     "setting",
     "show",

@@ -8,6 +8,7 @@ A question is data, so that a lesson asks it on the screen and the worksheet pri
     CellChoice("cross", "cell", question, Grid(rows, columns, weights), (row, column), why)
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -123,6 +124,11 @@ class CellChoice:
     def said(self) -> str:
         """The right answer in words."""
         return cell_name(self.grid, self.answer)
+
+
+def near(answer: float, share: float, least: float) -> float:
+    """A tolerance of at most this share of the answer, or `least`: a power of ten, which does not tell the answer."""
+    return max(least, 10.0 ** math.floor(math.log10(share * answer)))
 
 
 Question = Choice | Number | CellChoice

@@ -1,6 +1,7 @@
 """Names of places in the model and of tokens, in words."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,17 @@ def stacks(kind: str) -> tuple[str, str]:
 
 def texts(tokens: "Sequence[Token]") -> list[str]:
     return [token.text for token in tokens]
+
+
+def told_apart(tokens: "Sequence[Token]") -> list[str]:
+    """Token texts of a list of candidates: where several read the same, with the space before them, or else their ids."""
+    names = {token.id: token.text for token in tokens}
+    alike = Counter(names.values())
+    for token in tokens:
+        if alike[token.text] > 1 and token.piece.startswith(("Ġ", "▁")):
+            names[token.id] = "␣" + token.text
+    alike = Counter(names.values())
+    return [f"{name} #{token.id}" if alike[name] > 1 else name for token in tokens for name in [names[token.id]]]
 
 
 def numbered(tokens: "Sequence[Token]") -> list[str]:

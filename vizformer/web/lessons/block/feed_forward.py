@@ -84,7 +84,7 @@ def _alone(subject: Subject, place: Place) -> None:
         _("Turn the row of this token round, x → −x"),
         range(n),
         format_func=names.__getitem__,
-        **lesson.setting("block.changed", n // 2, range(n)),
+        **lesson.setting("block.changed", place.row, range(n)),
     )
     lesson.ask(alone_question(n))
     found = computed.each_alone(subject, place.stack, place.layer, changed)
@@ -138,9 +138,11 @@ def _one_matrix(subject: Subject, place: Place) -> None:
     )
     st.text(
         _(
-            "With the activation between them the result is another one: the two lie {times} times the length of the "
-            "right one apart.",
-            times=f"{found.apart:.2g}",
+            "With the activation between them the result is another one: for token {row}, “{token}”, the two lie {times} "
+            "times the length of the right one apart.",
+            row=place.row,
+            token=subject.trace.tokens[place.stack][place.row].text,
+            times=f"{found.apart[place.row]:.2g}",
         )
     )
 

@@ -100,9 +100,12 @@ def order(subject: Subject) -> None:
 
 def _ratio(name: str, gradients: np.ndarray) -> str:
     """The last layer's gradient over the first one's."""
+    from vizformer.explain import latex
+
     first, last = float(gradients[0]), float(gradients[-1])
     n = len(gradients)
-    return rf"\text{{{name}: }} g_{{{n}}} / g_1 &= {last:.3f} / {first:.3f} = {last / first:.2f}"
+    ratio = rf"{latex.number(last, 3)} / {latex.number(first, 3)} = {latex.number(last / first, 2)}"
+    return rf"\text{{{name}: }} g_{{{n}}} / g_1 &= {ratio}"
 
 
 def warmup_question() -> lesson.Choice:

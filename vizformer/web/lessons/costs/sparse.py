@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import streamlit as st
 
 from vizformer.components import mask, table
@@ -16,11 +17,12 @@ from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
-    from vizformer.analysis.sparse_reach import SparseSettings
+    from vizformer.analysis.sparse_reach import Cells, SparseKind, SparseSettings
 
 REACHES, GLOBALS, RANDOMS, SEEDS = range(9), range(5), range(5), range(10)
-KINDS = ("window", "longformer", "bigbird")
+KINDS: "tuple[SparseKind, ...]" = ("window", "longformer", "bigbird")
 ASKED = 2  # keys on each side, in the question
+ROWS = 8  # of the mask that are written out in the formula
 
 
 @laboratory
@@ -39,7 +41,7 @@ def sparse(subject: Subject) -> None:
         "longformer": "Longformer",
         "bigbird": "BigBird",
     }
-    kind = st.segmented_control(
+    kind: SparseKind = st.segmented_control(
         _("Mask"),
         KINDS,
         format_func=names.__getitem__,
@@ -89,18 +91,37 @@ def sparse(subject: Subject) -> None:
             reach=counts.tokens(layers * settings.reach),
         )
     )
+    _formula(kind, cells, settings)
+
+
+def _formula(kind: "SparseKind", cells: "Cells", settings: "SparseSettings") -> None:
+    """The cells of the chosen mask, row by row, and the most that there can be."""
+    from vizformer.model.sparse_masks import Kept
+
+    n, r = len(cells.open), settings.reach
+    g = 0 if kind == "window" else settings.n_global
+    most, symbol = {
+        "window": (2 * r + 1, "(2r + 1)"),
+        "longformer": (2 * r + 1 + 2 * g, "(2r + 1 + 2g)"),
+        "bigbird": (2 * r + 1 + 2 * g + settings.n_random, "(2r + 1 + 2g + b)"),
+    }[kind]
+    of_rows = [str(count) for count in cells.open.sum(1)]
+    shown = of_rows if n <= ROWS else [*of_rows[: ROWS - 2], r"\dots", of_rows[-1]]
+    drawn = np.argwhere(cells.kept == Kept.RANDOM)
     lesson.formula(
-        r"\begin{gathered} \text{cells} \approx (2r + 1 + 2g + b)\, n \\ "
-        r"\text{layers of a window} = \lceil (n - 1) / r \rceil \end{gathered}",
-        live=rf"(2 \cdot {settings.reach} + 1 + 2 \cdot {settings.n_global} + {settings.n_random}) \cdot {n} = "
-        rf"{(2 * settings.reach + 1 + 2 * settings.n_global + settings.n_random) * n}",
-        code=f"n, r, g = {n}, {settings.reach}, {settings.n_global}\n"
+        r"\begin{gathered} \text{cells} = \textstyle\sum_i \#\{j : i \text{ sees } j\} \le "
+        + symbol
+        + r"\, n \\ \text{layers of a window} = \lceil (n - 1) / r \rceil \end{gathered}",
+        live=rf"{' + '.join(shown)} = {cells.open.sum()} \le {most} \cdot {n} = {most * n}",
+        code=f"n, r, g = {n}, {r}, {g}\n"
         "i, j = torch.arange(n)[:, None], torch.arange(n)[None]\n"
         "seen = ((i - j).abs() <= r) | (i < g) | (j < g)  # window, global rows, global columns\n"
+        + ("seen[drawn[:, 0], drawn[:, 1]] = True  # random keys: (query, key)\n" if len(drawn) else "")
         + ("seen &= j <= i  # and causal\n" if settings.causal else "")
         + "cells = int(seen.sum())\n"
         "hears = seen[-1]  # after one layer\n"
         "hears = seen[hears].any(0) | hears  # after two",
+        given={"drawn": drawn},
     )
 
 

@@ -54,10 +54,11 @@ def sampled(subject: "Subject", temperature: float, seed: int) -> "Written":
     return written(subject.checkpoint, subject.text, MOST_NEW, Sampling(temperature=temperature, seed=seed))
 
 
+@cached
 def greedy(subject: "Subject") -> "Written":
     from vizformer.analysis.decoding import written_from
 
-    return written_from(subject.checkpoint, _greedy(subject))
+    return written_from(subject.checkpoint, subject.text, _greedy(subject))
 
 
 @cached
@@ -92,12 +93,12 @@ def _first_distribution(subject: "Subject") -> "Tensor":
 
 
 @cached
-def steps(subject: "Subject") -> "tuple[Candidates, tuple[Token, ...], dict[int, str]]":
-    """A greedy text: what each token was chosen from, what the text begins with, and the texts of the ids."""
+def steps(subject: "Subject") -> "tuple[Candidates, tuple[Token, ...], dict[int, Token]]":
+    """A greedy text: what each token was chosen from, what the text begins with, and the tokens of the ids."""
     loaded, found = subject.checkpoint, _greedy(subject)
     __, beginning = loaded.opening(subject.text)
     known = [id for id in {*found.seen, *found.ids} if id < loaded.tokenizer.vocab_size]
-    return found, beginning, {token.id: token.text for token in loaded.tokenizer.tokens(known)}
+    return found, beginning, dict(zip(known, loaded.tokenizer.tokens(known), strict=True))
 
 
 @cached

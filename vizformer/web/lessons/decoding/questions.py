@@ -30,7 +30,7 @@ def _temperature(subject: Subject) -> Choice | None:
     if not writes(subject.model):
         return None
     token, __, warmed = computed.first_token(subject, 1.0)[0]
-    return ways.temperature_question(token, warmed)
+    return ways.temperature_question(token.text, warmed)
 
 
 QUESTIONS: Registry = {

@@ -24,6 +24,8 @@ def shift(subject: Subject) -> None:
     """Each row with the token that it reads and the one that it shall say, and the sum of the losses."""
     if not writes(subject):
         return
+    from vizformer.explain import latex
+
     st.html(table.style())
     rows = computed.forced_rows(subject)
     if not rows:
@@ -59,7 +61,8 @@ def shift(subject: Subject) -> None:
     total = math.fsum(row.loss for row in rows)
     lesson.formula(
         r"L = -\sum_{t=1}^{n} \log P(y_t \mid y_{<t}, x) \qquad \text{perplexity} = e^{L/n}",
-        live=rf"L = {total:.4f} \qquad e^{{{total:.4f}/{len(rows)}}} = {math.exp(total / len(rows)):.4f}",
+        live=rf"L = {latex.number(total)} \qquad e^{{{latex.number(total)}/{len(rows)}}} = "
+        f"{math.exp(total / len(rows)):.4f}",
         code="loss = -torch.log(p).sum()\nperplexity = torch.exp(loss / len(p))",
         given={"p": np.array([row.probability for row in rows])},
     )

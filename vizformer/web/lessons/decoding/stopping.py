@@ -32,15 +32,18 @@ def stopping(subject: Subject) -> None:
                     state.update(text=text)
                     st.rerun()  # the whole page: it is another sentence
     lesson.ask(end_question())
-    found, beginning, names = computed.steps(subject)
+    found, beginning, known = computed.steps(subject)
     so_far = [token.text for token in beginning]
     rows = []
     for step, id in enumerate(found.ids):
+        leading = [int(one) for one in found.candidates[step, :BEST]]
+        named = [one for one in leading if one in known]
+        names = dict(zip(named, labels.told_apart([known[one] for one in named]), strict=True))
         best = [
-            f"{names.get(int(one), f'#{one}')} {labels.percent(float(p))}"
-            for one, p in zip(found.candidates[step, :BEST], found.before[step, :BEST], strict=True)
+            f"{names.get(one, f'#{one}')} {labels.percent(float(p))}"
+            for one, p in zip(leading, found.before[step, :BEST], strict=True)
         ]
-        chosen = names.get(id, f"#{id}")
+        chosen = known[id].text if id in known else f"#{id}"
         rows.append(Row((Number(step, str(step)), " ".join(so_far[-8:]), *best, chosen)))
         so_far.append(chosen)
     columns = (_("step"), _("has read (the last 8)"), _("best"), _("second"), _("third"), _("takes"))

@@ -28,6 +28,8 @@ def ways(subject: Subject) -> None:
     """What each way writes, and how probable the model itself finds it."""
     if not writes(subject):
         return
+    from vizformer.explain import latex
+
     st.html(table.style())
     warm, drawn, wide, long = st.columns(4, vertical_alignment="bottom")
     temperature = warm.slider(_("Temperature T"), 0.1, 2.0, step=0.1, **lesson.setting("decoding.temperature", 1.0))
@@ -63,28 +65,26 @@ def ways(subject: Subject) -> None:
             n=computed.MOST_NEW,
         )
     )
+    names = labels.told_apart([token for token, *__ in tokens])
     before, after = st.columns(2)
     for column, title, probabilities in (
         (before, _("First new token: the model's own P"), [p for __, p, ___ in tokens]),
         (after, _("The same at T = {temperature}", temperature=f"{temperature:g}"), [warmed for *__, warmed in tokens]),
     ):
-        bars = [
-            Row((token.text, Number(p, labels.percent(p))))
-            for (token, *__), p in zip(tokens, probabilities, strict=True)
-        ]
+        bars = [Row((name, Number(p, labels.percent(p)))) for name, p in zip(names, probabilities, strict=True)]
         column.html(table.to_html((_("token"), _("probability")), bars, bar=1, caption=title))
-    token, p, warmed = tokens[0]
+    __, p, warmed = tokens[0]
     lesson.formula(
         r"P_T(y) = \frac{P(y)^{1/T}}{\sum_{y'} P(y')^{1/T}} \qquad "
         r"\text{score} = \frac{\log P}{\left(\frac{5 + \text{length}}{6}\right)^{\alpha}}",
-        live=rf"P_{{{temperature:g}}} = {warmed:.4f} \quad (P = {p:.4f})",
+        live=rf"P_{{{temperature:g}}} = {latex.number(warmed)} \quad (P = {latex.number(p)})",
         code="warmed = p ** (1 / T)\nwarmed = warmed / warmed.sum()  # over these tokens only; the model sums over all",
         given={"p": np.array([one[1] for one in tokens]), "T": temperature},
     )
-    lesson.ask(temperature_question(token, warmed))
+    lesson.ask(temperature_question(names[0], warmed))
 
 
-def temperature_question(token: "Token", warmed: float) -> lesson.Choice:
+def temperature_question(token: str, warmed: float) -> lesson.Choice:
     return lesson.Choice(
         "decoding",
         "temperature",
@@ -93,7 +93,7 @@ def temperature_question(token: "Token", warmed: float) -> lesson.Choice:
         0,
         _(
             "The smaller T, the more of the probability goes to the first token (“{token}” has {percent} now).",
-            token=token.text,
+            token=token,
             percent=labels.percent(warmed),
         ),
     )
@@ -101,8 +101,8 @@ def temperature_question(token: "Token", warmed: float) -> lesson.Choice:
 
 def ratio_question(subject: Subject, tokens: "list[tuple[Token, float, float]]") -> lesson.Number:
     """What does the temperature make of the ratio of two probabilities?"""
-    (first, p, __), (second, q, ___) = tokens[:2]
-    ratio = p / q
+    first, second = labels.told_apart([token for token, *__ in tokens])[:2]
+    ratio = tokens[0][1] / tokens[1][1]
     temperature = 2.0 if ratio > FAR else 0.5
     warmed = ratio ** (1 / temperature)
     return lesson.Number(
@@ -111,8 +111,8 @@ def ratio_question(subject: Subject, tokens: "list[tuple[Token, float, float]]")
         _(
             "For the first new token the model finds “{first}” {ratio} times as probable as “{second}”. How many times as "
             "probable is it at the temperature T = {temperature}?",
-            first=first.text,
-            second=second.text,
+            first=first,
+            second=second,
             ratio=_written(ratio),
             temperature=f"{temperature:g}",
         ),
@@ -125,7 +125,7 @@ def ratio_question(subject: Subject, tokens: "list[tuple[Token, float, float]]")
             temperature=f"{temperature:g}",
             warmed=_written(warmed),
         ),
-        tolerance=max(0.1, round(0.1 * warmed, 1)),
+        tolerance=lesson.near(warmed, 0.1, least=0.1),
         written=_written,
         about=f"{subject}",
     )

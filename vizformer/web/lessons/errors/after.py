@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from vizformer.components import matrix
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.errors import computed, exercise, place
@@ -28,8 +29,8 @@ def after(subject: Subject) -> None:
     st.caption(
         _(
             "With the wrong line the rows sum to {least} at least and {most} at most.",
-            least=f"{sums.min():.4f}",
-            most=f"{sums.max():.4f}",
+            least=matrix.number(float(sums.min())),
+            most=matrix.number(float(sums.max())),
         )
     )
     st.page_link(sitemap.MASKS.file, query_params={"part": "mistakes"}, label=_("More mistakes with masks: lesson 6"))

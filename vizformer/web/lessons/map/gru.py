@@ -180,6 +180,8 @@ def own_tokens(read: "dict[str, list[str]]") -> None:
 
 def gradient_formula(recurrent: "np.ndarray", back: int) -> None:
     """The norm of the Jacobian, and its value for the chosen token."""
+    from vizformer.explain import latex
+
     t, last = len(recurrent) - 1 - back, len(recurrent) - 1
     size, end, cell = float(recurrent[t]), float(recurrent[last]), computed.gru()[0].gru
     st.latex(r"\frac{\partial h_n}{\partial h_t} = \prod_{s=t}^{n-1} \frac{\partial h_{s+1}}{\partial h_s}")
@@ -188,6 +190,6 @@ def gradient_formula(recurrent: "np.ndarray", back: int) -> None:
         r" \left(\frac{\partial h_{n,i}}{\partial x_{t,j}}\right)^2}",
         live=rf"\left\|\tfrac{{\partial h_{{{last}}}}}{{\partial x_{{{t}}}}}\right\|_F \Big/ "
         rf"\left\|\tfrac{{\partial h_{{{last}}}}}{{\partial x_{{{last}}}}}\right\|_F"
-        rf" = \frac{{{size:.4f}}}{{{end:.4f}}} = {size / end:.4f}",
+        rf" = \frac{{{latex.number(size)}}}{{{latex.number(end)}}} = {latex.number(size / end)}",
         code=CODE.format(n=len(recurrent), t=t, d_x=cell.input_size, d_h=cell.hidden_size),
     )

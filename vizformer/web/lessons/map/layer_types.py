@@ -51,9 +51,9 @@ def path_table(n: int, k: int, r: int) -> str:
     formulas = {  # (plain text: LaTeX in a table takes the browser longer than all the rest)
         "attention": "1",
         "recurrent": "n",
-        "contiguous": "⌈(n−1)/(k−1)⌉",
-        "dilated": "⌈logₖ n⌉",
-        "restricted": "⌈(n−1)/(r−1)⌉",
+        "contiguous": "max(1, ⌈(n−1)/(k−1)⌉)",
+        "dilated": "max(1, ⌈logₖ n⌉)",
+        "restricted": "max(1, ⌈(n−1)/(r−1)⌉)",
     }
     found = {kind: computed.reach(kind, n, k, r) for kind in computed.KINDS}
     rows = [
@@ -84,7 +84,7 @@ def path_formula(kind: "LayerType", n: int, k: int, r: int, config: ModelConfig)
     else:
         width, name = (k, "k") if kind == "contiguous" else (r, "r")
         symbols = rf"\text{{path}} = \left\lceil \tfrac{{n - 1}}{{{name} - 1}} \right\rceil"
-        code = f"math.ceil((n - 1) / ({name} - 1))"
+        code = f"max(1, math.ceil((n - 1) / ({name} - 1)))"
         live = rf"\left\lceil \tfrac{{{n} - 1}}{{{width} - 1}} \right\rceil = {steps}"
     lesson.formula(symbols, live=live if n > 1 else "", code=code, given={"n": n, "k": k, "r": r})
 

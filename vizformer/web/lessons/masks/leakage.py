@@ -50,7 +50,8 @@ def leakage(subject: Subject) -> None:
         format_func=names.__getitem__,
         **lesson.setting("masks.at", len(row) // 2, range(len(row))),
     )
-    texts = {token.id: token.text for token in computed.replacements(subject, stack, position)}
+    offered = computed.replacements(subject, stack, position)
+    texts = dict(zip([token.id for token in offered], labels.told_apart(offered), strict=True))
     token_id = what.selectbox(
         _("Put in its place"),
         list(texts),

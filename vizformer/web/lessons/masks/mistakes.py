@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from vizformer.explain import Masked
 
 MISTAKES = ("after", "zero", "half", "blind")
+SEEN = 0.01  # least sum of a row that is asked about
 
 
 @laboratory
@@ -105,11 +106,12 @@ def sum_question(subject: Subject, masked: "Masked", about: str = "") -> lesson.
 
 
 def _worst(masked: "Masked", mistake: str) -> int:
-    """The query for which a mistake does the most harm: where it is best seen."""
-    from vizformer.analysis.mask_mistakes import given_away, kept_by_blocked
+    """The query for which a mistake does the most harm, of those that keep something that three digits show."""
+    from vizformer.analysis.mask_mistakes import given_away, kept_by_blocked, left_over
 
     if mistake == "after":
-        return int(given_away(masked.scores, masked.blocked).argmax())
+        seen = left_over(masked.scores, masked.blocked) >= SEEN
+        return int((given_away(masked.scores, masked.blocked) + seen).argmax())
     if mistake == "zero":
         return int(kept_by_blocked(masked.scores, masked.blocked).argmax())
     return (len(masked.scores) - 1) // 2
@@ -118,6 +120,7 @@ def _worst(masked: "Masked", mistake: str) -> int:
 def _row_by_row(masked: "Masked", keys: list[str], rows: list[str], row: int, mistake: str) -> None:
     """The weights of one query, right and wrong, and what every row's mistake amounts to."""
     from vizformer.analysis.mask_mistakes import given_away, kept_by_blocked, left_over, masked_after, zeroed
+    from vizformer.explain import latex
 
     blocked = masked.blocked
     after = mistake == "after"
@@ -146,12 +149,12 @@ def _row_by_row(masked: "Masked", keys: list[str], rows: list[str], row: int, mi
     if after:
         st.latex(
             r"\sum_j \frac{e^{S_{ij}}}{\sum_k e^{S_{ik}}}\,[j \le i] \;=\; "
-            rf"{shares[row]:.4f} \quad (i = {row})"
+            rf"{latex.number(shares[row])} \quad (i = {row})"
         )
     else:
         st.latex(
             rf"e^0 = 1: \qquad \frac{{{int(blocked[row].sum())} \cdot e^0}}{{\sum_j e^{{S'_{{{row}j}}}}}}"
-            rf" \;=\; {shares[row]:.4f}"
+            rf" \;=\; {latex.number(shares[row])}"
         )
 
 

@@ -108,6 +108,8 @@ def live_row(masked: "Masked", unused: Sequence[int] = ()) -> str:
 
     `unused` are queries whose rows nobody reads, those of padding: none of them is worked out.
     """
+    from vizformer.explain import latex
+
     if (telling := masked.telling_row(unused)) is None:
         return ""
     i, seen = telling
@@ -115,7 +117,9 @@ def live_row(masked: "Masked", unused: Sequence[int] = ()) -> str:
     shown = [f"e^{{{masked.scores[i, key]:.2f}}}" for key in seen[:TERMS]]
     dots = [r"\cdots"] if len(seen) > TERMS else []
     below = " + ".join([*shown, *dots])
-    return rf"A_{{{i},{j}}} = \frac{{e^{{{masked.scores[i, j]:.2f}}}}}{{{below}}} = {masked.weights[i, j]:.4f}"
+    return (
+        rf"A_{{{i},{j}}} = \frac{{e^{{{masked.scores[i, j]:.2f}}}}}{{{below}}} = {latex.number(masked.weights[i, j])}"
+    )
 
 
 def table(

@@ -84,7 +84,7 @@ def ratio_question(subject: Subject, kind: "Kind") -> lesson.Number | None:
             low=low,
             ratio=f"{asked.ratio:.2f}",
         ),
-        tolerance=max(0.1, round(0.1 * asked.ratio, 1)),
+        tolerance=lesson.near(asked.ratio, 0.1, least=0.1),
         written="{:.2f}".format,
         about=f"{subject} {kind}",
     )

@@ -10,6 +10,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens.sentences import FRAMES, OCCASIONS, OTHERS, Occasion
 from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.words import labels
 
 if TYPE_CHECKING:
     import numpy as np
@@ -145,12 +146,11 @@ def near(model: ModelRef, ids: tuple[int, ...], chosen: int, centred: bool) -> "
 
 
 def names(model: ModelRef, ids: tuple[int, ...], beside: tuple[int, ...] = ()) -> list[str]:
-    """What the tokens read; with its id where another one (also of those `beside`) reads the same: "cat", " cat"."""
+    """What the tokens read, told apart from each other and from those `beside`."""
     found = (
         model_cache.checkpoint(model).tokenizer_of("encoder").tokens([*ids, *(id for id in beside if id not in ids)])
     )
-    alike = Counter(token.text for token in found)
-    return [f"{token.text} #{token.id}" if alike[token.text] > 1 else token.text for token in found[: len(ids)]]
+    return labels.told_apart(found)[: len(ids)]
 
 
 def seconds(subject: Subject) -> tuple[str, str]:

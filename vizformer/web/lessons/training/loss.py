@@ -45,10 +45,12 @@ def loss(subject: Subject) -> None:
 def _one_row(found: "LossNumbers") -> None:
     rows = [
         Row(
-            (token.text, float(z), Number(float(p), labels.percent(float(p))), -math.log(p) if p > 0 else math.inf),
+            (name, float(z), Number(float(p), labels.percent(float(p))), -math.log(p) if p > 0 else math.inf),
             "marked" if index == found.right else "",
         )
-        for index, (token, z, p) in enumerate(zip(found.tokens, found.logits, found.probabilities, strict=True))
+        for index, (name, z, p) in enumerate(
+            zip(labels.told_apart(found.tokens), found.logits, found.probabilities, strict=True)
+        )
     ]
     share = Number(found.rest_probability, labels.percent(found.rest_probability))
     rows.append(Row((_("{n} other tokens", n=f"{found.rest:,}"), "", share, ""), "faint"))
@@ -66,7 +68,7 @@ def _formula(found: "LossNumbers") -> None:
         r"L = -\ln p_y = \ln \sum_{j} e^{z_j} - z_y",
         live=r"\begin{aligned} "
         rf"\ln ({terms} + \dots) &= {found.log_sum:.4f} \\ "
-        rf"L = {found.log_sum:.4f} - {latex.factor(float(z[found.right]))} &= {found.loss:.4f} \end{{aligned}}",
+        rf"L = {found.log_sum:.4f} - {latex.factor(float(z[found.right]))} &= {latex.number(found.loss)} \end{{aligned}}",
         code="log_sum, z_y = torch.tensor(found), torch.tensor(right)\n"
         "loss = log_sum - z_y\n"
         "# from all logits of the row: F.cross_entropy(logits, wanted)",

@@ -52,7 +52,7 @@ def smoothing(subject: Subject) -> None:
 
 
 def _target(found: "LossNumbers") -> None:
-    names = [*(token.text for token in found.tokens), _("{n} other tokens", n=f"{found.rest:,}")]
+    names = [*labels.told_apart(found.tokens), _("{n} other tokens", n=f"{found.rest:,}")]
     chart.show(
         figures.next_token_bars(
             names,
@@ -68,15 +68,15 @@ def _numbers(found: "LossNumbers") -> None:
     rows = [
         Row(
             (
-                token.text,
+                name,
                 Number(float(q), labels.percent(float(q))),
                 Number(float(p), labels.percent(float(p))),
                 Number(float(g), f"{g:+.4f}".replace("-", "−")),
             ),
             "marked" if index == found.right else "",
         )
-        for index, (token, q, p, g) in enumerate(
-            zip(found.tokens, found.target, found.probabilities, found.gradient, strict=True)
+        for index, (name, q, p, g) in enumerate(
+            zip(labels.told_apart(found.tokens), found.target, found.probabilities, found.gradient, strict=True)
         )
     ]
     rows.append(

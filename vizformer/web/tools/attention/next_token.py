@@ -8,6 +8,7 @@ from vizformer.web.catalogue import model_cache, subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.widgets import asked_position, chart
 from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -29,7 +30,7 @@ def next_token(subject: Subject) -> None:
     best = subject_cache.predictions(subject, position)
     chart.show(
         figures.next_token_bars(
-            [p.token.text for p in best],
+            labels.told_apart([p.token for p in best]),
             np.array([p.probability for p in best], dtype=np.float32),
             title=_("Most probable after position {position}", position=position)
             if stack == "decoder"

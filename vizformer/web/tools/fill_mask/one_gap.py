@@ -21,7 +21,7 @@ def candidates(subject: Subject, shown: Shown, hidden: Positions, focus: int, tr
     best = computed.predictions(subject.unedited, hidden, focus)
     chart.show(
         figures.next_token_bars(
-            [p.token.text for p in best],
+            labels.told_apart([p.token for p in best]),
             np.array([p.probability for p in best], dtype=np.float32),
             title=_("Most probable at position {position}", position=focus),
             words=words(figures.ENGLISH),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import streamlit as st
 
-from vizformer.components import table
+from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if import computed, wording
@@ -100,9 +100,9 @@ def strongest(subject: Subject, place: Place, effects: "NeuronEffects") -> None:
         Row(
             (
                 str(int(effects.neurons[at])),
-                Number(float(effects.divergence[at]) / most, f"{effects.divergence[at]:.5f}"),
+                Number(float(effects.divergence[at]) / most, matrix.number(effects.divergence[at], 5)),
                 Number(float(effects.logit[at]), wording.signed(float(effects.logit[at]))),
-                Number(float(effects.probability[at]), wording.signed(100 * float(effects.probability[at]), 2) + " %"),
+                Number(float(effects.probability[at]), wording.signed(100 * float(effects.probability[at]), 2)),
                 Number(float(effects.output[at]), wording.signed(float(effects.output[at]))),
             )
         )
@@ -112,7 +112,7 @@ def strongest(subject: Subject, place: Place, effects: "NeuronEffects") -> None:
         _("neuron"),
         _("KL, nats"),
         _("logit of “{token}”", token=place.best[0].token.text),
-        _("its probability"),
+        _("change of its probability, percentage points"),
         _("largest output of the neuron here"),
     )
     st.html(table.to_html(columns, rows, bar=1, caption=_("The neurons without which the answer changes most")))

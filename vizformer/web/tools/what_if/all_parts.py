@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from vizformer import figures
-from vizformer.components import table
+from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.figures import head_report as head_figures
 from vizformer.web.catalogue.subject import Subject
@@ -75,9 +75,9 @@ def strongest(place: Place, effects: "tuple[Effect, ...]") -> None:
         Row(
             (
                 wording.name(one.part),
-                Number(one.divergence, f"{one.divergence:.4f}" + (f" ± {one.spread:.4f}" if drawn else "")),
+                Number(one.divergence, matrix.number(one.divergence) + (f" ± {one.spread:.4f}" if drawn else "")),
                 Number(one.logit, signed(one.logit, 3)),
-                Number(one.probability, signed(100 * one.probability, 1) + " %"),
+                Number(one.probability, signed(100 * one.probability, 1)),
                 "−" if one.loss is None else Number(one.loss, signed(one.loss, 4)),
             )
         )
@@ -88,7 +88,7 @@ def strongest(place: Place, effects: "tuple[Effect, ...]") -> None:
         _("without"),
         _("KL, nats"),
         _("logit of “{token}”", token=token),
-        _("its probability"),
+        _("change of its probability, percentage points"),
         _("loss of the text, nats per token"),
     )
     st.html(table.to_html(columns, rows, bar=1, caption=_("The parts without which the answer changes most")))
@@ -120,7 +120,7 @@ def looking_and_mattering(subject: Subject, place: Place, kind: "Kind") -> None:
                 wording.name(one.part),
                 Number(one.mass, f"{one.mass:.4f}"),
                 Number(one.mass_rank + 1, str(one.mass_rank + 1)),
-                Number(one.divergence, f"{one.divergence:.4f}"),
+                Number(one.divergence, matrix.number(one.divergence)),
                 Number(one.effect_rank + 1, str(one.effect_rank + 1)),
                 _("they disagree") if one.disagrees else "",
             ),

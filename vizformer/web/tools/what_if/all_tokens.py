@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from vizformer.components import table
+from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if import computed, wording
@@ -71,9 +71,9 @@ def listed(subject: Subject, place: Place, effects: "tuple[TokenEffect, ...]") -
             (
                 str(one.position),
                 subject.trace.tokens[one.stack][one.position].text,
-                Number(one.divergence / max(most.divergence, 1e-12), f"{one.divergence:.4f}"),  # a bar: its share
+                Number(one.divergence / max(most.divergence, 1e-12), matrix.number(one.divergence)),  # a bar: its share
                 Number(one.logit, wording.signed(one.logit)),
-                Number(one.probability, wording.signed(100 * one.probability, 1) + " %"),
+                Number(one.probability, wording.signed(100 * one.probability, 1)),
                 one.best.text,
             ),
             "marked" if one is most and one.divergence > 0 else "",
@@ -85,7 +85,7 @@ def listed(subject: Subject, place: Place, effects: "tuple[TokenEffect, ...]") -
         _("without the token"),
         _("KL, nats"),
         _("logit of “{token}”", token=place.best[0].token.text),
-        _("its probability"),
+        _("change of its probability, percentage points"),
         _("most probable without it"),
     )
     st.html(table.to_html(columns, rows, bar=2, caption=_("How far the answer moves without each token")))

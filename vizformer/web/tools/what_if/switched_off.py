@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Literal
 
 import streamlit as st
 
-from vizformer.components import table
+from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
@@ -51,13 +51,13 @@ def switched_off(subject: Subject, place: Place) -> None:
         st.text(
             _(
                 "The distribution has moved by {value} ± {spread} nats (KL): mean and standard deviation over {n} draws.",
-                value=f"{found.divergence:.4f}",
+                value=matrix.number(found.divergence),
                 spread=f"{found.spread:.4f}",
                 n=place.instead.draws,
             )
         )
     else:
-        st.text(_("The distribution has moved by {value} nats (KL).", value=f"{found.divergence:.4f}"))
+        st.text(_("The distribution has moved by {value} nats (KL).", value=matrix.number(found.divergence)))
         if subject.config.architecture != "encoder-only" and model_cache.predicts(subject.model):
             write_anew(subject, chosen, place.instead)
     st.caption(_("The same in Python"))

@@ -108,6 +108,6 @@ def _numbered(texts: Sequence[str]) -> list[str]:
 
 
 def _table(table: "Table") -> str:
-    value = np.asarray(table.value)
+    value = np.round(table.value, table.digits) + 0.0  # (never −0.00): as many digits as were asked for
     rows = table.rows if table.rows and value.ndim == 2 else None
     return matrix.to_html(value, rows=rows, caption=table.symbol, digits=table.digits)
