@@ -20,7 +20,14 @@ from vizformer.analysis.corpus_heads.running import GROUP
 from vizformer.analysis.corpus_heads.stored import read_report, write_report
 from vizformer.analysis.corpus_heads.sums import CORNER
 from vizformer.errors import VizformerError
-from vizformer.training.by_hand import INDUCTION, LETTERS, PREVIOUS_TOKEN, induction_by_hand
+from vizformer.training.by_hand import (
+    INDUCTION,
+    LETTERS,
+    PREVIOUS_TOKEN,
+    _attention,
+    _of_head,
+    induction_by_hand,
+)
 
 TEXTS = (
     "cats and dogs, and cats",
@@ -146,31 +153,96 @@ def test_positions_and_likeness_are_what_plain_loops_give():
     corpus = corpus_of(checkpoint)
     report = head_report(checkpoint, corpus).kinds["decoder"]
     n_layers, n_heads = report.shape
-    cells, cosines = {}, {}
-    for passage in corpus.passages:
-        weights = head_maps(run(checkpoint, read_tokens(checkpoint, passage)), "decoder").weights.astype(float)
+    cells, maps, counted, choice = {}, {}, {}, 0
+    for text, passage in enumerate(corpus.passages):
+        read = read_tokens(checkpoint, passage)
+        weights = head_maps(run(checkpoint, read), "decoder").weights.astype(float)
         n = min(weights.shape[-1], CORNER)
-        less = np.zeros((n_layers * n_heads, n, n))
+        sink = [j == 0 or token.special for j, token in enumerate(read["decoder"])]
         for number, pattern in enumerate(weights.reshape(-1, *weights.shape[2:])):
             for i in range(n):
+                others = [j for j in range(i + 1) if not sink[j]]
+                left = sum(pattern[i, j] for j in others)
+                choice += number == 0 and len(others) > 1
+                if len(others) > 1 and left >= 0.1:
+                    counted.setdefault(number, set()).add((text, i))
+                    for j in others:
+                        maps[number, text, i, j] = pattern[i, j] / left - 1 / len(others)
                 for j in range(i + 1):
-                    less[number, i, j] = pattern[i, j] - 1 / (i + 1)
-                    cells.setdefault((number, i, j), []).append(less[number, i, j])
-        for a, b in np.ndindex(len(less), len(less)):
-            lengths = np.linalg.norm(less[a]) * np.linalg.norm(less[b])
-            if lengths > 1e-9:
-                cosines.setdefault((a, b), []).append((less[a] * less[b]).sum() / lengths)
+                    cells.setdefault((number, i, j), []).append(pattern[i, j] - 1 / (i + 1))
     for number in range(n_layers * n_heads):
         several = [np.array(values) for (whose, *_), values in cells.items() if whose == number and len(values) > 1]
         within = sum(len(values) * values.var(ddof=1) for values in several)
         share = max(0, 1 - within / sum((values**2).sum() for values in several))
         assert report.mean["positional"].flat[number] == pytest.approx(share, abs=1e-4)
         assert report.mean["content"].flat[number] == pytest.approx(1 - share, abs=1e-4)
-    for (a, b), values in cosines.items():
-        assert report.similarity[a, b] == pytest.approx(np.mean(values), abs=1e-5)
-    others = report.similarity - 9 * np.eye(len(report.similarity))
+        assert report.mean["beside_sinks"].flat[number] == pytest.approx(len(counted[number]) / choice)
+    for a, b in np.ndindex(n_layers * n_heads, n_layers * n_heads):
+        both = counted[a] & counted[b]
+        first, second = (
+            np.array([maps[key] for key in sorted(maps) if key[0] == one and key[1:3] in both]) for one in (a, b)
+        )
+        cosine = first @ second / np.linalg.norm(first) / np.linalg.norm(second)
+        assert report.similarity[a, b] == pytest.approx(cosine, abs=1e-5)
+    same = np.outer(report.sign, report.sign) >= 0
+    others = np.where(same, report.similarity, -9) - 9 * np.eye(len(report.similarity))
     assert np.array_equal(report.nearest.ravel(), others.argmax(1))
     assert np.allclose(report.mean["redundancy"].ravel(), others.max(1))
+
+
+@pytest.fixture(scope="module")
+def planted():
+    """Heads (1, 0) and (1, 1) look where the induction head looks, and anti-copy and copy; four others mostly rest.
+
+    Heads 2 and 3 of layer 0 leave some of their attention beside the start mark, (0, 0) and (1, 3) hardly any.
+    """
+    checkpoint = induction_by_hand()
+    first, second = _attention(checkpoint.model)
+    letters = slice(
+        48, 48 + checkpoint.tokenizer.vocab_size
+    )  # which numbers of the stream say the token; <s> is the first
+    for attention, head, rest in ((first, 2, 4.5), (first, 3, 4.5), (first, 0, 12.0), (second, 3, 12.0)):
+        queries, keys = _of_head(attention, head, "W_Q"), _of_head(attention, head, "W_K")
+        queries[:, 0] = keys[:, 0] = 0
+        queries[letters, 0], keys[letters.start, 0] = 1, rest
+    for head, sign in ((0, -1), (1, 1)):
+        for name in ("W_Q", "W_K", "W_V", "W_O"):
+            own = _of_head(second, INDUCTION[1], name)
+            _of_head(second, head, name).copy_(sign * own if name == "W_O" else own)
+    rng = random.Random(4)
+    return head_report(checkpoint, Corpus.of(["".join(rng.choices(LETTERS[:6], k=30)) for __ in range(8)]))
+
+
+def test_heads_that_look_alike_and_do_the_opposite_are_not_redundant(planted):
+    found = planted.kinds["decoder"]
+    assert found.sign[1, :3].tolist() == [-1, 1, 1]
+    assert found.similarity[4, 6] == pytest.approx(1.0)  # they do look at the same keys
+    assert found.cluster[1, 1] == found.cluster[1, 2] != found.cluster[1, 0]
+    assert found.mean["redundancy"][1, 1:3] == pytest.approx(1.0)
+    assert found.nearest[1, 1:3].tolist() == [6, 5]
+    assert not found.mean["redundancy"][1, 0] > 0.5
+    rows = {(row["layer"], row["head"]): row for row in planted.rows()}
+    assert [rows[1, head]["ov_sign"] for head in range(3)] == ["anti-copying", "copying", "copying"]
+    assert rows[1, 0]["copying"] < -0.9
+
+
+def test_heads_that_rest_on_the_same_sink_are_not_alike_by_it(planted):
+    found = planted.kinds["decoder"]
+    assert found.mean["first"][[0, 0, 0, 1], [0, 2, 3, 3]].min() > 0.6
+    assert abs(found.similarity[2, 3]) < 0.5  # each looks elsewhere beside it
+    assert found.mean["beside_sinks"][0, 2:].min() > 0.5
+    for layer, head in ((0, 0), (1, 3)):  # too little is left
+        assert found.mean["beside_sinks"][layer, head] < 0.1
+        assert found.nearest[layer, head] == -1
+        assert np.isnan(found.mean["redundancy"][layer, head])
+
+
+def test_copying_is_unknown_where_a_kind_of_attention_has_no_logits():
+    report = head_report(made("encoder-decoder"), Corpus.of(PAIRS))
+    assert np.isfinite(report.kinds["decoder"].mean["copying"]).all()
+    for kind in ("encoder", "cross"):
+        assert np.isnan(report.kinds[kind].mean["copying"]).all()
+        assert not report.kinds[kind].sign.any()
 
 
 def test_heads_are_joined_by_average_linkage():

@@ -87,11 +87,12 @@ def measured(kept: list[tuple[torch.Tensor, ...]], ids: list[list[int]]) -> np.n
         for item in range(len(batch[0])):
             row = torch.tensor(ids[number])
             wanted = targets(row, row, torch.zeros(len(row), dtype=torch.bool), cross=False, same=True)
-            corners = []
+            beside = []
             for layer, maps in enumerate(batch):
                 sums.add_layer(number, layer, measure_layer(maps[item], visible, wanted))
-                corners.append(sums.add_corner(layer, maps[item], visible))
-            sums.add_cosines(corners)
+                sums.add_corner(layer, maps[item], visible)
+                beside.append(sums.beside_sinks(layer, maps[item], visible, torch.arange(len(row)) == 0))
+            sums.add_likeness(beside)
             number += 1
     with np.errstate(invalid="ignore"):
         return sums.total / sums.count

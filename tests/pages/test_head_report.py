@@ -113,9 +113,10 @@ def test_a_stopped_measuring_goes_on(open_app, reports):
 
 
 @pytest.mark.parametrize(
-    ("locale", "words"), [("en-US", "attends most to the token before it in"), ("zh-CN", "放在前一个词元上")]
+    ("locale", "words", "sign"),
+    [("en-US", "attends most to the token before it in", "copying"), ("zh-CN", "放在前一个词元上", "复制")],
 )
-def test_the_sentence_and_the_table_say_what_the_library_says(open_app, measured, locale, words):
+def test_the_sentence_and_the_table_say_what_the_library_says(open_app, measured, locale, words, sign):
     app = open_app(PAGE, locale=locale, model="stories", layer=2, head=1)
     assert not app.exception
     found = measured.kinds["decoder"]
@@ -128,10 +129,13 @@ def test_the_sentence_and_the_table_say_what_the_library_says(open_app, measured
     assert (first.iloc[0], first.iloc[1]) == (2, 1)
     assert first.iloc[3] == round(float(found.mean["previous"][2, 1]), 3)
     assert first.iloc[4] == round(float(found.spread["previous"][2, 1]), 3)
+    assert found.sign[2, 1] == 1
+    assert first.iloc[-2] == sign
+    assert {"en-US": "It copies", "zh-CN": "它做复制"}[locale] in said(app)
 
 
 @pytest.mark.parametrize(
-    "measure", ["previous", "induction_repeated", "entropy", "positional", "redundancy", "effective_rank"]
+    "measure", ["previous", "induction_repeated", "entropy", "positional", "redundancy", "beside_sinks", "copying"]
 )
 def test_every_measure_can_be_looked_at(open_app, measured, measure):
     app = open_app(PAGE, model="stories", dials=f"headreport.measure:{measure}", layer=3, head=3)

@@ -26,13 +26,19 @@ ENGLISH: Mapping[str, str] = {
 
 
 def measure_of_heads(
-    values: NDArray[np.floating], *, measure: str, title: str = "", words: Mapping[str, str] = ENGLISH
+    values: NDArray[np.floating],
+    *,
+    measure: str,
+    signed: bool = False,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
     """Draws one number of every head: rows are layers, columns are heads; NaN leaves a cell empty.
 
     Args:
         values: [layers, heads].
         measure: what the number is.
+        signed: whether it lies between -1 and 1 and its sign says something.
         title: plain text.
         words: the texts, see ENGLISH.
 
@@ -47,7 +53,9 @@ def measure_of_heads(
     figure = Figure(
         heatmap(
             z=values,
-            colorscale=[(i / last, colour) for i, colour in enumerate(VIRIDIS)],
+            zmin=-1.0 if signed else None,
+            zmax=1.0 if signed else None,
+            colorscale=style.signed_scale() if signed else [(i / last, colour) for i, colour in enumerate(VIRIDIS)],
             colorbar={"title": {"text": style.safe(measure)}, "thickness": 14},
             xgap=1,
             ygap=1,

@@ -46,7 +46,7 @@ def eigenvalues(checkpoint: Checkpoint, layer: int, head: int) -> Complex[ndarra
     A token that raises its own logit has a positive one; a circle around 0 means that tokens are sent elsewhere.
     """
     own = head_weights(checkpoint, predicting_kind(checkpoint), layer, head)
-    return _eigenvalues(own, unembedding(checkpoint) @ embedding(checkpoint))
+    return _eigenvalues(own, _through(checkpoint))
 
 
 def copying_scores(checkpoint: Checkpoint) -> Float[ndarray, "n_layers n_heads"]:
@@ -56,7 +56,7 @@ def copying_scores(checkpoint: Checkpoint) -> Float[ndarray, "n_layers n_heads"]
     """
     kind, config = predicting_kind(checkpoint), checkpoint.model.config
     shape = (config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers, config.n_heads)
-    through = unembedding(checkpoint) @ embedding(checkpoint)  # [d_model, d_model]
+    through = _through(checkpoint)
     found = np.full(shape, np.nan)
     for layer, head in np.ndindex(shape):
         values = _eigenvalues(head_weights(checkpoint, kind, layer, head), through)
@@ -83,6 +83,12 @@ def ov_pairs(checkpoint: Checkpoint, layer: int, head: int, count: int = 20) -> 
     own = head_weights(checkpoint, predicting_kind(checkpoint), layer, head)
     rows, columns = embedding(checkpoint)[:MOST_TOKENS], unembedding(checkpoint)[:, :MOST_TOKENS]
     return _largest(rows @ own.W_V, own.W_O @ columns, count)
+
+
+def _through(checkpoint: Checkpoint) -> Float[Tensor, "d_model d_model"]:
+    """W_U W_E, the vocabulary a part at a time: whole tables in float64 would be several times the model."""
+    parts = [slice(first, first + MOST_TOKENS) for first in range(0, checkpoint.model.config.vocab_size, MOST_TOKENS)]
+    return sum((unembedding(checkpoint, part) @ embedding(checkpoint, part) for part in parts), torch.zeros(()))
 
 
 def _eigenvalues(own: HeadWeights, through: Float[Tensor, "d_model d_model"]) -> Complex[ndarray, " d_head"]:

@@ -98,12 +98,12 @@ def _normed(rows: Float[Tensor, "m k"], norm: Norm | None, head: int = 0) -> Flo
     return centred * (1.0 + weight if isinstance(norm, OffsetRMSNorm) else weight)
 
 
-def embedding(checkpoint: Checkpoint) -> Float[Tensor, "vocab d_model"]:
-    """The rows of tokens as they enter the stack that predicts, with the norm after them folded in."""
+def embedding(checkpoint: Checkpoint, tokens: slice = slice(None)) -> Float[Tensor, "vocab d_model"]:
+    """The rows of tokens, or some of them, as they enter the stack that predicts, with the norm after them folded in."""
     model = checkpoint.model
     stack = predicting_kind(checkpoint)
-    rows: Tensor = model.token_table("encoder" if stack == "encoder" else "decoder").weight.detach().cpu().double()
-    rows = rows * model.config.embedding_factor
+    rows: Tensor = model.token_table("encoder" if stack == "encoder" else "decoder").weight[tokens]
+    rows = rows.detach().cpu().double() * model.config.embedding_factor
     projection, projected = model.embedding_projection, model.config.embedding_projection
     matrix = None if projection is None else projection.weight.detach().cpu().double().T
     norm = model.embedding_norm if model.decoder_embedding_norm is None else model.decoder_embedding_norm
@@ -113,11 +113,11 @@ def embedding(checkpoint: Checkpoint) -> Float[Tensor, "vocab d_model"]:
     return rows @ matrix if matrix is not None and projected == "normed_sum" else rows
 
 
-def unembedding(checkpoint: Checkpoint) -> Float[Tensor, "d_model vocab"]:
-    """What turns the last rows into logits, with the final norm folded in."""
+def unembedding(checkpoint: Checkpoint, tokens: slice = slice(None)) -> Float[Tensor, "d_model vocab"]:
+    """What turns the last rows into the logits of all tokens, or of some, with the final norm folded in."""
     model = checkpoint.model
     weight = model.embedding.weight if model.unembedding is None else model.unembedding.weight
-    matrix = weight.detach().cpu().double().T * model.config.logit_scale
+    matrix = weight[tokens].detach().cpu().double().T * model.config.logit_scale
     if model.prediction is not None and model.config.embedding_dim is not None:  # its matrix brings rows to that width
         matrix = model.prediction.dense.weight.detach().cpu().double().T @ matrix
     if model.unembedding_projection is not None:

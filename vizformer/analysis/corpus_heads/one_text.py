@@ -60,13 +60,15 @@ def measure_text(checkpoint: Checkpoint, passage: Passage, number: int, sums: di
             cross=kind == "cross",
             same=same or kind != "cross",
         )
-        corners = []
+        sinks = torch.tensor([token.special or (j == 0 and kind != "cross") for j, token in enumerate(keys)])
+        beside = []
         for layer in range(n_layers(trace, kind)):
             record = trace[site_name(kind, layer)]
             patterns, visible = layer_patterns(record).cpu(), visible_keys(record).cpu()
             sums[kind].add_layer(number, layer, measure_layer(patterns, visible, wanted))
-            corners.append(sums[kind].add_corner(layer, patterns, visible))
-        sums[kind].add_cosines(corners)
+            sums[kind].add_corner(layer, patterns, visible)
+            beside.append(sums[kind].beside_sinks(layer, patterns, visible, sinks))
+        sums[kind].add_likeness(beside)
     return True
 
 

@@ -1,4 +1,9 @@
-"""Sums over a corpus to one row a head: means, spreads, positions against content, which heads are alike."""
+"""Sums over a corpus to one row a head: means, spreads, positions against content, which heads are alike.
+
+Two heads are alike where they look at the same keys, the sinks left out (the first token and the tokenizer's marks, where
+heads rest that have nothing to do), and do not do opposite things there: of two that copy and anti-copy what they look at
+neither is redundant.
+"""
 
 import csv
 from collections.abc import Mapping
@@ -11,6 +16,7 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 from torch import Tensor
 
+from vizformer.analysis.circuits import copying_scores, predicting_kind
 from vizformer.analysis.corpus_heads.clusters import clusters
 from vizformer.analysis.corpus_heads.corpus import Corpus
 from vizformer.analysis.corpus_heads.measures import CROSS, MEASURES, TARGETS
@@ -21,8 +27,13 @@ from vizformer.errors import VizformerError
 from vizformer.messages import N_
 
 POSITIONAL, CONTENT, REPEATED, REDUNDANCY = "positional", "content", "induction_repeated", "redundancy"
-COLUMNS = (*MEASURES, REPEATED, POSITIONAL, CONTENT, REDUNDANCY)
+BESIDE, COPYING = "beside_sinks", "copying"
+COLUMNS = (*MEASURES, REPEATED, POSITIONAL, CONTENT, REDUNDANCY, BESIDE, COPYING)
 """The measures of a finished report, in the order in which they are shown."""
+LEAST_COMPARED = 0.1
+"""Two heads are compared where both leave enough beside the sinks in this share of the rows."""
+SIGNS = {1: "copying", -1: "anti-copying", 0: ""}
+"""The names of the signs of OV in a row of the report."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +47,11 @@ class KindReport:
         strongest: the number of the text where a measure is strongest, -1 where there is none.
         rows, most: of the targets: in how many rows of all texts there is a choice, and in which share of them the target
             gets more than half of the attention.
-        similarity: mean cosine of two heads' maps; NaN where no text shows both; empty for very many heads.
+        similarity: cosine of two heads' maps over all texts, without the columns of the sinks; NaN where they have too few
+            rows in common; empty for very many heads.
         cluster: the number of each head's cluster, from 0 in the order of the heads.
         nearest: which head is most alike, as layer * n_heads + head; -1 where none is compared.
+        sign: of OV: 1 where a head copies, -1 where it anti-copies, 0 where it clearly does neither or nobody knows.
     """
 
     kind: Kind
@@ -52,6 +65,7 @@ class KindReport:
     similarity: Float[ndarray, "heads heads"]
     cluster: Int[ndarray, "n_layers n_heads"]
     nearest: Int[ndarray, "n_layers n_heads"]
+    sign: Int[ndarray, "n_layers n_heads"]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -82,7 +96,7 @@ class HeadReport:
 
     def rows(self) -> list[dict[str, Any]]:
         """One row a head: kind, layer, head, its group, each measure with its spread and the share of rows where the
-        target gets most, the strongest text, the cluster, the head most alike.
+        target gets most, the strongest text, the sign of OV, the cluster, the head most alike.
         """
         found = []
         for kind, report in self.kinds.items():
@@ -97,6 +111,7 @@ class HeadReport:
                     if name in MEASURES:
                         row[f"{name}_text"] = int(report.strongest[name][layer, head])
                 nearest = int(report.nearest[layer, head])
+                row["ov_sign"] = SIGNS[int(report.sign[layer, head])]
                 row["cluster"] = int(report.cluster[layer, head])
                 row["nearest"] = "" if nearest < 0 else f"{nearest // n_heads}.{nearest % n_heads}"
                 found.append(row)
@@ -148,20 +163,47 @@ def make_report(
         read: how many texts could be read.
         repeated: the induction score on random tokens that come twice, see `repeated_induction`.
     """
-    n_kv = checkpoint.model.config.kv_heads
-    kinds = {kind: kind_report(kind, n_kv, part, repeated.get(kind)) for kind, part in sums.items()}
+    config = checkpoint.model.config
+    copying = {predicting_kind(checkpoint): copying_scores(checkpoint)}
+    kinds = {
+        kind: kind_report(
+            kind, config.kv_heads, part, repeated.get(kind), copying.get(kind), clear_copying(config.d_head)
+        )
+        for kind, part in sums.items()
+    }
     return HeadReport(checkpoint.name, corpus.name, read, len(corpus.passages), kinds)
 
 
-def kind_report(kind: Kind, n_kv_heads: int, sums: Sums, repeated: Tensor | None) -> KindReport:
-    """Mean = total / count, spread^2 = squares / count - mean^2, and what is computed of all texts together."""
+def clear_copying(d_head: int) -> float:
+    """The copying score from which on a head copies, or anti-copies below its negative.
+
+    Random matrices have a deviation of about 1.6 / d_head (measured for d_head of 4 to 64): three of them, but 0.2 at least
+    and 0.95 at most.
+    """
+    return float(np.clip(5 / d_head, 0.2, 0.95))
+
+
+def kind_report(
+    kind: Kind,
+    n_kv_heads: int,
+    sums: Sums,
+    repeated: Tensor | None,
+    copying: Float[ndarray, "n_layers n_heads"] | None = None,
+    clear: float = 1.0,
+) -> KindReport:
+    """Mean = total / count, spread^2 = squares / count - mean^2, and what is computed of all texts together.
+
+    Args:
+        copying: the copying scores, where they are known; heads above `clear` copy, heads below its negative anti-copy.
+    """
     n_layers, n_heads = sums.count.shape[1:]
     unknown = np.full((n_layers, n_heads), np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = sums.total / sums.count
         spreads = np.sqrt(np.maximum(sums.squares / sums.count - means**2, 0.0))
         most = sums.hits / sums.rows
-        similarity = sums.cosine / sums.compared
+        similarity = sums.products / np.sqrt(sums.lengths * sums.lengths.T)
+        beside = sums.beside / sums.choice[:, None]
     mean: dict[str, ndarray] = dict(zip(MEASURES, means, strict=True))
     spread: dict[str, ndarray] = dict(zip(MEASURES, spreads, strict=True))
     if kind == "cross":
@@ -173,14 +215,22 @@ def kind_report(kind: Kind, n_kv_heads: int, sums: Sums, repeated: Tensor | None
         mean[REPEATED], spread[REPEATED] = repeated.double().mean(0).numpy(), repeated.double().std(0, False).numpy()
     mean[POSITIONAL] = positional_share(sums)
     mean[CONTENT] = 1 - mean[POSITIONAL]
-    others = np.where(np.eye(len(similarity), dtype=bool) | ~np.isfinite(similarity), -np.inf, similarity)
+    mean[BESIDE] = beside
+    mean[COPYING] = unknown if copying is None else copying
+    sign = np.where(np.abs(mean[COPYING]) >= clear, np.sign(mean[COPYING]), 0).astype(np.int64)
+    too_few = sums.compared < LEAST_COMPARED * sums.choice.max(initial=0)
+    even = np.minimum(sums.lengths, sums.lengths.T) < 1e-12 * sums.compared  # an even look has no direction
+    similarity[too_few | even] = np.nan
+    opposite = np.outer(sign, sign) < 0
+    same = np.where(opposite[: len(similarity), : len(similarity)], np.nan, similarity)
+    others = np.where(np.eye(len(same), dtype=bool) | ~np.isfinite(same), -np.inf, same)
     nearest, redundancy = np.full(n_layers * n_heads, -1), np.full(n_layers * n_heads, np.nan)
     if len(others) > 1:
         best = others.max(1)
         has = np.isfinite(best)
         nearest[has], redundancy[has] = others.argmax(1)[has], best[has]
     mean[REDUNDANCY] = redundancy.reshape(n_layers, n_heads)
-    spread |= {POSITIONAL: unknown, CONTENT: unknown, REDUNDANCY: unknown}
+    spread |= dict.fromkeys((POSITIONAL, CONTENT, REDUNDANCY, BESIDE, COPYING), unknown)
     return KindReport(
         kind,
         n_kv_heads,
@@ -191,8 +241,9 @@ def kind_report(kind: Kind, n_kv_heads: int, sums: Sums, repeated: Tensor | None
         dict(zip(TARGETS, sums.rows, strict=True)),
         dict(zip(TARGETS, most, strict=True)),
         similarity,
-        clusters(similarity, n_layers * n_heads).reshape(n_layers, n_heads),
+        clusters(same, n_layers * n_heads).reshape(n_layers, n_heads),
         nearest.reshape(n_layers, n_heads),
+        sign,
     )
 
 

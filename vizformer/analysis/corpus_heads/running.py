@@ -32,7 +32,7 @@ from vizformer.messages import N_
 
 GROUP = 8  # texts
 LOOK = 0.2  # seconds between two looks whether it is to stop
-VERSION = 1  # of what is measured: another one makes the files of before useless
+VERSION = 2  # of what is measured: another one makes the files of before useless
 
 
 class Tell(Protocol):

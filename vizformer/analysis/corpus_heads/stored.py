@@ -8,7 +8,7 @@ import numpy as np
 from vizformer.analysis.corpus_heads.report import HeadReport, KindReport
 
 _TABLES = ("mean", "spread", "texts", "strongest", "rows", "most")
-_ARRAYS = ("similarity", "cluster", "nearest")
+_ARRAYS = ("similarity", "cluster", "nearest", "sign")
 
 
 def write_report(report: HeadReport, path: Path) -> None:

@@ -18,6 +18,8 @@ from vizformer.analysis.corpus_heads.measures import MEASURES, SMALL_IS_STRONG, 
 CORNER = 32
 """Positions of a text, from its first one, of which maps are compared with each other."""
 MOST_COMPARED = 1024  # heads of a kind that are compared with each other: a number for every pair
+LEAST_BESIDE = 0.1
+"""A row of a map is compared where at least this much of its attention lies beside the sinks."""
 _SIGN = np.array([-1.0 if name in SMALL_IS_STRONG else 1.0 for name in MEASURES])
 
 
@@ -34,8 +36,9 @@ class Sums:
         cells: how many texts have a visible cell, of the first CORNER positions.
         maps: sum over texts of (pattern - even)[i, j] there, where even is 1 / (keys that i sees).
         energy: sum over texts of the square of the same.
-        cosine: sum over texts of the cosines between the heads' (pattern - even); empty for more than MOST_COMPARED.
-        compared: how many texts have such a cosine.
+        choice: in how many rows of the corners two keys or more are seen beside the sinks.
+        beside: in how many of these a head leaves LEAST_BESIDE or more beside them.
+        products, lengths, compared: of every two heads, see `add_likeness`; empty for more than MOST_COMPARED.
     """
 
     count: Int[ndarray, "n_measures n_layers n_heads"]
@@ -48,7 +51,10 @@ class Sums:
     cells: Int[ndarray, "n_layers corner corner"]
     maps: Float[ndarray, "n_layers n_heads corner corner"]
     energy: Float[ndarray, "n_layers n_heads corner corner"]
-    cosine: Float[ndarray, "heads heads"]
+    choice: Int[ndarray, " n_layers"]
+    beside: Int[ndarray, "n_layers n_heads"]
+    products: Float[ndarray, "heads heads"]
+    lengths: Float[ndarray, "heads heads"]
     compared: Int[ndarray, "heads heads"]
 
     @classmethod
@@ -67,6 +73,9 @@ class Sums:
             np.zeros((n_layers, CORNER, CORNER), np.int64),
             np.zeros((n_layers, n_heads, CORNER, CORNER)),
             np.zeros((n_layers, n_heads, CORNER, CORNER)),
+            np.zeros(n_layers, np.int64),
+            np.zeros((n_layers, n_heads), np.int64),
+            np.zeros(pairs),
             np.zeros(pairs),
             np.zeros(pairs, np.int64),
         )
@@ -85,8 +94,8 @@ class Sums:
 
     def add_corner(
         self, layer: int, patterns: Float[Tensor, "n_heads n_q n_k"], visible: Bool[Tensor, "n_q n_k"]
-    ) -> Float[Tensor, "n_heads cells"]:
-        """The first positions of one text's maps; what is returned is for `add_cosines`."""
+    ) -> None:
+        """The first positions of one text's maps."""
         even = visible / visible.sum(-1, keepdim=True).clamp(min=1)
         seen = visible[:CORNER, :CORNER].cpu()
         maps = torch.where(seen, (patterns - even)[:, :CORNER, :CORNER].cpu(), 0.0)
@@ -94,25 +103,42 @@ class Sums:
         self.cells[layer, :n_q, :n_k] += seen.numpy()
         self.maps[layer, :, :n_q, :n_k] += maps.numpy()
         self.energy[layer, :, :n_q, :n_k] += maps.double().square().numpy()
-        return maps.flatten(1)
 
-    def add_cosines(self, corners: list[Float[Tensor, "n_heads cells"]]) -> None:
-        """cos(A, B) = A . B / (|A| |B|) of the maps of every two heads, less an even look, on one text.
+    def beside_sinks(
+        self,
+        layer: int,
+        patterns: Float[Tensor, "n_heads n_q n_k"],
+        visible: Bool[Tensor, "n_q n_k"],
+        sinks: Bool[Tensor, " n_k"],
+    ) -> tuple[Float[Tensor, "n_heads corner_q corner_k"], Bool[Tensor, "n_heads corner_q"]]:
+        """The first positions of one text's maps without the columns of the sinks, for `add_likeness`.
 
-        A head that looks about evenly on a text has no direction there, and is left out.
+        A row is shared anew among the n other keys that it sees, less an even look, pattern / left - 1 / n with
+        left = their sum of the pattern; it is 0, and does not count, where n < 2 or left < LEAST_BESIDE.
         """
-        if not self.cosine.size:
+        patterns, others = patterns[:, :CORNER].cpu(), (visible & ~sinks)[:CORNER].cpu()
+        n, left = others.sum(-1), (patterns * others).sum(-1)  # [n_q], [n_heads, n_q]
+        counts = (n > 1) & (left >= LEAST_BESIDE)
+        self.choice[layer] += int((n > 1).sum())
+        self.beside[layer] += counts.sum(-1).numpy()
+        maps = patterns / left.clamp(min=LEAST_BESIDE)[..., None] - 1 / n.clamp(min=1)[:, None]
+        return torch.where(others & counts[..., None], maps, 0.0)[..., :CORNER], counts
+
+    def add_likeness(self, layers: list[tuple[Float[Tensor, "n_heads n_q n_k"], Bool[Tensor, "n_heads n_q"]]]) -> None:
+        """One text's maps beside the sinks, of every two heads over the rows that count for both.
+
+        products    A . B          lengths[A, B]    |A|^2 in the rows that count for B          compared    these rows
+        """
+        if not self.products.size:
             return
-        rows = torch.cat(corners).double()  # [heads, cells]
-        lengths = rows.norm(dim=1, keepdim=True)
-        has = (lengths > 1e-6).squeeze(1)
-        rows = torch.where(has[:, None], rows / lengths.clamp(min=1e-12), 0.0)
-        self.cosine += (rows @ rows.T).numpy()
-        self.compared += (has[:, None] & has[None, :]).numpy()
+        maps, counts = (torch.cat(parts).double() for parts in zip(*layers, strict=True))
+        self.products += (maps.flatten(1) @ maps.flatten(1).T).numpy()
+        self.lengths += (maps.square().sum(-1) @ counts.T).numpy()
+        self.compared += (counts @ counts.T).long().numpy()
 
     def add(self, later: "Sums") -> None:
         """The sums of texts that come after those of these."""
-        for name in ("count", "total", "squares", "rows", "hits", "cells", "maps", "energy", "cosine", "compared"):
+        for name in {field.name for field in fields(self)} - {"strongest", "where"}:
             getattr(self, name)[...] += getattr(later, name)
         for layer in range(self.count.shape[1]):
             self._strongest(layer, later.strongest[:, layer], later.where[:, layer])

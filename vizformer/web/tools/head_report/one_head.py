@@ -13,7 +13,7 @@ from vizformer.web.tools.head_report import computed, wording
 from vizformer.web.widgets import chart
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
     from vizformer.analysis.corpus_heads import Corpus, HeadReport, KindReport
@@ -25,10 +25,14 @@ def one_head(
     model: ModelRef, corpus: "Corpus", report: "HeadReport", found: "KindReport", measure: str, place: tuple[int, int]
 ) -> None:
     """The chosen head."""
+    from vizformer.analysis.corpus_heads.report import LEAST_COMPARED
+
     layer, head = place
     st.subheader(_("Layer {layer}, head {head}", layer=layer, head=head), anchor=False)
     st.text(wording.sentence(found, layer, head, report.texts))
     nearest, n_heads = int(found.nearest[place]), found.shape[1]
+    if sign := int(found.sign[place]):
+        st.text(translate(wording.SIGN_SENTENCES[sign]))
     said = f"{wording.title(measure)}: {wording.number(measure, float(found.mean[measure][place]))}"
     if nearest >= 0:
         said += " · " + _(
@@ -37,6 +41,8 @@ def one_head(
             head=nearest % n_heads,
             value=f"{float(found.mean['redundancy'][place]):.2f}",
         )
+    elif found.mean["beside_sinks"][place] < LEAST_COMPARED:
+        said += " · " + _("too little attention beside the sinks to be compared with other heads")
     st.caption(said)
     number = int(found.strongest[measure][place]) if measure in found.strongest else -1
     if number < 0:

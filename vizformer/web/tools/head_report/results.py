@@ -94,7 +94,9 @@ def picture(found: "KindReport", measure: str) -> None:
     """A cell for every head; a click chooses it."""
     values = found.mean[measure]
     if max(found.shape) > cells.LARGEST or measure not in wording.SHARES or not np.isfinite(values).all():
-        figure = figures.measure_of_heads(values, measure=wording.title(measure), words=words(head_figures.ENGLISH))
+        figure = figures.measure_of_heads(
+            values, measure=wording.title(measure), signed=measure == "copying", words=words(head_figures.ENGLISH)
+        )
         chart.show(figure, key="head_report.picture")
         return
     place = chosen_head.place(found, measure)
@@ -181,6 +183,10 @@ def columns(found: "KindReport", measure: str, places: list[tuple[int, ...]]) ->
         table[wording.title(name)] = [_rounded(values[place]) for place in places]
         if name == measure and np.isfinite(found.spread[name]).any():
             table[_("± over texts")] = [_rounded(found.spread[name][place]) for place in places]
+    if found.sign.any():
+        table[_("Sign of OV")] = [
+            translate(wording.SIGNS[int(found.sign[place])]) if found.sign[place] else None for place in places
+        ]
     table[_("Cluster")] = [int(found.cluster[place]) for place in places]
     return table
 
@@ -202,8 +208,9 @@ def alike(found: "KindReport") -> None:
     sizes = np.bincount(found.cluster.ravel())
     st.caption(
         _(
-            "Mean cosine of the heads' maps over the texts, less an even look. {n} clusters of heads whose cosine is 0.7 or "
-            "more on average, the largest of {largest} heads.",
+            "Cosine of the heads' maps over all texts, less an even look, without the first token and the tokenizer's "
+            "marks, where heads rest. Empty: one of the two leaves too little beside them. {n} clusters of heads whose "
+            "cosine is 0.7 or more on average, and whose OV has no opposite signs, the largest of {largest} heads.",
             n=len(sizes),
             largest=int(sizes.max()),
         )

@@ -21,6 +21,8 @@ TITLES: dict[str, Message] = {
     "positional": N_("Positions"),
     "content": N_("Content"),
     "redundancy": N_("Redundancy"),
+    "beside_sinks": N_("Beside the sinks"),
+    "copying": N_("Copying score"),
     "entropy": N_("Entropy"),
     "distance": N_("Distance"),
     "effective_rank": N_("Effective rank"),
@@ -42,7 +44,15 @@ MEANINGS: dict[str, Message] = {
     "positional": N_("How much of where the head looks is the same in every text, at the same positions (0 to 1)."),
     "content": N_("The rest: how much changes with the words. 1 less the share of positions."),
     "redundancy": N_(
-        "How much the head's maps are like those of the head that is most like it: a cosine, 1 is the same."
+        "How much the head's maps are like those of the head that is most like it: a cosine, 1 is the same. The first token "
+        "and the tokenizer's marks, where heads rest, are left out; heads whose OV has opposite signs do not count as alike."
+    ),
+    "beside_sinks": N_(
+        "In which share of the rows a tenth or more of the attention lies beside the first token and the tokenizer's marks."
+    ),
+    "copying": N_(
+        "1: whatever token the head looks at, its logit rises (copying); −1: it falls (anti-copying); near 0: neither. From "
+        "the weights, see the circuits below."
     ),
     "entropy": N_("How evenly a row is spread, in nats: 0 where it reads one token, ln n where n alike."),
     "distance": N_("From how far away a row reads on average, in tokens."),
@@ -102,10 +112,16 @@ WHY: tuple[Message, ...] = (
         "Attention and look at both."
     ),
 )
+SIGNS: dict[int, Message] = {1: N_("copying"), -1: N_("anti-copying")}
+"""What a head does with what it looks at, by the sign of its OV where that is clear."""
+SIGN_SENTENCES: dict[int, Message] = {
+    1: N_("It copies: its OV raises the logit of the token that it looks at."),
+    -1: N_("It anti-copies: its OV lowers the logit of the token that it looks at."),
+}
 HABIT = 0.5  # of the rows: below it a head has no habit
 _MANY = 0.02  # of the most rows that any target has: fewer say little
 
-SHARES = frozenset((*DOES, "induction_repeated", "positional", "content"))
+SHARES = frozenset((*DOES, "induction_repeated", "positional", "content", "beside_sinks"))
 """The measures that are shares of 1."""
 
 
