@@ -138,18 +138,19 @@ class Eager:
                     f"{layer}.cross", f"{path}.cross_attention", f"{path}.cross_norm", x, memory, memory_mask
                 )
                 self.residuals[f"{layer}.mid_cross"] = x
-            times = c.residual_scale
-            if c.residual == "parallel":
-                x = x + times * self._feedforward(path, self._norm(f"{path}.feedforward_norm", entering))
+            times, stays = c.residual_scale, 0.0 if c.residual == "none" else x
+            read = entering if c.residual == "parallel" else x
+            if c.norm_order == "none":
+                x = stays + times * self._feedforward(path, read)
             elif c.norm_order == "pre":
-                x = x + times * self._feedforward(path, self._norm(f"{path}.feedforward_norm", x))
+                x = stays + times * self._feedforward(path, self._norm(f"{path}.feedforward_norm", read))
             elif c.norm_order == "output":
-                x = x + times * self._norm(f"{path}.feedforward_norm", self._feedforward(path, x))
+                x = stays + times * self._norm(f"{path}.feedforward_norm", self._feedforward(path, x))
             elif c.norm_order == "sandwich":
                 y = self._feedforward(path, self._norm(f"{path}.feedforward_norm", x))
-                x = x + times * self._norm(f"{path}.feedforward_output_norm", y)
+                x = stays + times * self._norm(f"{path}.feedforward_output_norm", y)
             else:
-                x = self._norm(f"{path}.feedforward_norm", x + times * self._feedforward(path, x))
+                x = self._norm(f"{path}.feedforward_norm", stays + times * self._feedforward(path, x))
             self.residuals[f"{layer}.post"] = x
         if c.final_norm:
             x = self._norm(f"{name}.final_norm", x)
@@ -222,7 +223,7 @@ class Eager:
             call.brought = self._norm(own_norm, call.attn_out)
         call.normed = call.brought
         call.brought = call.brought * c.residual_scale
-        call.added = x + call.brought
+        call.added = call.brought if c.residual == "none" else x + call.brought
         call.after = self._norm(norm, call.added) if c.norm_order == "post" else call.added
         self.calls[site] = call
         return call.after

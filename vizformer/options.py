@@ -8,7 +8,7 @@ from typing import Literal
 
 Disentangled = Literal["none", "c2p", "p2c", "both"]
 Positions = Literal["sinusoidal", "learned", "rope", "alibi", "relative", "none"]
-NormOrder = Literal["post", "pre", "output", "sandwich"]
+NormOrder = Literal["post", "pre", "output", "sandwich", "none"]
 Norm = Literal["layer_norm", "rms_norm", "deviation_norm"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "quick_gelu", "silu"]
 FeedForwardKind = Literal["plain", "gated"]
@@ -18,7 +18,7 @@ ProjectedRows = Literal["normed_sum", "sum", "tokens"]
 Architecture = Literal["encoder-decoder", "decoder-only", "encoder-only"]
 AttentionBias = Literal["same", "all", "qkv", "none"]
 NormedOver = Literal["head", "all"]
-Residual = Literal["sequential", "parallel"]
+Residual = Literal["sequential", "parallel", "none"]
 Sinusoids = Literal["interleaved", "halves"]
 StackInputs = Literal["shared", "own"]
 RopeScaling = Literal["none", "linear", "llama3", "yarn"]
@@ -94,7 +94,8 @@ class Options:
             before it, and the embeddings are not scaled there (Blenderbot Small).
         norm_order: "post" is norm(x + f(x)) (2017); "pre" is x + f(norm(x)) (GPT-2; Xiong et al. 2020); "output" is
             x + norm(f(x)) (OLMo 2); "sandwich" is x + norm'(f(norm(x))), with two norms for every sublayer (Ding et al.
-            2021, "CogView"; Gemma 2, GLM-4).
+            2021, "CogView"; Gemma 2, GLM-4); "none" is x + f(x), as toy models have it (Elhage et al. 2021, "A Mathematical
+            Framework for Transformer Circuits").
         first_norm: whether the attention of the first layer has a norm before it; False where that of the embeddings, just
             before, makes it unnecessary (Warner et al. 2024, "ModernBERT", section 2.1.1).
         norm: "layer_norm" (Ba, Kiros & Hinton 2016), "rms_norm" (Zhang & Sennrich 2019), or "deviation_norm", LayerNorm as
@@ -106,7 +107,7 @@ class Options:
         qk_norm_over: whether that norm is over each "head" by itself, or over "all" of them side by side, with a scale of
             its own for every number (OLMo 2).
         residual: "sequential", or "parallel" x + attention(norm x) + feedforward(norm' x): both read the same input
-            (Wang & Komatsuzaki 2021, "GPT-J"; GPT-NeoX).
+            (Wang & Komatsuzaki 2021, "GPT-J"; GPT-NeoX); or "none": what a sublayer brings takes the place of x.
         final_norm: one more norm after the last layer of each stack.
         norm_eps: added to the variance (or mean square) inside the norm's root.
         activation: of the feed-forward layer; "gelu_tanh" is GPT-2's approximation of GELU, "quick_gelu" that by a

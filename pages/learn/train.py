@@ -33,13 +33,6 @@ def page() -> None:
     st.fragment(guarded()(watch), run_every=None if over else POLL)(name, was_over=over)
     if over and state.view().run and trainings.folder(name) is not None:
         guarded()(keep)(name)
-    elif over and not trainings.run(name).plan.residual:
-        st.caption(
-            _(
-                "A model without residual connections is looked at here only: the other pages, and vizformer.load, know "
-                "no such model."
-            )
-        )
 
 
 def watch(name: str, was_over: bool) -> None:

@@ -27,6 +27,8 @@ KINDS_OF_MODEL = {
     "pre-norm": dict(architecture="decoder-only", norm_order="pre"),
     "parallel": dict(architecture="decoder-only", norm_order="pre", residual="parallel"),
     "grouped": dict(architecture="decoder-only", norm_order="pre", n_kv_heads=2),
+    "no norms": dict(architecture="decoder-only", norm_order="none"),
+    "no residual": dict(architecture="decoder-only", residual="none"),
     "encoder": dict(architecture="encoder-only"),
     "norm of outputs": dict(architecture="decoder-only", norm_order="sandwich"),
 }

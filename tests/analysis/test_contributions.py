@@ -18,6 +18,9 @@ KINDS = [
     ("decoder-only", tiny.ALIBI),
     ("decoder-only", tiny.OLMO2),
     ("decoder-only", tiny.GRANITE),
+    ("encoder-decoder", {"norm_order": "none"}),
+    ("encoder-decoder", {"residual": "none"}),
+    ("decoder-only", {"residual": "none", "norm_order": "none"}),
     ("decoder-only", {**tiny.GEMMA, "norm_order": "sandwich"}),
 ]
 

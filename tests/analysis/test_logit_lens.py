@@ -26,6 +26,8 @@ MODELS = {
     "pre, untied": ("encoder-decoder", {**PRE, **UNTIED}),
     "pre without a last norm": ("decoder-only", {"norm_order": "pre", "positions": "learned"}),
     "post with a last norm": ("decoder-only", {"final_norm": True}),
+    "no norms": ("decoder-only", {"norm_order": "none"}),
+    "no residual": ("encoder-decoder", {"residual": "none"}),
     "by hand": ("decoder-only", {"norm": "deviation_norm", **PRE, **UNTIED}),
     "encoder, pre": ("encoder-only", PRE),
     "llama": ("decoder-only", tiny.LLAMA),
@@ -157,6 +159,8 @@ def test_a_term_is_what_the_logit_loses_without_the_part_while_every_norm_stays(
     def outputs(block, kind, norm):
         return {"output": norm, "sandwich": getattr(block, f"{kind}_output_norm")}.get(block.norm_order)
 
+    adds = model.config.residual != "none"
+
     def logit(without=None):
         x = trace.residual(f"{stack}.0.pre")[position].double()
         was = x
@@ -177,7 +181,7 @@ def test_a_term_is_what_the_logit_loses_without_the_part_while_every_norm_stays(
                 wrote = wrote + bias
                 if (output := outputs(block, kind, norm)) is not None:
                     wrote, whole = frozen(output, wrote, whole), output(whole.float()).double()
-                x, was = x + wrote, was + whole
+                x, was = (x + wrote, was + whole) if adds else (wrote, whole)
                 if post:
                     x, was = frozen(norm, x, was), norm(was.float()).double()
             read = entering if block.residual == "parallel" else was.float()
@@ -185,7 +189,7 @@ def test_a_term_is_what_the_logit_loses_without_the_part_while_every_norm_stays(
             wrote = block.feedforward(read[None, None])[0, 0].double()
             if (output := outputs(block, "feedforward", block.feedforward_norm)) is not None:
                 wrote = output(wrote.float()).double()
-            x, was = x + wrote, was + wrote
+            x, was = (x + wrote, was + wrote) if adds else (wrote, wrote)
             if post:
                 x, was = frozen(block.feedforward_norm, x, was), block.feedforward_norm(was.float()).double()
         last = getattr(model, stack).final_norm

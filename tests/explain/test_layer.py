@@ -121,7 +121,7 @@ def test_the_steps_form_a_chain(variant: str) -> None:
         assert keys[-1] == ("feedforward.norm" if config.norm_order == "post" else "feedforward.add")
         for kind in kinds:
             without = kind == "self" and layer.endswith(".0") and not config.first_norm
-            assert (f"{kind}.norm" in keys) == (config.norm_order != "output" and not without)
+            assert (f"{kind}.norm" in keys) == (config.norm_order not in ("output", "none") and not without)
             assert (f"{kind}.out_scaled" in keys) == (config.residual_scale != 1)
             assert (f"{kind}.out_norm" in keys) == (config.norm_order in ("output", "sandwich"))
         windowed = int(layer.split(".")[1]) in config.windowed_layers

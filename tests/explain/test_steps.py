@@ -234,7 +234,7 @@ def test_operands_are_earlier_results_or_the_models_own(variant: str) -> None:
         assert any(np.array_equal(row, result["head_out"]) for row in out.operands[0].value)
         add = next(step for step in steps if step.key == "add")
         assert np.array_equal(
-            add.operands[1].value, result[next(k for k in ("out_scaled", "out_norm", "attn_out") if k in result)]
+            add.operands[-1].value, result[next(k for k in ("out_scaled", "out_norm", "attn_out") if k in result)]
         )
 
 

@@ -9,6 +9,7 @@ from tests.checkpoints.test_state_dict import D, V, nano_gpt, saved
 from tests.components.test_mount import sent
 from tests.pages.reading import opens_well, said
 from tests.refs import stamped
+from vizformer.checkpoints import save
 from vizformer.web.catalogue import model_cache, server_folder
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.tokens import computed
@@ -25,7 +26,7 @@ BLANKS, GENERATION, ATTENTION, TOKENS, MAP, POSITIONS = (
 IDS = {"bare.pt": "3 14 0 3", "both.pt": "3 14 0 3"}  # came without a tokenizer
 POST = ";n_heads=4;norm_order=post;activation=relu;scaled_embedding=false;positions=sinusoidal"
 ANSWERS = {"bare.pt": ";n_heads=4;activation=gelu", "both.pt": POST}  # which does not say how a target begins
-MODELS = ["headless", "headless-t5", "short", "narrow", "bare.pt", "both.pt"]
+MODELS = ["headless", "headless-t5", "short", "narrow", "no-norms", "no-residual", "bare.pt", "both.pt"]
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +39,8 @@ def written(tmp_path_factory):
     made.bert(root / "short-filler", max_position_embeddings=6)
     made.llama(root / "window", kind="Mistral", sliding_window=3)
     made.gpt2(root / "short", n_positions=8, n_layer=1, n_head=1)
+    save(tiny.checkpoint("encoder-decoder", norm_order="none"), root / "no-norms")
+    save(tiny.checkpoint("decoder-only", norm_order="post", residual="none"), root / "no-residual")
     saved(nano_gpt(), root / "bare.pt")
     both = nn.ModuleDict(
         {

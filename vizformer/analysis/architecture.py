@@ -160,7 +160,7 @@ def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: 
     wide, depth = (n, config.d_model), len(stack.layers)
     with_experts = [layer for layer in range(depth) if config.has_experts(layer)]
     drawn = with_experts[0] if with_experts else 0
-    if getattr(stack.layers[drawn], "self_norm", None) is None and depth > 1:
+    if not config.first_norm and drawn == 0 and depth > 1:
         drawn = with_experts[1] if len(with_experts) > 1 else depth - 1
     block = stack.layers[drawn]
     assert isinstance(block, Block)
@@ -199,9 +199,11 @@ def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: 
         if around.output is not None:
             second = norm if around.before is None else f"{of}_output_norm"
             add(f"{name}_output_norm", "norm", second)
-        if around.after is not None:
+        if around.after is not None and around.adds:
             add(f"{name}_norm", "add_norm", norm, wide, wide, skip=stream)
-        else:
+        elif around.after is not None:
+            add(f"{name}_norm", "norm", norm)
+        elif around.adds:
             add(f"{name}_add", "add", "", wide, wide, skip=stream)
 
     sublayer("attention", "attention", "self", "self_attention")

@@ -10,7 +10,7 @@ from torch import Tensor
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, stored
-from vizformer.explain.norms import brought, through
+from vizformer.explain.norms import added_sizes, brought, through
 from vizformer.explain.proof_anchors import recorded as recorded_at
 from vizformer.explain.site import Site, find_site
 from vizformer.explain.step import Proof
@@ -186,8 +186,8 @@ def _proof(at: Site, trace: Trace, query: int, out: Float[ndarray, " d_model"]) 
     recorded = trace.residual(at.after)[query]
     before, dtype = float64(trace.residual(at.before)[query]), recorded.dtype
     bringing = brought(stored(out, dtype), at.around, dtype)
-    after = through(stored(before + bringing, dtype), at.around.after)
-    terms = np.maximum(np.abs(before), np.abs(bringing)) if at.around.after is None else 0.0
+    after = through(stored(at.around.onto(before, bringing), dtype), at.around.after)
+    terms = added_sizes(at.around, before, bringing)
     return Proof.compare(recorded_at(at.after), after, recorded, direct=False, terms=terms)
 
 

@@ -18,7 +18,6 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from numpy import ndarray
-from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from vizformer.config import ModelConfig
@@ -56,7 +55,7 @@ def untrained(arrangement: Arrangement, depth: int, seed: int = 0) -> Untrained:
     """
     if depth < 1:
         raise ValueError(f"{depth} layers have no gradient")
-    order: NormOrder = "pre" if arrangement == "pre" else "post"
+    order: NormOrder = "pre" if arrangement == "pre" else "none" if arrangement == "bare" else "post"
     config = ModelConfig(
         vocab_size=1,
         d_model=WIDTH,
@@ -64,6 +63,7 @@ def untrained(arrangement: Arrangement, depth: int, seed: int = 0) -> Untrained:
         d_ff=4 * WIDTH,
         n_encoder_layers=depth,
         norm_order=order,
+        residual="none" if arrangement in ("norm_only", "bare") else "sequential",
         final_norm=order == "pre",
         dropout=0.0,
     )
@@ -73,23 +73,13 @@ def untrained(arrangement: Arrangement, depth: int, seed: int = 0) -> Untrained:
         stack = Stack(config, "encoder", depth, cross=False)
         initialise(stack, config, set())
         blocks = [block for block in stack.layers if isinstance(block, Block)]
-        y = stack(x, ForwardPass()) if arrangement in ("post", "pre") else _without_sums(blocks, x, arrangement)
+        y = stack(x, ForwardPass())
         networks = [block.feedforward for block in blocks]
         weights = [network.W_in.weight for network in networks if isinstance(network, FeedForward)]
         found = torch.autograd.grad((y * directions).sum() / ROWS, weights)
     rows = F.normalize(y.detach()[0].double(), dim=-1)  # [ROWS, WIDTH]
     likeness = float(((rows @ rows.T).sum() - ROWS) / (ROWS * (ROWS - 1)))
     return Untrained(np.array([float(gradient.norm()) for gradient in found]), likeness)
-
-
-def _without_sums(blocks: list[Block], x: Tensor, arrangement: Arrangement) -> Tensor:
-    """The layers' sublayers one after the other: nothing is added to what they find."""
-    for index, block in enumerate(blocks):
-        x = block.self_attention(x, x, ForwardPass().self_attention(f"encoder.{index}", windowed=False))
-        x = block.self_norm(x) if arrangement == "norm_only" and block.self_norm is not None else x
-        x = block.feedforward(x)
-        x = block.feedforward_norm(x) if arrangement == "norm_only" else x
-    return x
 
 
 @dataclass(frozen=True)

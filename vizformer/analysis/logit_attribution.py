@@ -124,6 +124,13 @@ def what_is_frozen(checkpoint: Checkpoint) -> tuple[Message, ...]:
         found.append(N_("The number by which the last norm divides the row is held as it was."))
     elif config.head == "linear":
         found.append(N_("Nothing had to be held: this model has no norm between the last layer and the logits."))
+    if config.residual == "none":
+        found.append(
+            N_(
+                "This model has no residual connections: all that is in the last row was made by the last sublayer, and "
+                "what came before it is in there only as what that has read. No other part has a share."
+            )
+        )
     if config.head == "transform":
         found.append(
             N_(

@@ -91,12 +91,12 @@ class LogitBackward:
             x, around = self.row(f"{at}.{before}"), block.around(kind)
             parts, bias = self.written(block, at, kind)
             made = parts.sum(0) + bias
-            y = x + around.scale * through(made, around.output)
+            y = around.onto(x, around.scale * through(made, around.output))
             self.set_by_hand(f"{at}.{after}", through(y, around.after))
             place = f"{at}.{kind}"
             if around.after is not None:
                 self.through(around.after, y, place)
-            stream = self.g
+            stream = self.g if around.adds else np.zeros_like(self.g)
             self.g = self.g * around.scale
             if around.output is not None:
                 self.through(around.output, made, place)

@@ -83,7 +83,7 @@ def activations(config: ModelConfig, n: int) -> Activations:
     """
     d, heads = config.d_model, (2 * config.n_heads + 2 * config.kv_heads) * config.d_head
     numbers = 4 if config.feedforward == "gated" else 2
-    attention, feedforward, norm = d + heads, d + numbers * config.d_ff, d
+    attention, feedforward, norm = d + heads, d + numbers * config.d_ff, 0 if config.norm_order == "none" else d
     networks = config.experts_per_token + (config.d_shared_expert is not None)
     experts = d + numbers * config.active_d_ff + networks * d + (config.n_experts or 0)
     cross = config.architecture == "encoder-decoder"

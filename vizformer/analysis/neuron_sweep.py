@@ -222,7 +222,7 @@ def _resumed(
     y = w_out(hidden[:until]) + change[:, :until, None] * w_out.weight.T[neurons][:, None, :]  # [b, n, d_model]
     around = block.around("feedforward")
     before = trace.residual(f"{name}.mid_cross" if block.cross_attention is not None else f"{name}.mid")[:until]
-    x = before + around.brought(y)
+    x = around.onto(before, around.brought(y))
     x = x if around.after is None else around.after(x)
     ids = {key: checkpoint.tensor(tokens).expand(items, -1) for key, tokens in trace.tokens.items()}
     if "decoder" in ids:

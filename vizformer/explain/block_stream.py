@@ -14,7 +14,7 @@ from vizformer.explain import norms
 from vizformer.explain.arrays import float64, set_cells, stored
 from vizformer.explain.experts_numbers import mixture_numbers
 from vizformer.explain.feedforward_numbers import feedforward_numbers
-from vizformer.explain.norms import brought, through
+from vizformer.explain.norms import added_sizes, brought, through
 from vizformer.explain.proof_anchors import recorded
 from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Proof
@@ -137,7 +137,7 @@ def sublayers(block: Block) -> tuple[tuple[SublayerKind, Norm | None, str, str],
 
     Where a sublayer has two norms, this is the one before it; the attention of a first layer may have none.
     """
-    if block.cross_attention is None or block.cross_norm is None:
+    if block.cross_attention is None:
         return (("self", block.self_norm, "pre", "mid"), ("feedforward", block.feedforward_norm, "mid", "post"))
     return (
         ("self", block.self_norm, "pre", "mid_self"),
@@ -164,14 +164,15 @@ def block_stream(checkpoint: Checkpoint, trace: Trace, stack: str, layer: int, r
     points = [Point("start", float64(trace.residual(f"{at}.pre")[row]))]
     proofs: dict[SublayerKind, Proof] = {}
     for kind, __, before, after in sublayers(block):
-        norm = block.around(kind).after
+        around = block.around(kind)
+        norm = around.after
         entering = "pre" if kind == "feedforward" and block.residual == "parallel" else before
         found = added(block, trace, at, kind, entering, slice(row, row + 1))[0]
         kept = trace.residual(f"{at}.{after}")[row]
         x = float64(trace.residual(f"{at}.{before}")[row])
-        total = stored(x + found, kept.dtype)
+        total = stored(around.onto(x, found), kept.dtype)
         last = set_cells(trace, f"{at}.{after}", through(total, norm), (row,))
-        terms = np.maximum(np.abs(x), np.abs(found)) if norm is None else 0.0
+        terms = added_sizes(around, x, found)
         proofs[kind] = Proof.compare(recorded(f"{at}.{after}"), last, kept, terms=terms)
         points.append(Point(f"{kind}.sum", last if norm is None else total, found))
         if norm is not None:
@@ -286,6 +287,8 @@ def norm_of(block: Block, at: str, kind: SublayerKind) -> Norm:
         TraceError: it has none.
     """
     found = {name: norm for name, norm, __, ___ in sublayers(block)}[kind]
+    if found is None and block.norm_order == "none":
+        raise TraceError(N_("The layers of this model have no norms: choose another model."))
     if found is None:
         raise TraceError(
             N_(

@@ -130,7 +130,9 @@ def _layer(config: ModelConfig) -> list[str]:
         "pre": f"x + {scale}sublayer(norm(x, name + '_norm'))",
         "output": f"x + {scale}norm(sublayer(x), name + '_norm')",
         "sandwich": f"x + {scale}norm(sublayer(norm(x, name + '_norm')), name + '_output_norm')",
+        "none": f"x + {scale}sublayer(x)",
     }
+    added = sums[order] if config.residual != "none" else sums[order].replace("x + ", "", 1)
     both = config.architecture == "encoder-decoder"
     cross = [
         "    if memory is not None:",
@@ -139,7 +141,7 @@ def _layer(config: ModelConfig) -> list[str]:
     lines = [
         "",
         "def add(x, sublayer, name):  # add & norm",
-        f"    return {sums[order]}".replace("'", '"'),
+        f"    return {added}".replace("'", '"'),
         "",
         "",
         f"def layer(x, name, mask=None{', memory=None' if both else ''}):",

@@ -11,7 +11,7 @@ from vizformer.explain.arrays import float64
 from vizformer.explain.operands import Operands
 from vizformer.explain.proof_anchors import fused, recorded
 from vizformer.explain.step import Contraction, Operand, Proof, Step
-from vizformer.explain.sublayer import OUTPUT_NORM, SCALE_TITLE, scale_text
+from vizformer.explain.sublayer import ADD_TITLE, OUTPUT_NORM, REPLACE_TEXT, REPLACE_TITLE, SCALE_TITLE, scale_text
 from vizformer.messages import N_
 
 
@@ -134,11 +134,14 @@ def mixing_steps(o: Operands) -> list[Step]:
             )
         )
         bringing, brought = f"{bringing}'", "scaled_out"
+    adds = o.site.around.adds
     steps.append(
         Step(
             "add",
-            N_("Add to the residual stream"),
-            N_(
+            ADD_TITLE if adds else REPLACE_TITLE,
+            REPLACE_TEXT
+            if not adds
+            else N_(
                 "What attention found is added to what was there, and stays added: the sublayers that follow read this sum."
             )
             if after is None
@@ -146,18 +149,24 @@ def mixing_steps(o: Operands) -> list[Step]:
                 "What attention found is added to what was there. This model is post-norm: the norm that follows rewrites "
                 "the sum, and the sublayers that follow read what it leaves."
             ),
-            f"y_i = r_i + {bringing}_i",
-            rf"y_{{{i},0}} = {latex.number(o.x_before[0])} + {latex.factor(o.brought[0])} = {latex.number(o.added[0])}",
+            f"y_i = r_i + {bringing}_i" if adds else f"y_i = {bringing}_i",
+            rf"y_{{{i},0}} = "
+            + (f"{latex.number(o.x_before[0])} + {latex.factor(o.brought[0])} = " if adds else "")
+            + latex.number(o.added[0]),
             (
-                Operand(rf"r_{{{i}}}", N_("the residual stream before"), o.x_before),
-                Operand(rf"{bringing}_{{{i}}}", N_("what attention adds"), o.brought),
+                *((Operand(rf"r_{{{i}}}", N_("the residual stream before"), o.x_before),) if adds else ()),
+                Operand(
+                    rf"{bringing}_{{{i}}}",
+                    N_("what attention adds") if adds else N_("what attention has found"),
+                    o.brought,
+                ),
             ),
             rf"y_{{{i}}}",
             o.added,
-            f"added = r + {brought}",
+            f"added = r + {brought}" if adds else f"added = {brought}",
             "added",
             direct_after if after is None else through_after,
-            inputs={"r": o.trace.residual(o.site.before)[i]},
+            inputs={"r": o.trace.residual(o.site.before)[i]} if adds else {},
         )
     )
     if after is None:

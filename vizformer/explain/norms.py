@@ -58,6 +58,13 @@ def brought(out: Float[ndarray, "*n d"], around: Around, dtype: torch.dtype) -> 
     return normed if around.scale == 1 else stored(normed * around.scale, dtype)
 
 
+def added_sizes(around: Around, x: Float[ndarray, "*n d"], found: Float[ndarray, "*n d"]) -> ndarray | float:
+    """The size of what was added up in x + found, for its proof; after a norm it says nothing."""
+    if around.after is not None:
+        return 0.0
+    return np.maximum(np.abs(x), np.abs(found)) if around.adds else np.abs(found)
+
+
 def formula(norm: Norm, result: str, row: str) -> str:
     """The formula in symbols, e.g. result "x_i" of row "r_i"."""
     if is_rms(norm):

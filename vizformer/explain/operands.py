@@ -13,7 +13,7 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, is_half, set_cells, soft_capped, stored
 from vizformer.explain.disentangled import DistanceTerms, distance_terms
-from vizformer.explain.norms import brought, normalise, through
+from vizformer.explain.norms import added_sizes, brought, normalise, through
 from vizformer.explain.position_bias import Buckets, Slopes, position_bias
 from vizformer.explain.rope import angles, divisors, turn
 from vizformer.explain.site import Site, find_site
@@ -313,14 +313,12 @@ class Operands:
 
     @cached_property
     def added(self) -> Float[ndarray, " d_model"]:
-        return stored(self.x_before + self.brought, self.dtype)
+        return stored(self.site.around.onto(self.x_before, self.brought), self.dtype)
 
     @property
     def added_sizes(self) -> ndarray | float:
         """The size of what was added up; after a norm it says nothing."""
-        if self.site.around.after is not None:
-            return 0.0
-        return np.maximum(np.abs(self.x_before), np.abs(self.brought))
+        return added_sizes(self.site.around, self.x_before, self.brought)
 
     @cached_property
     def after(self) -> Float[ndarray, " d_model"]:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from vizformer.explain import latex, norms
 from vizformer.explain.arrays import float64, set_cells, stored
-from vizformer.explain.norms import brought, normalise, through
+from vizformer.explain.norms import added_sizes, brought, normalise, through
 from vizformer.explain.proof_anchors import recorded
 from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Axis, Operand, Proof, Step
@@ -24,6 +24,12 @@ OUTPUT_NORM = N_(
     "about the size that was learned."
 )
 SCALE_TITLE = N_("Scale what is added")
+ADD_TITLE = N_("Add to the residual stream")
+REPLACE_TITLE = N_("Replace the residual stream")
+REPLACE_TEXT = N_(
+    "This model has no residual connections: what the sublayer found takes the place of what was there, and nothing of that "
+    "goes on."
+)
 MAPS: tuple[Axis, ...] = ("heads", "queries", "keys")
 
 
@@ -66,7 +72,7 @@ class Sublayer:
 
     def proof(self, out: ndarray) -> Proof:
         """The sublayer's output, added (and normalised), against the residual stream that was recorded after it."""
-        terms = np.maximum(np.abs(self.x), np.abs(self.brought(out))) if self.around.after is None else 0.0
+        terms = added_sizes(self.around, self.x, self.brought(out))
         after = after_sublayer(self, out)
         return Proof.compare(recorded(self.after), after, self.trace.residual(self.after), terms=terms)
 
@@ -81,7 +87,7 @@ class Sublayer:
 def add_and_norm(at: Sublayer, out: ndarray) -> list[Step]:
     """The sublayer's output, normalised where the model does so, on top of the stream; then the norm of the sum."""
     found, after = at.brought(out), at.around.after
-    added = stored(at.x + found, at.dtype)
+    added = stored(at.around.onto(at.x, found), at.dtype)
     proof = at.proof(out)
     indirect = replace(proof, direct=False)
     steps: list[Step] = [] if at.around.output is None else _output_norm(at, at.around.output, out, indirect)
@@ -89,11 +95,14 @@ def add_and_norm(at: Sublayer, out: ndarray) -> list[Step]:
     if at.around.scale != 1:
         steps.append(_output_scale(at, letter, through(out, at.around.output), found, indirect))
         letter += "'"
+    adds = at.around.adds
     steps.append(
         Step(
             at.key("add"),
-            N_("Add to the residual stream"),
-            N_(
+            ADD_TITLE if adds else REPLACE_TITLE,
+            REPLACE_TEXT
+            if not adds
+            else N_(
                 "What the sublayer found is added to what was there, and stays added: the layers that follow read this sum."
             )
             if after is None
@@ -101,16 +110,18 @@ def add_and_norm(at: Sublayer, out: ndarray) -> list[Step]:
                 "What the sublayer found is added to what was there. This model is post-norm: the norm that follows rewrites "
                 "the sum, and the layers that follow read what it leaves."
             ),
-            rf"Y = X + {letter}",
-            rf"Y_{{0,0}} = {latex.number(at.x[0, 0])} + {latex.factor(found[0, 0])} = {latex.number(added[0, 0])}",
-            (Operand("X", N_("the residual stream before"), at.x, ROWS),),
+            rf"Y = X + {letter}" if adds else f"Y = {letter}",
+            r"Y_{0,0} = "
+            + (f"{latex.number(at.x[0, 0])} + {latex.factor(found[0, 0])} = " if adds else "")
+            + latex.number(added[0, 0]),
+            (Operand("X", N_("the residual stream before"), at.x, ROWS),) if adds else (),
             "Y",
             added,
-            "added = residual + out" + ("\nx = added" if after is None else ""),
+            ("added = residual + out" if adds else "added = out") + ("\nx = added" if after is None else ""),
             "added",
             proof if after is None else indirect,
             axes=ROWS,
-            inputs={"residual": at.trace.residual(at.before)},
+            inputs={"residual": at.trace.residual(at.before)} if adds else {},
         )
     )
     if after is not None:
@@ -273,7 +284,7 @@ def _moments(at: Sublayer, norm: Norm, rows: ndarray, argument: str, indirect: P
 
 
 def after_sublayer(at: Sublayer, out: ndarray) -> Float[ndarray, "n d_model"]:
-    added = stored(at.x + at.brought(out), at.dtype)
+    added = stored(at.around.onto(at.x, at.brought(out)), at.dtype)
     return set_cells(at.trace, at.after, through(added, at.around.after))
 
 

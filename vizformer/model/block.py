@@ -22,6 +22,8 @@ class Block(nn.Module):
     output:    x <- x + norm(sublayer(x))   (OLMo Team 2024, "2 OLMo 2 Furious", 2.1)
     sandwich:  x <- x + norm'(sublayer(norm(x)))   (Ding et al. 2021, "CogView"; Gemma 2)
     parallel:  x <- x + attention(norm(x)) + feedforward(norm'(x))   (Wang & Komatsuzaki 2021, "GPT-J")
+
+    Models may have neither norms nor, around the sublayers, the x that these are added to.
     """
 
     def __init__(
@@ -40,11 +42,12 @@ class Block(nn.Module):
         self.residual_scale = config.residual_scale
         self.windowed, self.turned, self.local = windowed, turned, local
         self.self_attention = Attention(config)
-        self.self_norm = norm(config) if config.first_norm or not first else None
+        normed = config.norm_order != "none"
+        self.self_norm = norm(config) if normed and (config.first_norm or not first) else None
         self.cross_attention = Attention(config) if cross else None
-        self.cross_norm = norm(config) if cross else None
+        self.cross_norm = norm(config) if cross and normed else None
         self.feedforward: FeedForward | MixtureOfExperts = MixtureOfExperts(config) if experts else FeedForward(config)
-        self.feedforward_norm = norm(config)
+        self.feedforward_norm = norm(config) if normed else None
         twice = config.norm_order == "sandwich"  # then the others are the norms before
         self.self_output_norm = norm(config) if twice else None
         self.cross_output_norm = norm(config) if cross and twice else None
@@ -76,8 +79,8 @@ class Block(nn.Module):
         return run.point(f"{name}.post", run.layer(name, entering, x))
 
     def _add(self, x: Tensor, y: Tensor, around: Around) -> Tensor:
-        """x with what a sublayer brings, y."""
-        return _through(around.after, x + self.dropout(y))
+        """x with what a sublayer brings, y, or y in its place."""
+        return _through(around.after, around.onto(x, self.dropout(y)))
 
     def around(self, kind: str) -> Around:
         """The norms around the sublayer "self", "cross" or "feedforward", each at its place."""
@@ -87,11 +90,12 @@ class Block(nn.Module):
             "feedforward": (self.feedforward_norm, self.feedforward_output_norm),
         }
         first, second = norms[kind]
+        scale, adds = self.residual_scale, self.residual != "none"
         if self.norm_order in ("pre", "sandwich"):
-            return Around(before=first, output=second, scale=self.residual_scale)
+            return Around(before=first, output=second, scale=scale, adds=adds)
         if self.norm_order == "post":
-            return Around(after=first, scale=self.residual_scale)
-        return Around(output=first, scale=self.residual_scale)
+            return Around(after=first, scale=scale, adds=adds)
+        return Around(output=first, scale=scale, adds=adds)
 
 
 def _through(norm: Norm | None, x: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """The norms: of the residual stream, and of single queries and keys."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -10,18 +10,24 @@ from torch import Tensor, nn
 from vizformer.config import ModelConfig
 
 Norm = nn.LayerNorm | nn.RMSNorm
+T = TypeVar("T", bound=Any)
 
 
 class Around(NamedTuple):
     """The norms around a sublayer f: x <- after(x + scale * output(f(before(x)))); None where there is none.
 
-    Pre-norm has the first, post-norm the last; scale is 1 but in Granite.
+    Pre-norm has the first, post-norm the last; scale is 1 but in Granite.  Without residual connections x is not added.
     """
 
     before: Norm | None = None
     output: Norm | None = None
     after: Norm | None = None
     scale: float = 1.0
+    adds: bool = True
+
+    def onto(self, x: T, brought: T) -> T:
+        """x + what is brought, or this in the place of x; of tensors, or of arrays."""
+        return brought if not self.adds else x + brought  # type: ignore[no-any-return]
 
     def brought(self, y: Tensor) -> Tensor:
         """What is added to the residual stream of what the sublayer has made, y."""

@@ -194,6 +194,7 @@ def _model(
     for layer, block in enumerate(_blocks(model)):
         # 1 for the token, 1 for its position, and 1 for what each layer's head has written
         assert block.self_norm is not None
+        assert block.feedforward_norm is not None
         block.self_norm.weight.fill_(math.sqrt((2 + layer) / stream.width + EPS))
         block.feedforward_norm.weight.fill_(1.0)
     working = (WORKING,) if n_layers == 1 else (PREVIOUS_TOKEN, INDUCTION)

@@ -24,7 +24,6 @@ from vizformer.training.live import Plan
 from vizformer.training.schedule import inverse_square_root
 from vizformer.training.task_losses import averaged, task_losses
 from vizformer.training.tasks import TASKS, Task
-from vizformer.training.without_sums import take_sums_away
 
 LeftOut = Literal["nothing", "warm-up", "scaling", "residual"]
 """What a training does without: nothing of the recipe; the warm-up; sqrt(d_model); the sums around the sublayers."""
@@ -73,11 +72,9 @@ RECIPE = LeftOutRecipe()
 
 def build(left_out: LeftOut, config: ModelConfig) -> Transformer:
     """The model, untrained; with the same random state its weights are the same whatever is left out."""
-    model = Transformer(config)
+    model = Transformer(replace(config, residual="none") if left_out == "residual" else config)
     if left_out == "scaling":  # the rows of the table are as short as they were, and nothing makes up for it
         model.config = replace(config, scaled_embedding=False)
-    if left_out == "residual":
-        take_sums_away(model)
     return model
 
 

@@ -21,7 +21,6 @@ from vizformer.options import Architecture, NormOrder, Positions
 from vizformer.training.examples import Marks, batch_of, loss_of, marks
 from vizformer.training.speed import fast_short_attention
 from vizformer.training.tasks import REPEATED, TASKS, Task, examples
-from vizformer.training.without_sums import take_sums_away
 
 SNAPSHOTS = 24  # kept states of the weights, the untrained ones included
 BATCH, MEASURED = 64, 200  # examples per update, and held-out ones that every snapshot answers
@@ -109,6 +108,7 @@ class Plan:
             max_positions=POSITIONS,
             positions=self.positions,
             norm_order=self.norm_order,
+            residual="sequential" if self.residual else "none",
             final_norm=self.norm_order == "pre",
             scaled_embedding=self.scaled_embedding,
             dropout=0.0,
@@ -121,7 +121,7 @@ class Plan:
         """The untrained model; with the same random state its weights are the same whatever it does without."""
         model = Transformer(replace(self.config, scaled_embedding=True))
         model.config = self.config
-        return model if self.residual else take_sums_away(model)
+        return model
 
     @property
     def longest(self) -> int:

@@ -92,12 +92,9 @@ class Run:
             file.write(json.dumps(line) + "\n")
 
     def finish(self, ending: str, seconds: float) -> None:
-        """Makes the folder a model in our own format, of the last kept weights, and says how it ended.
-
-        Our own format knows no model without residual connections: its weights stay, and no such model is made of them.
-        """
+        """Makes the folder a model in our own format, of the last kept weights, and says how it ended."""
         kept = self.progress().snapshots
-        if kept and self.plan.residual:
+        if kept:
             with _whole(self.folder / MODEL):
                 save(self.checkpoint(len(kept) - 1), self.folder, torch.float32)
         self.write({"ending": ending, "seconds": seconds})

@@ -151,10 +151,18 @@ def what_is_left_out(checkpoint: Checkpoint) -> tuple[Message, ...]:
                     "scaled, together with what the other heads write. That norm is left out."
                 )
             )
+        if config.norm_order != "none" or config.final_norm or config.embedding_norm:
+            found.append(
+                N_(
+                    "The weight of every norm is folded into the matrices; its division, a positive number of each row, is "
+                    "left out."
+                )
+            )
+    if config.residual == "none":
         found.append(
             N_(
-                "The weight of every norm is folded into the matrices; its division, a positive number of each row, is left "
-                "out."
+                "This model has no residual connections: what a head writes reaches the next sublayer only, through the "
+                "whole of which it goes. Only where layer 0 looks is exact."
             )
         )
     if config.positions == "rope":

@@ -72,6 +72,10 @@ def details(config: ModelConfig) -> list[Message]:
         ),
         (config.norm_offset, N_("norms scale by 1 + weight")),
         (config.residual == "parallel", N_("attention and feed-forward read the same input, side by side")),
+        (
+            config.residual == "none",
+            N_("no residual connections: what a sublayer has found takes the place of what it has read"),
+        ),
         (config.scaled_embedding, N_("embeddings are multiplied by √d_model")),
         (config.embedding_scale != 1, N_("embeddings are multiplied by {scale}", scale=f"{config.embedding_scale:g}")),
         (

@@ -1,6 +1,5 @@
 """What trainings of this server had come to after a step, as models in our own format: made when one is first asked for."""
 
-import json
 import os
 import shutil
 import tempfile
@@ -17,11 +16,9 @@ _root: Path | None = None
 
 
 def steps(name: str) -> tuple[int, ...]:
-    """The steps of a training whose weights are kept; none of one that no other page can show."""
+    """The steps of a training whose weights are kept."""
     found = trainings.place(name)
     if found is None or not (found / "plan.json").is_file():
-        return ()
-    if not json.loads((found / "plan.json").read_text(encoding="utf-8")).get("residual", True):
         return ()
     return tuple(sorted(int(file.stem) for file in found.glob("[0-9]*.safetensors") if file.stem.isdecimal()))
 

@@ -31,6 +31,9 @@ NORMS = {"layer": "LayerNorm", "rms": "RMSNorm", "batch": "BatchNorm"}
 def norm(subject: Subject) -> None:
     """One norm of a layer for one token, number by number; then the sentence with another neighbour in its batch."""
     st.html(table.style() + matrix.style())
+    if (question := length_question(subject)) is None:
+        st.info(_("The layers of this model have no norms: choose another model."))
+        return
     place = choose(subject)
     kind = _sublayer(subject, place)
     by_hand = st.toggle(_("Set γ and β by hand"), **lesson.setting("block.by_hand", False))
@@ -57,7 +60,7 @@ def norm(subject: Subject) -> None:
     else:
         proof_badge.show(found.proof, edited=bool(subject.edited))
     _formula(found, rms, by_hand_root)
-    lesson.ask(length_question(subject))
+    lesson.ask(question)
     _neighbours(subject, place, kind)
 
 
@@ -150,7 +153,10 @@ def _formula(found: "NormNumbers", rms: bool, deviation: bool) -> None:
     )
 
 
-def length_question(subject: Subject) -> lesson.Number:
+def length_question(subject: Subject) -> lesson.Number | None:
+    """None of a model whose layers have no norms."""
+    if subject.config.norm_order == "none":
+        return None
     d = subject.config.d_model
     return lesson.Number(
         "block",

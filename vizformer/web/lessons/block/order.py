@@ -90,6 +90,8 @@ def order(subject: Subject) -> None:
             d=WIDTH,
         )
         if own == "output"
+        else _("Computed on random rows of {d} numbers. The model of this page has no norms in its layers.", d=WIDTH)
+        if own == "none"
         else _(
             "Computed on random rows of {d} numbers. The model of this page is pre-norm, and also normalises what a "
             "sublayer has found before it is added.",

@@ -37,7 +37,9 @@ def _silent(subject: Subject) -> Number:
 
 
 def _neighbour(subject: Subject) -> Choice | None:
-    if not all(model_cache.reads(subject.model, text) for text in norm.NEIGHBOURS):
+    if subject.config.norm_order == "none" or not all(
+        model_cache.reads(subject.model, text) for text in norm.NEIGHBOURS
+    ):
         return None
     return norm.neighbour_question(computed.neighbour_effect(subject, _stack(subject), 0, "self", *norm.NEIGHBOURS))
 

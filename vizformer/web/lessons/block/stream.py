@@ -43,22 +43,27 @@ def stream(subject: Subject) -> None:
         drawn = (names, whole.lengths, whole.to_start, whole.to_end)
         kinds = [wording.colour(point) for point in whole.names]
     else:
-        names = wording.numbered([wording.point_name(point.name) for point in found.points])
+        names = _names(subject, found)
         drawn = (names, found.lengths, found.to_start, found.to_end)
         kinds = [wording.colour(point.name) for point in found.points]
     chart.show(
         figures.stream_points(*drawn, kinds=kinds, title=title, words=words(stream_figure.ENGLISH)),
         key="block.stream",
     )
-    _table(found)
+    _table(subject, found)
     proof_badge.show(found.worst, edited=bool(subject.edited))
     _formula(subject, place, found)
     lesson.ask(growth_question(subject, place))
 
 
-def _table(found: "BlockStream") -> None:
+def _names(subject: Subject, found: "BlockStream") -> list[str]:
+    adds = subject.config.residual != "none"
+    return wording.numbered([wording.point_name(point.name, adds=adds) for point in found.points])
+
+
+def _table(subject: Subject, found: "BlockStream") -> None:
     columns = (_("point"), _("length of what is added"), _("length |x|"), _("cosine to the start"), _("to the end"))
-    names = wording.numbered([wording.point_name(point.name) for point in found.points])
+    names = _names(subject, found)
     rows = [
         Row(
             (
@@ -81,19 +86,22 @@ def _formula(subject: Subject, place: Place, found: "BlockStream") -> None:
     from vizformer.explain import latex
 
     order, parts = subject.config.norm_order, found.first_sum
-    post = order == "post"
+    adds, post = subject.config.residual != "none", order == "post"
     first = {
-        "post": r"y &= x + f, \quad f = g(x), \quad x' = \mathrm{norm}(y)",
-        "pre": r"y &= x + f, \quad f = g(\mathrm{norm}(x))",
-        "output": r"y &= x + f, \quad f = \mathrm{norm}(g(x))",
-        "sandwich": r"y &= x + f, \quad f = \mathrm{norm}'(g(\mathrm{norm}(x)))",
+        "post": r", \quad f = g(x), \quad x' = \mathrm{norm}(y)",
+        "pre": r", \quad f = g(\mathrm{norm}(x))",
+        "output": r", \quad f = \mathrm{norm}(g(x))",
+        "sandwich": r", \quad f = \mathrm{norm}'(g(\mathrm{norm}(x)))",
+        "none": r", \quad f = g(x)",
     }[order]
-    line, given = computed.norm_code(subject, place.stack, place.layer, "self", "after", "y")
+    line, given = computed.norm_code(subject, place.stack, place.layer, "self", "after", "y") if post else ("", {})
+    summed, square = ("y &= x + f", r"|x|^2 + 2\, x \cdot f + |f|^2") if adds else ("y &= f", "|f|^2")
+    root = f"{parts.first:.2f} + 2 \\cdot {latex.factor(parts.product)} + {parts.second:.2f}"
+    length = parts.length if adds else parts.second**0.5
     lesson.formula(
-        rf"\begin{{aligned}} {first} \\ |y|^2 &= |x|^2 + 2\, x \cdot f + |f|^2 \end{{aligned}}",
-        live=rf"|y| = \sqrt{{{parts.first:.2f} + 2 \cdot {latex.factor(parts.product)} + {parts.second:.2f}}}"
-        rf" = {parts.length:.4f}",
-        code="y = x + f  # f: what the attention adds\n"
+        rf"\begin{{aligned}} {summed}{first} \\ |y|^2 &= {square} \end{{aligned}}",
+        live=rf"|y| = \sqrt{{{root if adds else f'{parts.second:.2f}'}}} = {length:.4f}",
+        code=("y = x + f  # f: what the attention adds\n" if adds else "y = f  # what the attention has found\n")
         + (f"{line}\n" if post else "after = y  # no norm follows: nothing else happens to it\n")
         + "length, cosine = after.norm(), F.cosine_similarity(after, x, dim=0)",
         given={"x": found.points[0].row, "f": found.attention_added, **given},
@@ -122,6 +130,12 @@ def growth_question(subject: Subject, place: Place) -> lesson.Choice:
             last=f"{last:.1f}",
         )
         if subject.config.norm_order in ("output", "sandwich")
+        else _(
+            "From {first} to {last}. This model has no norms in its layers: nothing brings the row back to a size.",
+            first=f"{first:.1f}",
+            last=f"{last:.1f}",
+        )
+        if subject.config.norm_order == "none"
         else _(
             "From {first} to {last}. This model is pre-norm: every sublayer adds to the row and nothing ever takes it "
             "back. Only the last norm, after all layers, does.",

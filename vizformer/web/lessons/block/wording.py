@@ -7,12 +7,12 @@ def sublayer(kind: str) -> str:
     return {"self": _("self-attention"), "cross": _("cross-attention"), "feedforward": _("feed-forward")}[kind]
 
 
-def point_name(name: str) -> str:
-    """A point of a layer (`explain.block_stream.Point.name`): "+ self-attention", "norm"."""
+def point_name(name: str, *, adds: bool = True) -> str:
+    """A point of a layer (`explain.block_stream.Point.name`): "+ self-attention" ("→" without sums), "norm"."""
     kind, __, what = name.partition(".")
     if kind == "start":
         return _("start")
-    return f"+ {sublayer(kind)}" if what == "sum" else _("norm")
+    return f"{'+' if adds else '→'} {sublayer(kind)}" if what == "sum" else _("norm")
 
 
 def numbered(names: list[str]) -> list[str]:

@@ -106,6 +106,7 @@ def _options(config: ModelConfig) -> tuple[str, ...]:
         "pre": _("before the sublayer"),
         "output": _("after the sublayer, before the sum"),
         "sandwich": _("before and after the sublayer"),
+        "none": _("none in the layers"),
     }[config.norm_order]
     activation = activations[config.activation]
     gated = {"silu": "SwiGLU", "gelu": "GEGLU", "gelu_tanh": "GEGLU"}.get(config.activation, activation)

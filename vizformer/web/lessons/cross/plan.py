@@ -31,7 +31,8 @@ def columns(subject: Subject, found: "Mapping[Kind, Attended]") -> list[architec
     config, made = subject.config, list[architecture.Column]()
     order = config.norm_order
     before_it, of_output = order in ("pre", "sandwich"), order in ("output", "sandwich")
-    norm, joined = _("Norm"), _("Add & norm") if order == "post" else _("Add")
+    adds, after = config.residual != "none", order == "post"
+    norm, joined = _("Norm"), _("Add & norm") if adds and after else _("Add") if adds else _("Norm")
     d = config.d_model
     for stack in ("encoder", "decoder"):
         if stack not in found:
@@ -53,7 +54,8 @@ def columns(subject: Subject, found: "Mapping[Kind, Attended]") -> list[architec
                 boxes.append(_attention(f"{stack}.{key}", one, source=kind == "cross"))
             if of_output:
                 boxes.append(_box(f"{stack}.{key}_output_norm", norm, rows, "norm"))
-            boxes.append(_box(f"{stack}.{key}_add", joined, rows, "norm", skip=before))
+            if adds or after:
+                boxes.append(_box(f"{stack}.{key}_add", joined, rows, "norm", skip=before if adds else ""))
         if config.final_norm:
             boxes.append(_box(f"{stack}.final", norm, rows, "norm", framed=False))
         if stack == "encoder" and "cross" in found:

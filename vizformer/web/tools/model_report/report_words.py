@@ -50,6 +50,7 @@ _ORDERS: dict[str, Message] = {
     "post": N_("after the sublayer"),
     "output": N_("after the sublayer, before the sum"),
     "sandwich": N_("before and after the sublayer"),
+    "none": N_("none in the layers"),
 }
 _NORMS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm", "deviation_norm": "LayerNorm ÷ (σ + ε)"}
 _CHOICES: dict[str, dict[str, Message]] = {

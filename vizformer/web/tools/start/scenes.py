@@ -167,6 +167,13 @@ def residual(found: "Walkthrough", config: ModelConfig) -> str:
         "heads": counts.heads(config.n_heads),
     }
     lengths = {"before": before, "between": between, "after": after}
+    if config.residual == "none":
+        return _(
+            "What attention brings in layer {layer} ({heads}) takes the place of the row of “{token}”, and then what a "
+            "feed-forward network makes of it: the row's length goes {before} → {between} → {after}.",
+            **values,
+            **lengths,
+        )
     if config.norm_order == "post":
         return _(
             "What attention brings in layer {layer} ({heads}) is added to the row of “{token}” and the sum normalised; then "
@@ -286,7 +293,9 @@ def note(found: "Walkthrough") -> str:
 
 def sublayer_names(found: "Walkthrough", config: ModelConfig) -> list[str]:
     token, layer = found.tokens[found.followed].text, found.look.layer
-    if config.norm_order == "post":
+    if config.residual == "none":
+        after = [_("what takes its place"), _("after the feed-forward network")]
+    elif config.norm_order == "post":
         after = [_("= their sum, normalised"), _("= after the feed-forward network, normalised again")]
     else:
         after = [_("= their sum"), _("= with what the feed-forward network adds")]
