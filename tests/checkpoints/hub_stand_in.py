@@ -10,7 +10,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,7 +20,7 @@ SHA = "0123456789abcdef0123456789abcdef01234567"
 
 @dataclass
 class Hub:
-    """The address, what was asked, and how it behaves: "open", "gated", "gone"."""
+    """The address, what was asked, and how it behaves: "open", "gated", "gone", or "silent" about sizes."""
 
     url: str = ""
     asked: list[str] = field(default_factory=list)
@@ -58,7 +58,8 @@ def serve(folder: Path, repository: str, *, extra: dict[str, bytes] | None = Non
                 self._send(404, b"{}", {"X-Error-Code": "RevisionNotFound"}, body)
             elif info:
                 siblings = [
-                    {"rfilename": name, "size": len(data), "blobId": _tag(data)} for name, data in files.items()
+                    {"rfilename": name, "blobId": _tag(data)} | ({} if hub.mode == "silent" else {"size": len(data)})
+                    for name, data in files.items()
                 ]
                 listed = {"id": repository, "modelId": repository, "sha": SHA, "siblings": siblings}
                 self._send(200, json.dumps(listed).encode(), {"Content-Type": "application/json"}, body)
@@ -76,10 +77,15 @@ def serve(folder: Path, repository: str, *, extra: dict[str, bytes] | None = Non
                 data = data[start : int(wanted[2]) + 1 if wanted[2] else None]
                 status, headers = 206, {**headers, "Content-Range": f"bytes {start}-{start + len(data) - 1}/{whole}"}
             self.send_response(status)
-            for name, value in {**headers, "Content-Length": str(len(data))}.items():
+            silent = hub.mode == "silent" and status == 200 and "ETag" in headers
+            length = {"Transfer-Encoding": "chunked"} if silent else {"Content-Length": str(len(data))}
+            for name, value in {**headers, **length}.items():
                 self.send_header(name, value)
             self.end_headers()
-            if body:
+            if body and silent:
+                with suppress(OSError):  # of whoever hung up, which the test asks for
+                    self.wfile.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data))
+            elif body:
                 self.wfile.write(data)
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

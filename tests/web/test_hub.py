@@ -73,3 +73,18 @@ def test_what_is_too_large_is_refused_before_the_first_byte(endpoint, monkeypatc
     hub._run(download)
     assert "MiB" in str(download.error)
     assert not any("resolve" in request for request in endpoint.asked)
+
+
+def test_a_hub_that_tells_no_sizes_passes_no_limit(endpoint, monkeypatch, tmp_path):
+    endpoint.mode = "silent"
+    download = hub.Download(NAME, Watched())
+    hub._run(download)
+    assert (download.error, download.progress.total, download.progress.done) == (None, 0, SIZE + 2)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "another"))
+    monkeypatch.setenv(hub.LIMIT, str(SIZE // 2))
+    download = hub.Download(NAME, Watched())
+    hub._run(download)
+    assert "this server fetches at most 2 MiB" in str(download.error)
+    assert download.progress.done <= SIZE // 2 + hub._PIECE
+    kept = [file.stat().st_size for file in (tmp_path / "another").rglob("*") if file.is_file()]
+    assert sum(kept) < hub._PIECE  # what came of the large file is gone again

@@ -68,7 +68,8 @@ def fetch(name: str, progress: Progress | None = None, accept: Callable[[int], N
     Args:
         name: owner/name, or owner/name@revision (a branch, tag or commit).
         progress: is kept up to date while files arrive.
-        accept: is told the size of all files in bytes before the first is fetched, and may raise.
+        accept: is told the size of all files in bytes before the first is fetched, and how many have come where these
+            are more than the hub said; may raise.
 
     Raises:
         StoppedError: `progress.stop` was set.
@@ -105,11 +106,11 @@ def _fetched(
         accept(progress.total)
     paths: list[str] = []
     for file in files:
-        progress.file, before, bar = file, progress.done, _bar(progress)
+        progress.file, before, bar = file, progress.done, _bar(progress, accept)
         # The first by the name that was asked for, which the cache then knows; the others of the same commit.
         which = found.sha if paths else revision
         paths.append(hf_hub_download(repository, file, revision=which, tqdm_class=bar))
-        progress.done = before + sizes[file]  # also where it was in the cache
+        progress.done = before + Path(paths[-1]).stat().st_size  # also where it was in the cache
     return Path(paths[0]).parent
 
 
@@ -206,7 +207,7 @@ def _unasked(name: str) -> _UnreachableError:
     )
 
 
-def _bar(progress: Progress) -> Any:
+def _bar(progress: Progress, accept: Callable[[int], None] | None) -> Any:
     """A silent progress bar that counts for us: huggingface_hub reports to nothing else."""
     from tqdm.auto import tqdm  # type: ignore[import-untyped]
 
@@ -217,6 +218,8 @@ def _bar(progress: Progress) -> Any:
 
         def update(self, n: float | None = 1) -> None:
             progress.done += int(n or 0)
+            if accept is not None and progress.done > progress.total:
+                accept(progress.done)
             if progress.stop.is_set():
                 raise StoppedError(N_("The download was stopped. What had come is kept."))
 

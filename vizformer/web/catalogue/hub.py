@@ -163,7 +163,7 @@ def _run(download: Download) -> None:
     # Progress is told, and a stop heard, once per piece; huggingface_hub's own 10 MiB are seconds on a slow line.
     constants.DOWNLOAD_CHUNK_SIZE = _PIECE
     try:
-        folder = hub.fetch(download.name, download.progress, _accept)
+        folder = hub.fetch(download.name, download.progress, lambda size: _accept(size, download.progress.done))
         _DESK.found[download.name] = folder
     except hub.StoppedError as error:
         download.error, download.stopped = error.message, True
@@ -175,8 +175,8 @@ def _run(download: Download) -> None:
         download.done = True
 
 
-def _accept(size: int) -> None:
-    """Refuses, before the first byte, what is too large for this server."""
+def _accept(size: int, come: int) -> None:
+    """Refuses what is too large for this server: before the first byte, or as soon as more has come than was said."""
     if size > limit():
         raise CheckpointError(
             N_(
@@ -191,7 +191,7 @@ def _accept(size: int) -> None:
     place = Path(constants.HF_HUB_CACHE)
     while not place.exists():
         place = place.parent
-    if shutil.disk_usage(place).free < size + _SPARE:
+    if shutil.disk_usage(place).free < size - come + _SPARE:
         raise CheckpointError(N_("The disk of this server is almost full: the model does not fit. Take a smaller one."))
 
 
