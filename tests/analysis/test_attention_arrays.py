@@ -204,6 +204,7 @@ def test_tokens_that_are_no_characters_are_shown_as_such() -> None:
         tokens = codes.astype(f"{order}u4").view(f"{order}U2").ravel()
         (found,) = read_attention("a.npz", npz(maps=weights(1, 1, 3, 3), tokens=tokens)).values()
         assert found.query_tokens == ("a\ufffd", "\ufffdb", "\ufffd\ufffd")
+    assert vf.view(weights(1, 1, 2, 2), ["\ud83d\ude00", "b\ud83d"]).arrays.key_tokens == ("😀", "b\ufffd")
     (found,) = read_attention("a.npz", npz(maps=weights(1, 1, 2, 2), tokens=["x" * 10**6, "y"])).values()
     assert found.query_tokens == ("x" * attention_arrays.MAX_CHARACTERS, "y")
     header = b'{"\\ud800":{"dtype":"F32","shape":[1,1],"data_offsets":[0,4]}}'

@@ -7,6 +7,7 @@ One array may hold a layer or all of them; what has no place here is refused, wi
 """
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -265,20 +266,25 @@ def _labels(
                 )
             )
     numbers = tuple(str(i) for i in range(max(n_q, n_k)))
-    return tuple(query_tokens) or numbers[:n_q], tuple(key_tokens) or numbers[:n_k]
+    return _whole(query_tokens) or numbers[:n_q], _whole(key_tokens) or numbers[:n_k]
 
 
 def _texts(array: ndarray, name: str) -> tuple[str, ...]:
-    """The beginning of each text, with U+FFFD for what is no character."""
+    """The beginning of each text."""
     if array.ndim != 1 or len(array) > MAX_TOKENS:
         raise _no_attention(name, array.shape)
     if array.dtype.kind == "U":  # four bytes a character, which may hold any number: numpy then refuses to read it
         codes = array.view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder)).copy()
-        codes[(codes > 0x10FFFF) | (codes >> 11 == 0xD800 >> 11)] = 0xFFFD
+        codes[codes > sys.maxunicode] = 0xFFFD
         array = codes.view(array.dtype)
     return tuple(
         (one.decode("utf-8", "replace") if isinstance(one, bytes) else one)[:MAX_CHARACTERS] for one in array.tolist()
     )
+
+
+def _whole(tokens: Sequence[str]) -> tuple[str, ...]:
+    """Tokens with U+FFFD for each half of a pair of surrogates, of which no file and no page can be made."""
+    return tuple(token.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for token in tokens)
 
 
 def _written(shape: tuple[int, ...]) -> str:
