@@ -34,6 +34,17 @@ def test_a_table_has_a_row_for_each_cell(figure):
         assert (row["y_name"], row["x_name"]) == (TOKENS[query], TOKENS[key])
 
 
+def test_no_cell_of_a_table_is_a_formula():
+    """A spreadsheet would run a token that begins like one, whatever it was typed or read from."""
+    tokens = ["=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", " =1", "＝1", "a=1", "1-1", ""]
+    drawn = figures.attention_heatmap(np.eye(11, dtype=np.float32), tokens, tokens)
+    rows = list(csv.DictReader(io.StringIO(files.table(drawn), newline="")))
+    names = [row["x_name"] for row in rows if row["y"] == "0"]
+    assert [name.startswith("'") for name in names] == [True] * 8 + [False] * 3
+    assert [name.removeprefix("'").strip() for name in names] == [token.strip() for token in tokens]
+    assert files.written([[-1.5, np.float32(-2), 3, "-1"]]) == "-1.5,-2.0,3,'-1\r\n"  # a number stays a number
+
+
 def test_an_archive_opens_without_pickles(figure):
     given = {"weights": PATTERN, "tokens": np.array(TOKENS)}
     with np.load(io.BytesIO(files.as_file(figure, "npz", caption=CAPTION, numbers=given)), allow_pickle=False) as read:

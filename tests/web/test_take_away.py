@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from vizformer.assets import app_root
 from vizformer.figures import files
@@ -125,5 +126,21 @@ def test_every_picture_of_the_pages_has_its_table_in_the_same_file():
     found = {path: path.read_text(encoding="utf-8") for path in Path(take_away.__file__).parents[1].rglob("*.py")}
     draws = {path.name: text for path, text in found.items() if drawn.search(text)}
     assert {"film.py", "three_attentions.py", "chart.py", "inputs.py"} <= draws.keys()
-    told = re.compile(r"\btake_away\(|\bst\.dataframe\(")
+    told = re.compile(r"\btake_away\(|\bdata_table\.show\(")
     assert not [name for name, text in draws.items() if not told.search(text)]
+
+
+def test_no_cell_of_a_table_on_a_page_is_a_formula():
+    """The browser writes a table of Streamlit's as CSV by itself."""
+
+    def script():
+        from vizformer.web.widgets import data_table
+
+        data_table.show({"=a": ["=1+1", "cat"], "n": [-1.5, -2.0]}, hide_index=True)
+
+    frame = AppTest.from_function(script).run().dataframe[0].value
+    assert list(frame.columns) == ["\u2060=a", "n"]
+    assert frame["\u2060=a"].tolist() == ["\u2060=1+1", "cat"]
+    assert frame["n"].tolist() == [-1.5, -2.0]
+    pages = Path(take_away.__file__).parents[1].rglob("*.py")
+    assert [path.name for path in pages if "st.dataframe(" in path.read_text(encoding="utf-8")] == ["data_table.py"]

@@ -9,7 +9,8 @@
 import csv
 import html
 import io
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any, Literal, get_args
 
@@ -33,6 +34,7 @@ MEDIA: Mapping[Kind, str] = {
 PIXELS_PER_INCH = 200
 MOST_ROWS = 1_000_000
 """Cells up to which a map is written as a table of texts; "npz" holds any."""
+_FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\r\n]")  # also in full width, which is run where Chinese is written
 
 _PAGE = b'#set page(width: auto, height: auto, margin: 0pt)\n#image("figure.svg", alt: "figure")'
 
@@ -115,13 +117,26 @@ def table(figure: Figure) -> str:
     traces, layout = (figure.told_by or figure).parts
     if sum(_count(trace) for trace in traces) > MOST_ROWS:
         raise ValueError(f"more than {MOST_ROWS:,} rows")
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["series", "x", "x_name", "y", "y_name", "value"])
+    found: list[list[Any]] = [["series", "x", "x_name", "y", "y_name", "value"]]
     for trace in traces:
         if trace.get("hoverinfo") != "skip":
-            writer.writerows([_series(trace), *row] for row in _rows(trace, _names(layout, trace)))
+            found.extend([_series(trace), *row] for row in _rows(trace, _names(layout, trace)))
+    return written(found)
+
+
+def written(rows: Iterable[Iterable[Any]]) -> str:
+    """Rows as CSV, in which no text is a formula."""
+    file = io.StringIO()
+    csv.writer(file).writerows([no_formula(cell) for cell in row] for row in rows)
     return file.getvalue()
+
+
+def no_formula(cell: object, before: str = "'") -> object:
+    """A cell of a CSV, with a mark before a text that a spreadsheet would run as a formula.
+
+    Source: https://owasp.org/www-community/attacks/CSV_Injection.
+    """
+    return before + cell if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 
 def _count(trace: Mapping[str, Any]) -> int:

@@ -5,7 +5,6 @@ heads rest that have nothing to do), and do not do opposite things there: of two
 neither is redundant.
 """
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from vizformer.analysis.corpus_heads.sums import Sums
 from vizformer.analysis.heads import Kind
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import VizformerError
+from vizformer.figures.files import written
 from vizformer.messages import N_
 
 POSITIONAL, CONTENT, REPEATED, REDUNDANCY = "positional", "content", "induction_repeated", "redundancy"
@@ -117,6 +117,11 @@ class HeadReport:
                 found.append(row)
         return found
 
+    def csv(self) -> str:
+        """The rows as CSV."""
+        rows = self.rows()
+        return written([list(rows[0]), *(row.values() for row in rows)])
+
     def save(self, path: Path) -> None:
         """Writes the rows as CSV, or as Parquet where the name ends so.
 
@@ -124,18 +129,14 @@ class HeadReport:
             VizformerError: another ending.
         """
         check_name(path)
-        rows = self.rows()
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".parquet":
             import pyarrow
             import pyarrow.parquet
 
-            pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+            pyarrow.parquet.write_table(pyarrow.Table.from_pylist(self.rows()), path)
             return
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
+        path.write_text(self.csv(), encoding="utf-8", newline="")
 
 
 def check_name(path: Path) -> None:

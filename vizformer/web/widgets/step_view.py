@@ -9,7 +9,7 @@ import streamlit as st
 from vizformer.components import matrix
 from vizformer.messages import N_
 from vizformer.web.link import state
-from vizformer.web.widgets import proof_badge
+from vizformer.web.widgets import data_table, proof_badge
 from vizformer.web.widgets.folded import folded
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, translate
@@ -213,7 +213,7 @@ def _every_number(step: "Step", labels: Labels) -> None:
             _("Choice") if axes[0] == "choices" else _("Head"), range(len(value)), key=f"steps.head.{step.key}"
         )
         value, axes = value[which], axes[1:]
-    st.dataframe(_frame(value, axes, labels), height=_height(1 if value.ndim == 1 else len(value)))
+    data_table.show(_frame(value, axes, labels), height=_height(1 if value.ndim == 1 else len(value)))
 
 
 def _terms(step: "Step", contraction: "Contraction", labels: Labels) -> None:
@@ -235,7 +235,9 @@ def _terms(step: "Step", contraction: "Contraction", labels: Labels) -> None:
     )
     left, right = contraction.left[row], contraction.right[:, column]
     products = contraction.products(row, column)
-    st.dataframe({_("left factor"): left, _("right factor"): right, _("product"): products}, height=_height(len(left)))
+    data_table.show(
+        {_("left factor"): left, _("right factor"): right, _("product"): products}, height=_height(len(left))
+    )
     total = f"{contraction.total()[row, column]:.6f}"
     if contraction.add is None:
         st.text(_("Sum of {n} products: {total}", n=len(left), total=total))

@@ -8,6 +8,7 @@ from vizformer.components import sortable, tree
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.generation_settings import Settings
 from vizformer.web.tools.generation import computed, in_python
+from vizformer.web.widgets import data_table
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words.figure_words import words
@@ -61,7 +62,7 @@ def beam(subject: Subject, settings: Settings) -> None:
     )
     st.subheader(_("What was found"), anchor=False)
     rows = [(text, found.log_probability, found.score) for text, found in search.found]
-    st.dataframe(
+    data_table.show(
         {
             _("text"): [text or _("(nothing)") for text, *__ in rows],
             "log p": [log_p for __, log_p, ___ in rows],

@@ -11,7 +11,7 @@ from vizformer.figures import head_report as head_figures
 from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import chosen_head, computed
-from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets import chart, data_table, lesson
 from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
@@ -95,7 +95,7 @@ def composing(model: ModelRef, layer: int, head: int) -> None:
         st.text(_("None clearly more than chance."))
     else:
         others = [row[2] if row[1] == here else row[1] for row in rows]
-        st.dataframe(
+        data_table.show(
             {
                 _("Way"): [row[0] for row in rows],
                 _("Writes"): [_("L{layer} H{head}", layer=row[1][0], head=row[1][1]) for row in rows],
@@ -190,4 +190,4 @@ def table(pairs: "list[tuple[str, str, float]]", row: str, column: str, value: s
         column: [pair[1] for pair in pairs],
         value: [round(pair[2], 2) for pair in pairs],
     }
-    st.dataframe(said, hide_index=True)
+    data_table.show(said, hide_index=True)

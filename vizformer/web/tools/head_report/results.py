@@ -14,7 +14,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import chosen_head, wording
 from vizformer.web.tools.head_report.circuits import circuits
 from vizformer.web.tools.head_report.one_head import one_head
-from vizformer.web.widgets import chart, folded, lesson
+from vizformer.web.widgets import chart, data_table, folded, lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words import labels
@@ -22,7 +22,7 @@ from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
 
 if TYPE_CHECKING:
-    from vizformer.analysis.corpus_heads import Corpus, HeadReport, KindReport
+    from vizformer.analysis.corpus_heads import Corpus, KindReport
 
 ROW, MOST_ROWS = 35, 12  # px, and rows of the table before it scrolls
 
@@ -66,7 +66,7 @@ def results(model: ModelRef, corpus: "Corpus", name: str) -> None:
             alike(found)
     st.download_button(
         _("All numbers as a table (CSV)"),
-        data=lambda: as_csv(report),
+        data=lambda: report.csv().encode(),
         file_name=f"heads-{report.model}.csv",
         mime="text/csv",
         on_click="ignore",
@@ -148,7 +148,7 @@ def table(found: "KindReport", measure: str) -> None:
     places = [place for place in places if values[place] >= least - 1e-12]
     if not places:
         return
-    st.dataframe(
+    data_table.show(
         columns(found, measure, places),
         hide_index=True,
         height=ROW * (1 + min(len(places), MOST_ROWS)) + 2,
@@ -215,15 +215,3 @@ def alike(found: "KindReport") -> None:
             largest=int(sizes.max()),
         )
     )
-
-
-def as_csv(report: "HeadReport") -> bytes:
-    """What the command writes."""
-    import csv
-    import io
-
-    rows, file = report.rows(), io.StringIO()
-    writer = csv.DictWriter(file, list(rows[0]))
-    writer.writeheader()
-    writer.writerows(rows)
-    return file.getvalue().encode()

@@ -13,7 +13,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.tools.lens import computed
 from vizformer.web.tools.lens.asked import Asked
-from vizformer.web.widgets import asked_position, proof_badge
+from vizformer.web.widgets import asked_position, data_table, proof_badge
 from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
@@ -158,4 +158,4 @@ def one_position(subject: Subject, asked: Asked) -> None:
     table[_("Entropy (nats)")] = [round(float(value), 2) for value in found.entropy[:, 0]]
     table[_("Rank of “{answer}”", answer=asked.text)] = [int(rank) for rank in found.rank[:, 0]]
     table[_("Its probability")] = [labels.percent(float(p)) for p in found.target_probability[:, 0]]
-    st.dataframe(table, hide_index=True, key="lens.table")
+    data_table.show(table, hide_index=True, key="lens.table")

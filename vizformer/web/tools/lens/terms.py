@@ -13,7 +13,7 @@ from vizformer.web.frame import sitemap
 from vizformer.web.link import state
 from vizformer.web.tools.lens import computed
 from vizformer.web.tools.lens.asked import Asked
-from vizformer.web.widgets import asked_position, chart, lesson, proof_badge
+from vizformer.web.widgets import asked_position, chart, data_table, lesson, proof_badge
 from vizformer.web.widgets.folded import folded
 from vizformer.web.widgets.running_text import running_text
 from vizformer.web.words.errors import plain
@@ -62,7 +62,7 @@ def terms(subject: Subject, asked: Asked) -> None:
     st.caption(_("These are shares of a sum, not effects: without a part, what the later layers do would change too."))
     with folded(_("All terms"), key="lens.all") as is_open:
         if is_open:
-            st.dataframe(
+            data_table.show(
                 {
                     _("Part"): [name(subject, term) for term in found.sorted],
                     _("What it adds"): [t.value for t in found.sorted],
@@ -178,7 +178,7 @@ def head(subject: Subject, asked: Asked, term: "Term") -> None:
                 _("Attention weight"): weights[order],
                 _("Length of what arrives"): lengths[order],
             }
-            st.dataframe(table, hide_index=True)
+            data_table.show(table, hide_index=True)
             st.caption(
                 _(
                     "The length is that of the weight times the value times W_O (Kobayashi et al. 2020): a large weight on "

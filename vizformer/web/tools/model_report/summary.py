@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from vizformer.web.tools.model_report import report_words
+from vizformer.web.widgets import data_table
 from vizformer.web.words.errors import guarded, plain
 from vizformer.web.words.i18n import _, translate
 
@@ -70,4 +71,4 @@ def tensors(report: "Report") -> None:
         " · ".join(f"{translate(words)}: {counts[fate]}" for fate, words in report_words.FATES.items() if counts[fate])
     )
     height = ROW * (1 + min(len(report.tensors), MOST)) + 2
-    st.dataframe(report_words.tensors(report), hide_index=True, height=height)
+    data_table.show(report_words.tensors(report), hide_index=True, height=height)

@@ -11,7 +11,7 @@ from vizformer.figures import head_report as head_figures
 from vizformer.web.link import state
 from vizformer.web.tools.side_by_side import computed
 from vizformer.web.tools.side_by_side.pair import Pair
-from vizformer.web.widgets import chart, lesson, watched
+from vizformer.web.widgets import chart, data_table, lesson, watched
 from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
@@ -166,7 +166,7 @@ def table(found: "NDArray[np.floating]") -> None:
     """The heads, most different first; a click on a row chooses one."""
     order = np.argsort(-np.where(np.isfinite(found), found, -np.inf), axis=None, kind="stable")
     places = [tuple(int(at) for at in np.unravel_index(index, found.shape)) for index in order]
-    st.dataframe(
+    data_table.show(
         {
             _("Layer"): [place[0] for place in places],
             _("Head"): [place[1] for place in places],

@@ -7,7 +7,7 @@ import streamlit as st
 
 from vizformer.web.tools.side_by_side import computed
 from vizformer.web.tools.side_by_side.pair import Pair
-from vizformer.web.widgets import watched
+from vizformer.web.widgets import data_table, watched
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, ngettext
 
@@ -48,7 +48,7 @@ def table(found: "MovedWeights") -> None:
             share="∞" if math.isinf(found.relative) else f"{found.relative:.2%}",
         )
     )
-    st.dataframe(
+    data_table.show(
         {
             _("Tensor"): [one.name for one in found.tensors],
             _("Shape"): [" × ".join(map(str, one.shape)) for one in found.tensors],
