@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from vizformer.web.classroom import rooms as the_rooms
 from vizformer.web.classroom.pointing import Pointing
-from vizformer.web.classroom.rooms import AWAY, LONGEST, NoRoomError, Place, Rooms, tidy
+from vizformer.web.classroom.rooms import AWAY, LONGEST, NoRoomError, Place, Rooms, TooManyRoomsError, tidy
 from vizformer.web.classroom.stores import MemoryStore, StoreError
 from vizformer.web.classroom.waiting import PATH, Waiting
 
@@ -164,10 +164,30 @@ def test_there_are_only_so_many_rooms_and_links_are_bounded(school, monkeypatch)
     monkeypatch.setattr(the_rooms, "MOST", 2)
     code, secret = school.rooms.open("ann")
     school.rooms.open("bob")
-    with pytest.raises(NoRoomError):
-        school.rooms.open("ann")
+    with pytest.raises(TooManyRoomsError):
+        school.rooms.open("eve")
     school.rooms.move(code, secret, "qkv", {"text": "x" * 20_000})
     assert school.rooms.look(code) == Place()
+
+
+def test_a_teacher_leads_one_class_and_an_address_so_many_that_a_school_has_enough(school):
+    first, __ = school.rooms.open("ann", "192.0.2.1")
+    second, __ = school.rooms.open("ann", "192.0.2.1")
+    assert set(school.store.rooms) == {second}
+    with pytest.raises(NoRoomError):
+        school.rooms.look(first)
+    assert the_rooms.MOST_OF_ONE >= 40  # a class of which each student tries to be the teacher
+    for number in range(the_rooms.MOST_OF_ONE - 1):
+        school.rooms.open(f"teacher {number}", "192.0.2.1")
+    with pytest.raises(TooManyRoomsError):
+        school.rooms.open("one more", "192.0.2.1")
+    school.rooms.open("bob", "192.0.2.2")
+    school.rooms.open("ann", "192.0.2.1")  # in the place of her own
+    for number in range(the_rooms.MOST_OF_ONE + 1):  # who comes from an unknown place is not all others who do
+        school.rooms.open(f"unknown {number}")
+    school.now += AWAY + 1
+    school.rooms.beat()
+    school.rooms.open("one more", "192.0.2.1")
 
 
 def test_nothing_is_kept_of_those_who_look(school):
@@ -255,6 +275,10 @@ def test_the_pointer_of_a_teacher_reaches_those_who_watch_and_nobody_else_points
         for status, body in refused:
             assert client.post(url, json=body).status_code == status, body
         assert client.post(url, content=b"[" * 900).status_code == 400
+        for x in ("1" * 400, "-" + "1" * 400, "1" * 400 + ".5", "1e400"):
+            body = f'{{"secret": "{secret}", "at": {{"box": "", "x": {x}, "y": 0}}}}'
+            assert client.post(url, content=body).status_code == 400, x
+        assert client.post(url, content=rb'{"secret": "\ud800", "at": null}').status_code == 404
         assert client.post(f"{PATH}/XXXXXX/pointer", json={"secret": secret, "at": None}).status_code == 404
         assert client.get(f"{PATH}/XXXXXX/pointer").status_code == 204
 

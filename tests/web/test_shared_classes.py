@@ -1,5 +1,6 @@
 """Classes that two servers share through Redis, also where it is killed and comes back empty."""
 
+import asyncio
 import threading
 import time
 
@@ -7,9 +8,10 @@ import pytest
 
 from tests.redis_server import start_or_skip
 from vizformer.web.classroom import rooms
-from vizformer.web.classroom.redis_store import RedisStore
+from vizformer.web.classroom.redis_store import ROOM, RedisStore
 from vizformer.web.classroom.rooms import AWAY, NoRoomError, Place, Rooms
 from vizformer.web.classroom.stores import EVERYTHING, StoreError
+from vizformer.web.classroom.waiting import Waiting
 
 PATIENCE = 20.0  # seconds
 
@@ -94,22 +96,101 @@ def test_a_teacher_who_comes_back_to_the_other_server_leads_on_from_there(two_se
 
 
 def test_a_redis_that_is_killed_and_comes_back_empty_gets_its_rooms_again(redis, two_servers):
-    (here, heard_here), (there, __) = two_servers
+    (here, __), (there, heard_there) = two_servers
     code, secret = here.open("ann")
     here.move(code, secret, "qkv", {"head": "3"})
+    there.look(code)
     redis.kill()
-    with pytest.raises(StoreError):
-        there.look(code)
-    with pytest.raises(StoreError):
-        here.move(code, secret, "map", {})
+    assert there.look(code).page == "qkv"  # as far as it knows
+    here.move(code, secret, "map", {})
+    assert here.look(code).page == "map"
+    with pytest.raises(StoreError):  # a class that only this server would know
+        here.open("eve")
+    with pytest.raises(StoreError):  # not: there is no such class
+        there.look("ABCDEF")
     redis.start()
-    heard_here.wait_for(EVERYTHING, times=2)  # connected again: the first server has put its rooms there
-    end = time.monotonic() + PATIENCE
-    while here._store.get(code) is None:
-        assert time.monotonic() < end
-    assert there.look(code).page in ("qkv", "map")
+    heard_there.wait_for(code, times=2)  # the first server has put its rooms there, and told
+    assert there.look(code).page == "map"
     here.move(code, secret, "masks", {})
     assert there.look(code).page == "masks"
+
+
+def test_followers_hear_of_moves_while_redis_hangs(redis, two_servers):
+    (here, heard), (there, __) = two_servers
+    code, secret = here.open("ann")
+    here.move(code, secret, "masks", {})
+    assert there.look(code).page == "masks"
+    waiting = Waiting(here)
+
+    class Request:
+        path_params, query_params = {"code": code}, {"after": "1"}
+
+    async def follow() -> set[int]:
+        asked = [asyncio.create_task(waiting.answer(Request())) for __ in range(40)]
+        while waiting.count < 40:
+            await asyncio.sleep(0)
+        redis.hang()
+        await asyncio.to_thread(here.move, code, secret, "qkv", {})
+        answers = await asyncio.gather(*asked)
+        return {answer.status_code for answer in answers}
+
+    began = time.monotonic()
+    assert asyncio.run(follow()) == {200}
+    assert here.look(code).page == "qkv"
+    assert there.look(code).page == "masks"
+    assert time.monotonic() - began < 10  # two time-outs of a second, of which forty follow none
+    here.ask(code, secret, "qkv/ratio")
+    assert here.answer(code, "qkv/ratio", "x", "2")
+    assert here.answers(code, secret) == {"2": 1}
+    redis.go_on()
+    heard.wait_for(EVERYTHING, times=2)
+    assert here.answers(code, secret) == {"2": 1}
+    assert there.look(code).question == "qkv/ratio"
+    assert there.answer(code, "qkv/ratio", "y", "2")
+    assert here.answers(code, secret) == {"2": 2}
+
+
+def test_a_class_lives_on_when_redis_was_away_for_longer_than_a_teacher_may_be(redis):
+    late = 0.0
+    stores = [RedisStore(redis.url, rooms.write, rooms.read, keeps=2 * AWAY) for __ in range(2)]
+    heard = [Heard(store) for store in stores]
+    here, there = (
+        Rooms(store, lambda session, whose=whose: session == whose, lambda: time.time() + late)
+        for store, whose in zip(stores, ("ann", "eve"), strict=True)
+    )
+    for one in heard:
+        one.wait_for(EVERYTHING)
+    code, secret = here.open("ann")
+    there.look(code)
+    redis.hang()
+    late = 3 * AWAY
+    here.beat()
+    assert here.look(code) == there.look(code) == Place()
+    redis.go_on()  # with all that it held, as after a cut of the network
+    for one in heard:
+        one.wait_for(EVERYTHING, times=2)
+    assert there.look(code) == Place()
+    here.move(code, secret, "map", {})
+    assert there.look(code).page == "map"
+    for store in stores:
+        store.close()
+
+
+def test_a_room_that_another_version_wrote_ends_nothing_of_the_others(redis, two_servers):
+    (here, __), (there, __) = two_servers
+    odd, its_secret = here.open("ann")
+    here._is_there = lambda session: session in ("ann", "bob")
+    code, __ = here.open("bob")
+    known = redis.client().get(ROOM + odd)
+    redis.client().set(ROOM + odd, known.replace('"page"', '"mood": "sunny", "page"').replace("{", '{"hue": 1, ', 1))
+    assert there.look(odd) == Place()
+    there.take(odd, its_secret, "eve")
+    for broken in ("", "[]", '{"place": 1}', '{"secret": "a"}', '{"secret": "a", "place": {}}', "\ud800"):
+        redis.client().set(ROOM + odd, broken.encode("utf-8", "surrogatepass"))
+        redis.client().delete(ROOM + code)
+        here.beat()
+        assert redis.client().get(ROOM + code)  # noted
+        assert there.look(code) == Place()
 
 
 def test_an_address_that_is_none_is_said_at_once():

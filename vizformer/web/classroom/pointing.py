@@ -65,7 +65,7 @@ class Pointing:
         try:
             sent = json.loads(body)
             secret, place = str(sent["secret"]), _place(sent["at"])
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return JSONResponse({}, 400)
         try:
             await asyncio.to_thread(self._rooms.point, code, secret, place)

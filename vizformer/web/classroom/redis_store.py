@@ -2,16 +2,19 @@
 
 A room is a text that ends by itself when nobody puts it again; the answers to its question are a hash beside it.  Whatever
 moves is published to all servers.  Redis may go away and come back empty: who leads a room puts it there again
-(`Rooms.beat`).
+(`Rooms.beat`).  While it is away or hangs, each server goes on from what it remembers and asks it for nothing: one command
+finds out, and the thread that hears the others finds out when it is back.
 """
 
 import contextlib
 import logging
+import math
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from vizformer.web.classroom.stores import EVERYTHING, StoreError
+from vizformer.web.classroom.stores import EVERYTHING, MemoryStore, StoreError
 
 if TYPE_CHECKING:
     import redis
@@ -20,8 +23,9 @@ log = logging.getLogger("vizformer")
 
 Kept = TypeVar("Kept")
 ROOM, ANSWERS, MOVED, POINTED = "vizformer:room:", "vizformer:answers:", "vizformer:moved", "vizformer:pointed"
-TIMEOUT = 2.0  # seconds that a command may take
+TIMEOUT = 1.0  # seconds that a command may take; nothing is tried twice
 AGAIN = 1.0  # seconds until a connection that was lost is tried again
+REFILLED = 5.0  # seconds in which a store that comes back empty gets its rooms again
 
 
 class RedisStore(Generic[Kept]):
@@ -40,102 +44,163 @@ class RedisStore(Generic[Kept]):
 
     def __init__(self, url: str, write: Callable[[Kept], str], read: Callable[[str], Kept], keeps: float) -> None:
         import redis
+        from redis.backoff import NoBackoff
+        from redis.retry import Retry
 
-        self._redis = redis.Redis.from_url(
-            url, decode_responses=True, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT
-        )
-        self._url, self._write, self._read, self._keeps = url, write, read, keeps
-        self._listeners: list[Callable[[str], None]] = []
-        self._pointed: list[Callable[[str, str], None]] = []
-        self._stop = threading.Event()
+        once = Retry(NoBackoff(), 0)
+        options = {
+            "decode_responses": True,
+            "socket_timeout": TIMEOUT,
+            "socket_connect_timeout": TIMEOUT,
+            "retry": once,
+        }
+        self._connect: Callable[[], redis.Redis] = lambda: redis.Redis.from_url(url, **options)
+        self._redis = self._connect()
+        self._write, self._read, self._keeps = write, read, keeps
+        self._memory: MemoryStore[Kept] = MemoryStore()  # what this server has seen last
+        self._unsent: dict[str, dict[str, str]] = {}  # answers that were given here while Redis was away
+        self._away, self._back = False, -math.inf  # when it came back, by the monotonic clock
+        self._listens, self._stop = False, threading.Event()
+
+    @property
+    def reached_for(self) -> float:
+        return 0.0 if self._away else time.monotonic() - self._back
 
     def get(self, code: str) -> Kept | None:
-        with _reached():
-            found = self._redis.get(ROOM + code)
-        return self._read(str(found)) if found is not None else None
+        try:
+            with self._reached():
+                found = self._redis.get(ROOM + code)
+            room = None if found is None else self._read(str(found))
+        except (StoreError, ValueError) as lost:  # (a server of another version may write what cannot be read here)
+            if (known := self._memory.get(code)) is None:
+                raise StoreError("the room cannot be read") from lost
+            return known
+        if room is not None:
+            self._memory.put(code, room)
+        elif self.reached_for < REFILLED:
+            return self._memory.get(code)
+        else:
+            self._memory.drop(code)
+        return room
 
     def put(self, code: str, room: Kept) -> None:
-        with _reached():
+        self._memory.put(code, room)
+        with contextlib.suppress(StoreError), self._reached():
             self._redis.set(ROOM + code, self._write(room), px=round(1000 * self._keeps))
             self._redis.pexpire(ANSWERS + code, round(1000 * self._keeps))
 
     def drop(self, code: str) -> None:
-        with _reached():
+        self._memory.drop(code)
+        self._unsent.pop(code, None)
+        with contextlib.suppress(StoreError), self._reached():
             self._redis.delete(ROOM + code, ANSWERS + code)
 
     def codes(self) -> list[str]:
-        with _reached():
-            return [str(name).removeprefix(ROOM) for name in self._redis.scan_iter(ROOM + "*", count=1000)]
+        with self._reached():
+            found = [str(name).removeprefix(ROOM) for name in self._redis.scan_iter(ROOM + "*", count=1000)]
+        if self.reached_for > REFILLED:
+            for over in set(self._memory.codes()).difference(found):
+                self._memory.drop(over)
+        return found
 
     def answer(self, code: str, voter: str, said: str) -> None:
-        with _reached():
-            self._redis.hset(ANSWERS + code, voter, said)
+        self._memory.answer(code, voter, said)
+        try:
+            self._send(code, {voter: said})
+        except StoreError:
+            self._unsent.setdefault(code, {})[voter] = said
+
+    def _send(self, code: str, said: Mapping[str, str]) -> None:
+        with self._reached():
+            self._redis.hset(ANSWERS + code, mapping=dict[Any, Any](said))
             self._redis.pexpire(ANSWERS + code, round(1000 * self._keeps))
 
     def answers(self, code: str) -> Mapping[str, str]:
-        with _reached():
+        with contextlib.suppress(StoreError), self._reached():
             found = self._redis.hgetall(ANSWERS + code)
-        return {str(voter): str(said) for voter, said in dict(found).items()}
+            self._memory.said[code] = {str(voter): str(said) for voter, said in dict(found).items()}
+        return self._memory.answers(code)
 
     def forget_answers(self, code: str) -> None:
-        with _reached():
+        self._memory.forget_answers(code)
+        self._unsent.pop(code, None)
+        with contextlib.suppress(StoreError), self._reached():
             self._redis.delete(ANSWERS + code)
 
     def tell(self, code: str) -> None:
-        with _reached():
-            self._redis.publish(MOVED, code)
+        try:
+            with self._reached():
+                self._redis.publish(MOVED, code)
+        except StoreError:
+            self._memory.tell(code)
 
     def listen(self, listener: Callable[[str], None]) -> None:
-        self._listeners.append(listener)
-        if len(self._listeners) == 1:
+        self._memory.listen(listener)
+        if not self._listens:
+            self._listens = True
             threading.Thread(target=self._hear, name="classes of all servers", daemon=True).start()
 
     def point(self, code: str, place: str) -> None:
-        with _reached():
-            self._redis.publish(POINTED, f"{code} {place}")
+        try:
+            with self._reached():
+                self._redis.publish(POINTED, f"{code} {place}")
+        except StoreError:
+            self._memory.point(code, place)
 
     def listen_to_pointers(self, listener: Callable[[str, str], None]) -> None:
-        self._pointed.append(listener)
+        self._memory.listen_to_pointers(listener)
 
     def close(self) -> None:
         """Hears nothing any more."""
         self._stop.set()
 
-    def _hear(self) -> None:
-        """Calls the listeners for what any server tells, for as long as the store is there."""
+    @contextlib.contextmanager
+    def _reached(self) -> Iterator[None]:
+        """Around a command: the first one that fails is the last one until Redis is back."""
         import redis
 
+        if self._away:
+            raise StoreError("Redis is away")
+        try:
+            yield
+        except redis.RedisError as lost:
+            self._lose(lost)
+            raise StoreError(type(lost).__name__) from lost
+
+    def _lose(self, why: Exception) -> None:
+        if not self._away:
+            log.warning("the Redis of the classes cannot be reached: %s", type(why).__name__)
+        self._away = True
+
+    def _hear(self) -> None:
+        """Calls the listeners for what any server tells, for as long as the store is there."""
         while not self._stop.is_set():
             try:
-                self._follow(redis.Redis.from_url(self._url, decode_responses=True, socket_connect_timeout=TIMEOUT))
-            except redis.RedisError as lost:
-                log.warning("the Redis of the classes cannot be reached: %s", type(lost).__name__)
+                with self._connect() as connection:
+                    self._follow(connection)
+            except Exception as lost:  # whatever it is: who hears nothing any more never comes back
+                self._lose(lost)
                 self._stop.wait(AGAIN)
 
     def _follow(self, connection: "redis.Redis") -> None:
-        with connection, connection.pubsub(ignore_subscribe_messages=True) as heard:  # type: ignore[no-untyped-call]
+        with connection.pubsub(ignore_subscribe_messages=True) as heard:  # type: ignore[no-untyped-call]
             heard.subscribe(MOVED, POINTED)
-            self._call(EVERYTHING)  # what was told in between was not heard
-            while not self._stop.is_set():
+            heard.get_message(timeout=TIMEOUT)  # (that it is heard from now on)
+            connection.ping()
+            if self._away:
+                self._back = time.monotonic()
+                self._away = False
+                log.warning("the Redis of the classes is back")
+            for code in list(self._unsent):
+                self._send(code, self._unsent[code])
+                self._unsent.pop(code, None)
+            self._memory.tell(EVERYTHING)  # what was told in between was not heard
+            while not self._stop.is_set() and not self._away:
                 message = heard.get_message(timeout=TIMEOUT)
-                if message is not None and message["channel"] == MOVED:
-                    self._call(str(message["data"]))
-                elif message is not None:
+                if message is None:
+                    connection.ping()  # one that hangs says nothing either
+                elif message["channel"] == MOVED:
+                    self._memory.tell(str(message["data"]))
+                else:
                     code, __, place = str(message["data"]).partition(" ")
-                    for listener in self._pointed:
-                        listener(code, place)
-
-    def _call(self, code: str) -> None:
-        for listener in self._listeners:
-            with contextlib.suppress(StoreError):
-                listener(code)
-
-
-@contextlib.contextmanager
-def _reached() -> Iterator[None]:
-    import redis
-
-    try:
-        yield
-    except redis.RedisError as lost:
-        raise StoreError(type(lost).__name__) from lost
+                    self._memory.point(code, place)

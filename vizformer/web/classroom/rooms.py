@@ -15,27 +15,37 @@ seconds, and after `LONGEST` seconds in any case.
 
 import hmac
 import json
+import logging
 import secrets
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TypeVar
 
 from vizformer.web.classroom.stores import EVERYTHING, Store
 
+log = logging.getLogger("vizformer")
+
+Kind = TypeVar("Kind", "Place", "Room")
 LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # none that is taken for another one on a blackboard
 LENGTH = 6  # 32**6 codes: a thousand million
 LONGEST = 4 * 3600.0  # seconds
 AWAY = 60.0  # seconds without the teacher: a reload or a lost network, not a break
 BEAT = 10.0  # seconds between two notes that the teacher is there
-MOST = 100  # rooms at a time
+MOST = 1000  # rooms at a time, of 40 KB at most each
+MOST_OF_ONE = 100  # of them from one address, which all classes of a school may have
 MOST_CHARACTERS = 12_000  # of a link; what is longer is not passed on
 MOST_ANSWERS, LONGEST_ANSWER = 500, 40  # of a question; characters
 
 
 class NoRoomError(LookupError):
     """There is no room of this code, or it is not this teacher's."""
+
+
+class TooManyRoomsError(Exception):
+    """There is no place for another room."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,7 @@ class Place:
         version: grows with every move, and with every question.
         question: "lesson/name" of the question that the class is asked; empty: none.
         shown: whether the teacher has shown its answer.
+        asked: the version with which it was asked.
     """
 
     page: str = ""
@@ -55,6 +66,7 @@ class Place:
     version: int = 0
     question: str = ""
     shown: bool = False
+    asked: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -92,26 +104,37 @@ class Rooms:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store, self._is_there, self._clock = store, is_there, clock
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # of what is in memory here: nobody ever waits for the store below it
         self._led: dict[str, Room] = {}  # the rooms whose teachers are on this server
+        self._addresses: dict[str, str] = {}  # from where those were opened
         store.listen(self._heard)
 
-    def open(self, teacher: str) -> tuple[str, str]:
-        """A new room: its code and the teacher's secret.
+    def open(self, teacher: str, address: str = "") -> tuple[str, str]:
+        """A new room, in the place of the one that this teacher leads already: its code and the teacher's secret.
+
+        Args:
+            teacher: the session.
+            address: of the teacher's network; empty where it is unknown.
 
         Raises:
-            NoRoomError: there are too many.
+            TooManyRoomsError: on this server, or from this address.
+            StoreError: the store is away.
         """
+        there, now = set(self._store.codes()), self._clock()
         with self._lock:
-            codes = self._store.codes()
-            if len(codes) >= MOST and sum(self._fresh(code) is not None for code in codes) >= MOST:
-                raise NoRoomError("there are too many rooms")
-            code = "".join(secrets.choice(LETTERS) for _ in range(LENGTH))
-            while self._store.get(code) is not None:
+            before = {code for code, room in self._led.items() if room.teacher == teacher}
+            there = there.union(self._led) - before
+            of_one = sum(self._addresses[code] == address for code in self._led.keys() - before) if address else 0
+            if len(there) >= MOST or of_one >= MOST_OF_ONE:
+                raise TooManyRoomsError
+            code = ""
+            while not code or code in there:
                 code = "".join(secrets.choice(LETTERS) for _ in range(LENGTH))
-            now = self._clock()
-            room = Room(secrets.token_urlsafe(24), teacher, opened=now, seen=now)
-            self._put(code, room)
+            room = self._led[code] = Room(secrets.token_urlsafe(24), teacher, opened=now, seen=now)
+            self._addresses[code] = address
+        for one in before:
+            self._drop(one)
+        self._write(code)
         return code, room.secret
 
     def take(self, code: str, secret: str, teacher: str) -> bool:
@@ -119,15 +142,15 @@ class Rooms:
 
         A session that still has its browser keeps the room: a second tab does not take it away.
         """
-        with self._lock:
-            try:
-                room = self._own(code, secret)
-            except NoRoomError:
-                return False
-            if room.teacher != teacher and self._is_there(room.teacher):
-                return False
-            self._put(code, replace(room, teacher=teacher, seen=self._clock()))
-            return True
+
+        def taken(room: Room) -> Room:
+            is_led = room.teacher != teacher and self._is_there(room.teacher)
+            return room if is_led else replace(room, teacher=teacher, seen=self._clock())
+
+        try:
+            return self._change(code, secret, taken)
+        except NoRoomError:
+            return False
 
     def move(self, code: str, secret: str, page: str, parameters: Mapping[str, str]) -> None:
         """Takes the room to a place; where it is there already, nothing happens.
@@ -137,17 +160,18 @@ class Rooms:
         Raises:
             NoRoomError: the room is over, or the secret is not its own.
         """
-        with self._lock:
-            room = self._own(code, secret)
+        if sum(len(name) + len(value) for name, value in parameters.items()) > MOST_CHARACTERS:
+            return
+
+        def moved(room: Room) -> Room:
             before = room.place
+            if (page, parameters) == (before.page, before.parameters) and before.version > 0:
+                return room
             wanted = replace(before, page=page, parameters=dict(parameters), version=before.version + 1)
-            if page != before.page:
-                wanted = replace(wanted, question="", shown=False)
-            same = (page, wanted.parameters) == (before.page, before.parameters) and before.version > 0
-            if same or sum(len(name) + len(value) for name, value in parameters.items()) > MOST_CHARACTERS:
-                return
-            self._put(code, replace(room, place=wanted))
-        self._store.tell(code)
+            return replace(room, place=wanted if page == before.page else replace(wanted, question="", shown=False))
+
+        if self._change(code, secret, moved):
+            self._store.tell(code)
 
     def ask(self, code: str, secret: str, question: str) -> None:
         """Asks the class a question; the empty one takes back what was asked.
@@ -155,7 +179,15 @@ class Rooms:
         Raises:
             NoRoomError: the room is over, or the secret is not its own.
         """
-        self._question(code, secret, question, shown=False)
+
+        def asked(room: Room) -> Room:
+            version = room.place.version + 1
+            place = replace(room.place, question=question, shown=False, version=version, asked=version)
+            return replace(room, place=place)
+
+        self._change(code, secret, asked)
+        self._store.forget_answers(code)
+        self._store.tell(code)
 
     def show(self, code: str, secret: str) -> None:
         """Shows the class the answer to what it was asked: nobody answers any more.
@@ -163,19 +195,25 @@ class Rooms:
         Raises:
             NoRoomError: the room is over, or the secret is not its own.
         """
-        self._question(code, secret, None, shown=True)
-
-    def _question(self, code: str, secret: str, question: str | None, *, shown: bool) -> None:
-        """Sets what is asked (None: what is asked already), and whether its answer is shown."""
-        with self._lock:
-            room = self._own(code, secret)
-            if question is not None:
-                self._store.forget_answers(code)
-            else:
-                question = room.place.question
-            place = replace(room.place, question=question, shown=shown, version=room.place.version + 1)
-            self._put(code, replace(room, place=place))
+        self._change(
+            code,
+            secret,
+            lambda room: replace(room, place=replace(room.place, shown=True, version=room.place.version + 1)),
+        )
         self._store.tell(code)
+
+    def _change(self, code: str, secret: str, change: Callable[[Room], Room]) -> bool:
+        """Changes a teacher's room and writes it down; whether there was anything to change (else: the same room)."""
+        found = self._own(code, secret)
+        with self._lock:
+            before = max(found, self._led.get(code, found), key=_age)
+            room = change(before)
+            if room is before:
+                return False
+            self._led[code] = room
+            self._addresses.setdefault(code, "")
+        self._write(code)
+        return True
 
     def answer(self, code: str, question: str, voter: str, said: str) -> bool:
         """Takes a student's answer; whether the question is (still) open.
@@ -186,11 +224,10 @@ class Rooms:
         place = self.look(code)
         if place.question != question or place.shown or len(said) > LONGEST_ANSWER:
             return False
-        with self._lock:
-            known = self._store.answers(code)
-            if voter not in known and len(known) >= MOST_ANSWERS:
-                return False
-            self._store.answer(code, voter, said)
+        known = self._answers(code, place)
+        if voter not in known and len(known) >= MOST_ANSWERS:
+            return False
+        self._store.answer(code, f"{place.asked}:{voter}", said)
         return True
 
     def answers(self, code: str, secret: str) -> Counter[str]:
@@ -199,9 +236,13 @@ class Rooms:
         Raises:
             NoRoomError: the room is over, or the secret is not its own.
         """
-        with self._lock:
-            self._own(code, secret)
-            return Counter(self._store.answers(code).values())
+        return Counter(self._answers(code, self._own(code, secret).place).values())
+
+    def _answers(self, code: str, place: Place) -> dict[str, str]:
+        """What each voter has said to what is asked now (another server may still send answers to what was before)."""
+        begins = f"{place.asked}:"
+        said = self._store.answers(code)
+        return {voter.removeprefix(begins): one for voter, one in said.items() if voter.startswith(begins)}
 
     def point(self, code: str, secret: str, place: str) -> None:
         """Tells where the teacher's pointer is; nothing of it is kept.
@@ -209,8 +250,7 @@ class Rooms:
         Raises:
             NoRoomError: the room is over, or the secret is not its own.
         """
-        with self._lock:
-            self._own(code, secret)
+        self._own(code, secret)
         self._store.point(code, place)
 
     def close(self, code: str, secret: str) -> None:
@@ -219,10 +259,8 @@ class Rooms:
         Raises:
             NoRoomError: the room is over, or the secret is not its own.
         """
-        with self._lock:
-            self._own(code, secret)
-            self._drop(code)
-        self._store.tell(code)
+        self._own(code, secret)
+        self._drop(code)
 
     def look(self, code: str) -> Place:
         """Where the teacher is.
@@ -230,9 +268,7 @@ class Rooms:
         Raises:
             NoRoomError: there is no such room, or it is over.
         """
-        with self._lock:
-            room = self._fresh(code)
-        if room is None:
+        if (room := self._fresh(code)) is None:
             raise NoRoomError("there is no such room")
         return room.place
 
@@ -245,48 +281,84 @@ class Rooms:
         self._store.listen_to_pointers(listener)
 
     def _heard(self, code: str) -> None:
-        if code == EVERYTHING:
+        if code == EVERYTHING:  # the store is back: the other servers have not heard what happened here meanwhile
             self.beat()
+            for one in list(self._led):
+                self._store.tell(one)
 
     def beat(self) -> None:
         """Notes which teachers are there; to be called every `BEAT` seconds.
 
         A store that has lost a room (it was killed and started again) gets it back from here.
         """
-        with self._lock:
-            for code, known in list(self._led.items()):
-                room, now = self._store.get(code), self._clock()
-                if room is not None and (room.secret, room.teacher) != (known.secret, known.teacher):
-                    del self._led[code]  # another server leads it now
-                elif now - known.opened > LONGEST or now - known.seen > AWAY:
-                    self._drop(code)
-                elif self._is_there(known.teacher):
-                    self._put(code, replace(room or known, seen=now))
+        for code, known in list(self._led.items()):
+            try:
+                self._note(code, known)
+            except Exception:  # of one room: the teachers of the others are there all the same
+                log.exception("a class could not be noted")
 
-    def _put(self, code: str, room: Room) -> None:
-        self._led[code] = room
-        self._store.put(code, room)
+    def _note(self, code: str, known: Room) -> None:
+        found = self._store.get(code)
+        if found is not None and (found.secret, found.teacher) != (known.secret, known.teacher):
+            self._leave(code)  # another server leads it now
+            return
+        if self._is_there(known.teacher):
+            with self._lock:
+                if (room := self._led.get(code)) is not None:
+                    self._led[code] = replace(room, seen=self._clock())
+            self._write(code)
+        if self._is_over(code, self._led.get(code, known)):
+            self._drop(code)
+
+    def _write(self, code: str) -> None:
+        """Writes down a room that is led here; what was changed meanwhile too, so that the newest is written last."""
+        written = None
+        while (room := self._led.get(code)) is not None and room is not written:
+            self._store.put(code, room)
+            written = room
+
+    def _leave(self, code: str) -> None:
+        with self._lock:
+            self._led.pop(code, None)
+            self._addresses.pop(code, None)
 
     def _drop(self, code: str) -> None:
-        self._led.pop(code, None)
+        """Ends a room, and tells those who follow."""
+        self._leave(code)
         self._store.drop(code)
+        self._store.tell(code)
 
     def _own(self, code: str, secret: str) -> Room:
         room = self._fresh(code)
-        if room is None or not hmac.compare_digest(room.secret.encode(), secret.encode()):
+        if room is None or not hmac.compare_digest(room.secret.encode(), secret.encode(errors="replace")):
             raise NoRoomError("there is no such room of this teacher")
         return room
 
     def _fresh(self, code: str) -> Room | None:
         """The room, unless its time is over; one that is led here is there also where the store has lost it."""
-        room, now = self._store.get(code), self._clock()
+        room = self._store.get(code)
         if room is None and (known := self._led.get(code)) is not None and self._is_there(known.teacher):
             room = known  # the store has lost it: it was started again just now
-            self._put(code, room)
-        if room is not None and (now - room.opened > LONGEST or now - room.seen > AWAY):
-            self._drop(code)
+            self._write(code)
+        if room is not None and self._is_over(code, room):
+            if code in self._led:
+                self._drop(code)
             return None
         return room
+
+    def _is_over(self, code: str, room: Room) -> bool:
+        """Whether the time of a room is over; of a teacher on another server nothing is known while the store is away."""
+        now, seen = self._clock(), room.seen
+        if self._is_there(room.teacher):
+            seen = now
+        elif code not in self._led:
+            seen = max(seen, now - self._store.reached_for)
+        return now - room.opened > LONGEST or now - seen > AWAY
+
+
+def _age(room: Room) -> tuple[int, float]:
+    """What grows with every change of a room."""
+    return room.place.version, room.seen
 
 
 def write(room: Room) -> str:
@@ -295,9 +367,20 @@ def write(room: Room) -> str:
 
 
 def read(text: str) -> Room:
-    """A room from its text."""
-    found = json.loads(text)
-    return Room(**{**found, "place": Place(**found["place"])})
+    """A room from its text; what another version has written besides is left out.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        found = json.loads(text)
+        return _made(Room, {**found, "place": _made(Place, found["place"])})
+    except (TypeError, KeyError) as wrong:
+        raise ValueError("no room") from wrong
+
+
+def _made(kind: type[Kind], found: Mapping[str, object]) -> Kind:
+    return kind(**{one.name: found[one.name] for one in fields(kind) if one.name in found})  # type: ignore[arg-type]
 
 
 def tidy(code: str) -> str:

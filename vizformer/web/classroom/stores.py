@@ -1,5 +1,6 @@
 """Where rooms are kept: in the memory of one server, or in a Redis that several servers share."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Generic, Protocol, TypeVar
 
@@ -15,8 +16,12 @@ class StoreError(ConnectionError):
 class Store(Protocol[Kept]):
     """What rooms need of a store: the rooms, the answers to their open questions, and who is to hear of a change.
 
-    Every method may raise `StoreError`.
+    `get` and `codes` may raise `StoreError`: the store is away, and what is asked for is in nobody's memory.
     """
+
+    @property
+    def reached_for(self) -> float:
+        """Since how many seconds the store can be reached; 0 while it cannot, and says what this server remembers."""
 
     def get(self, code: str) -> Kept | None: ...
 
@@ -55,6 +60,10 @@ class MemoryStore(Generic[Kept]):
         self._listeners: list[Callable[[str], None]] = []
         self._pointed: list[Callable[[str, str], None]] = []
 
+    @property
+    def reached_for(self) -> float:
+        return math.inf
+
     def get(self, code: str) -> Kept | None:
         return self.rooms.get(code)
 
@@ -72,7 +81,7 @@ class MemoryStore(Generic[Kept]):
         self.said.setdefault(code, {})[voter] = said
 
     def answers(self, code: str) -> Mapping[str, str]:
-        return self.said.get(code, {})
+        return dict(self.said.get(code, {}))
 
     def forget_answers(self, code: str) -> None:
         self.said.pop(code, None)

@@ -9,7 +9,7 @@ from vizformer.serving import one_of
 from vizformer.web.classroom.rooms import LENGTH, NoRoomError, tidy
 from vizformer.web.classroom.stores import StoreError
 from vizformer.web.frame import class_answers, class_rooms, classroom, share
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, translate
 
 TRY_AGAIN = 5.0  # seconds
 _CODE, _WHOLE, _UNKNOWN, _POINTS = (f"class.{name}" for name in ("code", "whole", "unknown", "points"))
@@ -79,7 +79,7 @@ def _leading(code: str, secret: str) -> None:
         classroom.forget()
         st.rerun()
     except StoreError:
-        st.caption(_("What keeps the classes cannot be reached at the moment. It is asked again."))
+        st.caption(translate(classroom.UNREACHED))
     parts = urlsplit(st.context.url or "")
     link = urlunsplit((parts.scheme, parts.netloc, parts.path, urlencode({classroom.ROOM: code}), ""))
     st.markdown(f"# {code}")
@@ -98,8 +98,9 @@ def _leading(code: str, secret: str) -> None:
 def _door() -> None:
     st.caption(_("As a teacher: whoever joins sees what you look at, move by move."))
     if st.button(_("Start a class"), key="class.start", type="primary"):
-        classroom.start()
-        st.rerun()  # the whole page: its questions can be asked to the class from now on
+        if (refused := classroom.start()) is None:
+            st.rerun()  # the whole page: its questions can be asked to the class from now on
+        st.warning(translate(refused))
     st.divider()
     label = _("As a student: the code of the class")
     st.text_input(label, key=_CODE, max_chars=2 * LENGTH, on_change=_typed)
@@ -116,5 +117,5 @@ def _point() -> None:
 def _typed() -> None:
     """A code that was typed is used once: it would have the student join again with every run."""
     code, st.session_state[_CODE] = tidy(st.session_state[_CODE] or ""), ""
-    st.session_state[_WHOLE] = joined = classroom.join(code)
+    st.session_state[_WHOLE] = joined = bool(code) and classroom.join(code)
     st.session_state[_UNKNOWN] = not joined

@@ -1,16 +1,19 @@
 """The rooms of this server's classes: in its own memory, or in the Redis that it shares with others."""
 
 import asyncio
-import contextlib
+import logging
 import os
+from ipaddress import ip_address
 
 from streamlit.runtime import Runtime
 
 from vizformer.web.classroom import rooms
 from vizformer.web.classroom.pointing import Pointing
 from vizformer.web.classroom.rooms import AWAY, BEAT, Room, Rooms
-from vizformer.web.classroom.stores import MemoryStore, Store, StoreError
+from vizformer.web.classroom.stores import MemoryStore, Store
 from vizformer.web.classroom.waiting import Waiting
+
+log = logging.getLogger("vizformer")
 
 REDIS_URL = "VIZFORMER_REDIS_URL"
 
@@ -34,6 +37,16 @@ def is_shared() -> bool:
     return bool(os.environ.get(REDIS_URL, ""))
 
 
+def network(address: str | None) -> str:
+    """Whose an address is: itself, or the 64 bits that one subscriber of IPv6 has; empty where that is unknown."""
+    try:
+        found = ip_address(address or "")
+    except ValueError:
+        return ""
+    found = getattr(found, "ipv4_mapped", None) or found
+    return "" if found.is_loopback else found.exploded[:19] if found.version == 6 else str(found)
+
+
 ROOMS = Rooms(_store(), _is_there)
 WAITING, POINTING = Waiting(ROOMS), Pointing(ROOMS)
 
@@ -42,5 +55,7 @@ async def attend() -> None:
     """Notes which teachers are there, until it is cancelled."""
     while True:
         await asyncio.sleep(BEAT)
-        with contextlib.suppress(StoreError):
+        try:
             await asyncio.to_thread(ROOMS.beat)
+        except Exception:  # the next one comes all the same: without it all classes end
+            log.exception("the classes could not be noted")

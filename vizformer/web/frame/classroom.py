@@ -14,14 +14,16 @@ import streamlit as st
 from streamlit.runtime import Runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from vizformer.web.classroom.rooms import LONGEST, NoRoomError, Place, tidy
+from vizformer.messages import N_, Message
+from vizformer.web.classroom.rooms import LONGEST, NoRoomError, Place, TooManyRoomsError, tidy
 from vizformer.web.classroom.stores import StoreError
 from vizformer.web.classroom.waiting import PATH
-from vizformer.web.frame.class_rooms import ROOMS
+from vizformer.web.frame.class_rooms import ROOMS, network
 from vizformer.web.frame.sitemap import HOME, SECTIONS
 from vizformer.web.link import state
 
 ROOM = "room"  # of a link: the code of the class that its tab follows
+UNREACHED = N_("What keeps the classes cannot be reached at the moment. Try again in a minute.")
 COOKIE = "vizformer-class"  # K7M2QX.secret of a teacher
 _LEADS, _TAKES, _FOLLOWS, _FREE, _SEEN = (  # (keys of buttons begin otherwise)
     f"classroom.{name}" for name in ("leads", "takes", "follows", "free", "seen")
@@ -203,23 +205,30 @@ def remembered() -> str:
 # --- what is pressed --------------------------------------------------------------------------------------------------
 
 
-def start() -> None:
-    """Opens a class that this session leads."""
+def start() -> Message | None:
+    """Opens a class that this session leads; why, where there is none."""
     leave()
     try:
-        own = ROOMS.open(_session())
-    except (NoRoomError, StoreError):
-        return
+        own = ROOMS.open(_session(), network(st.context.ip_address))
+    except TooManyRoomsError:
+        return N_(
+            "No class was started: there are as many as this server, or one network, may have at once. Try again later."
+        )
+    except StoreError:
+        return UNREACHED
     st.session_state[_LEADS] = own
     _lead(own, state.page(), state.link())
+    return None
 
 
 def join(code: str) -> bool:
-    """Follows a class; whether there is one of this code."""
+    """Follows a class; whether there may be one of this code: where nobody can say it now, the browser asks again."""
     try:
         ROOMS.look(code)
-    except (NoRoomError, StoreError):
+    except NoRoomError:
         return False
+    except StoreError:
+        pass
     leave()
     st.session_state[_FOLLOWS] = code
     return True
