@@ -13,6 +13,8 @@ from vizformer.analysis import logit_attribution, logit_lens, value_weighted
 from vizformer.analysis.contributions import key_contributions
 from vizformer.analysis.logit_attribution import by_key, neurons, what_is_frozen
 from vizformer.analysis.logit_lens import right_tokens, what_is_inexact
+from vizformer.analysis.scan import scan
+from vizformer.analysis.scan_words import sentence
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit
 from vizformer.training.by_hand import INDUCTION, induction_by_hand
@@ -329,3 +331,23 @@ def test_what_is_not_there_is_refused():
     both, trace = traced("post, tied")
     with pytest.raises(TraceError, match="writes nothing"):
         by_key(both, trace, logit_attribution(both, trace, 0, 9), "encoder.0.self", 0)
+
+
+def test_tokens_with_the_same_logit_share_their_rank_and_none_of_them_is_first():
+    """Nothing is said before the induction head has spoken: all logits are equal, those of the marks as well."""
+    checkpoint = induction_by_hand()
+    with torch.no_grad():
+        for attention in (layer.self_attention for layer in checkpoint.model.decoder.layers):
+            attention.W_O.weight[attention.W_O.weight.abs() < 0.5] = 0  # of the random heads
+    trace = checkpoint.trace("a b c a b c")
+    vocab = checkpoint.tokenizer.vocab_size
+    answer = int(trace.logits[-1].argmax())
+    lens = logit_lens(checkpoint, trace, [6], targets=[answer])
+    assert lens.rank[:, 0].tolist() == [1, 1, 1]
+    assert lens.tied[:, 0].tolist() == lens.first_tied[:, 0].tolist() == [vocab, vocab, 1]
+    assert lens.settled(0) == lens.appears(0) == 2
+    never = logit_lens(checkpoint, trace, [0], targets=[answer])  # the start mark says nothing at the end either
+    assert never.settled(0) is never.appears(0) is None
+    said = [str(sentence(finding)) for finding in scan(checkpoint, trace, 0, answer)[:2]]
+    assert f": {vocab} tokens share number 1, it among them." in said[0]
+    assert f"where {vocab} tokens share number 1, it among them." in said[1]

@@ -5,12 +5,15 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import streamlit as st
+import torch
 
 from tests.components.test_mount import sent
 from tests.pages.reading import array, chart, run, said
 from vizformer.analysis import input_attribution, logit_attribution, logit_lens
 from vizformer.analysis.scan import scan
 from vizformer.checkpoints import load
+from vizformer.training.by_hand import induction_by_hand
+from vizformer.web.catalogue import model_cache
 from vizformer.web.tools.lens import in_python, inputs, layers, terms
 
 PAGE = "pages/explore/lens.py"
@@ -167,3 +170,19 @@ def test_the_columns_are_around_the_position(open_app, count):
     first = int(data["columns"][0].split()[0])
     assert first + data["selected"]["column"] == count
     assert first + len(data["columns"]) <= n
+
+
+@pytest.mark.parametrize(("locale", "said_tied"), [("en-US", "30 tied"), ("zh-CN", "30 个并列")])
+def test_a_tie_is_said_and_no_token_of_it_is_named(open_app, monkeypatch, locale, said_tied):
+    checkpoint = induction_by_hand()
+    with torch.no_grad():
+        for layer in checkpoint.model.decoder.layers:
+            weight = layer.self_attention.W_O.weight
+            weight[weight.abs() < 0.5] = 0  # the random heads write nothing
+    monkeypatch.setattr(model_cache, "checkpoint", lambda model: checkpoint)
+    app = open_app(PAGE, locale=locale, model="induction-by-hand", text="a b c a b c", position=6)
+    assert not app.exception
+    assert grid(app)["texts"][0] == [said_tied.replace("30", str(checkpoint.tokenizer.vocab_size))] * 7
+    table = app.dataframe[0].value
+    assert [cell.startswith("= ") for cell in table.iloc[:, 1]] == [True, True, False]
+    assert table.iloc[:, -2].tolist() == [checkpoint.tokenizer.vocab_size] * 2 + [1]

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from torch import Tensor
 
@@ -42,6 +42,8 @@ class LogitLens:
         probabilities: theirs.
         entropy: of the whole distribution, in nats: -sum_t p_t ln p_t.
         rank: of the target: 1 + the number of tokens with a larger logit.
+        tied: how many tokens share this rank, as their logits are equal; 1: the target has it alone.
+        first_tied: how many share the first one.
         target_probability: of the target.
         proof: the lens after the last layer against the model's logits.
     """
@@ -53,20 +55,27 @@ class LogitLens:
     probabilities: Float[ndarray, "points positions count"]
     entropy: Float[ndarray, "points positions"]
     rank: Int[ndarray, "points positions"]
+    tied: Int[ndarray, "points positions"]
+    first_tied: Int[ndarray, "points positions"]
     target_probability: Float[ndarray, "points positions"]
     proof: Proof
 
+    def _alone(self, column: int) -> Bool[ndarray, " points"]:
+        """At which points the target is the most probable token of a column, and no other one is as probable."""
+        found: ndarray = (self.rank[:, column] == 1) & (self.tied[:, column] == 1)
+        return found
+
     def settled(self, column: int) -> int | None:
-        """The first point from which on the target is the most probable token of a column, to the end; None: never."""
-        first = self.rank[:, column] == 1
+        """The first point from which on the target alone is first in a column, to the end; None: never."""
+        first = self._alone(column)
         if not first[-1]:
             return None
         others = np.flatnonzero(~first)
         return int(others[-1]) + 1 if len(others) else 0
 
     def appears(self, column: int) -> int | None:
-        """The first point at which the target is the most probable token of a column at all; None: nowhere."""
-        found = np.flatnonzero(self.rank[:, column] == 1)
+        """The first point at which the target alone is first in a column at all; None: nowhere."""
+        found = np.flatnonzero(self._alone(column))
         return int(found[0]) if len(found) else None
 
 
@@ -111,8 +120,8 @@ def logit_lens(
             found.append(_read(_permitted(checkpoint, logits.double()), wanted[first : first + step], count))
         last = through(model, rows[-1])
     shape = (len(names), len(chosen))
-    top, probabilities, entropy, rank, own = (
-        torch.cat([part[index] for part in found]).cpu().numpy() for index in range(5)
+    top, probabilities, entropy, rank, tied, first_tied, own = (
+        torch.cat([part[index] for part in found]).cpu().numpy() for index in range(7)
     )
     return LogitLens(
         names,
@@ -122,6 +131,8 @@ def logit_lens(
         probabilities.reshape(*shape, count),
         entropy.reshape(shape),
         rank.reshape(shape),
+        tied.reshape(shape),
+        first_tied.reshape(shape),
         own.reshape(shape),
         _proof(checkpoint, trace, rows[-1], last, list(chosen)),
     )
@@ -205,14 +216,15 @@ def _permitted(checkpoint: Checkpoint, logits: Tensor) -> Tensor:
 
 
 def _read(logits: Float[Tensor, "n vocab"], wanted: Int[Tensor, " n"], count: int) -> tuple[Tensor, ...]:
-    """Ids and probabilities of the first ones, entropy, rank and probability of the wanted token."""
+    """The fields of `LogitLens` from `top` on, without the targets, for some rows."""
     logs = torch.log_softmax(logits, dim=-1)
     p = logs.exp()
     top = p.topk(count, dim=-1)
     entropy = -torch.where(p > 0, p * logs, 0.0).sum(-1)
     own = logits.gather(1, wanted[:, None])
-    rank = 1 + (logits > own).sum(-1)
-    return top.indices, top.values, entropy, rank, p.gather(1, wanted[:, None])[:, 0]
+    rank, tied = 1 + (logits > own).sum(-1), (logits == own).sum(-1)
+    first_tied = (logits == logits.amax(-1, keepdim=True)).sum(-1)
+    return top.indices, top.values, entropy, rank, tied, first_tied, p.gather(1, wanted[:, None])[:, 0]
 
 
 def _proof(checkpoint: Checkpoint, trace: Trace, rows: Tensor, last: Tensor, chosen: list[int]) -> Proof:

@@ -94,9 +94,9 @@ def scan(checkpoint: Checkpoint, trace: Trace, position: int | None = None, toke
     texts = [one.text for one in trace.tokens[predicting_stack(checkpoint)]]
     answer = checkpoint.tokenizer.tokens([token])[0].text
     said = {"answer": answer, "position": position, "token": texts[position]}
-    p, rank = float(lens.target_probability[-1, 0]), int(lens.rank[-1, 0])
+    p, place = float(lens.target_probability[-1, 0]), {"rank": int(lens.rank[-1, 0]), "tied": int(lens.tied[-1, 0])}
     return [
-        Finding("predicted", {**said, "probability": p, "rank": rank}, query=position),
+        Finding("predicted", {**said, "probability": p, **place}, query=position),
         _lens(lens, said),
         *_parts(found, said),
         *_needed(checkpoint, trace, position, token, said),
@@ -116,7 +116,7 @@ def _lens(lens: LogitLens, said: dict[str, Any]) -> Finding:
     if appears is not None:
         return Finding("lost", {**said, "point": appears}, layer=appears - 1, query=lens.positions[0])
     best = int(lens.rank[:, 0].argmin())
-    values = {**said, "point": best, "rank": int(lens.rank[best, 0])}
+    values = {**said, "point": best, "rank": int(lens.rank[best, 0]), "tied": int(lens.tied[best, 0])}
     return Finding("never", values, layer=best - 1, query=lens.positions[0])
 
 

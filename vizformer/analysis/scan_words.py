@@ -10,7 +10,8 @@ from vizformer.messages import N_, Message
 def sentence(finding: Finding) -> Message:
     """One finding in words.
 
-    >>> str(sentence(Finding("predicted", {"position": 0, "token": "a", "answer": "b", "probability": 0.5, "rank": 1})))
+    >>> found = {"position": 0, "token": "a", "answer": "b", "probability": 0.5, "rank": 1, "tied": 1}
+    >>> str(sentence(Finding("predicted", found)))
     'At position 0, “a”, the model says “b”, with 50.0%.'
     """
     values = finding.values
@@ -18,6 +19,12 @@ def sentence(finding: Finding) -> Message:
     place = _place(finding)
     if finding.what == "predicted":
         p = f"{values['probability']:.1%}"
+        if values["tied"] > 1:
+            return N_(
+                "At position {position}, “{token}”, “{answer}” has {p}: {tied} tokens share number {rank}, it among them.",
+                p=p,
+                **given,
+            )
         if values["rank"] == 1:
             return N_("At position {position}, “{token}”, the model says “{answer}”, with {p}.", p=p, **given)
         return N_(
@@ -106,6 +113,13 @@ def _lens(finding: Finding, given: dict[str, object]) -> Message:
     if finding.what == "lost":
         return N_(
             "In the logit lens “{answer}” is first after {after}, but later layers put another token above it.",
+            after=after,
+            **given,
+        )
+    if finding.values["tied"] > 1:
+        return N_(
+            "In the logit lens “{answer}” is alone the first one after no layer; it comes closest after {after}, where "
+            "{tied} tokens share number {rank}, it among them.",
             after=after,
             **given,
         )

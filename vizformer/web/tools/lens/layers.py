@@ -69,6 +69,8 @@ def layers(subject: Subject, asked: Asked) -> None:
     shown = some_rows(len(found.points))
     ids = tuple(int(id) for id in found.top[shown, :, 0].ravel())
     texts = np.array(computed.texts(subject, ids), dtype=object).reshape(len(shown), len(positions))
+    tied = found.first_tied[shown]
+    texts = np.where(tied > 1, [[_("{n} tied", n=n) for n in row] for row in tied.tolist()], texts)
     said = words(cells.ENGLISH) | {
         "grid_label": _(
             "Rows are layers, columns are positions. The arrow keys move from cell to cell, Enter chooses one."
@@ -144,8 +146,16 @@ def one_position(subject: Subject, asked: Asked) -> None:
     elif appears is not None:
         said = _("“{answer}” is first after some layer, but does not stay so.", answer=answer)
     else:
-        best = int(found.rank[:, 0].min())
-        said = _("“{answer}” is first nowhere; its best place is number {rank}.", answer=answer, rank=f"{best:,}")
+        at = int(found.rank[:, 0].argmin())
+        best, tied = f"{found.rank[at, 0]:,}", int(found.tied[at, 0])
+        said = _("“{answer}” is first nowhere; its best place is number {rank}.", answer=answer, rank=best)
+        if tied > 1:
+            said = _(
+                "“{answer}” is alone the first one nowhere; at best {n} tokens share number {rank}, it among them.",
+                answer=answer,
+                n=tied,
+                rank=best,
+            )
     st.markdown(said)
     names = computed.texts(subject, tuple(int(id) for id in found.top[:, 0].ravel()))
     count = found.top.shape[2]
@@ -153,9 +163,14 @@ def one_position(subject: Subject, asked: Asked) -> None:
     for place in range(count):
         own = names[place::count]
         table[_("Number {n}", n=place + 1)] = [
-            f"{text}  {labels.percent(float(p))}" for text, p in zip(own, found.probabilities[:, 0, place], strict=True)
+            f"{'= ' if place < tied > 1 else ''}{text}  {labels.percent(float(p))}"
+            for text, p, tied in zip(own, found.probabilities[:, 0, place], found.first_tied[:, 0], strict=True)
         ]
     table[_("Entropy (nats)")] = [round(float(value), 2) for value in found.entropy[:, 0]]
     table[_("Rank of “{answer}”", answer=asked.text)] = [int(rank) for rank in found.rank[:, 0]]
+    if (found.tied[:, 0] > 1).any():
+        table[_("Tokens that share this rank")] = [int(n) for n in found.tied[:, 0]]
     table[_("Its probability")] = [labels.percent(float(p)) for p in found.target_probability[:, 0]]
     data_table.show(table, hide_index=True, key="lens.table")
+    if (found.first_tied > 1).any():
+        st.caption(_("=: tied, with the same logit; which of them stands first means nothing."))
