@@ -18,7 +18,8 @@ site, head = "decoder.2.cross", 0
 # %% The figure
 
 record = trace[site]
-figure = vf.figures.attention_heatmap(record.pattern(head).numpy(), *record.tokens)
+pattern, reasons = record.pattern(head).numpy(), record.reason(head).numpy()  # why a cell is masked
+figure = vf.figures.attention_heatmap(pattern, *record.tokens, reasons=reasons)
 figure
 
 # %% Its files: the picture as SVG and, where they can be made, PNG and PDF; the numbers as CSV and NPZ; Plotly's page

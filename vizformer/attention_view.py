@@ -8,11 +8,13 @@ vf.view(attentions, tokens).save("maps.html")  # works without a server and with
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import torch
+from jaxtyping import UInt8
 
 from vizformer.analysis.attention_arrays import AttentionArrays, as_arrays, attention_groups
 from vizformer.components import attention, lines
@@ -42,7 +44,7 @@ class AttentionView:
     def html(self) -> Html:
         """The text of one HTML file."""
         found, component = self.arrays, lines if self.picture == "lines" else attention
-        payload = component.pack_heads(found.weights, limit=MOST_BYTES)
+        payload = component.pack_heads(found.weights, None, found.reasons, limit=MOST_BYTES)
         page: Html = component.to_html(payload, query_tokens=found.query_tokens, key_tokens=found.key_tokens)
         return page
 
@@ -90,7 +92,18 @@ def view(
             N_("These are several kinds of attention: {names}. Hand in one of them.", names=", ".join(list(groups)[:8]))
         )
     caption = " … ".join(dict.fromkeys((records[0].site, records[-1].site))) if records else ""
-    return AttentionView(next(iter(groups.values())), picture, caption)
+    found = next(iter(groups.values()))
+    if records:
+        found = replace(found, reasons=np.stack([_reasons(one) for one in records]))
+    return AttentionView(found, picture, caption)
+
+
+def _reasons(record: AttentionRecord) -> UInt8[np.ndarray, "n_q n_k"]:
+    """Why a cell is blocked; 0 where any head sees it."""
+    shape = (record.q.shape[1], record.k.shape[1])
+    if record.reason_map is None:
+        return np.zeros(shape, np.uint8)
+    return record.reason_map.amin(0).expand(shape).cpu().numpy()
 
 
 def _of_kind(trace: Trace, kind: str | None) -> list[AttentionRecord]:

@@ -230,3 +230,17 @@ def test_a_view_is_a_file_of_its_own_and_shows_itself_in_a_notebook(tmp_path: An
     assert "do not sum to 1" in inside
     assert inside.count("<iframe") == 1
     assert "vf" in vf.view(weights(2, 2, 3, 3), picture="lines").html
+
+
+def test_masked_cells_of_a_view_are_masked_as_on_the_pages() -> None:
+    trace = vf.load("stories").trace("The cat sat.")
+    found = vf.view(trace, kind="decoder")
+    n = found.arrays.shape[2]
+    np.testing.assert_array_equal(found.arrays.reasons, np.broadcast_to(2 * np.triu(np.ones((n, n)), 1), (5, n, n)))
+    assert '"reasons"' in found.html
+    alone = vf.view(list(found.arrays.weights))  # without the trace nobody says why they are 0
+    np.testing.assert_array_equal(alone.arrays.reasons, found.arrays.reasons[0])
+    seen = found.arrays.weights.copy()
+    seen[1, 2, 0, 3] = 0.5  # one head sees it
+    assert vf.view(seen).arrays.reasons is None
+    assert not vf.view(vf.load("zh-en").trace("我有一只猫。"), kind="cross").arrays.reasons.any()

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 from numpy import ndarray
 
 from vizformer.analysis.submitted_steps import npy_array, npz_arrays, safetensors_arrays
 from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
+from vizformer.model import Reason
 from vizformer.text.growth import shown
 
 SUFFIXES = ("npz", "npy", "safetensors")
@@ -41,6 +42,8 @@ class AttentionArrays:
         layers: what each layer's array is called where it came from.
         query_tokens, key_tokens: labels; numbers of the positions where there are none.
         notes: what was taken for what, and rows that do not sum to 1.
+        reasons: why a cell is masked (`vizformer.model.Reason`), 0 where it is not, one map for all layers or one for each.
+            Of arrays alone the future is taken for masked where every weight above the diagonal of all heads is exactly 0.
     """
 
     weights: Float[ndarray, "layers heads n_q n_k"] = field(repr=False)
@@ -48,6 +51,7 @@ class AttentionArrays:
     query_tokens: tuple[str, ...]
     key_tokens: tuple[str, ...]
     notes: tuple[Message, ...] = ()
+    reasons: UInt8[ndarray, "*layers n_q n_k"] | None = field(default=None, repr=False)
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -217,7 +221,10 @@ def _group(
     if heads_of_one_layer:
         notes.append(N_("One array of {n} maps: they are taken as the heads of one layer.", n=weights.shape[1]))
     queries, keys = _labels(n_q, n_k, query_tokens, key_tokens)
-    return AttentionArrays(np.clip(weights, 0.0, 1.0, out=weights), names, queries, keys, tuple(notes))
+    future = None
+    if n_q == n_k > 1 and not any(np.triu(one, 1).any() for one in weights.reshape(-1, n_q, n_k)):
+        future = np.triu(np.full((n_q, n_k), Reason.FUTURE, np.uint8), 1)
+    return AttentionArrays(np.clip(weights, 0.0, 1.0, out=weights), names, queries, keys, tuple(notes), future)
 
 
 def _sums(weights: Float[ndarray, "layers heads n_q n_k"], near: float) -> list[Message]:

@@ -60,7 +60,7 @@ class _HandedIn:
 def _packed(arrays: "AttentionArrays") -> "HeadsPayload | np.ndarray":
     """All heads where they fit; else their small maps."""
     fits = attention.fits(arrays.shape)
-    return attention.pack_heads(arrays.weights) if fits else attention.thumbnails(arrays.weights)
+    return attention.pack_heads(arrays.weights, None, arrays.reasons) if fits else attention.thumbnails(arrays.weights)
 
 
 def keep(found: "Mapping[str, AttentionArrays]") -> None:
@@ -126,7 +126,8 @@ def _as_map(name: str, arrays: "AttentionArrays", packed: "HeadsPayload | np.nda
     def drawn() -> "Figure":
         weights = arrays.weights[chosen.layer, chosen.head]
         texts = words(figures.ENGLISH)
-        return figures.attention_heatmap(weights, arrays.query_tokens, arrays.key_tokens, words=texts)
+        tokens = (arrays.query_tokens, arrays.key_tokens)
+        return figures.attention_heatmap(weights, *tokens, reasons=arrays.reasons, words=texts)
 
     told = _("Layer {layer}, head {head}", layer=chosen.layer, head=chosen.head)
     take_away(
@@ -145,7 +146,7 @@ def _payload(arrays: "AttentionArrays", packed: "HeadsPayload | np.ndarray", lay
     """Of all heads where they fit; else of one, beside the small maps."""
     if isinstance(packed, attention.HeadsPayload):
         return packed
-    return attention.pack_chosen(packed, arrays.weights[layer, head], chosen=(layer, head))
+    return attention.pack_chosen(packed, arrays.weights[layer, head], None, arrays.reasons, chosen=(layer, head))
 
 
 def _as_lines(name: str, arrays: "AttentionArrays", packed: "HeadsPayload | np.ndarray") -> None:
@@ -157,7 +158,7 @@ def _as_lines(name: str, arrays: "AttentionArrays", packed: "HeadsPayload | np.n
     payload = (
         _payload(arrays, packed, 0, 0)
         if lines.fits(arrays.shape)
-        else lines.pack_layer(arrays.weights[layer], layer=layer, layers=arrays.shape[0])
+        else lines.pack_layer(arrays.weights[layer], arrays.reasons, layer=layer, layers=arrays.shape[0])
     )
     shown_as: dict[str, Any] = {
         "query_tokens": arrays.query_tokens,
