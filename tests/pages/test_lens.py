@@ -184,5 +184,5 @@ def test_a_tie_is_said_and_no_token_of_it_is_named(open_app, monkeypatch, locale
     assert not app.exception
     assert grid(app)["texts"][0] == [said_tied.replace("30", str(checkpoint.tokenizer.vocab_size))] * 7
     table = app.dataframe[0].value
-    assert [cell.startswith("= ") for cell in table.iloc[:, 1]] == [True, True, False]
+    assert [cell.endswith(" =") for cell in table.iloc[:, 1]] == [True, True, False]
     assert table.iloc[:, -2].tolist() == [checkpoint.tokenizer.vocab_size] * 2 + [1]

@@ -163,7 +163,7 @@ def one_position(subject: Subject, asked: Asked) -> None:
     for place in range(count):
         own = names[place::count]
         table[_("Number {n}", n=place + 1)] = [
-            f"{'= ' if place < tied > 1 else ''}{text}  {labels.percent(float(p))}"
+            f"{text}  {labels.percent(float(p))}{' =' if place < tied > 1 else ''}"
             for text, p, tied in zip(own, found.probabilities[:, 0, place], found.first_tied[:, 0], strict=True)
         ]
     table[_("Entropy (nats)")] = [round(float(value), 2) for value in found.entropy[:, 0]]
