@@ -5,6 +5,7 @@ import plotly.graph_objects as go
 import pytest
 
 from vizformer import figures
+from vizformer.figures import files, table
 from vizformer.figures.style import QUALITATIVE
 
 
@@ -28,6 +29,19 @@ def test_strips_hold_the_vectors_and_bands_their_heads() -> None:
     assert [(a, b) for a, b, __ in found] == [(i * 2 - 0.5, i * 2 + 1.5) for i in range(4)] + [(-0.5, 1.5), (1.5, 3.5)]
     # A shared key/value head has the colour of the first query head that reads it.
     assert [colour for *__, colour in found] == [*QUALITATIVE[:4], QUALITATIVE[0], QUALITATIVE[2]]
+
+
+def test_strips_are_told_with_their_own_numbers_not_those_of_the_colours() -> None:
+    x, q = np.array([1.0, -3.0, 0.5, 2.0]), np.array([0.25, 50.0])
+    figure = figures.head_slices([x, q], ["x", "q"], [0, 2])
+    rows = [row.split(",") for row in files.as_file(figure, "csv").decode("utf-8-sig").splitlines()[1:]]
+    assert [(row[1], row[4], float(row[5])) for row in rows] == [
+        *((str(at), "x", value) for at, value in enumerate(x)),
+        *((str(at), "q", value) for at, value in enumerate(q)),
+    ]
+    told = table.table(figure)
+    assert told.total == 6
+    assert "q, column 1, head 1: 50.0000" in {row[-1] for row in told.rows}
 
 
 def test_the_chosen_heads_slice_is_framed_also_where_it_is_shared() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from vizformer import figures
 from vizformer.assets import app_root
 from vizformer.figures import files
 from vizformer.web.catalogue.subject import Subject
@@ -144,3 +145,18 @@ def test_no_cell_of_a_table_on_a_page_is_a_formula():
     assert frame["n"].tolist() == [-1.5, -2.0]
     pages = Path(take_away.__file__).parents[1].rglob("*.py")
     assert [path.name for path in pages if "st.dataframe(" in path.read_text(encoding="utf-8")] == ["data_table.py"]
+
+
+@pytest.mark.parametrize(("most", "offered"), [(6, True), (5, False)])
+def test_a_csv_of_too_many_values_is_not_offered_and_says_what_is(monkeypatch, most, offered):
+    buttons = {}
+    monkeypatch.setattr(files, "MOST_ROWS", most)
+    monkeypatch.setattr(take_away, "_button", lambda label, *_, missing=None: buttons.update({label: missing}))
+    picture = take_away.Picture("x", "", lambda: figures.matrix_heatmap(np.ones((2, 3)), ["a", "b"], ["c", "d", "e"]))
+    take_away._files(picture, "x")
+    assert (buttons["CSV"] is None) is offered
+    if offered:
+        assert take_away._made(picture, "csv")()
+    else:
+        assert "The NPZ holds all of them" in buttons["CSV"]
+    assert buttons["NPZ"] is None

@@ -114,14 +114,19 @@ def table(figure: Figure) -> str:
     Raises:
         ValueError: there would be more than `MOST_ROWS`.
     """
-    traces, layout = (figure.told_by or figure).parts
-    if sum(_count(trace) for trace in traces) > MOST_ROWS:
+    if not fits_csv(figure):
         raise ValueError(f"more than {MOST_ROWS:,} rows")
+    traces, layout = (figure.told_by or figure).parts
     found: list[list[Any]] = [["series", "x", "x_name", "y", "y_name", "value"]]
     for trace in traces:
         if trace.get("hoverinfo") != "skip":
             found.extend([_series(trace), *row] for row in _rows(trace, _names(layout, trace)))
     return written(found)
+
+
+def fits_csv(figure: Figure) -> bool:
+    """Whether its table has no more than `MOST_ROWS`."""
+    return sum(_count(trace) for trace in (figure.told_by or figure).parts[0]) <= MOST_ROWS
 
 
 def written(rows: Iterable[Iterable[Any]]) -> str:

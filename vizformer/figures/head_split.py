@@ -87,6 +87,13 @@ def head_slices(
             annotations += named
     frame(figure, title, height=90 + 62 * len(rows))
     longest = max(len(row) for row in rows)
+    figure.told_by = Figure(
+        *({**trace, "z": trace["customdata"], "y": np.array([place])} for place, trace in enumerate(figure.parts[0]))
+    )
+    figure.told_by.update_layout(
+        xaxis={"title": {"text": safe(words["column"])}},
+        yaxis={"tickvals": list(range(len(rows))), "ticktext": [safe(name) for name in names]},
+    )
     figure.update_layout(
         yaxis={
             "tickvals": [_middle(place) for place in range(len(rows))],

@@ -153,7 +153,8 @@ def _files(picture: Picture, key: str) -> None:
             for kind in ("svg", "png", "pdf"):
                 missing = None if kind == "svg" or files.prints() else _PAPER()
                 _button(kind.upper(), kind, _made(picture, kind), picture.name, key, missing=missing)
-            _button("CSV", "csv", _made(picture, "csv"), picture.name, key)
+            too_many = None if files.fits_csv(figure()) else _TOO_MANY(files.MOST_ROWS)
+            _button("CSV", "csv", _made(picture, "csv"), picture.name, key, missing=too_many)
         if figure is not None or picture.arrays is not None:
             _button("NPZ", "npz", _made(picture, "npz"), picture.name, key)
         if picture.page is not None or figure is not None:
@@ -167,6 +168,10 @@ def _PAPER() -> str:  # noqa: N802  (a text in the reader's language)
         "This server lacks what makes PNG and PDF: `pip install vizformer[paper]`. An SVG can be printed to PDF from any "
         "browser."
     )
+
+
+def _TOO_MANY(rows: int) -> str:  # noqa: N802  (a text in the reader's language)
+    return _("More than {rows:,} values are too many for a CSV. The NPZ holds all of them.", rows=rows)
 
 
 def _button(
