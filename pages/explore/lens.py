@@ -28,6 +28,8 @@ def page() -> None:
 
 @laboratory
 def pictures(subject: Subject) -> None:
+    if subject.trace.first_not_finite() is not None:  # which has been said: no logit has terms
+        return
     follow(subject)
     asked = choose(subject)
     for part in (remarkable, layers, terms, inputs, in_python):

@@ -33,6 +33,8 @@ def parts(subject: Subject) -> None:
             )
         )
         return
+    if subject.trace.first_not_finite() is not None:  # which has been said: no answer can be compared
+        return
     st.html(table.style())
     names = {"out": _("Parts taken out"), "between": _("Patches between two prompts")}
     st.segmented_control(

@@ -186,3 +186,19 @@ def test_a_tie_is_said_and_no_token_of_it_is_named(open_app, monkeypatch, locale
     table = app.dataframe[0].value
     assert [cell.endswith(" =") for cell in table.iloc[:, 1]] == [True, True, False]
     assert table.iloc[:, -2].tolist() == [checkpoint.tokenizer.vocab_size] * 2 + [1]
+
+
+TOO_LARGE = "decoder.0.self.q@0,0,0=3e38;decoder.0.self.k@0,0,0=3e38"
+
+
+@pytest.mark.parametrize(
+    "page", [PAGE, *(f"pages/explore/{name}.py" for name in ("attention", "what_if")), "pages/learn/decoding.py"]
+)
+@pytest.mark.parametrize(("locale", "words"), [("en-US", "no longer finite"), ("zh-CN", "不再是有限的数")])
+def test_numbers_that_are_no_longer_finite_are_said_in_words(open_app, page, locale, words):
+    app = open_app(page, locale=locale, model="stories", text=STORY, edits=TOO_LARGE)
+    assert not app.exception
+    (warning,) = (box.value for box in app.warning if words in box.value)
+    assert "decoder.0.mid" in warning
+    assert "nan%" not in said(app)
+    assert "nan%" not in "".join(element.proto.spec for element in app.get("plotly_chart"))

@@ -31,13 +31,15 @@ def next_token_bars(
     words = {**ENGLISH, **words}
     values = np.asarray(probabilities, dtype=np.float32)
     hover = fill(words["next_token"], token="%{y}", value="%{x:.4f}")
-    figure = token_bars(tokens, values, [_percent(value) for value in values.ravel().tolist()], hover)
+    figure = token_bars(tokens, values, [_percent(value, words) for value in values.ravel().tolist()], hover)
     frame(figure, title, height=70 + 30 * max(3, len(tokens)), bargap=0.25)
     figure.update_layout(margin={"r": 64})  # the label of a bar that fills the scale stands outside it
     figure.update_xaxes(range=[0, 1], tickformat=".0%", title=safe(words["probability"]))
     return figure
 
 
-def _percent(probability: float) -> str:
+def _percent(probability: float, words: Mapping[str, str]) -> str:
     """One digit after the point; what would round to 0.0% is not nothing."""
+    if not np.isfinite(probability):
+        return safe(words["not_finite"])
     return safe("<0.1%") if 0 < probability < 0.0005 else f"{probability:.1%}"

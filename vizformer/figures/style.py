@@ -39,6 +39,7 @@ ENGLISH: Mapping[str, str] = {
     "head_axis": N_("head"),
     "head_masked": N_("{layer} {head}: masked, {reason}"),
     "probability": N_("probability"),
+    "not_finite": N_("not finite"),
     "next_token": N_("“{token}” comes next with probability {value}"),
     "position": N_("position"),
     "weight_of": N_("token {position} “{token}” has the weight {value}"),

@@ -282,6 +282,16 @@ class Trace:
             )
         return self._residuals[name]
 
+    def first_not_finite(self) -> str | None:
+        """The first point of the residual stream with a number that is infinite or NaN; None where all stay finite.
+
+        What is not finite stays so to the end of its stack: only where the ends hold such a number all points are searched.
+        """
+        ends = {name.partition(".")[0]: x for name, x in self._residuals.items()}
+        if all(bool(x.isfinite().all()) for x in ends.values()):
+            return None
+        return next(name for name, x in self._residuals.items() if not bool(x.isfinite().all()))
+
     def editable(self) -> dict[str, tuple[int, ...]]:
         """The tensors that an `Edit` can reach, with their shapes."""
         shapes: dict[str, tuple[int, ...]] = {name: tuple(x.shape) for name, x in self._residuals.items()}

@@ -65,6 +65,15 @@ def subject_box(usable: Callable[[ModelRef], bool] | None = None) -> Subject | N
         return last
     st.session_state[_LAST_GOOD] = wanted
     source_language.notice(wanted.model, wanted.text)
+    if (point := wanted.trace.first_not_finite()) is not None:
+        st.warning(
+            _(
+                "From {point} on some of the model's numbers are no longer finite: a number set by hand is too large, the "
+                "weights are damaged, the training diverged, or the precision is too narrow for them. What follows from "
+                "them means nothing.",
+                point=point,
+            )
+        )
     return wanted
 
 

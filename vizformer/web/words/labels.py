@@ -1,5 +1,6 @@
 """Names of places in the model and of tokens, in words."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -99,6 +100,8 @@ def chips(tokens: "Sequence[Token]") -> "list[Chip]":
 
 def percent(probability: float) -> str:
     """A probability with one digit; what would round to nothing is said to be small, not to be zero."""
+    if not math.isfinite(probability):
+        return _("not finite")
     return "<0.1%" if 0 < probability < 0.0005 else f"{probability:.1%}"
 
 
