@@ -43,6 +43,17 @@ def _tensor(numbers: int, size: bytes, stride: bytes) -> bytes:
     return b"ctorch._utils\n_rebuild_tensor_v2\n(" + _storage(numbers) + b"K\0(" + size + b"t(" + stride + b"t" + ending
 
 
+OBJECT = b"c__main__\nA\n)\x81"  # of a class that nobody knows
+
+
+def _doubled(depth: int, members: bytes = b"") -> bytes:
+    """A module that holds a module twice, which holds one twice, ...; `members` are those of the innermost one."""
+    if depth:
+        inner = _doubled(depth - 1, members) + b"q" + bytes([depth])
+        members = b"(" + _text("a") + inner + _text("b") + b"h" + bytes([depth]) + b"u"
+    return OBJECT + b"}" + _text("_modules") + b"}" + members + b"sb"
+
+
 PICKLES: dict[str, Callable[[], bytes]] = {
     "bytes counted one by one": lambda: (
         b"ccollections\nCounter\ncbuiltins\nbytearray\n" + _long(2**28) + b"\x85R\x85R."
@@ -64,6 +75,26 @@ PICKLES: dict[str, Callable[[], bytes]] = {
     "a storage of 4 TB": lambda: b"}" + _text("a") + _storage(2**40) + b"s.",
     "a tensor that wraps around": lambda: b"}" + _text("a") + _tensor(1, _long(2**33) * 2, b"K\0" * 2) + b"s.",
     "a program": lambda: b"cos\nsystem\n" + _text("true") + b"\x85R.",
+    "a program in an object": lambda: OBJECT + b"}" + _text("a") + b"cos\nsystem\n" + _text("true") + b"\x85Rsb.",
+    "an expression": lambda: b"cbuiltins\neval\n" + _text("1") + b"\x85R.",
+    "an object that is called": lambda: OBJECT + b")R.",
+    "a found function that is called": lambda: (
+        b"cbuiltins\ngetattr\nctorch.hub\nos\n" + _text("system") + b"\x86R" + _text("true") + b"\x85R."
+    ),
+    "a class with a state": lambda: b"c__main__\nA\n}" + _text("a") + b"Nsb.",
+    "objects in objects": lambda: (OBJECT + b"}" + _text("a")) * 70_000 + b"N" + b"sb" * 70_000 + b".",
+    "modules that double": lambda: _doubled(20) + b".",
+    "modules of many members": lambda: (
+        _doubled(14, b"(" + b"".join(_text(f"{i}") + b"N" for i in range(60_000)) + b"u") + b"."
+    ),
+    "a module in itself": lambda: OBJECT + b"q\0}" + _text("_modules") + b"}" + _text("a") + b"h\0ssb.",
+    "a module of a long name": lambda: (
+        OBJECT + b"q\0}" + _text("_modules") + b"}(" + (_text("a" * 2**20) + OBJECT) * 8 + b"usb."
+    ),
+    "objects as keys": lambda: b"}(" + (OBJECT + b"N") * 5_000 + b"u.",
+    "a tensor of an object": lambda: b"ctorch._utils\n_rebuild_tensor_v2\n(" + OBJECT + b"K\0))\x89NtR.",
+    "a storage of an object": lambda: OBJECT + b"Q.",
+    "lists in an object": lambda: OBJECT + b"(" + b"N" * (12 * MEBIBYTE) + b"e.",
 }
 
 _MAGIC = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.\x80\x02}q\x00."

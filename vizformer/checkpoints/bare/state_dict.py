@@ -114,7 +114,7 @@ def _examined(
     except CheckpointError:
         _require_an_answer(source, layout, given, numbers)
         raise
-    found = understood(source, layout, answers.values, [*answers.notes, *_of_config(beside)])
+    found = understood(source, layout, answers.values, [*content.weights.notes, *answers.notes, *_of_config(beside)])
     return replace(found, report=replace(found.report, taken=answers.taken))
 
 

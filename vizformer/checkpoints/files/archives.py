@@ -7,7 +7,7 @@ the file, and both find the same there; archives that they could read in two way
 import struct
 import zipfile
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from vizformer.checkpoints.files import pickles
 from vizformer.checkpoints.files.untrusted_folder import MEGABYTE, shown
@@ -20,7 +20,14 @@ class ArchiveError(ValueError):
     """A zip that `torch.save` did not write, or a damaged one."""
 
 
-def check_archive(path: Path) -> None:
+class Found(NamedTuple):
+    """What an archive asks for beside tensors: classes that need a stand-in, and whether it is one of TorchScript."""
+
+    foreign: tuple[str, ...]
+    script: bool
+
+
+def check_archive(path: Path) -> Found:
     """Looks at the directory of the archive and goes through its pickle.
 
     Raises:
@@ -31,7 +38,7 @@ def check_archive(path: Path) -> None:
     with path.open("rb") as file:
         _check_directory(file, size)
         with zipfile.ZipFile(file) as archive:  # (whatever it raises, the caller calls the file damaged)
-            _check_entries(archive, size)
+            return _check_entries(archive, size)
 
 
 def _check_directory(file: BinaryIO, size: int) -> None:
@@ -57,13 +64,15 @@ def _check_directory(file: BinaryIO, size: int) -> None:
         raise ArchiveError("the list of its parts is not at its end")
 
 
-def _check_entries(archive: zipfile.ZipFile, size: int) -> None:
+def _check_entries(archive: zipfile.ZipFile, size: int) -> Found:
     names: set[str] = set()
-    pickle = None
+    pickle, script = None, any(entry.filename.endswith("/constants.pkl") for entry in archive.infolist())
     for entry in archive.infolist():
         name = entry.filename
         plain = entry.compress_type == zipfile.ZIP_STORED and entry.compress_size == entry.file_size
         beside = "/data/" not in name  # the numbers themselves are in NAME/data/0, 1, ...
+        if script and entry.filename.split("/", 2)[1:2] == ["code"]:
+            plain = True  # its program, which nobody reads
         if not plain or entry.flag_bits & 1 or (beside and entry.file_size > pickles.LIMIT):
             raise ArchiveError(f"{shown(name)} is compressed or too large")
         if name.lower() in names:  # PyTorch looks for names without regard to case
@@ -73,4 +82,4 @@ def _check_entries(archive: zipfile.ZipFile, size: int) -> None:
             pickle = entry
     if pickle is None:
         raise ArchiveError("it has no data.pkl")
-    pickles.check_pickle(archive.read(pickle), size)
+    return Found(pickles.check_pickle(archive.read(pickle), size), script)

@@ -7,22 +7,26 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from vizformer.checkpoints.files.untrusted_folder import Folder, listed, shown
+from vizformer.checkpoints.files import stand_ins
+from vizformer.checkpoints.files.pickle_rules import PickleError
+from vizformer.checkpoints.files.stand_ins import StandIn
+from vizformer.checkpoints.files.untrusted_folder import Folder, damaged, listed, shown
 from vizformer.checkpoints.files.vocabularies_inside import Vocabulary, vocabularies
 from vizformer.checkpoints.files.weights import (
     Stored,
     Weights,
     is_plain_tensor,
-    load_torch,
     not_only_tensors,
     open_safetensors,
+    open_torch,
     open_weights,
     stored_tensors,
 )
 from vizformer.errors import CheckpointError
-from vizformer.messages import N_
+from vizformer.messages import N_, Message
 
 SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
 STANDARD = ("model.safetensors", "pytorch_model.bin")  # what `open_weights` finds, in shards too
@@ -83,6 +87,7 @@ def open_file(folder: Folder, name: str) -> Content:
     """
     said: dict[str, Mapping[str, Any]] = {}
     words: list[Vocabulary] = []
+    notes: tuple[Message, ...] = ()
     if name in STANDARD and not folder.has(name):
         weights = open_weights(folder)
     else:
@@ -90,24 +95,50 @@ def open_file(folder: Folder, name: str) -> Content:
         if name.lower().endswith(".safetensors"):
             tensors = open_safetensors(path, name)
         else:
-            whole = load_torch(path, name)
-            content, said = _unpacked(whole, name)
+            whole, notes = open_torch(path, name)
+            try:
+                content, said = _unpacked(whole, name)
+            except PickleError as error:
+                raise damaged(name, error) from error
             words = [] if content is whole else vocabularies(whole)
             tensors = stored_tensors(content, path, name)
-        weights = Weights(tensors, {name: path.stat().st_size})
-    return Content(Weights(_unwrapped(weights.tensors), weights.files), said, words)
+        weights = Weights(tensors, {name: path.stat().st_size}, notes)
+    return Content(replace(weights, tensors=_unwrapped(weights.tensors)), said, words)
 
 
 def _unpacked(content: object, name: str, depth: int = 0) -> tuple[dict[str, Any], dict[str, Mapping[str, Any]]]:
     """The state dict in what a file holds, and the objects beside it that describe the model."""
+    if isinstance(content, StandIn):  # a model saved as a whole
+        if tensors := stand_ins.tensors_of(content):
+            return tensors, stand_ins.fields_of(content)
+        raise CheckpointError(
+            N_(
+                "{file} holds an object without tensors of its own; TorchScript that was frozen has them as constants "
+                "without names. Save the state dict of the model that it was made of.",
+                file=name,
+            )
+        )
     if not isinstance(content, dict):
         raise not_only_tensors(content, name)
     if content and all(is_plain_tensor(key, value) for key, value in content.items()):
         return content, {}
-    said = {key: content[key] for key in _SAYING if isinstance(content.get(key), Mapping)}
-    for key in _INSIDE if depth < _DEEPEST else ():
+    said = {
+        key: value
+        for key, value in content.items()
+        if isinstance(key, str)
+        and (
+            isinstance(value, Mapping)
+            if key in _SAYING
+            else isinstance(value, StandIn) and not _NOT_A_MODEL.search(key)
+        )
+        and not stand_ins.is_module(value)
+    }
+    modules = [
+        key for key, value in content.items() if stand_ins.is_module(value) and not _NOT_A_MODEL.search(str(key))
+    ]
+    for key in (*_INSIDE, *modules) if depth < _DEEPEST else ():
         inner = content.get(key)
-        if isinstance(inner, dict) and inner:
+        if isinstance(inner, dict) and inner and (stand_ins.is_module(inner) or not isinstance(inner, StandIn)):
             found, more = _unpacked(inner, name, depth + 1)
             return found, {**said, **more}
     states = {key: value for key, value in content.items() if _is_state_dict(key, value)}

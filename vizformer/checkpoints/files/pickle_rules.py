@@ -1,11 +1,15 @@
 """What `torch.save` builds: tensors of storages, plain containers, numbers and texts, with the arguments it writes.
 
+Objects of other classes may stand beside them: nothing is built of these but what `stand_ins` puts in their place.
+
 Values are not known here, only their kinds: see `vizformer.checkpoints.files.pickles`.
 """
 
 import math
 import re
-from collections.abc import Callable
+import sys
+from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -32,7 +36,7 @@ class Kind:
         self.name = name
 
 
-BYTES, TENSOR, STORAGE, DTYPE, PLAIN = map(Kind, ("bytes", "tensor", "storage", "dtype", "plain"))
+BYTES, TENSOR, STORAGE, DTYPE, PLAIN, OBJECT = map(Kind, ("bytes", "tensor", "storage", "dtype", "plain", "object"))
 DICT, ORDERED = Kind("dict"), Kind("OrderedDict")
 DICTS = (DICT, ORDERED)
 
@@ -136,3 +140,48 @@ VALUE_NAME = re.compile(
     r"torch\.(?:cuda\.|storage\.)?[A-Z][A-Za-z0-9]{1,20}Storage"
     r"|torch\.(?:(?:complex|float|bfloat|uint|int)\d{1,3}(?:_[a-z0-9]{1,12})?|bool|q?u?int\d{1,2}(?:x\d)?|bits\w{1,8})"
 )
+# Of Python's own modules, what people keep beside weights.  All else of them is a program, also where nothing runs it.
+_OWN: Mapping[str, tuple[str, ...]] = {
+    "argparse": ("Namespace",),
+    "builtins": (
+        "object",
+        "getattr",
+        "bool",
+        "int",
+        "float",
+        "str",
+        "list",
+        "tuple",
+        "dict",
+        "frozenset",
+        "slice",
+        "range",
+    ),
+    "collections": ("defaultdict", "deque"),
+    "copyreg": ("_reconstructor",),
+    "datetime": ("datetime", "date", "timedelta"),
+    "decimal": ("Decimal",),
+    "fractions": ("Fraction",),
+    "functools": ("partial",),
+    "pathlib": ("Path", "PosixPath", "WindowsPath", "PurePosixPath", "PureWindowsPath"),
+    "types": ("SimpleNamespace",),
+    "uuid": ("UUID",),
+}
+
+
+def is_own_class(name: str) -> bool:
+    """Whether a name may be that of a class that its author wrote, or of a library, for which a stand-in is taken."""
+    module, __, rest = name.partition(".")
+    return rest in _OWN.get(module, ()) or module not in (*sys.stdlib_module_names, "__builtin__")
+
+
+def is_known(name: str) -> bool:
+    """Whether `torch.save` writes it for tensors and plain containers."""
+    return name in CALLS or name in NAMED or VALUE_NAME.fullmatch(name) is not None
+
+
+def full_name(module: str, name: str) -> str:
+    """A name as it would be looked up now: files of Python 2 call modules otherwise."""
+    if (module, name) in NAME_MAPPING:
+        return ".".join(NAME_MAPPING[module, name])
+    return f"{IMPORT_MAPPING.get(module, module)}.{name}"

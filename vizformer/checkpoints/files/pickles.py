@@ -3,13 +3,13 @@
 `torch.load(weights_only=True)` runs no program, but it builds whatever the opcodes ask for: a bytearray of 256 MB that
 is counted byte by byte, a list inside a list ten million times.  Here a machine without values goes through the opcodes
 first.  It knows what `torch.save` writes (tensors of storages in the file, plain containers, numbers and texts) and
-refuses the rest, so that what is built afterwards is about as large as the file.
+refuses the rest, so that what is built afterwards is about as large as the file.  Classes of the file's author are
+noted, and their objects may hold what they like: `stand_ins` builds dictionaries in their place.
 
 Source: pickletools.py of CPython; torch/_weights_only_unpickler.py, torch/serialization.py of PyTorch.
 """
 
 import tarfile
-from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,17 +19,19 @@ from vizformer.checkpoints.files.pickle_rules import (
     DICT,
     DICTS,
     ITEM_BYTES,
-    NAMED,
+    OBJECT,
     ORDERED,
     PLAIN,
     STORAGE,
     STORAGE_NAME,
-    VALUE_NAME,
     ForeignError,
     Global,
     Kind,
     PickleError,
     Row,
+    full_name,
+    is_known,
+    is_own_class,
     row_of,
 )
 from vizformer.checkpoints.files.untrusted_folder import MEGABYTE
@@ -44,14 +46,16 @@ _LONGEST_NAME = 200
 _MAGIC = b"\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."  # 0x1950a86a20f9469cfc6c: how files began before PyTorch 1.6
 
 
-def check_pickle(data: bytes, file_size: int) -> None:
-    """Goes through the one pickle of an archive.
+def check_pickle(data: bytes, file_size: int) -> tuple[str, ...]:
+    """Goes through the one pickle of an archive; the classes that need a stand-in.
 
     Raises:
         PickleError: as `_Machine.run`, or something behind its end.
     """
-    if _Machine(data, file_size).run(0) != len(data):
+    machine = _Machine(data, file_size, stand_ins=True)
+    if machine.run(0) != len(data):
         raise PickleError("something stands behind its end")
+    return tuple(machine.foreign)
 
 
 def check_legacy(data: Any, file_size: int) -> None:
@@ -79,6 +83,8 @@ class _Machine:
 
     data: Any  # bytes, or what can be sliced like them
     file_size: int
+    stand_ins: bool = False
+    foreign: dict[str, None] = field(default_factory=dict)  # in the order of the file
     opcodes: int = 0
     calls: int = 0
     odd_keys: int = 0
@@ -165,7 +171,7 @@ class _Machine:
             elif code == 0x51:  # Q BINPERSID
                 stack[-1] = self._storage(stack[-1])
             elif code == 0x63:  # c GLOBAL
-                name, place = _global(data, place)
+                name, place = self._global(data, place)
                 stack.append(name)
             elif code == 0x52:  # R REDUCE
                 arguments = stack.pop()
@@ -173,7 +179,7 @@ class _Machine:
                 left += _FOR_A_CALL
             elif code == 0x81:  # NEWOBJ
                 arguments = stack.pop()
-                if stack[-1].name not in ("collections.OrderedDict", "torch.nn.parameter.Parameter"):
+                if stack[-1].name not in ("collections.OrderedDict", "torch.nn.parameter.Parameter", *self.foreign):
                     raise ForeignError(f"a new {stack[-1].name}")
                 stack[-1] = self._call(stack[-1], arguments)
             elif code == 0x75:  # u SETITEMS
@@ -184,13 +190,15 @@ class _Machine:
                 self._dictionary(stack[-1], items)
             elif code == 0x65:  # e APPENDS
                 items, stack = stack, marks.pop()
-                _list(stack[-1]).extend(items)
+                if stack[-1] is not OBJECT:
+                    _list(stack[-1]).extend(items)
             elif code == 0x61:  # a APPEND
                 item = stack.pop()
-                _list(stack[-1]).append(item)
+                if stack[-1] is not OBJECT:
+                    _list(stack[-1]).append(item)
             elif code == 0x62:  # b BUILD
                 state = stack.pop()
-                if stack[-1] is not ORDERED or state is not DICT:
+                if stack[-1] is not OBJECT and (stack[-1] is not ORDERED or state is not DICT):
                     raise ForeignError("an object with a state of its own")
             elif code == 0x47:  # G BINFLOAT
                 stack.append(0.5)
@@ -207,6 +215,19 @@ class _Machine:
                 return place
             else:
                 raise ForeignError(f"the opcode {code:#04x}")
+
+    def _global(self, data: Any, place: int) -> tuple[Global, int]:
+        """A name as it would be looked up now: files of Python 2 call modules otherwise."""
+        line = bytes(data[place : place + 2 * _LONGEST_NAME])
+        module, name, *rest = line.split(b"\n", 2)
+        if not rest:
+            raise PickleError("a name that does not end")
+        full = full_name(module.decode("utf-8", "replace"), name.decode("utf-8", "replace"))
+        if not is_known(full):
+            if not (self.stand_ins and is_own_class(full)):
+                raise ForeignError(full)
+            self.foreign[full] = None
+        return Global(full), place + len(module) + len(name) + 2
 
     def _storage(self, said: Any) -> Kind:
         """A storage, told by its number: (storage, type, key, where it was, how many numbers[, view])."""
@@ -232,6 +253,8 @@ class _Machine:
             raise PickleError(f"more than {MOST_CALLS:,} tensors")
         if not isinstance(function, Global) or type(arguments) is not Row:
             raise ForeignError("a call of what is no function")
+        if function.name in self.foreign:
+            return OBJECT
         if function.name == "builtins.set":
             (items,) = arguments
             for item in _list(items):
@@ -252,7 +275,7 @@ class _Machine:
         return result
 
     def _dictionary(self, target: Any, items: list[Any]) -> None:
-        if target not in DICTS or len(items) % 2:
+        if target not in (*DICTS, OBJECT) or len(items) % 2:
             raise PickleError("items of what is no dictionary")
         for key in items[::2]:
             if type(key) is not str:
@@ -262,7 +285,7 @@ class _Machine:
         """Texts are hashed with a secret; numbers are not, and tuples of tuples take long."""
         if type(key) is str or key is None or key is BYTES or isinstance(key, Global):
             return
-        if type(key) is float or _is_flat(key):
+        if type(key) is float or key is OBJECT or _is_flat(key):
             self.odd_keys += 1
         elif type(key) not in (int, bool) or abs(key) >= _LARGEST_KEY:
             raise PickleError("a key of a dictionary that is neither a text nor a number")
@@ -284,23 +307,6 @@ def _text(data: Any, place: int, size: int) -> str:
     if place + size > len(data):
         raise PickleError("it ends inside a text")
     return str(data[place : place + min(size, _LONGEST_NAME)], "utf-8", "replace")
-
-
-def _global(data: Any, place: int) -> tuple[Global, int]:
-    """A name as it would be looked up now: files of Python 2 call modules otherwise."""
-    line = bytes(data[place : place + 2 * _LONGEST_NAME])
-    module, name, *rest = line.split(b"\n", 2)
-    if not rest:
-        raise PickleError("a name that does not end")
-    found = (module.decode("utf-8", "replace"), name.decode("utf-8", "replace"))
-    if found in NAME_MAPPING:
-        found = NAME_MAPPING[found]
-    elif found[0] in IMPORT_MAPPING:
-        found = (IMPORT_MAPPING[found[0]], found[1])
-    full = ".".join(found)
-    if full not in CALLS and full not in NAMED and not VALUE_NAME.fullmatch(full):
-        raise ForeignError(full)
-    return Global(full), place + len(module) + len(name) + 2
 
 
 def _list(value: Any) -> list[Any]:

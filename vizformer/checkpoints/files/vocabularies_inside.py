@@ -36,13 +36,16 @@ class Vocabulary:
 def vocabularies(content: Mapping[Any, Any]) -> list[Vocabulary]:
     """All in an object, those that say the same once."""
     found: list[Vocabulary] = []
-    for name, value in sorted(_candidates(content, "", 0), key=lambda item: not any(f in item[0] for f in _FIRST)):
+    for name, value in sorted(
+        _candidates(content, "", 0, set()), key=lambda item: not any(f in item[0] for f in _FIRST)
+    ):
         if (ids := _ids(value)) is not None and all(one.ids != ids for one in found):
             found.append(Vocabulary(name, ids))
     return found
 
 
-def _candidates(content: Mapping[Any, Any], name: str, depth: int) -> Iterator[tuple[str, object]]:
+def _candidates(content: Mapping[Any, Any], name: str, depth: int, seen: set[int]) -> Iterator[tuple[str, object]]:
+    """What lies under names of vocabularies; an object that lies there many times is looked into once."""
     for number, (key, value) in enumerate(content.items()):
         if number >= _WIDEST:
             return
@@ -51,8 +54,9 @@ def _candidates(content: Mapping[Any, Any], name: str, depth: int) -> Iterator[t
         path = f"{name}.{key}" if name else key
         if _KEY.fullmatch(key):
             yield path, value
-        if depth < _DEEPEST and type(value) is dict:
-            yield from _candidates(value, path, depth + 1)
+        if depth < _DEEPEST and isinstance(value, dict) and id(value) not in seen:
+            seen.add(id(value))
+            yield from _candidates(value, path, depth + 1, seen)
 
 
 def _ids(value: object) -> dict[str, int] | None:

@@ -14,7 +14,7 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from vizformer.checkpoints.files import archives, formats, pickles
+from vizformer.checkpoints.files import archives, formats, pickles, stand_ins
 from vizformer.checkpoints.files.pickle_rules import ForeignError
 from vizformer.checkpoints.files.untrusted_folder import MEGABYTE, MOST_SHOWN, Folder, damaged, listed, shown
 from vizformer.errors import CheckpointError
@@ -23,6 +23,7 @@ from vizformer.messages import N_, Message
 SAFETENSORS, TORCH = "model.safetensors", "pytorch_model.bin"
 FLOATS = {"float64": torch.float64, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 _DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool"}
+_NAMED = 6  # classes in a note
 _HEADER = 16 * MEGABYTE  # of safetensors: 100,000 tensors
 
 
@@ -168,15 +169,23 @@ def _open_torch(path: Path, name: str) -> dict[str, Stored]:
 
 
 def load_torch(path: Path, name: str) -> Any:
-    """`weights_only` reads tensors and plain containers; anything else in the pickle is refused, never run.
+    """`weights_only` reads tensors and plain containers; of anything else in the pickle nothing is ever run.
 
-    What it would build is known before it builds it: see `vizformer.checkpoints.files.pickles`.
+    What it would build is known before it builds it: see `vizformer.checkpoints.files.pickles`.  Objects of other
+    classes become stand-ins, and the modules of TorchScript too.
     """
+    return open_torch(path, name)[0]
+
+
+def open_torch(path: Path, name: str) -> tuple[Any, tuple[Message, ...]]:
+    """The same, with what there is to note about it."""
     if (other := formats.by_content(path, name)) is not None:
         raise CheckpointError(other)
     try:
-        zipped = _is_zip(path, name)
-        return torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
+        found = _checked(path, name)
+        if found is not None and (found.foreign or found.script):
+            return stand_ins.read(path), (_of_stand_ins(name, found),)
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=found is not None), ()
     except ForeignError as error:
         raise CheckpointError(
             N_(
@@ -189,6 +198,16 @@ def load_torch(path: Path, name: str) -> Any:
         raise
     except Exception as error:
         raise damaged(name, error) from error
+
+
+def _of_stand_ins(name: str, found: archives.Found) -> Message:
+    if found.script:
+        return N_("{file} is TorchScript: its tensors and plain values are read, its program is not", file=shown(name))
+    return N_(
+        "{file} holds objects of the classes {names}: their fields are read, nothing of them is run",
+        file=shown(name),
+        names=", ".join([*map(shown, found.foreign[:_NAMED]), *(["..."] if found.foreign[_NAMED:] else [])]),
+    )
 
 
 def not_only_tensors(content: object, name: str) -> CheckpointError:
@@ -242,18 +261,17 @@ def is_plain_tensor(key: object, value: object) -> bool:
     return value.untyped_storage().nbytes() >= value.numel() * value.element_size()  # not one number said to be many
 
 
-def _is_zip(path: Path, name: str) -> bool:
-    """Whether it is the zip that `torch.save` writes, else a bare pickle, as before PyTorch 1.6; either is checked."""
+def _checked(path: Path, name: str) -> archives.Found | None:
+    """What is in the zip that `torch.save` writes; None for a bare pickle, as before PyTorch 1.6.  Either is checked."""
     with path.open("rb") as file:
         start = file.read(4)
         if start[:1] == b"\x80":
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
                 pickles.check_legacy(content, len(content))
-            return False
+            return None
     if start != b"PK\3\4":
         raise damaged(name, "neither a zip nor a pickle")
-    archives.check_archive(path)
-    return True
+    return archives.check_archive(path)
 
 
 def all_finite(tensor: Tensor) -> bool:
