@@ -73,7 +73,7 @@ def test_a_run_beside_itself_differs_nowhere_and_rows_without_a_key_in_common_by
 
     same = on_two_texts(made(), IDS, IDS)
     assert np.abs(head_divergences(same, "decoder")).max() < 1e-9
-    assert np.allclose(stream_cosines(same, "decoder"), 1)
+    assert np.allclose(stream_cosines(same, "decoder").cosines, 1)
     assert two_answers(same, 4).divergence < 1e-9
     p, q = torch.tensor([0.25, 0.75, 0, 0]).double(), torch.tensor([0, 0, 0.5, 0.5]).double()
     assert float(divergence(p, q)) == 1
@@ -105,7 +105,7 @@ def test_texts_of_unequal_length_are_compared_where_a_mask_hides_the_rest():
     short = on_two_texts(decoder, IDS[:3], [30, 31, 40])
     assert np.allclose(head_divergences(runs, "decoder"), head_divergences(short, "decoder"), atol=1e-6)
     assert head_pair(runs, "decoder", 1, 1).difference.shape == (3, 3)
-    assert stream_cosines(runs, "decoder").shape == (3, 3)
+    assert stream_cosines(runs, "decoder").cosines.shape == (3, 3)
     assert two_answers(runs, 4, 2).divergence > 0
     encoder = on_two_texts(made("encoder-only"), IDS, [30, 31, 40])
     with pytest.raises(TraceError, match="5 and 3 tokens"):
@@ -125,12 +125,33 @@ def test_only_some_rows_and_keys_of_a_head_are_those_of_the_whole():
 
 def test_cosines_are_those_of_the_rows():
     runs = on_two_texts(made("encoder-only"))
-    found = stream_cosines(runs, "encoder")
+    compared = stream_cosines(runs, "encoder")
+    found = compared.whole
+    assert compared.left_out == ((), (), ())
+    np.testing.assert_array_equal(compared.cosines, found)
     for point, name in enumerate(("encoder.0.pre", "encoder.0.post", "encoder.1.post")):
         x, y = (trace.residual(name).double() for trace in (runs.trace, runs.other))
         assert np.allclose(found[point], torch.cosine_similarity(x, y, dim=-1), atol=1e-9)
     assert np.allclose(found[0, [0, 1, 3, 4]], 1)  # the same tokens
     assert found[0, 2] < 0.99
+
+
+def test_dimensions_that_make_all_cosines_1_are_left_out_and_named():
+    plain = made()
+
+    def massive(weight):
+        weight[:, 7], weight[:, 11] = 300.0, -2000.0  # of every token, as in many trained models
+
+    runs = on_two_texts(changed(plain, "embedding.weight", massive))
+    found, alone = stream_cosines(runs, "decoder"), stream_cosines(on_two_texts(plain), "decoder")
+    assert found.left_out[0] == (11, 7)
+    assert found.whole[0, 2] > 0.999  # where the tokens differ
+    x, y = (trace.residual("decoder.0.pre")[2].double().numpy() for trace in (runs.trace, runs.other))
+    kept = [at for at in range(len(x)) if at not in (7, 11)]
+    expected = x[kept] @ y[kept] / np.linalg.norm(x[kept]) / np.linalg.norm(y[kept])
+    assert found.cosines[0, 2] == pytest.approx(expected)
+    assert found.cosines[0, 2] < 0.9
+    assert alone.left_out[0] == ()
 
 
 def test_answers_are_the_most_probable_tokens_of_either_with_both_probabilities():

@@ -10,8 +10,9 @@ from tests.components.test_mount import sent
 from tests.pages.reading import array, chart, number, said, tables
 from vizformer.analysis import head_divergences, head_pair, moved_weights, stream_cosines, two_answers, two_runs
 from vizformer.checkpoints import load
+from vizformer.training.by_hand import induction_by_hand
 from vizformer.training.runs import Run
-from vizformer.web.catalogue import sources, trainings
+from vizformer.web.catalogue import model_cache, sources, trainings
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.side_by_side import in_python
@@ -59,7 +60,7 @@ def test_two_texts_are_compared_as_the_library_does(open_app, boxes_open):
     assert np.isnan(difference(app)[~seen]).all()
     spec = chart(app, 2)["data"][0]
     assert spec["zmax"] == -spec["zmin"] == pytest.approx(np.abs(expected[seen]).max(), abs=1e-5)
-    assert np.allclose(array(chart(app, 3)["data"][0]["z"]), stream_cosines(runs, "decoder"), atol=1e-5)
+    assert np.allclose(array(chart(app, 3)["data"][0]["z"]), stream_cosines(runs, "decoder").cosines, atol=1e-5)
     answers = two_answers(runs, 4).tokens
     shown = tables(app)[0]
     assert [row[0] for row in shown] == [one.token.text for one in answers]
@@ -182,3 +183,14 @@ def test_code_tells_two_models_from_elsewhere_apart():
     assert in_python.opening(first.model, "a") == "vf.load('a')"
     assert in_python.opening(second.model, "b") == "vf.load('b', dtype='bfloat16')"
     assert in_python.opening(ModelRef.parse(TRAINING), "c") == f"vf.load(asset('trainings', {TRAINING!r}))"
+
+
+@pytest.mark.parametrize(("locale", "words"), [("en-US", "dimensions embeddings: 143"), ("zh-CN", "嵌入：143")])
+def test_a_dimension_that_makes_all_cosines_1_is_left_out_and_named(open_app, monkeypatch, locale, words):
+    checkpoint = induction_by_hand()
+    checkpoint.model.embedding.weight[:, 143] = 30.0  # a number that nothing else uses
+    monkeypatch.setattr(model_cache, "checkpoint", lambda model: checkpoint)
+    app = open_app(PAGE, locale=locale, model="induction-by-hand", text="a b c", second="a b d")
+    assert not app.exception
+    assert words in said(app)
+    assert array(chart(app, 3)["data"][0]["z"])[0, 3] < 0.9

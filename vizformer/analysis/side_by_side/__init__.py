@@ -3,7 +3,7 @@
 from vizformer.analysis.side_by_side.answers import Answer, Answers, differing_rows, two_answers
 from vizformer.analysis.side_by_side.heads import HeadPair, head_divergences, head_pair, row_divergences
 from vizformer.analysis.side_by_side.runs import TwoRuns, two_runs
-from vizformer.analysis.side_by_side.streams import stream_cosines
+from vizformer.analysis.side_by_side.streams import StreamCosines, stream_cosines
 from vizformer.analysis.side_by_side.weights import MovedTensor, MovedWeights, moved_weights
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "HeadPair",
     "MovedTensor",
     "MovedWeights",
+    "StreamCosines",
     "TwoRuns",
     "differing_rows",
     "head_divergences",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy import ndarray
 
     from vizformer.analysis import Kind
-    from vizformer.analysis.side_by_side import Answers, HeadPair, MovedWeights
+    from vizformer.analysis.side_by_side import Answers, HeadPair, MovedWeights, StreamCosines
 
 
 @cached
@@ -33,7 +33,7 @@ def head(pair: Pair, kind: "Kind", layer: int, head: int, queries: range, keys: 
 
 
 @cached
-def cosines(pair: Pair, stack: str) -> "Float[ndarray, 'points positions']":
+def cosines(pair: Pair, stack: str) -> "StreamCosines":
     """Those of the residual streams."""
     from vizformer.analysis import stream_cosines
 

@@ -56,7 +56,8 @@ def code(pair: Pair) -> str:
         f"print(head_divergences(runs, {kind!r}).round(3))",
         f"head = head_pair(runs, {kind!r}, {layer}, {head})",
         "print(head.difference, head.divergence)",
-        f"print(stream_cosines(runs, {chosen_stack(pair)!r}).round(3))",
+        f"streams = stream_cosines(runs, {chosen_stack(pair)!r})",
+        "print(streams.cosines.round(3), streams.left_out)",
         f"print(two_answers(runs, {row}, {other_row}))",
     ]
     if pair.two_models:

@@ -23,6 +23,8 @@ def chosen_stack(pair: Pair) -> str:
 
 def streams(pair: Pair) -> None:
     """The cosines of one stack; of the embeddings first, and of what every layer ends with."""
+    from vizformer.analysis.side_by_side.streams import DOMINANT
+
     st.subheader(_("How the residual streams point"), anchor=False)
     tokens = [one.trace.tokens for one in (pair.first, pair.second)]
     names = {"encoder": _("Encoder"), "decoder": _("Decoder")}
@@ -31,7 +33,8 @@ def streams(pair: Pair) -> None:
         usual = lesson.setting(STACK, stacks[0], stacks)
         st.segmented_control(_("Stack"), stacks, format_func=names.__getitem__, required=True, **usual)
     stack = chosen_stack(pair)
-    found = computed.cosines(pair, stack)
+    compared = computed.cosines(pair, stack)
+    found = compared.cosines
     positions = window(found.shape[1], _("Positions from"), f"beside.positions{stack[0]}")
     columns = both_texts(tokens[0][stack], tokens[1][stack], positions)
     shown = found[:, positions.start : positions.start + len(columns)]
@@ -63,6 +66,22 @@ def streams(pair: Pair) -> None:
             "1: both streams point the same way; 0: they have nothing in common; below 0: they point away from each other."
         )
     ]
+    if any(compared.left_out):
+        where = (
+            _("{point}: {dimensions}", point=point, dimensions=", ".join(map(str, dimensions)))
+            for point, dimensions in zip(points, compared.left_out, strict=True)
+            if dimensions
+        )
+        said.append(
+            _(
+                "Left out, as they alone have more than {share} of the squared length of most rows: the dimensions {where}. "
+                "With them the cosines are from {low} to {high}.",
+                share=f"{DOMINANT:.0%}",
+                where=_("; ").join(where),
+                low=f"{np.nanmin(compared.whole):.3f}".replace("-", "−"),
+                high=f"{np.nanmax(compared.whole):.3f}".replace("-", "−"),
+            )
+        )
     if len(tokens[0][stack]) != len(tokens[1][stack]):
         said.append(_("Only the first {n} positions are compared, which both texts have.", n=found.shape[1]))
     if pair.two_models:
