@@ -348,7 +348,7 @@ class Hooked(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         x = self.embed.W_E[ids] + self.pos_embed.W_pos[places(ids)]
         for block in self.blocks:
-            a, y = block.attn, norm_of(block.ln1, x)
+            a, y = block.attn, self.norm(block.ln1, x)
             q, k, v = (
                 torch.einsum("bnd,hdw->bhnw", y, getattr(a, f"W_{letter}")) + getattr(a, f"b_{letter}")[:, None]
                 for letter in "QKV"
@@ -356,9 +356,12 @@ class Hooked(nn.Module):
             z = attend(q, k, v, future(x.shape[1]))
             x = x + torch.einsum("bhnw,hwd->bnd", z, a.W_O) + a.b_O
             if hasattr(block, "mlp"):
-                hidden = F.gelu(norm_of(block.ln2, x) @ block.mlp.W_in + block.mlp.b_in, approximate="tanh")
+                hidden = F.gelu(self.norm(block.ln2, x) @ block.mlp.W_in + block.mlp.b_in, approximate="tanh")
                 x = x + hidden @ block.mlp.W_out + block.mlp.b_out
-        return norm_of(self.ln_final, x) @ self.unembed.W_U + self.unembed.b_U
+        return self.norm(self.ln_final, x) @ self.unembed.W_U + self.unembed.b_U
+
+    def norm(self, norm: nn.Module, x: Tensor) -> Tensor:
+        return F.layer_norm(x, (D,), getattr(norm, "w", None), getattr(norm, "b", None))
 
 
 def numbers(*shape: int) -> nn.Parameter:
@@ -370,10 +373,6 @@ def normed(folded: bool) -> nn.Module:
     if not folded:
         norm.w, norm.b = numbers(D), numbers(D)
     return norm
-
-
-def norm_of(norm: nn.Module, x: Tensor) -> Tensor:
-    return F.layer_norm(x, (D,), getattr(norm, "w", None), getattr(norm, "b", None))
 
 
 # --- translators -------------------------------------------------------------------------------------------------

@@ -41,6 +41,11 @@ class ModelConfig(Options):
         return self.d_model if self.embedding_projection == "tokens" else self.d_embedding
 
     @property
+    def has_norms(self) -> bool:
+        """Whether there is any norm of rows, queries or keys."""
+        return self.norm_order != "none" or self.final_norm or self.embedding_norm or self.qk_norm
+
+    @property
     def turned_dims(self) -> int:
         """How many numbers of a query or key "rope" turns: rope_dims, or all of them."""
         return self.d_head if self.rope_dims is None else self.rope_dims

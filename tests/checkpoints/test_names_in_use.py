@@ -301,6 +301,7 @@ def tensor(name: str, shape: tuple[int, ...], dice: torch.Generator) -> Tensor:
 
 USUAL = {"n_heads", "norm_order", "activation", "scaled_embedding"}
 ALONE = USUAL | {"causal"}
+CONVENTIONS = {"residual", "norm_eps", "score_scale"}  # which most authors share, and not all
 ASKED: dict[Callable[[], Shapes], set[str]] = {
     norm_1_and_attn_1: USUAL | {"norm", "norm_place"},
     one_matrix_for_all_heads: (USUAL - {"n_heads"}) | {"score_scale"},
@@ -326,8 +327,13 @@ def test_they_are_read_and_ask_what_no_tensor_tells(names: Callable[[], Shapes],
     with pytest.raises(UnansweredError) as caught:
         load(tmp_path / "model.pt")
     left = [q for q in caught.value.questions if q.name not in caught.value.answers and not q.optional]
-    assert {question.name for question in left} == ASKED[names]
-    opened = load(tmp_path / "model.pt", **{question.name: question.choices[0] for question in left})
+    assert {question.name for question in left if question.usual is None} == ASKED[names]
+    packed = {"attention_over"} if names is gpt2_around_multihead_attention else set()
+    segments = {"segment_row"} if names is linear_layers_by_number else set()
+    insisting = {question.name for question in left if question.usual is not None}
+    assert insisting - {"logit_scale"} == (CONVENTIONS | packed | segments) - ASKED[names]
+    opened = load(tmp_path / "model.pt", **{question.name: question.possible[0] for question in left})
+    assert ("logit_scale" in insisting) is opened.report.has_head
     both = opened.model.config.architecture == "encoder-decoder"
     logits = opened.trace(ids=[1, 2, 3], **({"target_ids": [1, 2]} if both else {})).logits
     assert logits.isfinite().all()

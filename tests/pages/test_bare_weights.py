@@ -5,7 +5,7 @@ import html
 import pytest
 import torch
 
-from tests import handmade, strangers, tiny
+from tests import conventions, handmade, strangers, tiny
 from tests.checkpoints.test_state_dict import nano_gpt, saved
 from tests.refs import ref, stamped, subject
 from vizformer.checkpoints import load
@@ -201,13 +201,52 @@ def test_a_hand_written_model_shows_how_it_was_read_and_opens(open_app, shelf, l
     assert not app.exception
     assert not app.error
     assert words[0] in said(app)
-    assert words[1] in app.selectbox(key=f"assume.{name}.score_scale").options
+    assert app.selectbox(key=f"assume.{name}.score_scale").options[0].startswith(words[1])
     answered = f"{name};norm_order=pre;activation=relu;scaled_embedding=False"
     app = open_app(REPORT, locale=locale, model=answered)
     assert not app.exception
     assert not app.error
     assert words[2] in said(app)
     app = open_app(ATTENTION, locale=locale, model=answered, text="a cab")
+    assert not app.exception
+    assert not app.error
+
+
+@pytest.mark.parametrize(
+    ("locale", "scale", "residual"),
+    [
+        ("en-US", "√ of a head's width (usual)", "yes, one sublayer after the other (usual)"),
+        ("zh-CN", "每个头宽度的平方根（通常）", "是，子层一个接一个（通常）"),
+    ],
+)
+def test_what_most_models_do_is_marked_and_not_taken(open_app, shelf, locale, scale, residual):
+    torch.save(conventions.made("no residual").state_dict(), shelf / "bare.pt")
+    app = open_app(REPORT, locale=locale, model="models/bare.pt")
+    assert not app.exception
+    for field, first in (("score_scale", scale), ("residual", residual), ("norm_eps", "1e-12")):
+        box = app.selectbox(key=f"assume.models/bare.pt.{field}")
+        assert (box.value, box.options[0]) == (None, first)
+
+
+def test_the_usual_answer_goes_into_the_link_where_it_was_chosen(open_app, shelf):
+    torch.save(conventions.made("no residual").state_dict(), shelf / "bare.pt")
+    app = open_app(REPORT, model="models/bare.pt")
+    answers = {**conventions.KINDS["no residual"].answers, "score_scale": "root_of_d_head", "norm_eps": 1e-5}
+    for field, value in answers.items():
+        app.selectbox(key=f"assume.models/bare.pt.{field}").set_value(value)
+
+    def send():
+        next(button for button in app.button if button.form_id == "assume.models/bare.pt").click().run()
+
+    send()
+    assert "Some questions" in app.warning[0].value
+    app.selectbox(key="assume.models/bare.pt.logit_scale").set_value("nothing")
+    send()
+    assert not app.exception
+    assert not app.error
+    assert "score_scale=root_of_d_head" in link(app)
+    assert not model_cache.report(stamped(link(app))).open_questions
+    app = open_app(ATTENTION, model=link(app), text="3 14 0")
     assert not app.exception
     assert not app.error
 

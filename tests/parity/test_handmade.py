@@ -69,7 +69,7 @@ def test_what_transformer_lens_says_beside_its_weights(tmp_path: Path) -> None:
     torch.save({"state_dict": model.state_dict(), "cfg": said}, tmp_path / "model.pt")
     same(load(tmp_path / "model.pt"), model, "logits")
     for field, value in (
-        ("normalization_type", None),
+        ("normalization_type", "SoLU"),
         ("positional_embedding_type", "shortformer"),
         ("act_fn", "solu"),
     ):

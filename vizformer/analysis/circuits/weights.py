@@ -151,7 +151,7 @@ def what_is_left_out(checkpoint: Checkpoint) -> tuple[Message, ...]:
                     "scaled, together with what the other heads write. That norm is left out."
                 )
             )
-        if config.norm_order != "none" or config.final_norm or config.embedding_norm:
+        if config.has_norms:
             found.append(
                 N_(
                     "The weight of every norm is folded into the matrices; its division, a positive number of each row, is "

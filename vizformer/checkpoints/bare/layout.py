@@ -122,6 +122,15 @@ def same_numbers(weights: Weights, first: str, second: str) -> bool:
     return a.data_ptr() == b.data_ptr() or torch.equal(a, b)
 
 
+def is_one(weights: Weights, weight: str | None, bias: str | None) -> bool:
+    """Whether a norm scales by exactly 1 and shifts by 0, as an untrained one does, or one that nothing uses."""
+    kept = ((name, value) for name, value in ((weight, 1), (bias, 0)) if name in weights.tensors)
+    return all(bool((weights.tensors[name].read() == value).all()) for name, value in kept if name is not None)
+
+
+UNUSED_NORM = N_("a norm that nothing uses: its weights are 1 and 0")
+
+
 def zeros(shape: Shape) -> Tensor:
     """A bias that the file does not have."""
     return torch.zeros(shape)

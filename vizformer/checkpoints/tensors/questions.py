@@ -123,6 +123,26 @@ ACTIVATION = Question(
 )
 CAUSAL = Question("causal", N_("Does a position see only those before it (a mask as in a decoder)?"), (False, True))
 SCALED = Question("scaled_embedding", N_("Are the embeddings multiplied by the root of their width?"), (False, True))
+RESIDUAL = Question(
+    "residual",
+    N_("Is what a sublayer has found added to what it has read?"),
+    ("sequential", "parallel", "none"),
+    usual="sequential",
+)
+LOGIT_SCALE = Question(
+    "logit_scale",
+    N_("What are the logits divided by?"),
+    ("nothing", "root_of_d_model"),
+    usual="nothing",
+    insists=True,
+)
+ATTENTION_OVER = Question(
+    "attention_over",
+    N_("Does attention run over the tokens of a text, or over the texts of a batch (batch_first was forgotten)?"),
+    ("tokens", "batch"),
+    usual="tokens",
+    insists=True,
+)
 POSITIONS = Question("positions", N_("What tells the model where a token stands?"), ("sinusoidal", "none"))
 NORM_EPS = Question(
     "norm_eps",
@@ -135,6 +155,15 @@ NORM_EPS = Question(
 MAX_POSITIONS = Question(
     "max_positions", N_("How many tokens may a text have?"), usual=512, whole=True, lowest=1, highest=32_768
 )
+
+
+def is_applied(name: str, where: str) -> Question:
+    """Of a norm beside the layers whose scale is exactly 1 and shift 0, as an untrained one's or one's that nothing uses."""
+    text = {
+        "final_norm": N_("Is {norm}, whose weights are exactly 1 and 0, applied after the last layer?", norm=where),
+        "embedding_norm": N_("Is {norm}, whose weights are exactly 1 and 0, applied to the embeddings?", norm=where),
+    }[name]
+    return Question(name, text, (True, False), usual=True, insists=True)
 
 
 def source_embedding(names: tuple[str, str]) -> Question:
@@ -183,8 +212,12 @@ _FIELDS: Mapping[str, Mapping[str, Mapping[Any, Value] | None]] = {
             "LNPre": "layer_norm",
             "RMS": "rms_norm",
             "RMSPre": "rms_norm",
+            None: "none",
         },
     },
+    **{name: {name: None} for name in ("logit_scale", "segment_row", "final_norm", "embedding_norm")},
+    "score_scale": {"score_scale": None, "use_attn_scale": {False: "nothing"}},
+    "attention_over": {"attention_over": None, "batch_first": {True: "tokens"}},
     "residual": {"residual": None, "parallel_attn_mlp": {True: "parallel", False: "sequential"}},
     "scaled_embedding": dict.fromkeys(("scaled_embedding", "scale_embedding")),
     "positions": dict.fromkeys(("positions",)),
@@ -312,7 +345,8 @@ def _beside(question: Question, said: Said) -> tuple[str, str, Value] | None:
         for key, meaning in _FIELDS.get(question.name, {}).items():
             value = fields.get(key)
             if meaning is not None:
-                value = meaning.get(value) if isinstance(value, (bool, str)) else None
+                known = key in fields and isinstance(value, (bool, str, type(None)))
+                value = meaning.get(value) if known else None
             if value is not None and (answer := question.read(value)) is not None:
                 found.append((where, key, answer))
     return found[0] if found and all(answer == found[0][2] for __, __, answer in found) else None

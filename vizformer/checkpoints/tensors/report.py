@@ -166,7 +166,10 @@ def describe(report: Report, translate: Callable[[Message], str] = str, *, every
                     f"{config.n_heads} of width {config.d_head}"
                     + (f"; {config.kv_heads} key/value heads" if config.kv_heads != config.n_heads else ""),
                 ),
-                ("norms", f"{config.norm_order}-{config.norm}, eps {config.norm_eps:g}"),
+                (
+                    "norms",
+                    f"{config.norm_order}-{config.norm}, eps {config.norm_eps:g}" if config.has_norms else "none",
+                ),
                 ("positions", f"{_positions(config)}, up to {config.max_positions:,} tokens"),
                 (
                     "vocabulary",

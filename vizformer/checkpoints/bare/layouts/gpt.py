@@ -12,9 +12,11 @@ from dataclasses import replace
 from torch import Tensor
 
 from vizformer.checkpoints.bare.layout import (
+    UNUSED_NORM,
     Layout,
     Plan,
     causal_masks,
+    is_one,
     layers_of,
     matrix,
     no_norm_biases,
@@ -177,6 +179,10 @@ def _layout(
         parts = [*parts, Part(f"{head}.bias", ("logit_bias",))]
 
     def plan(answers: Mapping[str, Value]) -> Plan:
+        unused, left = causal_masks(weights) | of_losses(weights), parts
+        if not answers.get("final_norm", True):
+            left = [part for part in parts if not part.targets[0].startswith("decoder.final_norm")]
+            unused |= {part.source: UNUSED_NORM for part in parts if part not in left}
         return Plan(
             {
                 **options,
@@ -187,13 +193,19 @@ def _layout(
                 "logit_bias": biased,
                 **answers,
             },
-            parts,
+            left,
             True,
             ties,
-            causal_masks(weights) | of_losses(weights),
+            unused,
             {},
             fills,
             tuple(assumed),
         )
 
-    return Layout(name, (questions.n_heads(int(str(options["d_model"]))), activation, questions.NORM_EPS), plan)
+    asked = [questions.n_heads(int(str(options["d_model"]))), activation, questions.NORM_EPS]
+    last = {
+        part.targets[0].rpartition(".")[2]: part.source for part in parts if "decoder.final_norm" in part.targets[0]
+    }
+    if is_one(weights, last["weight"], last.get("bias")):
+        asked.append(questions.is_applied("final_norm", shown(last["weight"].rpartition(".")[0])))
+    return Layout(name, tuple(asked), plan)

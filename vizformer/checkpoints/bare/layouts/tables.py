@@ -8,9 +8,11 @@ from typing import get_args
 from vizformer.checkpoints.bare.layout import of_losses, same_numbers
 from vizformer.checkpoints.bare.layouts.sides import Sides, by_name, sides
 from vizformer.checkpoints.bare.layouts.task_heads import after_the_stack, left_out, modules, taken_for
+from vizformer.checkpoints.bare.structure.made import Made
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import FLOATS, Weights
 from vizformer.checkpoints.hugging_face.family import Options
+from vizformer.checkpoints.tensors.questions import Value
 from vizformer.checkpoints.tensors.tensor_map import Part, Shape, linear
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
@@ -51,6 +53,21 @@ class Tables:
     unplaced: dict[str, Message] = field(default_factory=dict)
     reshaped: dict[str, Shape] = field(default_factory=dict)
     assumptions: list[Message] = field(default_factory=list)
+
+    def divided(self, width: int, by: Value) -> tuple[Options, dict[str, Made]]:
+        """Options and tensors where logits are divided by the root of the width: the rows are, and the biases of tokens."""
+        if by == "nothing":
+            return {}, {}
+        scale, biases = width**-0.5, [part.source for part in self.parts if part.targets == ("logit_bias",)]
+        made = {
+            name: Made((name,), (int(self.options["vocab_size"]),), lambda read: read[0] * scale) for name in biases
+        }
+        return {"logit_scale": scale}, made
+
+
+def alone(over: Value) -> Options:
+    """Attention over the texts of a batch: in one text each token sees itself alone, as through a window of one token."""
+    return {"sliding_window": 1} if over == "batch" else {}
 
 
 def find_tables(

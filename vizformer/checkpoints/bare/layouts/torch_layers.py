@@ -13,8 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from vizformer.checkpoints.bare.layout import Layout, Plan, layers_of, matrix, no_norm_biases
-from vizformer.checkpoints.bare.layouts.tables import Tables, find_tables
+from vizformer.checkpoints.bare.layout import UNUSED_NORM, Layout, Plan, is_one, layers_of, matrix, no_norm_biases
+from vizformer.checkpoints.bare.layouts.tables import Tables, alone, find_tables
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import Weights
 from vizformer.checkpoints.hugging_face.family import Options
@@ -59,39 +59,47 @@ def recognise(weights: Weights) -> Layout | None:
         d_ff=matrix(weights, f"{first.theirs.format(0)}.linear1.weight")[0],
         vocab_size=d_model,
         bias=f"{first.theirs.format(0)}.self_attn.in_proj_bias" in weights.tensors,
-        final_norm=(first.norm or tables.final_norm) is not None,
     )
     asked = [questions.n_heads(d_model), questions.NORM_ORDER, questions.ACTIVATION]
     asked += _asked({**options, **tables.options}, tables, both)
+    last = tables.final_norm
+    if last is not None and is_one(weights, f"{last}.weight", f"{last}.bias"):
+        asked.append(questions.is_applied("final_norm", shown(last)))
 
     def plan(answers: Mapping[str, Value]) -> Plan:
         chosen = dict(answers)
         source = chosen.pop("source_embedding", None)
         found = tables if source is None else find_tables(weights, d_model, inside, both=both, source=str(source))
-        causal = bool(chosen.pop("causal", False))
+        causal, beside = bool(chosen.pop("causal", False)), last if chosen.pop("final_norm", True) else None
+        more, made = found.divided(d_model, chosen.pop("logit_scale", "nothing"))
+        more |= alone(chosen.pop("attention_over", "tokens"))
         names = ["encoder", "decoder"] if both else ["decoder" if causal else "encoder"]
         parts: list[Part] = []
         fills: dict[str, Callable[[Shape], Tensor]] = {}
         norms: dict[str, str] = {}
         for stack, name in zip(stacks, names, strict=True):
             norms |= _layers(parts, stack, name, bias=bool(options["bias"]))
-            last = stack.norm or tables.final_norm
-            if last is not None:  # a module of its own: made without a bias, or with one
-                fills |= no_norm_biases(parts, weights, {last: f"{name}.final_norm"})
+            if (after := stack.norm or beside) is not None:  # a module of its own: made without a bias, or with one
+                fills |= no_norm_biases(parts, weights, {after: f"{name}.final_norm"})
         fills |= no_norm_biases(parts, weights, norms)
         parts += found.parts
         if found.embedding is None:
             fills["embedding.weight"] = lambda shape: torch.eye(*shape)
         depths = {f"n_{name}_layers": stack.n_layers for stack, name in zip(stacks, names, strict=True)}
         return Plan(
-            {**options, **depths, **found.options, **chosen},
+            {**options, **depths, **found.options, **more, "final_norm": bool(first.norm or beside), **chosen},
             parts,
             found.predicts,
             found.ties,
-            {**found.unused, **template},
+            {
+                **found.unused,
+                **template,
+                **({} if beside == last else dict.fromkeys((f"{last}.weight", f"{last}.bias"), UNUSED_NORM)),
+            },
             found.unplaced,
             fills,
             (*_assumed(found, both), *{str(note): note for note in template.values()}.values()),
+            made,
         )
 
     return Layout(NAMES[1] if both else NAMES[0], tuple(asked), plan, tables.reshaped, tables.embedding is None)
@@ -167,6 +175,10 @@ def _asked(options: Options, tables: Tables, both: bool) -> list[Question]:
         odd = int(options["d_model"]) % 2  # sine and cosine come in pairs
         asked.append(replace(questions.POSITIONS, choices=("none",), usual="none") if odd else questions.POSITIONS)
     asked.append(questions.NORM_EPS)
+    if not both:
+        asked.append(questions.ATTENTION_OVER)
+    if tables.predicts:
+        asked.append(questions.LOGIT_SCALE)
     if "max_positions" not in tables.options:
         asked.append(questions.MAX_POSITIONS)
     if not both:

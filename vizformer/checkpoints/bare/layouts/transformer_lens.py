@@ -15,7 +15,7 @@ from torch import Tensor
 
 from vizformer.checkpoints.bare.layout import Layout, Plan, zeros
 from vizformer.checkpoints.bare.structure.around import buffers
-from vizformer.checkpoints.bare.structure.asked import NORM, SCALE
+from vizformer.checkpoints.bare.structure.asked import ABSENT, NORM, SCALE, score_scale
 from vizformer.checkpoints.bare.structure.made import Made, reshaped, turned
 from vizformer.checkpoints.bare.structure.parts import Fill
 from vizformer.checkpoints.files.untrusted_folder import shown
@@ -28,14 +28,10 @@ from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 
 NAMES = ("TransformerLens",)
-RESIDUAL = Question(
-    "residual",
-    N_("Do attention and feed-forward network read the same rows, side by side?"),
-    ("sequential", "parallel"),
-)
+RESIDUAL = replace(questions.RESIDUAL, choices=("sequential", "parallel"))
 # What its config says and no model here computes.
 REFUSES: Mapping[str, tuple[object, ...]] = {
-    "normalization_type": (None, "SoLU"),
+    "normalization_type": ("SoLU",),
     "positional_embedding_type": ("shortformer", "alibi"),
     "act_fn": ("solu", "solu_ln"),
     "use_local_attn": (True,),
@@ -89,10 +85,10 @@ class _Reader:
         asked: list[Question] = []
         kind = "layer_norm" if self.shifted else None
         if kind is None:
-            asked.append(NORM if self.normed else replace(NORM, usual="layer_norm"))
+            asked.append(NORM if self.normed else replace(ABSENT, usual="layer_norm" if self._is_centred() else "none"))
         if self.inner:
             asked.append(questions.ACTIVATION)
-            asked.append(replace(RESIDUAL, usual="sequential"))
+            asked.append(RESIDUAL)
         if not any(name.endswith(".attn.mask") for name in self.unused):
             asked.append(replace(questions.CAUSAL, usual=True))
         if "pos_embed.W_pos" not in self.shapes and not self.rotary:
@@ -100,7 +96,7 @@ class _Reader:
         known: dict[str, Value] = {"n_heads": self.heads, "norm_order": "pre"}
         if not any(question.name == "causal" for question in asked):
             known["causal"] = True
-        asked += [questions.NORM_EPS, replace(SCALE, insists=False)]
+        asked += [replace(questions.NORM_EPS, moot={"norm": ("none",)}), replace(SCALE, insists=False)]
         if "pos_embed.W_pos" not in self.shapes:
             asked.append(questions.MAX_POSITIONS)
         return Layout(
@@ -110,6 +106,7 @@ class _Reader:
     def plan(self, answers: dict[str, Value], kind: str | None) -> Plan:
         stack = "decoder" if bool(answers.pop("causal", True)) else "encoder"
         norm = str(answers.pop("norm", kind))
+        self.applied = norm != "none"
         self.parts: list[Part] = [Part("embed.W_E", ("embedding.weight",))]
         self.made: dict[str, Made] = {}
         self.fills: dict[str, Fill] = {}
@@ -119,9 +116,9 @@ class _Reader:
             "n_heads": self.heads,
             "d_ff": self.inner or 1,
             f"n_{stack}_layers": self.n_layers,
-            "norm": norm,
-            "norm_order": "pre",
-            "final_norm": True,
+            "norm": norm if self.applied else "layer_norm",
+            "norm_order": "pre" if self.applied else "none",
+            "final_norm": self.applied,
             "bias": self.inner_biased,
             "attention_bias": "all" if self.biased else "none",
             "feedforward": "gated" if "blocks.0.mlp.W_gate" in self.shapes else "plain",
@@ -133,11 +130,7 @@ class _Reader:
             options["head_dim"] = self.d_head
         if self.grouped and len(keys := self.shapes["blocks.0.attn._W_K"]) == 3:
             options["n_kv_heads"] = keys[0]
-        if answers.get("score_scale") == "root_of_d_model":
-            options["attention_scale"] = self.width**-0.5
-        elif answers.get("score_scale") == "nothing":
-            options["attention_scale"] = 1.0
-        answers.pop("score_scale", None)
+        options |= score_scale(answers, self.width, self.d_head)
         if "pos_embed.W_pos" in self.shapes:
             options |= {"positions": "learned", "max_positions": self.shapes["pos_embed.W_pos"][0]}
             self.parts.append(Part("pos_embed.W_pos", ("position_embedding.weight",)))
@@ -200,11 +193,16 @@ class _Reader:
 
     def _norm(self, theirs: str, ours: str, norm: str, *, there: bool = True) -> None:
         kinds = (("weight", "w"), ("bias", "b")) if norm == "layer_norm" else (("weight", "w"),)
-        for own, leaf in kinds:
+        for own, leaf in kinds if self.applied else ():
             if self.normed and there and (leaf == "w" or self.shifted):
                 self.parts.append(Part(f"{theirs}.{leaf}", (f"{ours}.{own}",)))
             else:
                 self.fills[f"{ours}.{own}"] = zeros if own == "bias" else torch.ones
+
+    def _is_centred(self) -> bool:
+        """Whether the mean is taken off every embedding, as TransformerLens does where it folds LayerNorms."""
+        table = self.weights.tensors["embed.W_E"].read().double()
+        return bool(table.mean(1).abs().max() < 1e-4 * table.std())
 
     def _rotary(self, attention: str) -> None:
         """Base and part of rotary positions, from the waves at position 1.
@@ -239,12 +237,15 @@ class _Reader:
         )
 
     def _assumed(self) -> list[Message]:
-        assumed = [N_("the names are those of TransformerLens: norms before the sublayers and after the last layer")]
-        if not self.normed:
+        assumed = [
+            N_("the names are those of TransformerLens: norms before the sublayers and after the last layer")
+            if self.applied
+            else N_("the names are those of TransformerLens, and there are no norms")
+        ]
+        if not self.normed and self.applied:
             assumed.append(
                 N_(
-                    "there are no weights of norms, as TransformerLens folds them into what follows: the norms scale by "
-                    "1. A model without any norm computes something else"
+                    "there are no weights of norms, as TransformerLens folds them into what follows: the norms scale by 1"
                 )
             )
         if not self.inner:

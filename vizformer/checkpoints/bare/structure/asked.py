@@ -6,12 +6,14 @@ from dataclasses import replace
 from vizformer.checkpoints.bare.layouts.tables import ANSWER, Tables
 from vizformer.checkpoints.bare.structure.found import Found
 from vizformer.checkpoints.files.untrusted_folder import shown
+from vizformer.checkpoints.hugging_face.family import Options
 from vizformer.checkpoints.tensors import questions
-from vizformer.checkpoints.tensors.questions import Question
+from vizformer.checkpoints.tensors.questions import Question, Value
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 
 NORM = Question("norm", N_("Which norm do the layers have?"), ("layer_norm", "rms_norm"))
+ABSENT = replace(NORM, choices=("none", *NORM.choices), usual="none", insists=True)  # no norm has weights
 OWN_NORM = Question(
     "norm",
     N_("What does the norm, which its author wrote, divide by: the root of variance + ε, or deviation + ε?"),
@@ -27,10 +29,19 @@ MATRICES = Question("matrices", N_("How are the matrices multiplied?"), ("x_W", 
 SCALE = Question(
     "score_scale",
     N_("What are the scores divided by?"),
-    ("root_of_d_head", "root_of_d_model", "nothing"),
+    ("root_of_d_head", "root_of_d_model", "d_head", "nothing"),
     usual="root_of_d_head",
     insists=True,
 )
+
+
+def score_scale(answers: dict[str, Value], width: int, d_head: int) -> Options:
+    """What the answer, which it takes out, makes of the scores; nothing where it is what our models do."""
+    said = answers.pop("score_scale", "root_of_d_head")
+    scale = {"root_of_d_model": width**-0.5, "d_head": 1 / d_head, "nothing": 1.0}.get(str(said))
+    return {} if scale is None or scale == d_head**-0.5 else {"attention_scale": scale}
+
+
 ROPE_THETA = Question(
     "rope_theta",
     N_("What is the base of rotary positions?"),
@@ -43,14 +54,21 @@ ROPE_THETA = Question(
 )
 
 
-def norm_place(names: Sequence[str]) -> Question:
-    """Where norms stand that lie beside the layers."""
-    text = N_("Where does the norm {name} stand?", name=shown(names[0]))
-    return Question("norm_place", text, ("last", "first"))
+def norm_place(name: str, *, unused: bool) -> Question:
+    """Where norms stand that lie beside the layers; `unused` where they may be nowhere."""
+    text = N_("Where does the norm {name} stand?", name=shown(name))
+    return Question("norm_place", text, ("last", "first", "nowhere") if unused else ("last", "first"))
+
+
+def segment_row(name: str, rows: int) -> Question:
+    """Which row of a table of segments belongs to a text without parts."""
+    text = N_("Which row of {name} is added to the embeddings of a text without parts?", name=shown(name))
+    return Question("segment_row", text, tuple(range(rows)), usual=0, insists=True)
 
 
 def first_norm(names: tuple[str, str]) -> Question:
-    return Question("first_norm", N_("Which of the two norms of a layer belongs to attention?"), names)
+    text = N_("Which of the two norms of a layer belongs to attention?")
+    return Question("first_norm", text, names, moot={"norm_order": ("none",)})
 
 
 def heads(queries: int, keys: int) -> Question:
@@ -79,6 +97,8 @@ def norm_kind(found: Found) -> str | Question:
     that does.
     """
     norms = found.every_norm()
+    if not norms:
+        return NORM if found.qk_normed else ABSENT
     if any(module.bias is not None for module in norms):
         if not any(module.own for module in norms):
             return "layer_norm"
@@ -95,14 +115,14 @@ def open_questions(found: Found, tables: Tables, kind: str | Question) -> list[Q
     """
     sizes = found.sizes
     n_heads = heads(sizes.queries, sizes.keys)
-    normed = any(block.attentions["self_attention"].q_norm for block in found.blocks)
     left: list[Question] = []
-    if sizes.heads is None and not normed:
+    if sizes.heads is None and not found.qk_normed:
         left.append(n_heads)
-    order = questions.NORM_ORDER
-    left.append(order if sizes.inner else replace(order, choices=("pre",), usual="pre"))
+    left += [_norm_order(found, kind)]
     if isinstance(kind, Question):
         left.append(kind)
+    kinds = ("sequential", "none") if found.both or not sizes.inner else questions.RESIDUAL.choices
+    left.append(replace(questions.RESIDUAL, choices=kinds, insists=True))
     if sizes.inner:
         left.append(questions.ACTIVATION)
     if not found.both and not found.buffers.causal:
@@ -123,8 +143,7 @@ def open_questions(found: Found, tables: Tables, kind: str | Question) -> list[Q
                 )
             )
         left.append(first_norm(pair))
-    if found.norms.open:
-        left.append(norm_place([module.path for module in found.norms.open.values()]))
+    left += _beside(found)
     if tables.open_pair is not None:
         left.append(questions.source_embedding(tables.open_pair))
     if tables.embedding is not None and not found.made:
@@ -141,13 +160,46 @@ def open_questions(found: Found, tables: Tables, kind: str | Question) -> list[Q
         if found.buffers.theta is None and "rope" in left[-1].choices:
             left.append(ROPE_THETA)
     usual_eps = 1e-6 if isinstance(kind, Question) and kind.usual == "deviation_norm" else questions.NORM_EPS.usual
-    left.append(replace(questions.NORM_EPS, usual=usual_eps, insists=True))
+    left.append(replace(questions.NORM_EPS, usual=usual_eps, insists=True, moot={"norm": ("none",)}))
     left.append(SCALE if found.sizes.repeated == 1 else replace(SCALE, usual=None))
+    if found.is_packed and not found.both:
+        left.append(questions.ATTENTION_OVER)
+    if found.segments:
+        left.append(segment_row(found.segments, found.weights.tensors[found.segments].shape[0]))
+    if tables.predicts:
+        left.append(questions.LOGIT_SCALE)
     if "max_positions" not in tables.options:
         left.append(questions.MAX_POSITIONS)
     if found.both and tables.embedding is not None:
         rows = [int(tables.options["vocab_size"]), int(tables.options.get("source_vocab_size") or 0)]
         left += questions.marks(max(rows))
+    return left
+
+
+def _norm_order(found: Found, kind: str | Question) -> Question:
+    """Absent norms are read as absent; those whose weights are exactly 1 and 0 may be unused."""
+    choices = questions.NORM_ORDER.choices if found.sizes.inner else ("pre",)
+    order = replace(questions.NORM_ORDER, choices=choices, usual=None if found.sizes.inner else "pre")
+    layers = found.layer_norms()
+    if not layers and kind is ABSENT:
+        return replace(order, moot={"norm": ("none",)})
+    if layers and not found.are_one(layers):
+        return order
+    if layers:
+        return replace(order, choices=(*choices, "none"), usual=None)
+    return replace(order, choices=("none", *choices), usual="none", insists=True)
+
+
+def _beside(found: Found) -> list[Question]:
+    """Of norms beside the layers, where they stand, and whether those with the weights 1 and 0 are used."""
+    left: list[Question] = []
+    norms = found.norms
+    if norms.open:
+        modules = list(norms.open.values())
+        left.append(norm_place(modules[0].path, unused=found.are_one(modules)))
+    for name, place in (("final_norm", norms.last), ("embedding_norm", norms.first)):
+        if place and found.are_one(modules := list(place.values())):
+            left.append(questions.is_applied(name, shown(modules[0].path)))
     return left
 
 

@@ -1,8 +1,9 @@
 """All that was found in a file by role, before anything is asked."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from vizformer.checkpoints.bare.layout import is_one
 from vizformer.checkpoints.bare.layouts.tables import Tables, find_tables
 from vizformer.checkpoints.bare.structure import around
 from vizformer.checkpoints.bare.structure.arithmetic import Sizes
@@ -43,12 +44,32 @@ class Found:
             found["causal"] = True
         return found
 
+    def layer_norms(self) -> list[Module]:
+        """Those around the sublayers of all layers."""
+        return [
+            layer[name]
+            for stack, block in zip(self.stacks, self.blocks, strict=True)
+            for layer in stack.layers
+            for name in (*block.norms.values(), *(block.pair or ()))
+        ]
+
     def every_norm(self) -> list[Module]:
-        """Those of the first layer of every stack, and those beside the layers."""
-        norms = self.norms.modules()
-        for stack, block in zip(self.stacks, self.blocks, strict=True):
-            norms += [stack.layers[0][name] for name in (*block.norms.values(), *(block.pair or ()))]
-        return norms
+        """Those of the layers, and those beside them."""
+        return [*self.norms.modules(), *self.layer_norms()]
+
+    @property
+    def qk_normed(self) -> bool:
+        return any(block.attentions["self_attention"].q_norm for block in self.blocks)
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the attentions are nn.MultiheadAttention, by the name of their packed matrix."""
+        inside = {name for stack in self.stacks for name in stack.inside()}
+        return any(name.rpartition(".")[2] == "in_proj_weight" for name in inside)
+
+    def are_one(self, norms: Sequence[Module]) -> bool:
+        """Whether all of these norms scale by exactly 1 and shift by 0."""
+        return all(is_one(self.weights, module.weight, module.bias) for module in norms)
 
     def without_bias(self) -> list[Module]:
         """Linear layers of the first layers that have no bias, where others of their kind have one."""

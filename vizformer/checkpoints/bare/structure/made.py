@@ -104,6 +104,11 @@ def flattened(source: str, shape: Shape) -> Made:
     return reshaped(source, shape[:2])
 
 
+def rolled(source: str, shape: Shape, first: int) -> Made:
+    """A table whose row `first` becomes row 0, the next one row 1, and those before it the last ones."""
+    return Made((source,), shape, lambda tensors: tensors[0].roll(-first, 0))
+
+
 def expanded(source: str, width: int) -> Made:
     """One number for a whole row."""
     return Made((source,), (width,), lambda tensors: tensors[0].reshape(1).expand(width).contiguous())

@@ -29,6 +29,7 @@ class Reading:
         by_head: whether fused rows are those of head 0, then of head 1, ...
         pairs: whether rotary positions turn neighbours together, where ours turn halves.
         qkv_bias, out_bias, inner_bias: which linear layers of our block have biases.
+        normed: whether our layers have norms.
         shifted: whether our norms have biases.
         shifts: whether theirs have; then one without is a tensor too few.
     """
@@ -41,6 +42,7 @@ class Reading:
     qkv_bias: bool
     out_bias: bool
     inner_bias: bool
+    normed: bool
     shifted: bool
     shifts: bool
 
@@ -79,7 +81,8 @@ def add(layers: Layers, stack: Stack, block: Block, norms: Mapping[str, str], na
         for own, parts in block.attentions.items():
             _attention(layers, modules, parts, f"{target}.{own}", how)
         _network(layers, modules, block, f"{target}.feedforward", how)
-        for own in (*(a.replace("_attention", "_norm") for a in block.attentions), "feedforward_norm"):
+        kinds = (*(a.replace("_attention", "_norm") for a in block.attentions), "feedforward_norm")
+        for own in kinds if how.normed else ():
             module = modules[norms[own]] if own in norms else None
             layers.norm(module, f"{target}.{own}", how.sizes.width, how)
 

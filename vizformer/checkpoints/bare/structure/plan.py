@@ -2,10 +2,13 @@
 
 import torch
 
-from vizformer.checkpoints.bare.layout import Plan, of_losses
+from vizformer.checkpoints.bare.layout import UNUSED_NORM, Plan, of_losses
+from vizformer.checkpoints.bare.layouts.tables import alone
 from vizformer.checkpoints.bare.structure.arithmetic import Sizes
+from vizformer.checkpoints.bare.structure.asked import score_scale
 from vizformer.checkpoints.bare.structure.block_norms import norms_of
 from vizformer.checkpoints.bare.structure.found import Found, tables
+from vizformer.checkpoints.bare.structure.made import rolled
 from vizformer.checkpoints.bare.structure.parts import Layers, Reading, add
 from vizformer.checkpoints.bare.structure.said import norms_beside, read_by_role
 from vizformer.checkpoints.hugging_face.family import Options
@@ -21,9 +24,16 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
     causal = bool(answers.pop("causal", bool(found.buffers.causal)))
     names = ["encoder", "decoder"] if found.both else ["decoder" if causal else "encoder"]
     norm = str(answers.pop("norm", kind))
+    if norm == "none":
+        norm, answers["norm_order"] = "layer_norm", "none"
+    normed = answers.get("norm_order") != "none"
     first_norm, place = answers.pop("first_norm", None), answers.pop("norm_place", None)
-    before = norms.first or (norms.open if place == "first" else {})
-    after = norms.last or (norms.open if place == "last" else {})
+    before = (norms.first if answers.pop("embedding_norm", True) else {}) or (norms.open if place == "first" else {})
+    after = (norms.last if answers.pop("final_norm", True) else {}) or (norms.open if place == "last" else {})
+    used = [*before.values(), *after.values(), *(found.layer_norms() if normed else [])]
+    left_out = {name for module in found.every_norm() if module not in used for name in module.names}
+    row, over = answers.pop("segment_row", 0), answers.pop("attention_over", "tokens")
+    logit_options, logit_made = found_tables.divided(sizes.width, answers.pop("logit_scale", "nothing"))
     options: Options = {
         "d_model": sizes.width,
         "vocab_size": sizes.width,
@@ -33,11 +43,17 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
         "final_norm": bool(after),
         "embedding_norm": bool(before),
         "n_segments": found.weights.tensors[found.segments].shape[0] if found.segments else 0,
+        **alone(over),
         **_biases(found.biases),
         **found_tables.options,
+        **logit_options,
     }
     n_heads = _n_heads(found, answers)
-    options |= {"n_heads": n_heads, **_head_options(sizes, n_heads), **_score_scale(sizes, n_heads, answers)}
+    options |= {
+        "n_heads": n_heads,
+        **_head_options(sizes, n_heads),
+        **score_scale(answers, sizes.width, max(1, sizes.queries // n_heads)),
+    }
     options |= _positions(found, n_heads, answers)
     how = Reading(
         sizes,
@@ -46,10 +62,11 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
         answers.pop("qkv_rows", None) == "by_head",
         options.pop("pairs", False),
         *_our_biases(found.biases),
+        normed,
         norm != "rms_norm",
         any(module.bias is not None for module in found.every_norm()),
     )
-    layers = Layers(made=dict(found.made))
+    layers = Layers(made={**found.made, **logit_made})
     for stack, block, name in zip(found.stacks, found.blocks, names, strict=True):
         chosen = block.norms
         if block.pair is not None and first_norm is not None:
@@ -68,6 +85,8 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
         if not found_tables.options.get("stack_inputs"):
             found_tables.parts = [_for_both(part) for part in found_tables.parts]
     if found.segments:
+        if row:
+            layers.made[found.segments] = rolled(found.segments, found.weights.tensors[found.segments].shape, int(row))
         layers.parts.append(Part(found.segments, ("segment_embedding.weight",)))
     fills = layers.fills
     if found_tables.embedding is None:
@@ -78,7 +97,12 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
         layers.parts + found_tables.parts,
         found_tables.predicts,
         found_tables.ties,
-        {**found.buffers.unused, **found_tables.unused, **of_losses(found.weights)},
+        {
+            **found.buffers.unused,
+            **found_tables.unused,
+            **of_losses(found.weights),
+            **dict.fromkeys(left_out, UNUSED_NORM),
+        },
         found_tables.unplaced,
         fills,
         (*read_by_role(found, found_tables), *norms_beside(before, after)),
@@ -111,13 +135,6 @@ def _head_options(sizes: Sizes, n_heads: int) -> Options:
     if sizes.keys != sizes.queries:
         options["n_kv_heads"] = sizes.keys // d_head
     return options
-
-
-def _score_scale(sizes: Sizes, n_heads: int, answers: dict[str, Value]) -> Options:
-    said = answers.pop("score_scale", None)
-    if said == "root_of_d_model" and n_heads > 1:
-        return {"attention_scale": sizes.width**-0.5}
-    return {"attention_scale": 1.0} if said == "nothing" else {}
 
 
 def _positions(found: Found, n_heads: int, answers: dict[str, Value]) -> Options:

@@ -62,17 +62,12 @@ def read_by_role(found: Found, tables: Tables) -> list[Message]:
         lines.append(N_("the layers have no feed-forward network: the one shown is made of zeros and adds nothing"))
     if not all(parts.out for block in found.blocks for parts in block.attentions.values()):
         lines.append(N_("attention has no projection after its heads: the one shown passes on what the heads made"))
-    if not any(block.norms or block.pair for block in found.blocks):
-        lines.append(
-            N_(
-                "the layers have no weights of norms: norms without weights are assumed. A model without any norm "
-                "computes something else"
-            )
-        )
+    if not found.layer_norms():
+        lines.append(N_("the layers have no weights of norms"))
     if found.segments:
         lines.append(
             N_(
-                "{name} is the table of segments, of which row 0 is added to the embeddings of a text without parts",
+                "{name} is the table of segments, of which one row is added to the embeddings of a text without parts",
                 name=shown(found.segments),
             )
         )

@@ -113,7 +113,7 @@ def _options(config: ModelConfig) -> tuple[str, ...]:
     shared = config.kv_heads == config.n_heads
     return (
         stacks[config.architecture],
-        f"{norms[config.norm]}, {place}",
+        f"{norms[config.norm]}, {place}" if config.has_norms else _("none"),
         labels.places(config),
         gated if config.feedforward == "gated" else activation,
         _("each head its own") if shared else _("{g} for {h} heads", g=config.kv_heads, h=config.n_heads),

@@ -97,11 +97,17 @@ def field(model: ModelRef, question: "Question", known: object) -> object:
             placeholder=_("none"),
         )
     choices = question.choices or tuple(sorted({*question.likely, *([] if known is None else [float(str(known))])}))
+    usual = question.usual if question.insists else None
+
+    def worded(value: object) -> str:
+        said = report_words.answer(question.name, value)
+        return said if usual is None or value != usual else _("{answer} (usual)", answer=said)
+
     return st.selectbox(
         label,
         choices,
         index=choices.index(known) if known in choices else None,
         key=key,
-        format_func=lambda value: report_words.answer(question.name, value),
+        format_func=worded,
         placeholder=_("Choose"),
     )

@@ -64,10 +64,25 @@ _CHOICES: dict[str, dict[str, Message]] = {
     "score_scale": {
         "root_of_d_head": N_("√ of a head's width"),
         "root_of_d_model": N_("√ of the width of the rows"),
+        "d_head": N_("a head's width"),
         "nothing": N_("nothing"),
     },
-    "residual": {"sequential": N_("no: one after the other"), "parallel": N_("yes: side by side")},
-    "norm_place": {"last": N_("after the last layer"), "first": N_("after the embeddings")},
+    "logit_scale": {"root_of_d_model": N_("√ of the width of the rows"), "nothing": N_("nothing")},
+    "residual": {
+        "sequential": N_("yes, one sublayer after the other"),
+        "parallel": N_("yes, both sublayers side by side"),
+        "none": N_("no, it takes its place"),
+    },
+    "norm": {"none": N_("none")},
+    "norm_place": {
+        "last": N_("after the last layer"),
+        "first": N_("after the embeddings"),
+        "nowhere": N_("nowhere: it is not used"),
+    },
+    "attention_over": {
+        "tokens": N_("over the tokens of a text"),
+        "batch": N_("over the texts: each token sees itself alone"),
+    },
 }
 _ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU (tanh)", "quick_gelu": "QuickGELU", "silu": "SiLU"}
 
@@ -110,7 +125,9 @@ def _shapes(config: "ModelConfig") -> list[tuple[str, str]]:
     inner += f" · {_ACTIVATIONS.get(config.activation, config.activation)}"
     if config.feedforward == "gated":
         inner += " · " + _("gated")
-    order = translate(_ORDERS[config.norm_order])
+    norms = (
+        f"{_NORMS.get(config.norm, config.norm)} · {translate(_ORDERS[config.norm_order])} · ε = {config.norm_eps:g}"
+    )
     places = labels.places(config)
     if config.positions == "rope":
         places += f" (θ = {config.rope_theta:,g})"
@@ -126,7 +143,7 @@ def _shapes(config: "ModelConfig") -> list[tuple[str, str]]:
         (_("Width"), f"{config.d_model:,}"),
         (_("Heads"), heads),
         (_("Feed-forward"), inner),
-        (_("Norms"), f"{_NORMS.get(config.norm, config.norm)} · {order} · ε = {config.norm_eps:g}"),
+        (_("Norms"), norms if config.has_norms else _("none")),
         (_("Positions"), _("{kind}, up to {n} tokens", kind=places, n=f"{config.max_positions:,}")),
         (_("Vocabulary"), vocabulary),
         *((_("Also"), translate(message)) for message in details(config)),

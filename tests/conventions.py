@@ -1,0 +1,278 @@
+"""Transformers written by hand in every convention that their weights do not hold: generators, with what is true of each.
+
+`Habits` says how an author's forward computes, `Written` is such a model, under the names of one of four styles of code.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tests import tiny
+from tests.handmade import FIRST_NORM, Hooked, Translator, W, attend
+from tests.strangers import FF, LAYERS, LONGEST, D, H, V, future, heads, sine_waves, stack, together
+
+
+@dataclass(frozen=True)
+class Habits:
+    """What an author has decided, and no tensor says.
+
+    Attributes:
+        style: whose names: "heads" (a Linear for each), "apart", "fused" (head by head), "packed" (nn.MultiheadAttention).
+        divisor: of the scores.
+        eps: of the norms.
+        norm: "layer", "rms" or "none".
+        order: "pre", "post", or "unused": the norms lie in the file and are not applied.
+        residual: "sequential", "parallel" or "none".
+        final: a norm after the last layer: "used", "unused" or "" for none.
+        segment: the row that is added, of three; None: no such table.
+        logits: what they are multiplied by.
+        over_batch: attention runs over dimension 0, which are the texts.
+        causal: only what is before is seen.
+    """
+
+    style: str = "apart"
+    divisor: float = math.sqrt(W)
+    eps: float = 1e-5
+    norm: str = "layer"
+    order: str = "pre"
+    residual: str = "sequential"
+    final: str = ""
+    segment: int | None = None
+    logits: float = 1.0
+    over_batch: bool = False
+    causal: bool = False
+
+    def norms(self) -> nn.Module:
+        return {"layer": nn.LayerNorm, "rms": nn.RMSNorm}[self.norm](D, eps=self.eps)
+
+
+class OneHead(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(D, W, bias=False) for _ in range(3))
+
+
+class Attention(nn.Module):
+    def __init__(self, habits: Habits) -> None:
+        super().__init__()
+        self.habits = habits
+        if habits.style == "heads":
+            self.heads, self.proj = nn.ModuleList(OneHead() for _ in range(H)), nn.Linear(D, D)
+        elif habits.style == "fused":
+            self.qkv_proj, self.o_proj = nn.Linear(D, 3 * D), nn.Linear(D, D)
+        elif habits.style == "packed":
+            self.attn = nn.MultiheadAttention(D, H, batch_first=not habits.over_batch)
+        else:
+            self.w_q, self.w_k, self.w_v, self.w_o = (nn.Linear(D, D) for _ in range(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        n, habits = x.shape[1], self.habits
+        blocked = future(n) if habits.causal else torch.zeros(n, n, dtype=torch.bool)
+        if habits.style == "packed":
+            mask = blocked if habits.causal else None
+            return self.attn(x, x, x, attn_mask=mask, need_weights=False)[0]
+        if habits.style == "heads":
+            q, k, v = (
+                torch.stack([getattr(head, name)(x) for head in self.heads], 1) for name in ("query", "key", "value")
+            )
+        elif habits.style == "fused":
+            q, k, v = self.qkv_proj(x).reshape(1, n, H, 3 * W).transpose(1, 2).chunk(3, -1)
+        else:
+            q, k, v = heads(self.w_q(x)), heads(self.w_k(x)), heads(self.w_v(x))
+        scores = (q @ k.transpose(-2, -1) / habits.divisor).masked_fill(blocked, -math.inf)
+        out = {"heads": "proj", "fused": "o_proj", "apart": "w_o"}[habits.style]
+        return getattr(self, out)(together(scores.softmax(-1) @ v))
+
+
+class Layer(nn.Module):
+    def __init__(self, habits: Habits) -> None:
+        super().__init__()
+        self.habits, self.attention = habits, Attention(habits)
+        self.mlp = nn.Sequential(nn.Linear(D, FF), nn.ReLU(), nn.Linear(FF, D))
+        if habits.norm != "none":
+            self.norm1, self.norm2 = habits.norms(), habits.norms()
+
+    def forward(self, x: Tensor) -> Tensor:
+        habits = self.habits
+        applied = habits.norm != "none" and habits.order != "unused"
+        norms = (self.norm1, self.norm2) if applied else (nn.Identity(), nn.Identity())
+        if habits.residual == "parallel":
+            return x + self.attention(norms[0](x)) + self.mlp(norms[1](x))
+        for norm, sublayer in zip(norms, (self.attention, self.mlp), strict=True):
+            found = sublayer(norm(x) if habits.order == "pre" else x)
+            found = found if habits.residual == "none" else x + found
+            x = norm(found) if habits.order == "post" else found
+        return x
+
+
+class Written(nn.Module):
+    """Ids [1, n] -> logits [1, n, V]."""
+
+    def __init__(self, habits: Habits) -> None:
+        super().__init__()
+        self.habits = habits
+        self.token_embedding, self.position_embedding = nn.Embedding(V, D), nn.Embedding(LONGEST, D)
+        if habits.segment is not None:
+            self.segment_embedding = nn.Embedding(3, D)
+        self.layers = nn.ModuleList(Layer(habits) for _ in range(LAYERS))
+        if habits.final:
+            self.ln_f = nn.LayerNorm(D, eps=habits.eps)
+        self.lm_head = nn.Linear(D, V)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.token_embedding(ids) + self.position_embedding(torch.arange(ids.shape[1]))
+        if self.habits.segment is not None:
+            x = x + self.segment_embedding(torch.full_like(ids, self.habits.segment))
+        for one in self.layers:
+            x = one(x)
+        x = self.ln_f(x) if self.habits.final == "used" else x
+        return self.lm_head(x) * self.habits.logits
+
+
+class TorchEncoder(nn.Module):
+    """nn.TransformerEncoder, and a norm beside it that nothing uses; `over_batch`: batch_first was forgotten."""
+
+    def __init__(self, *, over_batch: bool = False, logits: float = 1.0) -> None:
+        super().__init__()
+        self.embedding, self.encoder = nn.Embedding(V, D), stack()
+        for one in self.encoder.layers:
+            one.self_attn.batch_first = not over_batch
+        self.logits, self.norm_f, self.head = logits, nn.LayerNorm(D), nn.Linear(D, V)
+        self.register_buffer("pe", sine_waves(LONGEST)[None])
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.embedding(ids) + self.get_buffer("pe")[:, : ids.shape[1]]
+        for one in self.encoder.layers:  # without the kernel for inference, which knows no other order
+            x = one.norm1(x + one.self_attn(x, x, x, need_weights=False)[0])
+            x = one.norm2(x + one.linear2(F.relu(one.linear1(x))))
+        return self.head(x) * self.logits
+
+
+class Unnormed(Hooked):
+    """TransformerLens with normalization_type=None."""
+
+    def __init__(self) -> None:
+        super().__init__(folded=True)
+
+    def norm(self, norm: nn.Module, x: Tensor) -> Tensor:
+        return x
+
+
+class Small(nn.Module):
+    """nanoGPT's names, and a last norm that nothing uses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        inner = nn.ModuleDict(dict(wte=nn.Embedding(V, D), wpe=nn.Embedding(LONGEST, D), ln_f=nn.LayerNorm(D)))
+        inner["h"] = nn.Sequential(*(NanoLayer() for _ in range(LAYERS)))
+        self.transformer, self.lm_head = inner, nn.Linear(D, V, bias=False)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.transformer["wte"](ids) + self.transformer["wpe"](torch.arange(ids.shape[1]))
+        return self.lm_head(self.transformer["h"](x))
+
+
+class NanoLayer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.ln_1, self.ln_2 = nn.LayerNorm(D), nn.LayerNorm(D)
+        self.attn = nn.ModuleDict(dict(c_attn=nn.Linear(D, 3 * D), c_proj=nn.Linear(D, D)))
+        self.mlp = nn.ModuleDict(dict(c_fc=nn.Linear(D, FF), c_proj=nn.Linear(FF, D)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (heads(part) for part in self.attn["c_attn"](self.ln_1(x)).split(D, -1))
+        x = x + self.attn["c_proj"](together(attend(q, k, v, future(x.shape[1]))))
+        return x + self.mlp["c_proj"](F.gelu(self.mlp["c_fc"](self.ln_2(x))))
+
+
+class BatchTranslator(Translator):
+    """A repository's translator whose logits are multiplied by d_model^-0.5, as it shares its tables."""
+
+    def forward(self, ids: Tensor, target: Tensor) -> Tensor:
+        return super().forward(ids, target) * D**-0.5
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A model, and the answers that are true of it; `open` are those that no strict question asks for."""
+
+    make: Callable[[], nn.Module]
+    strict: dict[str, Any]
+    open: dict[str, Any]
+
+    @property
+    def answers(self) -> dict[str, Any]:
+        return self.strict | self.open
+
+
+def written(open: dict[str, Any], **habits: Any) -> Kind:
+    own = Habits(**habits)
+    strict: dict[str, Any] = dict(activation="relu", causal=own.causal, scaled_embedding=False)
+    strict |= {} if own.norm == "none" else dict(norm_order="none" if own.order == "unused" else own.order)
+    strict |= {} if own.style == "heads" else dict(n_heads=H)
+    strict |= dict(qkv_rows="by_head") if own.style == "fused" else {}
+    strict |= dict(norm="rms_norm") if own.norm == "rms" else {}
+    return Kind(lambda: Written(own), strict, open)
+
+
+BY_WIDTH, SMALL_EPS = dict(score_scale="root_of_d_model"), dict(norm_eps=1e-6)
+TORCH: dict[str, Any] = dict(n_heads=H, norm_order="post", activation="relu", causal=False, scaled_embedding=False)
+KINDS: dict[str, Kind] = {
+    "heads, by the root of the width": written(BY_WIDTH, style="heads", divisor=math.sqrt(D), causal=True),
+    "heads, not scaled": written(dict(score_scale="nothing"), style="heads", divisor=1.0, order="post"),
+    "apart, by the width of a head": written(dict(score_scale="d_head"), divisor=float(W), final="used"),
+    "apart, another epsilon": written(SMALL_EPS, eps=1e-6, order="post"),
+    "RMS, another epsilon": written(SMALL_EPS, eps=1e-6, norm="rms", causal=True),
+    "no norms": written({}, norm="none", causal=True),
+    "heads, no norms": written(BY_WIDTH, style="heads", norm="none", divisor=math.sqrt(D)),
+    "no norms but the last": written(dict(norm_order="none"), norm="none", final="used"),
+    "no residual": written(dict(residual="none"), residual="none", order="post"),
+    "no residual, pre": written(dict(residual="none"), residual="none", style="fused", final="used"),
+    "neither": written(dict(residual="none"), residual="none", norm="none", style="packed"),
+    "side by side": written(dict(residual="parallel"), residual="parallel", final="used", causal=True),
+    "a last norm that nothing uses": written(dict(final_norm=False), final="unused", causal=True),
+    "fused, a last norm that nothing uses": written(dict(final_norm=False), style="fused", final="unused"),
+    "norms that nothing uses": written({}, order="unused"),
+    "over the batch": written(dict(attention_over="batch"), style="packed", over_batch=True, order="post"),
+    "over the batch, pre": written(dict(attention_over="batch"), style="packed", over_batch=True, final="used"),
+    "segment 1": written(dict(segment_row=1), segment=1),
+    "segment 2, fused": written(dict(segment_row=2), segment=2, style="fused", order="post"),
+    "logits by the root of the width": written(dict(logit_scale="root_of_d_model"), logits=D**-0.5, causal=True),
+    "all at once": written(
+        {**BY_WIDTH, **SMALL_EPS, "segment_row": 1, "logit_scale": "root_of_d_model", "final_norm": False},
+        **dict(style="heads", divisor=math.sqrt(D), eps=1e-6, segment=1, logits=D**-0.5, final="unused"),
+    ),
+    "PyTorch's, over the batch": Kind(
+        lambda: TorchEncoder(over_batch=True), TORCH, dict(attention_over="batch", final_norm=False)
+    ),
+    "PyTorch's, logits by the root of the width": Kind(
+        lambda: TorchEncoder(logits=D**-0.5), TORCH, dict(logit_scale="root_of_d_model", final_norm=False)
+    ),
+    "nanoGPT, a last norm that nothing uses": Kind(Small, dict(n_heads=H, activation="gelu"), dict(final_norm=False)),
+    "TransformerLens without norms": Kind(Unnormed, dict(activation="gelu_tanh"), {}),
+    "translator, logits by the root of the width": Kind(
+        lambda: BatchTranslator(FIRST_NORM),
+        dict(n_heads=H, norm_order="post", activation="relu", norm_place="first", scaled_embedding=True),
+        dict(logit_scale="root_of_d_model", bos_id=1, eos_id=2),
+    ),
+}
+
+
+def made(name: str) -> nn.Module:
+    """The model with random weights; norms that nothing uses stay as they were made."""
+    model = tiny.randomise(KINDS[name].make()).eval()
+    for place, module in model.named_modules():
+        last = place.rpartition(".")[2]
+        unused = isinstance(model, Written) and (
+            (last == "ln_f" and model.habits.final == "unused")
+            or (last in ("norm1", "norm2") and model.habits.order == "unused")
+        )
+        if unused or last == "norm_f" or (last == "ln_f" and isinstance(model, Small)):
+            nn.init.ones_(module.weight)
+            nn.init.zeros_(module.bias)
+    return model

@@ -1,0 +1,102 @@
+"""What the weights of hand-written models do not hold: exact under the right answers, never wrong without being asked."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests import conventions, tiny
+from tests.conventions import KINDS
+from vizformer.checkpoints import Opened, UnansweredError, load
+from vizformer.errors import CheckpointError
+
+IDS, TARGET = [3, 7, 7, 1, 22, 0, 9], [1, 5, 4]
+
+
+def saved(name: str, folder: Path) -> tuple[Path, Tensor]:
+    """The weights as a file, and what the author's forward makes of IDS."""
+    model, ids = conventions.made(name), torch.tensor([IDS])
+    torch.save(model.state_dict(), folder / "model.pt")
+    with torch.no_grad():
+        logits = model(ids, torch.tensor([TARGET])) if name.startswith("translator") else model(ids)
+    return folder / "model.pt", logits[0]
+
+
+def logits_of(ours: Opened) -> Tensor:
+    both = dict(target_ids=TARGET) if ours.model.config.architecture == "encoder-decoder" else {}
+    return ours.trace(ids=IDS, **both).logits
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_numbers_are_those_of_the_author(name: str, tmp_path: Path) -> None:
+    path, expected = saved(name, tmp_path)
+    ours = load(path, **KINDS[name].answers)
+    tiny.assert_close(logits_of(ours), expected)
+    assert ours.report.answers.items() >= KINDS[name].answers.items()
+    again = load(path, **ours.report.answers)  # as a link has them
+    tiny.assert_close(logits_of(again), expected)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_without_answers_every_convention_is_asked(name: str, tmp_path: Path) -> None:
+    path, __ = saved(name, tmp_path)
+    with pytest.raises(UnansweredError) as caught:
+        load(path)
+    asked = {question.name for question in caught.value.questions if f"{question.name}=..." in str(caught.value)}
+    known = caught.value.answers.items()
+    wrong = {
+        field for field, value in KINDS[name].answers.items() if (field, value) not in known and field not in asked
+    }
+    assert wrong <= {"bos_id", "eos_id"}  # which change no number of a text that is given
+
+
+@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.open])
+def test_what_was_not_answered_is_open_in_the_report(name: str, tmp_path: Path) -> None:
+    """As with a link from before it was asked: the usual answer, which is another one here, and the report says so."""
+    path, expected = saved(name, tmp_path)
+    strict = KINDS[name].strict
+    ours = load(path, **strict)
+    usual: dict[str, Any] = {question.name: question.usual for question in ours.report.open_questions}
+    other = {field for field, value in KINDS[name].open.items() if usual.get(field) != value}
+    assert other - {"bos_id", "eos_id"} <= usual.keys()
+    assert other - {"bos_id", "eos_id"} == set() or not torch.allclose(logits_of(ours), expected, atol=1e-7)
+
+
+def test_a_config_beside_the_weights_says_that_there_are_no_norms(tmp_path: Path) -> None:
+    path, expected = saved("TransformerLens without norms", tmp_path)
+    said = dict(act_fn="gelu_new", normalization_type=None, attention_dir="causal")
+    torch.save({"state_dict": torch.load(path), "cfg": said}, path)
+    ours = load(path)
+    tiny.assert_close(logits_of(ours), expected)
+    assert ours.report.taken["norm"] == "beside"
+    assert ours.model.config.norm_order == "none"
+
+
+def test_folded_norms_are_told_by_centred_embeddings(tmp_path: Path) -> None:
+    path, __ = saved("TransformerLens without norms", tmp_path)
+    weights = torch.load(path)
+    for centred, usual in ((False, "none"), (True, "layer_norm")):
+        table = weights["embed.W_E"]
+        torch.save({**weights, "embed.W_E": table - table.mean(1, keepdim=True) if centred else table}, path)
+        with pytest.raises(UnansweredError) as caught:
+            load(path)
+        (norm,) = [question for question in caught.value.questions if question.name == "norm"]
+        assert (norm.usual, norm.choices) == (usual, ("none", "layer_norm", "rms_norm"))
+
+
+def test_one_row_of_the_segments_is_the_first_and_the_others_follow(tmp_path: Path) -> None:
+    path, __ = saved("segment 1", tmp_path)
+    table = torch.load(path)["segment_embedding.weight"]
+    ours = load(path, **KINDS["segment 1"].answers)
+    rows = ours.model.get_parameter("segment_embedding.weight")
+    assert torch.equal(rows, table[[1, 2, 0]])
+    (fate,) = [tensor for tensor in ours.report.tensors if tensor.name == "segment_embedding.weight"]
+    assert (fate.fate, fate.shape) == ("used", (3, 16))
+
+
+def test_answers_that_make_no_model_are_refused_in_words(tmp_path: Path) -> None:
+    path, __ = saved("side by side", tmp_path)
+    with pytest.raises(CheckpointError, match="residual='parallel': attention and feed-forward read the same input"):
+        load(path, **{**KINDS["side by side"].answers, "norm_order": "post"})
