@@ -29,7 +29,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from tests.benchmarks.classroom import Pupil, connected, sentence, serving, worked
 from tests.browser.driver import Server
 
-EVERY = 0.12  # seconds between two places, as components/point.js has it
+EVERY = 0.12  # seconds between two places, as components/js/own_pointer.js has it
 PATIENCE = 120.0  # seconds
 TEXT = "我有一只猫。"
 PAGES = ("positions", "attention")

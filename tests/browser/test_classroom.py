@@ -84,48 +84,114 @@ def test_a_class_answers_a_question_and_the_teacher_sees_bars(server, browser, o
     expect(answers.locator(".vf-right")).to_have_text(re.compile("28"), timeout=PATIENCE)
 
 
+def point_at(tab: Tab) -> None:
+    """Has the class see the teacher's pointer."""
+    with tab.runs():
+        tab.page.get_by_role("button", name=CLASS).click()
+    with tab.runs():
+        tab.page.get_by_text("Show the class my pointer").click()
+    tab.page.keyboard.press("Escape")
+    tab.settled()
+
+
+RING_IS_OVER = """text => {
+    const ring = document.querySelector(".vf-class-pointer");
+    const { left, top, width, height } = ring?.getBoundingClientRect() ?? new DOMRect();
+    const below = width ? document.elementFromPoint(left + width / 2, top + height / 2) : null;
+    return below && below.closest("p, td, a")?.textContent === text;
+}"""
+
+
 def test_students_see_the_teachers_pointer_at_the_same_part_of_a_smaller_screen(server, browser, open_tab):
     teacher = open_tab("/masks?text=hello there", at=server)
     code = start(teacher)
     student = open_tab(f"/?room={code}", at=server, width=700)
     title(student, "Masks")
-    with teacher.runs():
-        teacher.page.get_by_role("button", name=CLASS).click()
-    with teacher.runs():
-        teacher.page.get_by_text("Show the class my pointer").click()
-    teacher.page.keyboard.press("Escape")
-    teacher.settled()
+    point_at(teacher)
     student.settled()
     question = teacher.page.locator(".st-key-ask-masks-count")
     question.scroll_into_view_if_needed()
-    student.page.locator(".st-key-ask-masks-count").scroll_into_view_if_needed()
     area = question.bounding_box()
     ring = student.page.locator(".vf-class-pointer")
     teacher.page.mouse.move(area["x"] + 30, area["y"] + 12)
     teacher.page.mouse.move(area["x"] + 4, area["y"] + 4)  # the corner of the box: in no smaller part of it
     expect(ring).to_be_visible(timeout=PATIENCE)
-    corner = student.page.locator(".st-key-ask-masks-count").bounding_box()
     student.page.wait_for_function(
-        """([x, y]) => {
-            const { left, top, width, height } = document.querySelector(".vf-class-pointer").getBoundingClientRect();
-            return Math.hypot(left + width / 2 - x, top + height / 2 - y) < 12;
-        }""",
-        arg=[corner["x"] + 4, corner["y"] + 4],
+        """() => {
+            const ring = document.querySelector(".vf-class-pointer").getBoundingClientRect();
+            const corner = document.querySelector(".st-key-ask-masks-count").getBoundingClientRect();
+            const [x, y] = [ring.left + ring.width / 2 - corner.left, ring.top + ring.height / 2 - corner.top];
+            return Math.hypot(x - 4, y - 4) < 12;
+        }"""
     )
     with student.runs():
         student.page.get_by_role("button", name="Look around by myself").click()
     expect(ring).to_have_count(0, timeout=PATIENCE)
 
 
+def test_a_pointer_where_nothing_has_a_name_is_at_the_same_words_and_students_pages_scroll_there(server, open_tab):
+    teacher = open_tab("/reading", at=server)
+    code = start(teacher)
+    student = open_tab(f"/?room={code}", at=server, width=700)
+    title(student, "Reading list")
+    point_at(teacher)
+    student.settled()
+    cells = teacher.page.locator(".st-key-page-body td:first-child")
+    at = [cells.count() - 1, cells.count() // 2]
+    words = [cells.nth(number).text_content() for number in at]
+
+    def point(number: int) -> None:
+        cells.nth(at[number]).hover(position={"x": 6, "y": 6})
+
+    point(0)
+    ring = student.page.locator(".vf-class-pointer")
+    student.page.wait_for_function(RING_IS_OVER, arg=words[0], timeout=PATIENCE)  # (elements out of sight are none)
+    point(1)
+    student.page.wait_for_function(RING_IS_OVER, arg=words[1], timeout=PATIENCE)
+
+    # A student who scrolls is left alone, and the ring stays with its words.
+    scrolled = "document.querySelector('[data-testid=stMain]').scrollTop"
+    student.page.mouse.move(350, 450)
+    student.page.mouse.wheel(0, -100_000)
+    student.page.wait_for_function(f"{scrolled} === 0", timeout=PATIENCE)
+    before = ring.evaluate("ring => ring.style.transform")
+    point(0)
+    student.page.wait_for_function(
+        "before => document.querySelector('.vf-class-pointer').style.transform !== before", arg=before, timeout=PATIENCE
+    )
+    student.painted()
+    assert student.page.evaluate(scrolled) == 0
+    expect(ring).not_to_be_in_viewport()
+
+    # The teacher's page goes by below a pointer that stands still: what is below it now is what is pointed at.
+    with teacher.page.expect_request(re.compile("/pointer$")):
+        teacher.page.evaluate(
+            "document.querySelector('[data-testid=stMain]').scrollTo({ top: 0, behavior: 'instant' })"
+        )
+
+
+def test_a_teacher_sees_that_a_class_runs_and_how_many_follow(server, open_tab):
+    teacher = open_tab("/masks", at=server)
+    code = start(teacher)
+    said = teacher.page.get_by_text(f"Class {code}:")
+    expect(said).to_have_text(f"Class {code}: 0 following", timeout=PATIENCE)
+    students = [open_tab(f"/?room={code}", at=server) for __ in range(2)]
+    expect(said).to_have_text(f"Class {code}: 2 following", timeout=PATIENCE)
+    title(students[0], "Masks")
+    students[0].settled()
+    with students[0].runs():
+        students[0].page.get_by_role("button", name="Leave the class").click()
+    expect(said).to_have_text(f"Class {code}: 1 following", timeout=PATIENCE)
+    with teacher.runs():
+        teacher.page.locator(".st-key-present-begin button").first.click()
+    expect(said).to_have_text(f"Class {code}: 1 following", timeout=PATIENCE)
+    expect(said).to_be_in_viewport()
+
+
 def test_a_part_that_moves_away_below_the_pointer_is_not_told_as_the_pointers_place(server, open_tab):
     teacher = open_tab("/masks", at=server)
     start(teacher)
-    with teacher.runs():
-        teacher.page.get_by_role("button", name=CLASS).click()
-    with teacher.runs():
-        teacher.page.get_by_text("Show the class my pointer").click()
-    teacher.page.keyboard.press("Escape")
-    teacher.settled()
+    point_at(teacher)
     with teacher.page.expect_response(re.compile("/pointer$")) as told:
         teacher.page.evaluate(
             """() => {

@@ -190,6 +190,24 @@ def test_a_teacher_leads_one_class_and_an_address_so_many_that_a_school_has_enou
     school.rooms.open("one more", "192.0.2.1")
 
 
+def test_a_teacher_hears_how_many_follow(school):
+    code, __ = school.rooms.open("ann")
+    other, __ = school.rooms.open("bob")
+    school.there |= {"x", "y", "z"}
+    for session, followed in (("x", other), ("x", code), ("y", code), ("z", other)):
+        school.rooms.follow(followed, session)
+    with TestClient(Starlette(routes=Waiting(school.rooms).routes())) as client:
+        assert client.get(f"{PATH}/{code}/followers").json() == {"count": 2}
+        school.rooms.follow("", "x")
+        school.rooms.follow("", "nobody")
+        assert client.get(f"{PATH}/{code}/followers").json() == {"count": 1}
+        school.there.remove("y")  # the browser was closed
+        assert client.get(f"{PATH}/{code}/followers").json() == {"count": 0}
+        school.rooms.beat()
+        assert school.rooms._following == {"z": other}
+        assert client.get(f"{PATH}/XXXXXX/followers").json() == {"count": None}
+
+
 def test_nothing_is_kept_of_those_who_look(school):
     code, secret = school.rooms.open("ann")
     before = dict(school.store.rooms)
@@ -211,7 +229,7 @@ def test_codes_are_read_as_people_type_them(typed, kept):
 def test_a_browser_is_told_of_a_move_at_once_and_of_the_end(school):
     code, secret = school.rooms.open("ann")
     waiting = Waiting(school.rooms)
-    with TestClient(Starlette(routes=[waiting.route("base")])) as client:
+    with TestClient(Starlette(routes=waiting.routes("base"))) as client:
         url = f"/base{PATH}/{code}"
         school.rooms.move(code, secret, "qkv", {})
         assert client.get(url, params={"after": "0"}).json() == {"version": 1}
@@ -230,7 +248,7 @@ def test_a_store_that_cannot_be_reached_is_asked_again_later():
             raise StoreError("away")
 
     waiting = Waiting(Rooms(Away(), lambda session: True))
-    with TestClient(Starlette(routes=[waiting.route()])) as client:
+    with TestClient(Starlette(routes=waiting.routes())) as client:
         assert client.get(f"{PATH}/ABCDEF").status_code == 503
     assert waiting._waiters == {}
 
@@ -240,7 +258,8 @@ def test_the_pointer_of_a_teacher_reaches_those_who_watch_and_nobody_else_points
     code, secret = school.rooms.open("ann")
     pointing = Pointing(school.rooms)
     url = f"{PATH}/{code}/pointer"
-    at = {"box": "st-key-heads", "x": 0.31, "y": 0.70004}
+    within = {"tag": "p", "path": [0, 12], "x": 0.5, "y": 1}
+    at = {"box": "st-key-heads", "x": 0.31, "y": 0.70004, "within": within}
 
     async def watch() -> list[str]:
         stream = pointing._places(code)
@@ -259,14 +278,32 @@ def test_the_pointer_of_a_teacher_reaches_those_who_watch_and_nobody_else_points
 
     told = asyncio.run(watch())
     assert told[0] == "data: null\n\n"
-    assert told[1] == told[2] == 'data: {"box": "st-key-heads", "x": 0.31, "y": 0.7}\n\n'
+    kept = '{"box": "st-key-heads", "x": 0.31, "y": 0.7, "within": {"tag": "p", "path": [0, 12], "x": 0.5, "y": 1.0}}'
+    assert told[1] == told[2] == f"data: {kept}\n\n"
     assert pointing._streams == {}
     refused = (
         (404, {"secret": "wrong", "at": at}),
-        (404, {"secret": "é", "at": None}),
+        (204, {"secret": "é", "at": None}),  # a class may end before its pointer is taken away
         (400, {"secret": secret}),
         (400, {"secret": secret, "at": {**at, "box": "x' onclick"}}),
+        (400, {"secret": secret, "at": {**at, "box": ""}}),
         (400, {"secret": secret, "at": {**at, "x": "nan"}}),
+        *(
+            (400, {"secret": secret, "at": {**at, "within": {**within, **wrong}}})
+            for wrong in (
+                {"path": [-1]},
+                {"path": [10_000]},
+                {"path": [0] * 61},
+                {"path": 1},
+                {"path": ["a"]},
+                {"path": [None]},
+                {"tag": "p>a"},
+                {"tag": ""},
+                {"x": 3},
+                {"y": None},
+            )
+        ),
+        (400, {"secret": secret, "at": {**at, "within": [1]}}),
         (400, {"secret": secret, "at": {**at, "y": 1e9}}),
         (400, [1]),
         (413, {"secret": secret, "at": {**at, "box": "x" * 2000}}),
@@ -278,8 +315,11 @@ def test_the_pointer_of_a_teacher_reaches_those_who_watch_and_nobody_else_points
         for x in ("1" * 400, "-" + "1" * 400, "1" * 400 + ".5", "1e400"):
             body = f'{{"secret": "{secret}", "at": {{"box": "", "x": {x}, "y": 0}}}}'
             assert client.post(url, content=body).status_code == 400, x
-        assert client.post(url, content=rb'{"secret": "\ud800", "at": null}').status_code == 404
-        assert client.post(f"{PATH}/XXXXXX/pointer", json={"secret": secret, "at": None}).status_code == 404
+        assert (
+            client.post(url, content=rb'{"secret": "\ud800", "at": {"box": "stSidebar", "x": 0, "y": 0}}').status_code
+            == 404
+        )
+        assert client.post(f"{PATH}/XXXXXX/pointer", json={"secret": secret, "at": at}).status_code == 404
         assert client.get(f"{PATH}/XXXXXX/pointer").status_code == 204
 
 

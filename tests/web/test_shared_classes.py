@@ -74,6 +74,17 @@ def test_a_move_on_one_server_is_heard_and_seen_on_the_other(two_servers):
         there.look(code)
 
 
+def test_followers_on_both_servers_are_counted(two_servers):
+    (here, __), (there, __) = two_servers
+    code, __ = here.open("ann")
+    here.follow(code, "ann")  # (whoever is there)
+    there.follow(code, "eve")
+    there.beat()
+    assert here.followers(code) == 2
+    there.follow("", "eve")
+    assert there.followers(code) == 1
+
+
 def test_a_pointer_on_one_server_is_seen_on_the_other(two_servers):
     (here, __), (there, __) = two_servers
     seen, told = [], threading.Event()

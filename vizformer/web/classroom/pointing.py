@@ -1,19 +1,20 @@
 """The teacher's pointer: where it is on the page, passed on to the browsers of those who follow.
 
-    POST <base>/_vizformer/room/K7M2QX/pointer   {"secret": "...", "at": {"box": "st-key-heads", "x": 0.31, "y": 0.7}}
+    POST <base>/_vizformer/room/K7M2QX/pointer   {"secret": "...", "at": {"box": "st-key-heads", "x": 0.31, "y": 0.7,
+                                                  "within": {"tag": "p", "path": [0, 2], "x": 0.5, "y": 0.1}}}
     GET  <base>/_vizformer/room/K7M2QX/pointer   -> a stream of such places (server-sent events), null where it is gone
 
-A place is told as a part of the page (the class of its box) and shares of its width and height: screens differ in size.
+A place is told as a part of the page and shares of its width and height, as screens differ in size: the nearest box with a
+name, and, where the student's looks the same, the smallest part `within` it (which child of which child).
 Nothing of it is kept but the newest place, and nobody's script runs for it.
 """
 
 import asyncio
 import contextlib
 import json
-import math
 import re
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 MOST_BYTES = 1000  # of what a teacher's browser sends
 LONGEST = 20.0  # seconds of a stream, after which the browser asks for the next one: a server that ends waits for it
 NOWHERE = "null"
-_BOX = re.compile(r"(st-key-[\w-]{1,80})?")
+_BOX = re.compile(r"st-key-[\w-]{1,80}|stSidebar|stMainBlockContainer")
+_TAG = re.compile(r"[a-zA-Z][\w-]{0,30}", re.ASCII)
+_DEEPEST, _WIDEST = 60, 9999  # parts within each other, and beside each other
 
 
 class Pointing:
@@ -70,7 +73,8 @@ class Pointing:
         try:
             await asyncio.to_thread(self._rooms.point, code, secret, place)
         except NoRoomError:
-            return JSONResponse({}, 404)
+            if place != NOWHERE:  # (the class may end before its pointer is taken away)
+                return JSONResponse({}, 404)
         except StoreError:
             return JSONResponse({}, 503)
         return Response(status_code=204)
@@ -132,7 +136,23 @@ def _place(at: object) -> str:
         return NOWHERE
     if not isinstance(at, dict):
         raise ValueError("no place")
-    box, x, y = str(at["box"]), float(at["x"]), float(at["y"])
-    if not _BOX.fullmatch(box) or not all(math.isfinite(share) and -1 <= share <= 2 for share in (x, y)):
+    found: dict[str, object] = {"box": _named(at["box"], _BOX), **_shares(at)}
+    if (within := at.get("within")) is not None:
+        path = [int(index) for index in list(within["path"])[: _DEEPEST + 1]]
+        if len(path) > _DEEPEST or not all(0 <= index <= _WIDEST for index in path):
+            raise ValueError("no place")
+        found["within"] = {"tag": _named(within["tag"], _TAG), "path": path, **_shares(within)}
+    return json.dumps(found)
+
+
+def _named(name: object, names: re.Pattern[str]) -> str:
+    if not names.fullmatch(str(name)):
         raise ValueError("no place")
-    return json.dumps({"box": box, "x": round(x, 4), "y": round(y, 4)})
+    return str(name)
+
+
+def _shares(at: dict[str, Any]) -> dict[str, float]:
+    shares = {name: round(float(at[name]), 4) for name in "xy"}
+    if not all(-1 <= share <= 2 for share in shares.values()):  # (which is false of what is no number)
+        raise ValueError("no place")
+    return shares

@@ -9,6 +9,7 @@ finds out, and the thread that hears the others finds out when it is back.
 import contextlib
 import logging
 import math
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("vizformer")
 
 Kept = TypeVar("Kept")
-ROOM, ANSWERS, MOVED, POINTED = "vizformer:room:", "vizformer:answers:", "vizformer:moved", "vizformer:pointed"
+ROOM, ANSWERS, FOLLOWING = "vizformer:room:", "vizformer:answers:", "vizformer:following:"
+MOVED, POINTED = "vizformer:moved", "vizformer:pointed"
 TIMEOUT = 1.0  # seconds that a command may take; nothing is tried twice
 AGAIN = 1.0  # seconds until a connection that was lost is tried again
+COUNTED = 30.0  # seconds for which a server's number of followers counts
 REFILLED = 5.0  # seconds in which a store that comes back empty gets its rooms again
 
 
@@ -57,6 +60,7 @@ class RedisStore(Generic[Kept]):
         self._connect: Callable[[], redis.Redis] = lambda: redis.Redis.from_url(url, **options)
         self._redis = self._connect()
         self._write, self._read, self._keeps = write, read, keeps
+        self._name = secrets.token_urlsafe(9)  # of this server
         self._memory: MemoryStore[Kept] = MemoryStore()  # what this server has seen last
         self._unsent: dict[str, dict[str, str]] = {}  # answers that were given here while Redis was away
         self._away, self._back = False, -math.inf  # when it came back, by the monotonic clock
@@ -93,7 +97,7 @@ class RedisStore(Generic[Kept]):
         self._memory.drop(code)
         self._unsent.pop(code, None)
         with contextlib.suppress(StoreError), self._reached():
-            self._redis.delete(ROOM + code, ANSWERS + code)
+            self._redis.delete(ROOM + code, ANSWERS + code, FOLLOWING + code)
 
     def codes(self) -> list[str]:
         with self._reached():
@@ -126,6 +130,16 @@ class RedisStore(Generic[Kept]):
         self._unsent.pop(code, None)
         with contextlib.suppress(StoreError), self._reached():
             self._redis.delete(ANSWERS + code)
+
+    def count(self, code: str, here: int) -> int:
+        now, others = time.time(), 0
+        with contextlib.suppress(StoreError, ValueError), self._reached():
+            self._redis.hset(FOLLOWING + code, self._name, f"{here} {now:.0f}")
+            self._redis.pexpire(FOLLOWING + code, round(1000 * COUNTED))
+            for server, said in dict(self._redis.hgetall(FOLLOWING + code)).items():
+                count, noted = map(int, str(said).split())
+                others += count if server != self._name and now - noted < COUNTED else 0
+        return here + others
 
     def tell(self, code: str) -> None:
         try:

@@ -107,6 +107,7 @@ class Rooms:
         self._lock = threading.Lock()  # of what is in memory here: nobody ever waits for the store below it
         self._led: dict[str, Room] = {}  # the rooms whose teachers are on this server
         self._addresses: dict[str, str] = {}  # from where those were opened
+        self._following: dict[str, str] = {}  # which room each session of this server follows
         store.listen(self._heard)
 
     def open(self, teacher: str, address: str = "") -> tuple[str, str]:
@@ -272,6 +273,26 @@ class Rooms:
             raise NoRoomError("there is no such room")
         return room.place
 
+    def follow(self, code: str, session: str) -> None:
+        """Counts a session of this server as one that follows a room; of no room where the code is empty."""
+        if code:
+            self._following[session] = code
+        else:
+            self._following.pop(session, None)
+
+    def followers(self, code: str) -> int:
+        """How many browsers follow a room.
+
+        Raises:
+            NoRoomError: there is no such room, or it is over.
+        """
+        self.look(code)
+        return self._count(code)
+
+    def _count(self, code: str) -> int:
+        here = sum(one == code and self._is_there(session) for session, one in list(self._following.items()))
+        return self._store.count(code, here)
+
     def listen(self, listener: Callable[[str], None]) -> None:
         """Has `listener` called with the code of every room that moves or ends, from whatever thread."""
         self._store.listen(listener)
@@ -287,7 +308,7 @@ class Rooms:
                 self._store.tell(one)
 
     def beat(self) -> None:
-        """Notes which teachers are there; to be called every `BEAT` seconds.
+        """Notes which teachers are there, and how many follow; to be called every `BEAT` seconds.
 
         A store that has lost a room (it was killed and started again) gets it back from here.
         """
@@ -296,6 +317,10 @@ class Rooms:
                 self._note(code, known)
             except Exception:  # of one room: the teachers of the others are there all the same
                 log.exception("a class could not be noted")
+        for session in [one for one in list(self._following) if not self._is_there(one)]:
+            self._following.pop(session, None)
+        for code in set(self._following.values()):
+            self._count(code)
 
     def _note(self, code: str, known: Room) -> None:
         found = self._store.get(code)

@@ -40,6 +40,9 @@ class Store(Protocol[Kept]):
 
     def forget_answers(self, code: str) -> None: ...
 
+    def count(self, code: str, here: int) -> int:
+        """Notes how many follow a room on this server; how many do on all that share the store."""
+
     def tell(self, code: str) -> None:
         """Calls every listener, on every server that shares the store."""
 
@@ -85,6 +88,9 @@ class MemoryStore(Generic[Kept]):
 
     def forget_answers(self, code: str) -> None:
         self.said.pop(code, None)
+
+    def count(self, code: str, here: int) -> int:
+        return here
 
     def tell(self, code: str) -> None:
         for listener in self._listeners:

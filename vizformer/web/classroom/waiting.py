@@ -1,6 +1,7 @@
 """Tells browsers that a room has moved: a request that is answered when there is something to say.
 
-    GET <base>/_vizformer/room/K7M2QX?after=3   ->   {"version": 4}, or 404 where the room is over
+    GET <base>/_vizformer/room/K7M2QX?after=3     ->   {"version": 4}, or 404 where the room is over
+    GET <base>/_vizformer/room/K7M2QX/followers   ->   {"count": 23} at once, or null where the room is over
 
 Nobody's script runs for it: forty followers that wait cost the server forty open connections, and no run of a page.
 """
@@ -51,9 +52,21 @@ class Waiting:
         """How many requests wait."""
         return sum(waiters.count for waiters in self._waiters.values())
 
-    def route(self, base: str = "") -> Route:
+    def routes(self, base: str = "") -> list[Route]:
         """What the server answers to."""
-        return Route(f"{'/' + base if base else ''}{PATH}/{{code}}", self.answer)
+        path = f"{'/' + base if base else ''}{PATH}/{{code}}"
+        return [Route(path, self.answer), Route(f"{path}/followers", self.followers)]
+
+    async def followers(self, request: "Request") -> JSONResponse:
+        """How many follow, for the teacher's page."""
+        code = tidy(request.path_params["code"])
+        try:
+            count = await asyncio.to_thread(self._rooms.followers, code)
+        except NoRoomError:
+            count = None
+        except StoreError:
+            return JSONResponse({}, 503)
+        return JSONResponse({"count": count}, headers={"Cache-Control": "no-store"})
 
     async def answer(self, request: "Request") -> JSONResponse:
         """Waits until the room is past the version that the browser knows."""

@@ -4,10 +4,9 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import streamlit as st
 
-from vizformer.components import follow, point
+from vizformer.components import follow, lead
 from vizformer.serving import one_of
-from vizformer.web.classroom.rooms import LENGTH, NoRoomError, tidy
-from vizformer.web.classroom.stores import StoreError
+from vizformer.web.classroom.rooms import LENGTH, tidy
 from vizformer.web.frame import class_answers, class_rooms, classroom, share
 from vizformer.web.words.i18n import _, translate
 
@@ -15,16 +14,24 @@ TRY_AGAIN = 5.0  # seconds
 _CODE, _WHOLE, _UNKNOWN, _POINTS = (f"class.{name}" for name in ("code", "whole", "unknown", "points"))
 
 
-def banner() -> None:
-    """What a student who follows can do, above the page."""
+def leading() -> None:
+    """What a teacher sees of the class, without opening anything: its code, and how many follow."""
+    if (own := classroom.led()) is not None:
+        code, secret = own
+        text = _("Class {code}: {n} following", code=code, n="{n}")
+        lead.mount(url=classroom.address(code), text=text, secret=secret, points=classroom.points(), key="class.lead")
+
+
+def banner(presenting: bool) -> None:
+    """What a student who follows can do, and what a teacher sees, above the page."""
     if script := classroom.remembered():
         st.html(f"<script>{script}</script>", unsafe_allow_javascript=True)
     if classroom.is_to_lead():
         _take_over()
+    if not presenting:
+        leading()
     if classroom.has_ended():
         st.info(_("The class is over. The page is yours."))
-    if classroom.points() and (own := classroom.leads()) is not None:
-        point.mount(url=f"{classroom.address(own[0])}/pointer", secret=own[1], key="class.pointer")
     code = classroom.follows()
     if code is None:
         return
@@ -66,20 +73,13 @@ def button() -> None:
                     "VIZFORMER_REDIS_URL, or without `--workers`."
                 )
             )
-        elif (own := classroom.leads()) is not None:
+        elif (own := classroom.led()) is not None:
             _leading(*own)
         else:
             _door()
 
 
 def _leading(code: str, secret: str) -> None:
-    try:
-        class_rooms.ROOMS.look(code)
-    except NoRoomError:
-        classroom.forget()
-        st.rerun()
-    except StoreError:
-        st.caption(translate(classroom.UNREACHED))
     parts = urlsplit(st.context.url or "")
     link = urlunsplit((parts.scheme, parts.netloc, parts.path, urlencode({classroom.ROOM: code}), ""))
     st.markdown(f"# {code}")

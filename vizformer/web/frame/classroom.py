@@ -127,6 +127,7 @@ def look() -> Place | None:
     code = follows()
     if code is None:
         return None
+    ROOMS.follow(code, _session())
     try:
         return ROOMS.look(code)
     except StoreError:  # it is looked at again
@@ -155,6 +156,20 @@ def follows() -> str | None:
 def is_to_lead() -> bool:
     """Whether this session waits to lead the class that its browser led before."""
     return _TAKES in st.session_state
+
+
+def led() -> tuple[str, str] | None:
+    """The same, while the class is not over: then nobody is led any more."""
+    if (own := leads()) is not None:
+        try:
+            ROOMS.look(own[0])
+        except StoreError:
+            pass
+        except NoRoomError:
+            forget()
+            st.session_state[_ENDED] = True
+            return None
+    return own
 
 
 def points() -> bool:
@@ -248,6 +263,7 @@ def leave() -> None:
     """Follows nobody any more."""
     if (code := follows()) is not None:
         st.session_state[_LINKED] = code  # the address may say so once more
+        ROOMS.follow("", _session())
     for name in (_FOLLOWS, _FREE, _SEEN, _TAKES):
         st.session_state.pop(name, None)
 

@@ -57,6 +57,7 @@ def _run() -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="page-head"):
         st.title(title, anchor=False)
         if presenting.is_on():
+            guarded()(class_door.leading)()
             presenting.head()
         else:
             presenting.button()
@@ -64,9 +65,9 @@ def _run() -> None:
             guarded()(share.button)()
     if not presenting.is_on():
         st.caption(translate(entry.summary))
-    guarded()(class_door.banner)()
+    guarded()(class_door.banner)(presenting=presenting.is_on())
     notices = st.container()
-    with guarded():
+    with guarded(), st.container(key="page-body"):  # (a pointer finds its way from here)
         page.run()
     for message in state.notices():  # drawn last, shown first: the page may have corrected the view
         notices.info(translate(message, plain))

@@ -7,7 +7,6 @@ The keys press the buttons that are drawn here and in `widgets.slides`: assets/p
 import streamlit as st
 
 from vizformer.assets import asset
-from vizformer.web.frame import classroom
 from vizformer.web.link import state
 from vizformer.web.words.i18n import _
 
@@ -30,11 +29,9 @@ def button() -> None:
 
 
 def head() -> None:
-    """What stands beside the title while it is presented: the code of the class that is led, and the way out."""
+    """What stands beside the title while it is presented: the way out."""
     st.html(f"<style>{asset('present.css').read_text(encoding='utf-8')}</style>")
     st.html(f"<script>{asset('present.js').read_text(encoding='utf-8')}</script>", unsafe_allow_javascript=True)
-    if (own := classroom.leads()) is not None:
-        st.caption(_("Class {code}", code=own[0]), width="content")
     st.button(_("End the presentation"), on_click=end, key="present-end", type="tertiary")
 
 

@@ -49,7 +49,7 @@ def middleware() -> list[Middleware]:
 def routes() -> list[Route]:
     """What is answered beside Streamlit's own."""
     base = st.get_option("server.baseUrlPath").strip("/")
-    return [class_rooms.WAITING.route(base), *class_rooms.POINTING.routes(base)]
+    return [*class_rooms.WAITING.routes(base), *class_rooms.POINTING.routes(base)]
 
 
 async def look_at_arrivals() -> None:
