@@ -12,12 +12,13 @@ from functools import partial
 import torch
 
 from vizformer.checkpoints.bare.layout import Layout
-from vizformer.checkpoints.bare.layouts import LAYOUTS, NAMES
+from vizformer.checkpoints.bare.layouts import LAYOUTS, NAMES, meta
 from vizformer.checkpoints.bare.likeness import family, unrecognised
 from vizformer.checkpoints.bare.mapping import applied
 from vizformer.checkpoints.bare.mapping.beside import mapping_for
 from vizformer.checkpoints.bare.structure import reader
 from vizformer.checkpoints.bare.structure.said import READ_BY_ROLE
+from vizformer.checkpoints.bare.tokenizers_beside import PARAMS
 from vizformer.checkpoints.bare.understanding import Examined, Source, understood
 from vizformer.checkpoints.files.containers import open_file
 from vizformer.checkpoints.files.untrusted_folder import Folder, listed, shown
@@ -55,11 +56,13 @@ def examine(
             not supported; a mapping that does not go with the file.
     """
     content = open_file(folder, file)
-    beside = _beside(folder)
-    content = content._replace(said={**content.said, **({CONFIG: beside} if beside else {})})
+    beside = {name: said for name in (CONFIG, PARAMS) if (said := _beside(folder, name))}
+    content = content._replace(said={**content.said, **beside})
     by_hand = mapping_for(folder, file, mapping)
     if by_hand is None:
-        return _examined(Source(folder, name, content), file, given, LAYOUTS, numbers=numbers)
+        known = meta.recognise(content.weights, content.said)
+        layouts: Sequence[Recognise] = LAYOUTS if known is None else (lambda __: known,)
+        return _examined(Source(folder, name, content), file, given, layouts, numbers=numbers)
     roles = applied.apply(by_hand.mapping, content.weights)
     source = Source(folder, name, content._replace(weights=roles.weights))
     given = {**by_hand.mapping.answers, **{name: answer for name, answer in given.items() if answer is not None}}
@@ -258,9 +261,9 @@ def _refuse_what_is_said(layout: Layout, said: Said, file: str) -> None:
         )
 
 
-def _beside(folder: Folder) -> dict[str, object]:
-    """The fields of a config.json beside the weights, if there is one."""
-    return folder.object(CONFIG) if folder.has(CONFIG) else {}
+def _beside(folder: Folder, name: str) -> dict[str, object]:
+    """The fields of a file beside the weights, such as config.json, if there is one."""
+    return folder.object(name) if folder.has(name) else {}
 
 
 def _of_config(beside: Mapping[str, object]) -> list[Message]:

@@ -14,6 +14,7 @@ from vizformer.messages import N_, Message
 from vizformer.text import Tokenizer
 
 END = "<|endoftext|>"
+PARAMS = "params.json"  # of Meta's code, in which every text begins with the mark
 
 
 def backend_beside(folder: Folder, rows: int) -> Backend | None:
@@ -23,7 +24,13 @@ def backend_beside(folder: Folder, rows: int) -> Backend | None:
     if folder.has("vocab.json") and folder.has("merges.txt"):
         return byte_level(folder, {"bos_token": END, "eos_token": END, "unk_token": END})
     name = sentencepiece.find(folder)
-    return None if name is None else sentencepiece.sentencepiece(folder, name)
+    return None if name is None else sentencepiece.sentencepiece(folder, name, begun=folder.has(PARAMS))
+
+
+def usual_marks(folder: Folder) -> dict[str, str]:
+    """The marks of a text, where no file says them: GPT-2's, or those of Meta's pieces."""
+    begin, end = ("<s>", "</s>") if folder.has(PARAMS) else (END, END)
+    return {"bos_token": begin, "eos_token": end}
 
 
 def tokenizers_for(

@@ -11,7 +11,7 @@ from vizformer.checkpoints.bare.layout import Layout, Plan
 from vizformer.checkpoints.bare.misfits import in_kinds
 from vizformer.checkpoints.bare.structure import reader
 from vizformer.checkpoints.bare.structure.made import by_source, with_made
-from vizformer.checkpoints.bare.tokenizers_beside import END, backend_beside, tokenizers_for
+from vizformer.checkpoints.bare.tokenizers_beside import backend_beside, tokenizers_for, usual_marks
 from vizformer.checkpoints.bare.vocabulary_tokenizer import inside, unused
 from vizformer.checkpoints.files.containers import Content
 from vizformer.checkpoints.files.untrusted_folder import Folder, shown
@@ -64,7 +64,7 @@ def understood(source: Source, layout: Layout, answers: dict[str, Value], assump
     backend = backend_beside(folder, weights.longest_side)
     options = dict(plan.options)
     if backend is not None and not layout.reads_only_ids:
-        complete_ids(options, token_ids(folder, backend, {"bos_token": END, "eos_token": END}))
+        complete_ids(options, token_ids(folder, backend, usual_marks(folder)))
     else:
         backend = None
     tables = options["vocab_size"], options.get("source_vocab_size")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from vizformer.checkpoints.bare.layout import Layout
-from vizformer.checkpoints.bare.layouts import gpt, torch_layers, transformer_lens
+from vizformer.checkpoints.bare.layouts import gpt, meta, torch_layers, transformer_lens
 from vizformer.checkpoints.bare.structure import reader
 from vizformer.checkpoints.files.weights import Weights
 
@@ -13,4 +13,4 @@ LAYOUTS: tuple[Callable[[Weights], Layout | None], ...] = (
     transformer_lens.recognise,
     reader.recognise,
 )
-NAMES = (*gpt.NAMES, *torch_layers.NAMES, *transformer_lens.NAMES)
+NAMES = (*gpt.NAMES, *torch_layers.NAMES, *transformer_lens.NAMES, meta.NAME)

@@ -109,7 +109,7 @@ def _frequencies(stored: Stored) -> tuple[float, bool, int] | None:
     if not bool((rates > 0).all()):
         return None
     theta = float(rates[-1]) ** (-n / (n - 1))
-    expected = torch.exp(-math.log(theta) * torch.arange(n).double() / n) if 1 < theta < 1e9 else torch.zeros(n)
+    expected = torch.exp(-math.log(theta) * torch.arange(n).double() / n) if 1 < theta < 1e9 else rates * 0
     if not torch.allclose(rates, expected, rtol=1e-3):
         return None
     rounded = float(round(theta, -1)) if abs(theta - round(theta, -1)) < 1e-3 * theta else theta
