@@ -1,5 +1,7 @@
 """The page What if: parts taken out, in the link and in Python, with the library's numbers."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.pages.conftest import Open
@@ -7,6 +9,8 @@ from tests.pages.reading import array, chart, said, tables
 from tests.pages.test_patches import press
 from vizformer import load
 from vizformer.analysis.ablation import Part, parts_of, sweep, without
+from vizformer.analysis.corpus_heads import Corpus, Passage, bundled_corpus
+from vizformer.analysis.other_texts import unknown_share
 from vizformer.components import matrix
 from vizformer.figures.svg.map_marks import filled
 from vizformer.web.catalogue.subject import Subject
@@ -172,6 +176,53 @@ def test_outputs_of_other_texts_take_the_place_of_parts(open_app: Open, locale: 
     assert "whatif.seed:8" in app.query_params[DIALS]
 
 
+OWN = "\n".join(["a b c a b c", "d e f g d e", "c c a"])
+
+
+@pytest.mark.parametrize(
+    ("locale", "unknown"), [("en-US", "are unknown to the model's vocabulary"), ("zh-CN", "不在模型的词表里")]
+)
+@pytest.mark.parametrize("how", ["mean", "resample"])
+def test_texts_that_do_not_fit_are_said_and_the_readers_own_take_their_place(
+    open_app: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, locale: str, unknown: str, how: str
+) -> None:
+    """The bundled texts are Chinese here, and the model reads Latin letters."""
+    monkeypatch.setattr(computed, "corpus_of", lambda subject: "zh")
+    settings = f"whatif.instead:{how}~whatif.draws:4~whatif.texts:own"
+    app = open_app(PAGE, locale=locale, model="induction-by-hand", text=REPEATED, **{DIALS: settings})
+    assert not app.exception
+    checkpoint = load("induction-by-hand")
+    share = unknown_share(checkpoint, bundled_corpus("zh").passages[: computed.MEAN_TEXTS])
+    assert share > 0.5
+    (warning,) = (box.value for box in app.warning)  # there are no own ones yet
+    assert unknown in warning
+    assert f"{share:.1%}" in warning
+    before = tables(app)
+    app.text_area(key="what_if.texts").set_value(OWN).run()
+    assert not app.exception
+    assert not app.warning
+    assert tables(app) != before
+    corpus = Corpus.of(OWN.splitlines())
+    place = computed.Mean(corpus) if how == "mean" else computed.Drawn(4, 0, corpus)
+    subject = Subject(ModelRef("bundled", "induction-by-hand"), REPEATED, "")
+    effects = computed.sweep(subject, 7, int(subject.trace.logits[7].argmax()), place)
+    strongest = f"{max(one.divergence for one in effects):.4f}"
+    assert any(table[0][1].startswith(strongest) for table in tables(app))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "your_texts.txt").write_text(OWN, encoding="utf-8")
+    exec(snippet(subject, (Part("decoder.1.self", 2),), place), space := {})
+    assert [len(text.tokens["decoder"]) for text in space["texts"]] == [7, 7, 4]
+    app.text_area(key="what_if.texts").set_value("a" * 7_000).run()  # hostile: it is cut
+    assert not app.exception
+
+
+def test_the_share_of_unknown_tokens_counts_no_other_marks() -> None:
+    checkpoint = load("induction-by-hand")
+    assert unknown_share(checkpoint, [Passage("a b c"), Passage("A 猫 a")]) == pytest.approx(1 / 6)
+    assert unknown_share(checkpoint, []) == 0
+    assert unknown_share(load("zh-en"), bundled_corpus("zh").passages[:12]) == 0
+
+
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 @pytest.mark.parametrize("instead", ["zero", "mean"])
 def test_the_neurons_of_a_network_are_those_of_the_library(open_app: Open, locale: str, instead: str) -> None:
@@ -188,7 +239,8 @@ def test_the_neurons_of_a_network_are_those_of_the_library(open_app: Open, local
     assert float(effects.divergence[best]) > 1e-3
     subject = Subject(ModelRef("bundled", "stories"), "The boy said", "")
     row, token = 3, int(subject.trace.logits[3].argmax())
-    assert computed.neurons.holds(subject, Part("decoder.1.feedforward"), row, token, instead, 640)
+    place = computed.Mean() if instead == "mean" else "zero"
+    assert computed.neurons.holds(subject, Part("decoder.1.feedforward"), row, token, place, 640)
 
 
 @pytest.mark.parametrize(
@@ -227,6 +279,17 @@ def test_a_large_sweep_of_neurons_waits_for_its_button(open_app: Open, monkeypat
     press(app, "what_if.neurons")
     assert [row[0] for row in tables(app)[0][:3]] == [row[0] for row in likely[:3]]  # it expected the strongest
     assert "whatif.which:all" in app.query_params[DIALS]
+
+
+def test_gates_are_learned_on_the_readers_own_texts(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = "whatif.taken:gates~whatif.gatetexts:own~whatif.seeds:1"
+    app = open_app(PAGE, model="induction-by-hand", text=REPEATED, **{DIALS: settings})
+    assert not app.exception
+    asked = []
+    monkeypatch.setattr("vizformer.web.widgets.watched.watched", lambda work, call, **_: asked.append(call))
+    app.text_area(key="what_if.texts").set_value(OWN).run()
+    assert not app.warning
+    assert [passage.text for passage in asked[-1][1].passages] == OWN.splitlines()
 
 
 def test_gates_are_learned_once_they_are_wanted(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:

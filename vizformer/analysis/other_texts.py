@@ -1,6 +1,7 @@
 """Runs over other texts, from which means and outputs are taken that stand in the place of a part."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from vizformer.analysis.corpus_heads.corpus import Passage
 from vizformer.analysis.induction import repeatable, repeated_tokens
@@ -28,6 +29,21 @@ def read_other_texts(checkpoint: Checkpoint, passages: Iterable[Passage], count:
             else:
                 break
     return traces
+
+
+def unknown_share(checkpoint: Checkpoint, passages: Iterable[Passage]) -> float:
+    """Which share of the tokens of some texts is the unknown one, the tokenizer's other marks left out; 0 without tokens."""
+    unknown = total = 0
+    for passage in passages:
+        with suppress(VizformerError):
+            read = [(checkpoint.tokenizer_of("encoder"), checkpoint.tokenizer_of("encoder").encode(passage.text))]
+            if passage.target and checkpoint.model.config.architecture == "encoder-decoder":
+                read.append((checkpoint.tokenizer_of("decoder"), checkpoint.encode_target(passage.target)))
+            for tokenizer, tokens in read:
+                none = sum(token.id == tokenizer.unknown_id for token in tokens)
+                unknown += none
+                total += none + sum(not token.special and token.id != tokenizer.unknown_id for token in tokens)
+    return unknown / max(total, 1)
 
 
 def read_repeated_tokens(checkpoint: Checkpoint, count: int, period: int = 8) -> tuple[list[Trace], list[int]]:

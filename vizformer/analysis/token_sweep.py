@@ -29,7 +29,6 @@ from vizformer.text import Token
 
 Way = Literal["mask", "unknown", "unseen"]
 WAYS: tuple[Way, ...] = get_args(Way)
-UNKNOWN_PIECES = ("<unk>", "[UNK]", "<UNK>")
 Stack = Literal["encoder", "decoder"]
 
 
@@ -114,5 +113,4 @@ def _replacement(checkpoint: Checkpoint, stack: Stack, way: Way) -> int | None:
     """The id that takes a token's place, of the vocabulary that the stack reads."""
     if way == "mask":
         return checkpoint.model.config.mask_id if checkpoint.model.decoder is None else None
-    reader = checkpoint.tokenizer_of(stack)
-    return next((id for piece in UNKNOWN_PIECES if (id := reader.id_of(piece)) is not None), None)
+    return checkpoint.tokenizer_of(stack).unknown_id

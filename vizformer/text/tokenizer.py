@@ -16,6 +16,7 @@ from vizformer.messages import N_, Message
 from vizformer.text import growth
 from vizformer.text.pieces import Spelling, piece_bytes, readable
 
+UNKNOWN_PIECES = ("<unk>", "[UNK]", "<UNK>")
 _SHORT = 10_000  # characters; longer texts are cut while the interpreter does something else
 _MOST_TOKENS = 2**16  # that a text may become in which nobody sees as many
 
@@ -172,6 +173,11 @@ class Tokenizer:
     def id_of(self, piece: str) -> int | None:
         found: int | None = self._backend.token_to_id(piece)
         return found
+
+    @property
+    def unknown_id(self) -> int | None:
+        """The token that stands for what the vocabulary does not have; None where there is none by a usual name."""
+        return next((id for piece in UNKNOWN_PIECES if (id := self.id_of(piece)) is not None), None)
 
     def is_special(self, id: int) -> bool:
         return id in self._special

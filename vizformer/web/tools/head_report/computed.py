@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Literal
 
-from vizformer.errors import VizformerError
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.torch_setup import prepare_torch
@@ -26,18 +25,6 @@ def bundled(name: str) -> "Corpus":
     from vizformer.analysis.corpus_heads import bundled_corpus
 
     return bundled_corpus(name)
-
-
-@cached
-def typed(texts: str) -> "Corpus | None":
-    """The reader's own texts, one a line; None where there are none."""
-    prepare_torch()
-    from vizformer.analysis.corpus_heads import Corpus
-
-    try:
-        return Corpus.of(texts.splitlines(), "own")
-    except VizformerError:
-        return None
 
 
 @cached

@@ -9,7 +9,7 @@ from vizformer.web.catalogue import head_reports, model_cache, precision, source
 from vizformer.web.frame import sitemap
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import computed
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import lesson, own_texts
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
@@ -39,16 +39,7 @@ def texts(model: ModelRef) -> "Corpus | None":
     chosen = lesson.value("headreport.texts", usual, CORPORA)
     if chosen != OWN:
         return computed.bundled(chosen)
-    written = st.text_area(
-        _("One text in each line; for a model that translates: text, tab, translation"),
-        max_chars=MOST_CHARACTERS,
-        key="head_report.texts",
-        persist_state="session",
-    )
-    corpus = computed.typed(written or "")
-    if corpus is None:
-        st.info(_("Write or paste some texts, one in each line; a few dozen already say something."))
-    return corpus
+    return own_texts.box("head_report.texts", MOST_CHARACTERS)
 
 
 def begin(model: ModelRef, corpus: "Corpus", name: str) -> None:

@@ -8,7 +8,7 @@ import streamlit as st
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.what_if import computed, wording
+from vizformer.web.tools.what_if import computed, other_texts, wording
 from vizformer.web.tools.what_if.place import Place
 from vizformer.web.widgets import in_python, lesson, watched
 from vizformer.web.words.i18n import _
@@ -43,7 +43,9 @@ def all_neurons(subject: Subject, place: Place) -> None:
         required=True,
         **lesson.setting("whatif.neuron", "zero", HOW),
     )
-    instead: Literal["zero", "mean"] = "mean" if lesson.value("whatif.neuron", "zero", HOW) == "mean" else "zero"
+    instead: Literal["zero"] | computed.Mean = "zero"
+    if lesson.value("whatif.neuron", "zero", HOW) == "mean":
+        instead = computed.Mean(other_texts.choose(subject))
     most = how_many(subject, block)
     effects = swept(subject, place, block, instead, most)
     if effects is not None:
@@ -80,7 +82,7 @@ def cost(subject: Subject, block: "Part", neurons: int) -> float:
 
 
 def swept(
-    subject: Subject, place: Place, block: "Part", instead: Literal["zero", "mean"], most: int
+    subject: Subject, place: Place, block: "Part", instead: Literal["zero"] | computed.Mean, most: int
 ) -> "NeuronEffects | None":
     """The effects of the neurons; None until they are wanted."""
     return watched.watched(
@@ -150,20 +152,16 @@ def strongest(subject: Subject, place: Place, effects: "NeuronEffects") -> None:
     )
 
 
-def code(subject: Subject, place: Place, block: "Part", instead: Literal["zero", "mean"], most: int) -> str:
+def code(subject: Subject, place: Place, block: "Part", instead: Literal["zero"] | computed.Mean, most: int) -> str:
     """The sweep in Python."""
     stack, layer = computed.block_of(block)
     names, lines, given = "neuron_sweep", list[str](), ""
-    imports = []
-    if instead == "mean":
+    imports = list[str]()
+    if instead != "zero":
         names, given = "mean_neurons, neuron_sweep", ", means"
-        imports = [
-            "from vizformer.analysis.corpus_heads import bundled_corpus",
-            "from vizformer.analysis.other_texts import read_other_texts",
-        ]
-        passages = f"bundled_corpus({computed.corpus_of(subject)!r}).passages"
+        imports, texts = other_texts.in_python(subject, instead.texts, computed.MEAN_TEXTS)
         lines = [
-            f"texts = read_other_texts(checkpoint, {passages}, {computed.MEAN_TEXTS})",
+            f"texts = {texts}",
             f"means = mean_neurons(checkpoint, texts, {stack!r}, {layer})",
         ]
     place_in = f"checkpoint, trace, {stack!r}, {layer}, {place.row}, {place.token}{given}"

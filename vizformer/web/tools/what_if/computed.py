@@ -10,14 +10,22 @@ from vizformer.web.catalogue.subject import Subject
 if TYPE_CHECKING:
     from vizformer.analysis import Kind, Prediction
     from vizformer.analysis.ablation import Effect, MassAndEffect, Means, Part
+    from vizformer.analysis.corpus_heads import Corpus, Passage
     from vizformer.analysis.head_gates import HeadGates
     from vizformer.analysis.neuron_sweep import NeuronEffects, Stack
     from vizformer.analysis.part_outputs import Outputs
     from vizformer.analysis.token_sweep import TokenEffect, Way
     from vizformer.model import Trace
 
-MEAN_TEXTS = 12  # of the bundled ones, over which outputs are averaged, and from which outputs are drawn
+MEAN_TEXTS = 12  # over which outputs are averaged, and from which outputs are drawn
 GATE_TEXTS = 16  # on which gates are learned
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean over other texts: the reader's own, or bundled ones."""
+
+    texts: "Corpus | None" = None
 
 
 @dataclass(frozen=True)
@@ -26,9 +34,10 @@ class Drawn:
 
     draws: int
     seed: int
+    texts: "Corpus | None" = None
 
 
-Instead = Literal["zero", "mean"] | Drawn
+Instead = Literal["zero"] | Mean | Drawn
 """What stands in the place of a part."""
 
 
@@ -44,36 +53,49 @@ def corpus_of(subject: Subject) -> str:
 
 
 @cached
-def means(subject: Subject) -> "Means":
-    """What every head and sublayer puts out on average, over some of the bundled texts that the model can read."""
-    from vizformer.analysis.part_outputs import mean_outputs
+def unknown_share(model: Subject, texts: "Corpus | None", count: int) -> float:
+    """Which share of the tokens of the other texts the model's vocabulary does not have."""
+    from vizformer.analysis.other_texts import unknown_share
 
-    return mean_outputs(subject.checkpoint, _others(subject))
+    return unknown_share(model.checkpoint, _passages(model, texts)[:count])
 
 
 @cached
-def outputs(subject: Subject) -> "tuple[Outputs, ...]":
+def means(subject: Subject, texts: "Corpus | None" = None) -> "Means":
+    """What every head and sublayer puts out on average, over some other texts that the model can read."""
+    from vizformer.analysis.part_outputs import mean_outputs
+
+    return mean_outputs(subject.checkpoint, _others(subject, texts))
+
+
+@cached
+def outputs(subject: Subject, texts: "Corpus | None") -> "tuple[Outputs, ...]":
     """What every part puts out for each of the same texts."""
     from vizformer.analysis.part_outputs import outputs_of
 
-    return tuple(outputs_of(subject.checkpoint, trace) for trace in _others(subject))
+    return tuple(outputs_of(subject.checkpoint, trace) for trace in _others(subject, texts))
 
 
-def _others(subject: Subject) -> "list[Trace]":
+def _passages(subject: Subject, texts: "Corpus | None") -> "tuple[Passage, ...]":
     from vizformer.analysis.corpus_heads import bundled_corpus
+
+    return (texts or bundled_corpus(corpus_of(subject))).passages
+
+
+def _others(subject: Subject, texts: "Corpus | None") -> "list[Trace]":
     from vizformer.analysis.other_texts import read_other_texts
 
-    return read_other_texts(subject.checkpoint, bundled_corpus(corpus_of(subject)).passages, MEAN_TEXTS)
+    return read_other_texts(subject.checkpoint, _passages(subject, texts), MEAN_TEXTS)
 
 
 def _drawn(subject: Subject, instead: Drawn) -> "tuple[Outputs, ...]":
     from vizformer.analysis.resampling import draw_outputs
 
-    return draw_outputs(subject.trace, outputs(subject.unedited), instead.draws, instead.seed)
+    return draw_outputs(subject.trace, outputs(subject.unedited, instead.texts), instead.draws, instead.seed)
 
 
 def _means(subject: Subject, instead: Instead) -> "Means | None":
-    return means(subject.unedited) if instead == "mean" else None
+    return means(subject.unedited, instead.texts) if isinstance(instead, Mean) else None
 
 
 @cached
@@ -122,7 +144,7 @@ def effect(subject: Subject, chosen: "tuple[Part, ...]", instead: Instead, row: 
 
 
 @cached
-def written(subject: Subject, chosen: "tuple[Part, ...]", instead: Literal["zero", "mean"]) -> str:
+def written(subject: Subject, chosen: "tuple[Part, ...]", instead: Literal["zero"] | Mean) -> str:
     """The translation, or some tokens that go on the text, written without these parts."""
     from vizformer.analysis.ablation import edit_without
 
@@ -142,13 +164,15 @@ def mass_and_effect(
 
 @cached
 def neurons(
-    subject: Subject, block: "Part", row: int, token: int, instead: Literal["zero", "mean"], most: int
+    subject: Subject, block: "Part", row: int, token: int, instead: Literal["zero"] | Mean, most: int
 ) -> "NeuronEffects":
     """Every neuron of one feed-forward network taken out, or those `most` of which a gradient expects most."""
     from vizformer.analysis.neuron_sweep import likely_neurons, mean_neurons, neuron_sweep
 
     (stack, layer), checkpoint, trace = block_of(block), subject.checkpoint, subject.trace
-    given = mean_neurons(checkpoint, _others(subject), stack, layer) if instead == "mean" else None
+    given = None
+    if isinstance(instead, Mean):
+        given = mean_neurons(checkpoint, _others(subject, instead.texts), stack, layer)
     wanted = None
     if most < subject.config.d_ff:
         wanted = likely_neurons(checkpoint, trace, stack, layer, row, token, given, count=most)
@@ -173,9 +197,8 @@ GateTexts = Literal["corpus", "repeated"]
 
 
 @cached
-def gates(model: Subject, on: GateTexts, push: float, seeds: int) -> "HeadGates":
+def gates(model: Subject, on: "GateTexts | Corpus", push: float, seeds: int) -> "HeadGates":
     """The gates that are learned on other texts than that of the page; of `model` only the model counts."""
-    from vizformer.analysis.corpus_heads import bundled_corpus
     from vizformer.analysis.head_gates import fit_gates
     from vizformer.analysis.other_texts import read_other_texts, read_repeated_tokens
 
@@ -183,5 +206,5 @@ def gates(model: Subject, on: GateTexts, push: float, seeds: int) -> "HeadGates"
     if on == "repeated":
         texts, prompts = read_repeated_tokens(checkpoint, GATE_TEXTS)
     else:
-        texts = read_other_texts(checkpoint, bundled_corpus(corpus_of(model)).passages, GATE_TEXTS)
+        texts = read_other_texts(checkpoint, _passages(model, None if on == "corpus" else on), GATE_TEXTS)
     return fit_gates(checkpoint, texts, prompts=prompts, push=push, seeds=range(seeds), heard=HEARD.get())

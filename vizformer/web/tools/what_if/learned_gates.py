@@ -10,13 +10,14 @@ from vizformer.components.table import Number, Row
 from vizformer.figures import head_report as head_figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.tools.what_if import computed, wording
+from vizformer.web.tools.what_if import computed, other_texts, wording
 from vizformer.web.widgets import chart, in_python, lesson, watched
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 if TYPE_CHECKING:
+    from vizformer.analysis.corpus_heads import Corpus
     from vizformer.analysis.head_gates import HeadGates, Role
 
 PUSHES = (0.001, 0.003, 0.01, 0.03, 0.1)
@@ -50,24 +51,32 @@ def learned_gates(subject: Subject) -> None:
     st.code(code(subject, on, push, seeds), language="python", wrap_lines=True)
 
 
-def text_set(subject: Subject) -> computed.GateTexts:
+def text_set(subject: Subject) -> "computed.GateTexts | Corpus":
     """The texts on which the gates are learned."""
-    possible: tuple[computed.GateTexts, ...] = (
-        ("corpus", "repeated") if subject.config.architecture == "decoder-only" else ("corpus",)
+    possible = ("corpus", "own", "repeated") if subject.config.architecture == "decoder-only" else ("corpus", "own")
+    names = {
+        "corpus": _("texts of the bundled collection"),
+        "own": _("My own texts"),
+        "repeated": _("random tokens that come twice"),
+    }
+    st.segmented_control(
+        _("Learned on"),
+        possible,
+        format_func=names.__getitem__,
+        required=True,
+        **lesson.setting("whatif.gatetexts", "corpus", possible),
     )
-    names = {"corpus": _("texts of the bundled collection"), "repeated": _("random tokens that come twice")}
-    if len(possible) > 1:
-        st.segmented_control(
-            _("Learned on"),
-            possible,
-            format_func=names.__getitem__,
-            required=True,
-            **lesson.setting("whatif.gatetexts", "corpus", possible),
-        )
-    return "repeated" if lesson.value("whatif.gatetexts", "corpus", possible) == "repeated" else "corpus"
+    chosen = lesson.value("whatif.gatetexts", "corpus", possible)
+    if chosen == "repeated":
+        return "repeated"
+    own = other_texts.box() if chosen == "own" else None
+    other_texts.warn(subject, own, computed.GATE_TEXTS)
+    return own or "corpus"
 
 
-def learned(subject: Subject, model: Subject, on: computed.GateTexts, push: float, seeds: int) -> "HeadGates | None":
+def learned(
+    subject: Subject, model: Subject, on: "computed.GateTexts | Corpus", push: float, seeds: int
+) -> "HeadGates | None":
     """The gates; None until they are wanted."""
     from vizformer.analysis.head_gates import MOST_TOKENS, TEXTS_AT_ONCE, runs
 
@@ -188,7 +197,7 @@ def roles(found: "HeadGates") -> None:
     )
 
 
-def code(subject: Subject, on: computed.GateTexts, push: float, seeds: int) -> str:
+def code(subject: Subject, on: "computed.GateTexts | Corpus", push: float, seeds: int) -> str:
     """The gates in Python."""
     imports = [
         "import vizformer as vf",
@@ -198,12 +207,9 @@ def code(subject: Subject, on: computed.GateTexts, push: float, seeds: int) -> s
         imports.append("from vizformer.analysis.other_texts import read_repeated_tokens")
         lines = [f"texts, prompts = read_repeated_tokens(checkpoint, {computed.GATE_TEXTS})"]
     else:
-        imports += [
-            "from vizformer.analysis.corpus_heads import bundled_corpus",
-            "from vizformer.analysis.other_texts import read_other_texts",
-        ]
-        passages = f"bundled_corpus({computed.corpus_of(subject)!r}).passages"
-        lines = [f"texts, prompts = read_other_texts(checkpoint, {passages}, {computed.GATE_TEXTS}), None"]
+        more, texts = other_texts.in_python(subject, None if on == "corpus" else on, computed.GATE_TEXTS)
+        imports += more
+        lines = [f"texts, prompts = {texts}, None"]
     lines += [
         f"found = fit_gates(checkpoint, texts, prompts=prompts, push={push}, seeds=range({seeds}))",
         "for part, role in zip(found.heads, found.roles(), strict=True):",

@@ -9,7 +9,8 @@ from vizformer.components import tokens
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.tools.what_if.computed import MEAN_TEXTS, Drawn, Instead
+from vizformer.web.tools.what_if import other_texts
+from vizformer.web.tools.what_if.computed import MEAN_TEXTS, Drawn, Instead, Mean
 from vizformer.web.widgets import lesson
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
@@ -60,7 +61,7 @@ def choose(subject: Subject, *, with_instead: bool = True) -> Place:
     )
     row = usual if row is None else row
     state.update(position=None if row == usual else row)
-    instead = choose_instead() if with_instead else "zero"
+    instead = choose_instead(subject) if with_instead else "zero"
     best = subject_cache.predictions(subject, row)
     st.text(
         _(
@@ -72,7 +73,7 @@ def choose(subject: Subject, *, with_instead: bool = True) -> Place:
     return Place(row, best, instead)
 
 
-def choose_instead() -> Instead:
+def choose_instead(subject: Subject) -> Instead:
     """The boxes of what stands in the place of a part."""
     names = {
         "zero": _("nothing (zero)"),
@@ -90,13 +91,14 @@ def choose_instead() -> Instead:
     if how == "mean":
         st.caption(
             _(
-                "Mean ablation: a head or a sublayer puts out, at every position, its mean over all positions of {n} texts "
-                "of the bundled collection.",
+                "Mean ablation: a head or a sublayer puts out, at every position, its mean over all positions of other "
+                "texts, {n} at most.",
                 n=MEAN_TEXTS,
             )
         )
+        return Mean(other_texts.choose(subject))
     if how != "resample":
-        return "mean" if how == "mean" else "zero"
+        return "zero"
     left, right = st.columns([3, 2])
     left.segmented_control(
         _("Draws, each from one other text"), DRAWS, required=True, **lesson.setting("whatif.draws", 8, DRAWS)
@@ -104,12 +106,13 @@ def choose_instead() -> Instead:
     right.number_input(_("Seed"), 0, SEEDS[-1], **lesson.setting("whatif.seed", 0, SEEDS))
     st.caption(
         _(
-            "Resample ablation (Chan et al. 2022): a head or a sublayer puts out what it put out for one of {n} texts of "
-            "the bundled collection; shown is the mean over the draws.",
+            "Resample ablation (Chan et al. 2022): a head or a sublayer puts out what it put out for one of the other "
+            "texts, of {n} at most; shown is the mean over the draws.",
             n=MEAN_TEXTS,
         )
     )
-    return Drawn(lesson.value("whatif.draws", 8, DRAWS), lesson.value("whatif.seed", 0, SEEDS))
+    texts = other_texts.choose(subject)
+    return Drawn(lesson.value("whatif.draws", 8, DRAWS), lesson.value("whatif.seed", 0, SEEDS), texts)
 
 
 def usual_row(subject: Subject) -> int:

@@ -8,7 +8,7 @@ from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.what_if import computed, wording
+from vizformer.web.tools.what_if import computed, other_texts, wording
 from vizformer.web.tools.what_if.place import Place
 from vizformer.web.widgets import in_python, lesson
 from vizformer.web.words import labels
@@ -64,7 +64,7 @@ def switched_off(subject: Subject, place: Place) -> None:
     st.code(snippet(subject, chosen, place.instead), language="python")
 
 
-def write_anew(subject: Subject, chosen: "tuple[Part, ...]", instead: Literal["zero", "mean"]) -> None:
+def write_anew(subject: Subject, chosen: "tuple[Part, ...]", instead: Literal["zero"] | computed.Mean) -> None:
     """What the model writes with these parts and without them."""
     whole, less = (computed.written(subject.unedited, parts, instead) for parts in ((), chosen))
     st.text(_("It writes, as it is: {text}", text=whole.strip()))
@@ -74,10 +74,9 @@ def write_anew(subject: Subject, chosen: "tuple[Part, ...]", instead: Literal["z
 def snippet(subject: Subject, chosen: "tuple[Part, ...]", instead: computed.Instead) -> str:
     """The forward without the parts, in Python."""
     parts = ", ".join(f"Part({one.sublayer!r}{'' if one.head is None else f', {one.head}'})" for one in chosen)
-    corpus = [
-        "from vizformer.analysis.corpus_heads import bundled_corpus",
-        "from vizformer.analysis.other_texts import read_other_texts",
-    ]
+    corpus, texts = (
+        ([], "") if instead == "zero" else other_texts.in_python(subject, instead.texts, computed.MEAN_TEXTS)
+    )
     if isinstance(instead, computed.Drawn):
         imports = [
             "from vizformer.analysis.ablation import Part",
@@ -86,20 +85,20 @@ def snippet(subject: Subject, chosen: "tuple[Part, ...]", instead: computed.Inst
             "from vizformer.analysis.resampling import draw_outputs, resampled_logits",
         ]
         lines = [
-            texts_in_python(subject),
+            f"texts = {texts}",
             "others = [outputs_of(checkpoint, other) for other in texts]",
             f"drawn = draw_outputs(trace, others, draws={instead.draws}, seed={instead.seed})",
             f"logits = resampled_logits(checkpoint, trace, [{parts}], drawn)",
             "print((logits - trace.logits).abs().amax((1, 2)))  # of each draw",
         ]
-    elif instead == "mean":
+    elif isinstance(instead, computed.Mean):
         imports = [
             "from vizformer.analysis.ablation import Part, without",
             *corpus,
             "from vizformer.analysis.part_outputs import mean_outputs",
         ]
         lines = [
-            texts_in_python(subject),
+            f"texts = {texts}",
             "means = mean_outputs(checkpoint, texts)",
             f"other = without(checkpoint, trace, [{parts}], means)",
             "print((other.logits - trace.logits).abs().max())",
@@ -111,12 +110,6 @@ def snippet(subject: Subject, chosen: "tuple[Part, ...]", instead: computed.Inst
             "print((other.logits - trace.logits).abs().max())",
         ]
     return "\n".join([*in_python.opening(subject, *imports), *lines])
-
-
-def texts_in_python(subject: Subject) -> str:
-    """The line that runs the model over the other texts."""
-    corpus = f"bundled_corpus({computed.corpus_of(subject)!r}).passages"
-    return f"texts = read_other_texts(checkpoint, {corpus}, {computed.MEAN_TEXTS})"
 
 
 def _take() -> None:

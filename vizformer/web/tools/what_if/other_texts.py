@@ -1,0 +1,66 @@
+"""The other texts from which means, outputs and gates come: bundled ones, or the reader's own; and whether they fit."""
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.tools.what_if import computed
+from vizformer.web.widgets import lesson, own_texts
+from vizformer.web.words import labels
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis.corpus_heads import Corpus
+
+MOST_CHARACTERS = 6_000  # of the reader's own: about as many as the bundled ones that are read
+TOO_MANY_UNKNOWN = 0.05
+WHOSE = ("bundled", "own")
+
+
+def choose(subject: Subject) -> "Corpus | None":
+    """The reader's own texts; None for the bundled ones, also while there are no others."""
+    names = {"bundled": _("texts of the bundled collection"), "own": _("My own texts")}
+    st.segmented_control(
+        _("The other texts"),
+        WHOSE,
+        format_func=names.__getitem__,
+        required=True,
+        **lesson.setting("whatif.texts", "bundled", WHOSE),
+    )
+    texts = box() if lesson.value("whatif.texts", "bundled", WHOSE) == "own" else None
+    warn(subject, texts, computed.MEAN_TEXTS)
+    return texts
+
+
+def box() -> "Corpus | None":
+    """The reader's own texts."""
+    found = own_texts.box("what_if.texts", MOST_CHARACTERS)
+    if found is None:
+        st.caption(_("Until then the texts of the bundled collection are taken."))
+    return found
+
+
+def warn(subject: Subject, texts: "Corpus | None", count: int) -> None:
+    """Says where the model's vocabulary does not have the words of the texts."""
+    share = computed.unknown_share(Subject(subject.model, "", ""), texts, count)
+    if share > TOO_MANY_UNKNOWN:
+        st.warning(
+            _(
+                "{share} of the tokens of these texts are unknown to the model's vocabulary, so that what is measured on "
+                "them says little of this model. Give texts of its own kind.",
+                share=labels.percent(share),
+            )
+        )
+
+
+def in_python(subject: Subject, texts: "Corpus | None", count: int) -> tuple[list[str], str]:
+    """The imports, and what runs the model over the texts."""
+    imports = ["from vizformer.analysis.other_texts import read_other_texts"]
+    if texts is None:
+        imports.insert(0, "from vizformer.analysis.corpus_heads import bundled_corpus")
+        passages = f"bundled_corpus({computed.corpus_of(subject)!r}).passages"
+    else:
+        imports[:0] = ["from pathlib import Path", "from vizformer.analysis.corpus_heads import read_texts"]
+        passages = 'read_texts(Path("your_texts.txt")).passages'
+    return imports, f"read_other_texts(checkpoint, {passages}, {count})"
