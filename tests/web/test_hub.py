@@ -84,7 +84,7 @@ def test_a_hub_that_tells_no_sizes_passes_no_limit(endpoint, monkeypatch, tmp_pa
     monkeypatch.setenv(hub.LIMIT, str(SIZE // 2))
     download = hub.Download(NAME, Watched())
     hub._run(download)
-    assert "this server fetches at most 2 MiB" in str(download.error)
+    assert "more than the 2 MiB that this server fetches" in str(download.error)
     assert download.progress.done <= SIZE // 2 + hub._PIECE
     kept = [file.stat().st_size for file in (tmp_path / "another").rglob("*") if file.is_file()]
     assert sum(kept) < hub._PIECE  # what came of the large file is gone again

@@ -180,9 +180,8 @@ def _accept(size: int, come: int) -> None:
     if size > limit():
         raise CheckpointError(
             N_(
-                "The files of this model have {size} MiB; this server fetches at most {limit} MiB. Take a smaller "
-                "model, or run VizFormer yourself.",
-                size=f"{size / 2**20:,.0f}",
+                "The files of this model have more than the {limit} MiB that this server fetches. Take a smaller model, or "
+                "run VizFormer yourself.",
                 limit=f"{limit() / 2**20:,.0f}",
             )
         )
