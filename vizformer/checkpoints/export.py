@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Literal
 
 import torch
-from safetensors.torch import save_file
 
+from vizformer.checkpoints.files.writing import write_weights
 from vizformer.checkpoints.hugging_face.families import FAMILIES
 from vizformer.checkpoints.hugging_face.family import Export, Family
 from vizformer.checkpoints.own.checkpoint import Checkpoint
@@ -46,7 +46,7 @@ def save(
         for part in family.weights(config)
     }
     folder.mkdir(parents=True, exist_ok=True)
-    save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
+    write_weights(weights, folder / WEIGHTS, {"format": "pt"})
     said = {"model_type": way.model_type, **way.fields(config, has_head), "dtype": str(dtype).removeprefix("torch.")}
     (folder / CONFIG).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
     checkpoint.tokenizer.save(folder / TOKENIZER)

@@ -19,9 +19,10 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from vizformer.checkpoints.files.writing import write_weights
 from vizformer.training.evaluation import machine, save_notes
 
 Memory = Literal["one", "every"]
@@ -232,7 +233,7 @@ def save_repeater(model: Repeater, folder: Path) -> None:
     """The weights, float16."""
     folder.mkdir(parents=True, exist_ok=True)
     weights = {name: tensor.half().contiguous() for name, tensor in model.state_dict().items()}
-    save_file(weights, folder / f"{model.memory}.safetensors")
+    write_weights(weights, folder / f"{model.memory}.safetensors")
 
 
 def load_repeater(folder: Path, memory: Memory) -> Repeater:

@@ -17,10 +17,11 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from vizformer.assets import asset
+from vizformer.checkpoints.files.writing import write_weights
 from vizformer.freed_memory import keep_freed_memory
 from vizformer.text import Tokenizer
 from vizformer.training.batches import IGNORED, Row, RowBatch, row_batches
@@ -211,7 +212,7 @@ def mean_loss(model: GRULanguageModel, rows: Sequence[Row], pad_id: int) -> floa
 def save_gru(model: GRULanguageModel, notes: dict[str, Any], out: Path) -> None:
     """Weights (float16), notes and card."""
     out.mkdir(parents=True, exist_ok=True)
-    save_file({name: tensor.half().contiguous() for name, tensor in model.state_dict().items()}, out / WEIGHTS)
+    write_weights({name: tensor.half().contiguous() for name, tensor in model.state_dict().items()}, out / WEIGHTS)
     save_notes(out, NOTES, notes)
     (out / CARD).write_text(_card(model, notes, (out / WEIGHTS).stat().st_size), encoding="utf-8")
 

@@ -21,9 +21,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from vizformer.checkpoints import Checkpoint, save
+from vizformer.checkpoints.files.writing import write_weights
 from vizformer.model.initialise import without_memory
 from vizformer.training.examples import Marks
 from vizformer.training.live import Plan, Snapshot
@@ -83,7 +84,7 @@ class Run:
         path = self._weights(snapshot.step)
         new = path.with_suffix(".new")
         with _whole(new):
-            save_file({name: tensor.to(dtype).contiguous() for name, tensor in state.items()}, new)
+            write_weights({name: tensor.to(dtype).contiguous() for name, tensor in state.items()}, new)
             new.replace(path)
         self.write({"kept": snapshot.step, "marks": snapshot.marks._asdict(), "seconds": seconds})
 

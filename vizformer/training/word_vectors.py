@@ -24,9 +24,9 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from numpy import ndarray
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from vizformer.checkpoints.files.writing import write_weights
 from vizformer.text.plain_words import plain_words
 from vizformer.training.corpus import Corpus, read_corpus
 
@@ -136,7 +136,7 @@ def main(data: str, path: str) -> None:
     words, counts, vectors = train_word_vectors(texts_of(read_corpus(Path(data))))
     notes = {name: str(value) for name, value in asdict(RECIPE).items()}
     notes |= {"words": "\n".join(words), "counts": " ".join(map(str, counts))}
-    save_file({"vectors": vectors.half().contiguous()}, Path(path), metadata=notes)
+    write_weights({"vectors": vectors.half().contiguous()}, Path(path), notes)
 
 
 if __name__ == "__main__":

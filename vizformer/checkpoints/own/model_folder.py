@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 
 from vizformer.checkpoints.files.untrusted_folder import Folder, damaged
 from vizformer.checkpoints.files.weights import FLOATS, Weights, all_finite, open_weights
+from vizformer.checkpoints.files.writing import write_weights
 from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.checkpoints.tensors.filling import fill
 from vizformer.checkpoints.tensors.matching import Found
@@ -109,7 +109,7 @@ def save_own(checkpoint: Checkpoint, folder: Path, dtype: torch.dtype) -> None:
     for name, tensor in weights.items():  # layers may share one tensor (ALBERT), which a file holds for each
         weights[name] = tensor.clone() if tensor.data_ptr() in held else tensor
         held.add(tensor.data_ptr())
-    save_file(weights, folder / WEIGHTS, metadata={"format": FORMAT})
+    write_weights(weights, folder / WEIGHTS, {"format": FORMAT})
     options = {"format": FORMAT, "model": checkpoint.model.config.to_dict()}
     (folder / CONFIG).write_text(json.dumps(options, indent=2) + "\n", encoding="utf-8")
     checkpoint.tokenizer.save(folder / TOKENIZER)

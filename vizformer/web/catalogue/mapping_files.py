@@ -6,7 +6,7 @@ server's folder or beside a path, and a reader beside her own uploads; others ta
 
 import contextlib
 import os
-import tempfile
+import secrets
 from pathlib import Path
 
 from vizformer.errors import CheckpointError
@@ -34,16 +34,14 @@ def write(model: ModelRef, name: str, text: str) -> None:
     place = _folder(model)
     if place is None or not may_write(model) or not name.endswith(SUFFIX) or Path(name).name != name:
         raise CheckpointError(N_("No file can be put beside these weights. Take the mapping along and put it there."))
-    begun = None
+    begun = place / f".mapping-{secrets.token_hex(8)}"
     try:
-        number, begun = tempfile.mkstemp(dir=place, prefix=".mapping-")
-        with open(number, "w", encoding="utf-8") as out:
+        with begun.open("x", encoding="utf-8") as out:
             out.write(text)
-        os.chmod(begun, 0o644)
-        os.replace(begun, place / name)
+        begun.replace(place / name)
     except OSError as error:
         with contextlib.suppress(OSError):
-            os.unlink(begun or "")
+            begun.unlink()
         raise CheckpointError(
             N_("No file can be put beside these weights. Take the mapping along and put it there.")
         ) from error
