@@ -45,13 +45,19 @@ def prints() -> bool:
 
 
 def as_file(
-    figure: Figure, kind: Kind, *, caption: str = "", numbers: Mapping[str, NDArray[Any]] | None = None
+    figure: Figure,
+    kind: Kind,
+    *,
+    caption: str = "",
+    numbers: Mapping[str, NDArray[Any]] | None = None,
+    about: Mapping[str, str] | None = None,
 ) -> bytes:
     """A figure as the content of a file.
 
     Args:
         caption: what stands below the picture and beside the numbers; plain text.
-        numbers: what an "npz" holds; default the numbers of the traces.
+        numbers: what an "npz" holds; default the numbers of the traces and what their places are called (tokens).
+        about: what an "npz" says besides, texts by name: {"model": "zh-en", "place": "decoder.2.cross, head 3"}.
 
     Raises:
         ValueError: a figure that `svg` cannot draw, or more than `MOST_ROWS` rows of a "csv".
@@ -64,7 +70,7 @@ def as_file(
     if kind == "csv":
         return table(figure).encode("utf-8-sig")  # by its mark Excel knows that this is UTF-8
     if kind == "npz":
-        return archive(arrays(figure) if numbers is None else numbers, caption)
+        return archive(arrays(figure) if numbers is None else numbers, caption, about)
     page: str = figure.plotly.to_html(include_plotlyjs=True, full_html=True)
     return page.replace("</body>", f"<p>{html.escape(caption)}</p></body>").encode()
 
@@ -87,24 +93,31 @@ def printed(drawn: str, kind: Literal["png", "pdf"]) -> bytes:
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
-def archive(numbers: Mapping[str, NDArray[Any]], caption: str = "") -> bytes:
+def archive(numbers: Mapping[str, NDArray[Any]], caption: str = "", about: Mapping[str, str] | None = None) -> bytes:
     """Arrays by name, as `numpy.load` opens them; texts are texts, so that it needs no pickles."""
     file = io.BytesIO()
-    said = {"caption": np.array(caption)} if caption else {}
+    said = {name: np.array(text) for name, text in {**(about or {}), "caption": caption}.items() if text}
     np.savez_compressed(file, **{name: np.asarray(values) for name, values in numbers.items()}, **said)  # type: ignore[arg-type]
     return file.getvalue()
 
 
 def arrays(figure: Figure) -> dict[str, NDArray[Any]]:
-    """The numbers of a figure (or of what it is `told_by`), by trace: `<number>_<name>_x`, `_y` and, of maps, `_z`."""
+    """The numbers of a figure (or of what it is `told_by`), by trace: `<number>_<name>_x`, `_y` and, of maps, `_z`.
+
+    What the places of an axis are called, such as tokens, is `_x_names` and `_y_names`.
+    """
     found = {}
-    for index, trace in enumerate((figure.told_by or figure).parts[0]):
+    traces, layout = (figure.told_by or figure).parts
+    for index, trace in enumerate(traces):
         if trace.get("hoverinfo") == "skip":
             continue
         for part in ("x", "y", "z", "text"):
             if (values := trace.get(part)) is not None:
                 plain_ = np.array([np.nan if one is None else one for one in values]) if part != "z" else values
                 found[f"{index}_{_series(trace)}_{part}".replace("__", "_")] = np.asarray(plain_)
+        for axis, names in zip("xy", _names(layout, trace), strict=True):
+            if names:
+                found[f"{index}_{_series(trace)}_{axis}_names".replace("__", "_")] = np.array([*names.values()])
     return found
 
 

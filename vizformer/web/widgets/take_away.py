@@ -193,6 +193,7 @@ def _button(
 
 def _made(picture: Picture, kind: Any) -> Callable[[], bytes]:
     """What makes a file, later and outside of any run."""
+    about = getattr(picture.caption, "about", {"place": picture.caption})
 
     def make() -> bytes:
         from vizformer.figures import files
@@ -201,8 +202,8 @@ def _made(picture: Picture, kind: Any) -> Callable[[], bytes]:
             return picture.page().encode()
         numbers = None if picture.arrays is None or kind != "npz" else picture.arrays()
         if picture.figure is None:
-            return files.archive(numbers or {}, picture.caption)
-        return files.as_file(picture.figure(), kind, caption=picture.caption, numbers=numbers)
+            return files.archive(numbers or {}, picture.caption, about)
+        return files.as_file(picture.figure(), kind, caption=picture.caption, numbers=numbers, about=about)
 
     return make
 
@@ -214,12 +215,21 @@ def on_page(title: str) -> str:
     return caption(title, _("page “{title}”", title=translate(entry.title)))
 
 
-def caption(*said: str, model: bool = True) -> str:
+class Caption(str):
+    """A line below a picture, and what it says by name: the place, and the model and the sentence where there are any."""
+
+    about: Mapping[str, str]
+
+
+def caption(*said: str, model: bool = True) -> Caption:
     """What a picture shows, in one line: what is `said`, then the model and the sentence of the page."""
     view = state.view()
     text = view.text if len(view.text) <= LONGEST_TEXT else view.text[: LONGEST_TEXT - 1] + "…"
     about = (sources.title(view.model), " ".join(text.split())) if model else ()
-    return " · ".join(one for one in (*said, *about, "VizFormer") if one)
+    found = Caption(" · ".join(one for one in (*said, *about, "VizFormer") if one))
+    named = {"model": str(view.model), "text": view.text, "target": view.target} if model else {}
+    found.about = {"place": " · ".join(said), **named}
+    return found
 
 
 def _safe(name: str) -> str:

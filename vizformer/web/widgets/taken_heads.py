@@ -73,19 +73,24 @@ def one_head(
 
 
 def head_arrays(subject: Subject, kind: "Kind", layer: int, head: int, without: Without) -> dict[str, Any]:
-    """The numbers of a head, by name: weights, scores and reasons [queries, keys], and the tokens."""
+    """The numbers of a head, by name: weights, scores and reasons [queries, keys], the tokens, and which head it is."""
     from vizformer.analysis import one_head, site_name
 
     seen = subject_cache.seen(subject, kind, without)
     found = one_head(seen, kind, layer, head)
-    queries, keys = (labels.texts(subject.trace.tokens[stack]) for stack in labels.stacks(kind))
     return {
         "weights": found.weights,
         "scores": found.scores,
         "reasons": seen[site_name(kind, layer)].reason(head).cpu().numpy(),
-        "query_tokens": np.array(queries),
-        "key_tokens": np.array(keys),
+        "site": np.array(site_name(kind, layer)),
+        "head": np.array(head),
+        **_tokens(subject, kind),
     }
+
+
+def _tokens(subject: Subject, kind: "Kind") -> "dict[str, NDArray[Any]]":
+    queries, keys = (labels.texts(subject.trace.tokens[stack]) for stack in labels.stacks(kind))
+    return {"query_tokens": np.array(queries), "key_tokens": np.array(keys)}
 
 
 def in_a_file(
@@ -133,10 +138,12 @@ def all_heads(subject: Subject, kind: "Kind", shape: Sequence[int]) -> list[Pict
         return []
 
     def maps() -> Mapping[str, Any]:
-        from vizformer.analysis import head_maps
+        from vizformer.analysis import head_maps, site_name
 
         found = head_maps(subject_cache.seen(subject, kind, without), kind)
-        return {"weights": found.weights, "scores": found.scores, "reasons": found.reasons}
+        sites = np.array([site_name(kind, layer) for layer in range(shape[0])])
+        numbers = {"weights": found.weights, "scores": found.scores, "reasons": found.reasons}
+        return {**numbers, "sites": sites, **_tokens(subject, kind)}
 
     def drawn() -> "Figure":
         found = maps()
@@ -239,8 +246,15 @@ def lines(
         )
 
     def arrays() -> Mapping[str, Any]:
+        from vizformer.analysis import site_name
+
         names = {"query_tokens": np.array(query_tokens), "key_tokens": np.array(key_tokens)}
-        return {"weights": weights(), "heads": np.array(heads), **names}
+        return {
+            "weights": weights(),
+            "site": np.array(site_name(kind, chosen.layer)),
+            "heads": np.array(heads),
+            **names,
+        }
 
     return Picture(f"{kind}-layer{chosen.layer}-lines", caption(told), drawn, arrays, page)
 
@@ -278,7 +292,13 @@ def mask(view: "MaskView", told: str, said: Mapping[str, str]) -> Picture:
         return figures.attention_heatmap(weights, view.queries, view.keys, reasons=reasons, words=texts)
 
     def arrays() -> Mapping[str, Any]:
-        named = {"reasons": view.reasons, "scores": view.scores, "weights": view.weights, "kept": view.kept}
+        named: dict[str, Any] = {
+            "reasons": view.reasons,
+            "scores": view.scores,
+            "weights": view.weights,
+            "kept": view.kept,
+        }
+        named |= {"query_tokens": view.queries, "key_tokens": view.keys}
         return {name: np.asarray(values) for name, values in named.items() if values is not None}
 
     def page() -> str:

@@ -68,7 +68,7 @@ def opened(subject: Subject, asked: Asked) -> None:
         picture = Picture(
             f"inputs-{stack}",
             caption(names[method]),
-            arrays=partial(dict, values=values),
+            arrays=partial(dict, values=values, tokens=[token.text for token in subject.trace.tokens[stack]]),
             told=partial(_told, subject.trace.tokens[stack], values),
         )
         take_away(picture, key=f"lens.inputs.{stack}")
