@@ -1,12 +1,20 @@
 """What the documents point at is there."""
 
 import re
+import shlex
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from PIL import Image
+from plotly.basedatatypes import BaseFigure
 
+import vizformer as vf
 from tools.screenshots import HEIGHT, MOST, PICTURES, WIDTH, apart
+from vizformer.cli import main
 from vizformer.web.frame import sitemap
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,3 +59,52 @@ def test_a_picture_is_another_one_once_a_line_of_text_is_more_on_it(tmp_path: Pa
     assert apart(before, before) == 0
     assert apart(before, redrawn) <= MOST < apart(before, after)
     assert apart(before, tmp_path / "missing.png") == 1
+
+
+def having(pattern: str) -> list[Path]:
+    """The documents about today in which it is found."""
+    today = [path for path in DOCUMENTS if path.name != "CHANGELOG.md"]
+    return [path for path in today if re.search(pattern, path.read_text(encoding="utf-8"), re.M)]
+
+
+@pytest.fixture
+def at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the documents take for granted: a text read by `transformers`, a path, an empty folder to write to."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(BaseFigure, "show", lambda self: None)  # which opens a browser
+    maps = torch.full((1, 2, 3, 3), 1 / 3)
+    outputs = SimpleNamespace(attentions=(maps, maps))
+    given = {"vf": vf, "outputs": outputs, "tokens": list("abc"), "arrays": np.asarray(maps), "path": "zh-en"}
+    return {**given, "trace": vf.load("zh-en").trace("我有一只猫。")}
+
+
+PYTHON = r"^```python\n(.*?)^```$"
+CALL = r"`(vf\.[\w.]+)(\([^`]*\))?[^`]*`"
+COMMAND = r"^ {4,}vizformer ([^#\n]+)|`vizformer ([^`]+)`"
+
+
+@pytest.mark.parametrize("document", having(r"^```python"), ids=lambda path: path.name)
+def test_the_python_of_a_document_runs(document: Path, at_hand: dict[str, Any]) -> None:
+    for code in re.findall(PYTHON, document.read_text(encoding="utf-8"), re.M | re.S):
+        exec(compile(code, document.name, "exec"), at_hand)
+
+
+@pytest.mark.parametrize("document", having(CALL), ids=lambda path: path.name)
+def test_what_a_document_names_in_python_is_there(document: Path, at_hand: dict[str, Any]) -> None:
+    for name, call in re.findall(CALL, document.read_text(encoding="utf-8")):
+        assert eval(name, at_hand) is not None
+        if call and "..." not in call and ("cuda" not in call or torch.cuda.is_available()):
+            eval(name + call, at_hand)
+
+
+@pytest.mark.parametrize("document", having(COMMAND), ids=lambda path: path.name)
+def test_the_commands_of_a_document_are_understood(document: Path, at_hand: dict[str, Any]) -> None:
+    Path("DIR").mkdir()
+    for name in ("my.txt", "FILE", "DATA"):
+        Path(name).touch()
+    for found in re.findall(COMMAND, document.read_text(encoding="utf-8"), re.M):
+        words = [{"NAME": "zh-en", "N": "2"}.get(word, word) for word in shlex.split("".join(found))]
+        first = next((i for i, word in enumerate(words) if word in main.commands), len(words))
+        with main.make_context("vizformer", words[:first], resilient_parsing=False) as context:
+            if first < len(words):
+                main.commands[words[first]].make_context(words[first], words[first + 1 :], parent=context)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
+    from vizformer import analysis as analysis
     from vizformer import components as components
     from vizformer import errors as errors
     from vizformer import explain as explain
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from vizformer.model import Trace as Trace
     from vizformer.model import Transformer as Transformer
 
-_MODULES = ("components", "errors", "explain", "figures")
+_MODULES = ("analysis", "components", "errors", "explain", "figures")
 _NAMES = {
     "load": "vizformer.checkpoints",
     "ModelConfig": "vizformer.config",

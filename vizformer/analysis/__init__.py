@@ -1,5 +1,6 @@
 """A trace to what a reader wants to know of it: numpy out."""
 
+from vizformer.analysis import circuits
 from vizformer.analysis.alignment import (
     AlignedPair,
     Alignment,
@@ -129,6 +130,7 @@ __all__ = [
     "bundled_corpus",
     "cell_question",
     "choices",
+    "circuits",
     "guess",
     "guesses",
     "habit_question",
