@@ -128,7 +128,7 @@ def test_queries_that_are_not_there() -> None:
     checkpoint, trace = traced("encoder-only", {})
     for call in (
         lambda: contributions(checkpoint, trace, "encoder.0.self", 99),
-        lambda: key_contributions(checkpoint, trace, "encoder.0.self", 0, -1),
+        lambda: key_contributions(checkpoint, trace, "encoder.0.self", 0, -99),
     ):
-        with pytest.raises(TraceError, match="no query"):
+        with pytest.raises(TraceError, match="no position"):
             call()

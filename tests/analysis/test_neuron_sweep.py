@@ -133,9 +133,10 @@ def test_the_blocks_of_a_sweep_can_be_ended_and_what_is_not_there_is_refused() -
         neuron_sweep(experts, traced(experts, [5, 6, 7, 8]), "decoder", 0, ROW, TOKEN)
     with pytest.raises(TraceError, match="choose another way"):
         token_sweep(checkpoint, trace, "decoder", ROW, TOKEN, "mask")
-    for stack, row in (("encoder", ROW), ("decoder", 4)):
-        with pytest.raises(TraceError, match="no such row"):
-            token_sweep(checkpoint, trace, stack, row, TOKEN, "unseen")  # type: ignore[arg-type]
+    with pytest.raises(TraceError, match="no stack called encoder"):
+        token_sweep(checkpoint, trace, "encoder", ROW, TOKEN, "unseen")
+    with pytest.raises(TraceError, match="no position 4"):
+        token_sweep(checkpoint, trace, "decoder", 4, TOKEN, "unseen")
 
 
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)

@@ -164,9 +164,9 @@ def test_prompts_that_cannot_be_compared_are_refused() -> None:
         prompt_pair(checkpoint, "Tom was sad because", "Lily was sad because")
     with pytest.raises(TraceError, match="same for both prompts"):
         prompt_pair(checkpoint, "The boy said that", "The boy said that")
-    with pytest.raises(TraceError, match="no such row"):
+    with pytest.raises(TraceError, match="There is no position 99"):
         prompt_pair(checkpoint, "The boy said that", "The girl said that", row=99)
-    with pytest.raises(TraceError, match="no such row or token"):
+    with pytest.raises(TraceError, match="There is no token 1000000"):
         prompt_pair(checkpoint, "The boy said that", "The girl said that", answer=10**6)
     with pytest.raises(TraceError, match="what the decoder has read"):
         prompt_pair(load("zh-en"), "我有一只猫。", "我有一只狗。")

@@ -154,4 +154,4 @@ def test_the_command_says_it_with_addresses():
     assert "/lens?model=induction-by-hand&text=abcdabc&position=7" in run.output
     run = CliRunner().invoke(main, ["scan", "induction-by-hand", "--text", "abc", "--position", "9"])
     assert run.exit_code == 1
-    assert "There is no position 9: choose 0 to 3." in run.output
+    assert "There is no position 9: choose 0 to 3, or -1 for the last." in run.output

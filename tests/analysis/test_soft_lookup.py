@@ -101,7 +101,7 @@ def test_an_edit_is_looked_up_too() -> None:
 
 def test_places_that_are_not_there() -> None:
     trace = tiny.checkpoint("encoder-only").trace("猫")
-    with pytest.raises(TraceError, match="no query 99"):
+    with pytest.raises(TraceError, match="no position 99"):
         soft_lookup.head_look_up(trace, "encoder.0.self", 0, 99)
     with pytest.raises(TraceError, match="no head 9"):
         soft_lookup.head_look_up(trace, "encoder.0.self", 9, 0)

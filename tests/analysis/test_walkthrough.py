@@ -161,7 +161,7 @@ def test_of_a_long_text_the_first_tokens_are_shown_and_the_rest_is_told() -> Non
     assert found.look.elsewhere.min() > 0.01
 
 
-@pytest.mark.parametrize("followed", [-1, 99])
+@pytest.mark.parametrize("followed", [-99, 99])
 def test_a_token_that_is_not_shown_is_refused(followed: int) -> None:
     checkpoint, trace = traced("encoder-only", {})
     with pytest.raises(TraceError, match="no position"):

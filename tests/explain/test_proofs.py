@@ -205,8 +205,8 @@ def test_a_fully_blocked_row() -> None:
         ("", 0, 0, "no attention site"),
         (SITE, 4, 0, "no head 4 at decoder.1.self: choose 0 to 3"),
         (SITE, -1, 0, "no head -1 at decoder.1.self: choose 0 to 3"),
-        (SITE, 0, 99, r"no query 99 at decoder.1.self: choose 0 to \d+"),
-        (SITE, 0, -1, "no query -1 at decoder.1.self"),
+        (SITE, 0, 99, r"no position 99: choose 0 to \d+"),
+        (SITE, 0, -99, "no position -99"),
     ],
 )
 def test_places_that_do_not_exist(site: str, head: int, query: int, said: str) -> None:

@@ -26,6 +26,7 @@ from vizformer.analysis.masked_runs import rerun
 from vizformer.analysis.row_effects import row_effects
 from vizformer.checkpoints import Checkpoint
 from vizformer.model import Edit, Patch, Trace
+from vizformer.model.input_check import row_at, token_id
 
 
 @dataclass(frozen=True)
@@ -133,8 +134,12 @@ def sweep(
         means: what takes the place of parts (`mean_outputs`); zero where nothing is said.
         parts: those of the model where nothing is said.
         heard: is told after each how many are done, and how many there are; what it raises ends the sweep.
+
+    Raises:
+        TraceError: no such row or token.
     """
     wanted = parts_of(trace) if parts is None else parts
+    row, token = row_at(row, len(trace.logits)), token_id(token, trace.logits.shape[1])
     base, found = trace.logits, list[Effect]()
     for done, part in enumerate(wanted, start=1):
         found.append(effect(trace, part, base, without(checkpoint, trace, [part], means).logits, row, token))

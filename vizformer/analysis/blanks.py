@@ -12,6 +12,8 @@ from vizformer.analysis.heads import head_maps
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_
+from vizformer.model.input_check import row_at
+from vizformer.model.input_check import token_id as checked_id
 from vizformer.model.trace import Trace
 from vizformer.text import Token
 
@@ -33,16 +35,14 @@ def hide(checkpoint: Checkpoint, tokens: Sequence[Token], positions: Collection[
         TraceError: a model without [MASK], or a position outside the tokens.
     """
     mask_id = _mask_id(checkpoint)
-    if wrong := [position for position in positions if not 0 <= position < len(tokens)]:
-        raise TraceError(
-            N_("There is no position {position}: choose 0 to {last}.", position=wrong[0], last=len(tokens) - 1)
-        )
-    return checkpoint.trace(ids=[mask_id if i in positions else token.id for i, token in enumerate(tokens)])
+    hidden = {row_at(position, len(tokens)) for position in positions}
+    return checkpoint.trace(ids=[mask_id if i in hidden else token.id for i, token in enumerate(tokens)])
 
 
 def guess(trace: Trace, position: int, token_id: int) -> Guess:
     """Probability and rank of `token_id` at `position`, from 0 (the most probable) on."""
-    logits = trace.logits[position]
+    logits = trace.logits[row_at(position, len(trace.logits))]
+    token_id = checked_id(token_id, len(logits))
     return Guess(float(torch.softmax(logits.double(), -1)[token_id]), int((logits > logits[token_id]).sum()))
 
 
@@ -85,7 +85,8 @@ def mean_guess(guesses: Float[ndarray, " n"]) -> float | None:
 
 def looks_at(trace: Trace, position: int, head: int | None = None) -> Float[ndarray, "n_layers n"]:
     """The weights with which a position of the encoder attends, layer by layer: of one head, or their mean (None)."""
-    weights = head_maps(trace, "encoder").weights[:, :, position]  # [n_layers, n_heads, n]
+    weights = head_maps(trace, "encoder").weights  # [n_layers, n_heads, n, n]
+    weights = weights[:, :, row_at(position, weights.shape[2])]  # [n_layers, n_heads, n]
     return weights.mean(1) if head is None else weights[:, head]
 
 

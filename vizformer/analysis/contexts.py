@@ -8,11 +8,10 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.checkpoints import Checkpoint
-from vizformer.errors import TraceError
 from vizformer.explain.arrays import is_half
 from vizformer.explain.step import ROUNDINGS
-from vizformer.messages import N_
 from vizformer.model import Trace
+from vizformer.model.input_check import row_at
 from vizformer.text import Token
 
 ROUNDING = 1e-5  # of the largest number; float32 keeps 7 digits, and layers add up (half precision: `ROUNDINGS` units)
@@ -79,11 +78,7 @@ def contexts(checkpoint: Checkpoint, first: Trace, second: Trace, i: int, j: int
         TraceError: a position that a text does not have.
     """
     tokens = reading_tokens(first), reading_tokens(second)
-    for position, row in zip((i, j), tokens, strict=True):
-        if not 0 <= position < len(row):
-            raise TraceError(
-                N_("There is no position {position}: choose 0 to {last}.", position=position, last=len(row) - 1)
-            )
+    i, j = (row_at(position, len(row)) for position, row in zip((i, j), tokens, strict=True))
     different = np.array([[a.id != b.id and not a.special and not b.special for b in tokens[1]] for a in tokens[0]])
     rows = checkpoint.model.token_table().weight[[tokens[0][i].id, tokens[1][j].id]].detach().cpu().double().numpy()
     same, other, low, high = [], [], [], []
@@ -128,6 +123,7 @@ def _places(trace: Trace) -> list[str]:
 
 
 def _vectors(trace: Trace, position: int) -> Float[ndarray, "places d_model"]:
+    position = row_at(position, len(reading_tokens(trace)))
     rows = [trace.residual(name)[position] for name in _places(trace)]
     found: ndarray = torch.stack(rows).float().cpu().numpy()
     return found

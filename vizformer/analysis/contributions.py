@@ -8,14 +8,13 @@ from numpy import ndarray
 from torch import Tensor
 
 from vizformer.checkpoints import Checkpoint
-from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, stored
 from vizformer.explain.norms import added_sizes, brought, through
 from vizformer.explain.proof_anchors import recorded as recorded_at
 from vizformer.explain.site import Site, find_site
 from vizformer.explain.step import Proof
 from vizformer.explain.sublayer import linear_inputs
-from vizformer.messages import N_
+from vizformer.model.input_check import row_at
 from vizformer.model.trace import Trace
 
 
@@ -83,7 +82,7 @@ def contributions(checkpoint: Checkpoint, trace: Trace, site: str, query: int) -
     Source: Vaswani et al. 2017, section 3.2.2; Elhage et al. 2021 for the sum over heads.
     """
     found, record = find_site(checkpoint, trace, site), trace[site]
-    _check(record.q.shape[1], query, site)
+    query = row_at(query, record.q.shape[1])
     d_head = found.attention.d_head
     z = np.stack([float64(record.z(head)[query]) for head in range(record.n_heads)])  # [n_heads, d_head]
     W_O, b_O = found.attention.W_O.weight, found.attention.W_O.bias
@@ -154,7 +153,7 @@ def key_contributions(checkpoint: Checkpoint, trace: Trace, site: str, head: int
     Source: Kobayashi et al. 2020, "Attention is Not Only a Weight".
     """
     found, record = find_site(checkpoint, trace, site), trace[site]
-    _check(record.q.shape[1], query, site)
+    query = row_at(query, record.q.shape[1])
     weights = float64(record.pattern(head)[query])
     own = slice(head * found.attention.d_head, (head + 1) * found.attention.d_head)
     arriving = float64(record.v[record.kv_head(head)]) @ float64(found.attention.W_O.weight[:, own]).T
@@ -189,10 +188,3 @@ def _proof(at: Site, trace: Trace, query: int, out: Float[ndarray, " d_model"]) 
     after = through(stored(at.around.onto(before, bringing), dtype), at.around.after)
     terms = added_sizes(at.around, before, bringing)
     return Proof.compare(recorded_at(at.after), after, recorded, direct=False, terms=terms)
-
-
-def _check(n_q: int, query: int, site: str) -> None:
-    if not 0 <= query < n_q:
-        raise TraceError(
-            N_("There is no query {query} at {site}: choose 0 to {last}.", query=query, site=site, last=n_q - 1)
-        )

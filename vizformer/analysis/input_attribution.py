@@ -24,8 +24,7 @@ from torch import Tensor
 
 from vizformer.analysis.attribution_terms import Against
 from vizformer.checkpoints import Checkpoint
-from vizformer.errors import TraceError
-from vizformer.messages import N_
+from vizformer.model.input_check import row_at, token_id
 from vizformer.model.trace import Trace
 
 POINTS = (16, 32, 64, 128)
@@ -78,11 +77,9 @@ def input_attribution(
         TraceError: no such position or token.
     """
     n, vocab = trace.logits.shape
-    if not 0 <= position < n:
-        raise TraceError(N_("There is no position {position}: choose 0 to {last}.", position=position, last=n - 1))
-    for id in [token] if against is None or against == "mean" else [token, against]:
-        if not 0 <= id < vocab:
-            raise TraceError(N_("There is no token {id}: choose 0 to {last}.", id=id, last=vocab - 1))
+    position, token = row_at(position, n), token_id(token, vocab)
+    if against is not None and against != "mean":
+        against = token_id(against, vocab)
     rows, origin = _rows(checkpoint, trace), _baselines(checkpoint, trace)
 
     def logit(given: dict[str, Tensor]) -> Float[Tensor, " b"]:

@@ -13,6 +13,7 @@ from vizformer.analysis.masked_runs import mask_edit, own_blocked, rerun
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_
+from vizformer.model.input_check import row_at
 from vizformer.model.masks import causal_mask
 from vizformer.model.sparse_masks import window_mask
 from vizformer.model.trace import Trace
@@ -82,6 +83,7 @@ def replacements(
     Similarity is the cosine of two rows of the token table.
     """
     row = trace.tokens[stack]
+    position = row_at(position, len(row))
     own, table = row[position].id, checkpoint.model.token_table(stack).weight
     with torch.inference_mode():
         similar = (table @ table[own]) / (table.norm(dim=-1) * table[own].norm()).clamp(min=1e-9)
@@ -104,6 +106,6 @@ def leak_of(
     """How far the outputs of a stack move when one of its tokens is replaced; both runs have the mask `blocked`."""
     edit = mask_edit(trace, stack, blocked)
     row = list(trace.tokens[stack])
-    row[position] = checkpoint.tokenizer_of(stack).tokens([token_id])[0]
+    row[row_at(position, len(row))] = checkpoint.tokenizer_of(stack).tokens([token_id])[0]
     before = rerun(checkpoint, dict(trace.tokens), edit)
     return leak(before, rerun(checkpoint, {**trace.tokens, stack: tuple(row)}, edit), stack)

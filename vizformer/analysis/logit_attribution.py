@@ -32,6 +32,7 @@ from vizformer.explain.block_stream import find_block, one_network
 from vizformer.explain.step import ROUNDINGS, TOLERANCE, Proof
 from vizformer.messages import N_, Message
 from vizformer.model.attention import Attention
+from vizformer.model.input_check import row_at, token_id
 from vizformer.model.trace import Trace
 
 
@@ -50,11 +51,9 @@ def logit_attribution(
     """
     model, stack = checkpoint.model, predicting_stack(checkpoint)
     n, vocab = trace.logits.shape
-    if not 0 <= position < n:
-        raise TraceError(N_("There is no position {position}: choose 0 to {last}.", position=position, last=n - 1))
-    for id in [token] if against is None or against == "mean" else [token, against]:
-        if not 0 <= id < vocab:
-            raise TraceError(N_("There is no token {id}: choose 0 to {last}.", id=id, last=vocab - 1))
+    position, token = row_at(position, n), token_id(token, vocab)
+    if against is not None and against != "mean":
+        against = token_id(against, vocab)
     back = LogitBackward(checkpoint, trace, position)
     back.head(token, against)
     for layer in reversed(range(len(final_stack(model).layers))):

@@ -24,6 +24,7 @@ from vizformer.explain.arrays import float64, is_half
 from vizformer.explain.step import Proof, sizes
 from vizformer.messages import N_, Message
 from vizformer.model.block import Stack
+from vizformer.model.input_check import row_at, token_id
 from vizformer.model.trace import Trace
 from vizformer.model.transformer import Transformer
 
@@ -99,12 +100,11 @@ def logit_lens(
     """
     model = checkpoint.model
     n = trace.logits.shape[0]
-    chosen = tuple(range(n)) if positions is None else tuple(positions)
-    if outside := [position for position in chosen if not 0 <= position < n]:
-        raise TraceError(N_("There is no position {position}: choose 0 to {last}.", position=outside[0], last=n - 1))
-    asked = [right_tokens(checkpoint, trace)[position] for position in chosen] if targets is None else list(targets)
+    chosen = tuple(range(n)) if positions is None else tuple(row_at(position, n) for position in positions)
+    asked = [right_tokens(checkpoint, trace)[position] for position in chosen] if targets is None else targets
     vocab = model.config.vocab_size
-    if len(asked) != len(chosen) or not all(0 <= token < vocab for token in asked):
+    asked = [token_id(token, vocab) for token in asked]
+    if len(asked) != len(chosen):
         raise TraceError(
             N_("The lens needs a token from 0 to {last} for each of {n} positions.", last=vocab - 1, n=len(chosen))
         )

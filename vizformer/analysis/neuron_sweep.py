@@ -39,6 +39,7 @@ from vizformer.errors import TraceError
 from vizformer.explain.block_stream import find_block, one_network
 from vizformer.messages import N_
 from vizformer.model import Edit, Patch, Trace
+from vizformer.model.input_check import row_at, token_id
 
 Stack = Literal["encoder", "decoder"]
 
@@ -90,7 +91,7 @@ def neuron_sweep(
     Raises:
         TraceError: no such layer, neuron, row or token; a layer of experts; a trace in which numbers were set by hand.
     """
-    _require(checkpoint, trace, stack, layer, row, token)
+    row, token = _required(checkpoint, trace, stack, layer, row, token)
     config, vocab_size = checkpoint.model.config, trace.logits.shape[1]
     wanted = np.arange(config.d_ff) if neurons is None else np.asarray(neurons, dtype=int)
     if wanted.size and not (wanted.min() >= 0 and wanted.max() < config.d_ff):
@@ -124,7 +125,7 @@ def neuron_estimates(
     means: Float[Tensor, " d_ff"] | None = None,
 ) -> Float[ndarray, " d_ff"]:
     """The change of ln P(token) that one gradient expects without each neuron; arguments and errors of `neuron_sweep`."""
-    _require(checkpoint, trace, stack, layer, row, token)
+    row, token = _required(checkpoint, trace, stack, layer, row, token)
     name = f"{stack}.{layer}.feedforward.hidden"
     with torch.inference_mode():
         there = _hidden(checkpoint, trace, stack, layer)
@@ -174,13 +175,12 @@ def mean_neurons(checkpoint: Checkpoint, traces: Iterable[Trace], stack: Stack, 
     return (total / rows).float()
 
 
-def _require(checkpoint: Checkpoint, trace: Trace, stack: Stack, layer: int, row: int, token: int) -> None:
+def _required(checkpoint: Checkpoint, trace: Trace, stack: Stack, layer: int, row: int, token: int) -> tuple[int, int]:
     if trace.edit is not None:
         raise TraceError(N_("Neurons are taken out of a run in which no number was set by hand."))
     _require_layer(checkpoint, stack, layer)
     n, vocab_size = trace.logits.shape
-    if not (0 <= row < n and 0 <= token < vocab_size):
-        raise TraceError(N_("There is no such row or token in the output of this model."))
+    return row_at(row, n), token_id(token, vocab_size)
 
 
 def _require_layer(checkpoint: Checkpoint, stack: Stack, layer: int) -> None:

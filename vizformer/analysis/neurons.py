@@ -23,6 +23,7 @@ from vizformer.explain.experts_numbers import mixture_numbers
 from vizformer.explain.feedforward_numbers import FeedForwardNumbers, feedforward_numbers
 from vizformer.explain.snippet import light_inputs
 from vizformer.model.experts import MixtureOfExperts
+from vizformer.model.input_check import row_at
 from vizformer.model.trace import Trace
 
 MOST = 5  # places in the corpus that are kept for each neuron
@@ -60,7 +61,8 @@ def layer_numbers(checkpoint: Checkpoint, trace: Trace, stack: str, layer: int) 
 def firing(checkpoint: Checkpoint, trace: Trace, stack: str, layer: int, row: int, count: int = 8) -> Firing:
     """The neurons that write most for the token at `row`."""
     __, feedforward = feedforward_input(checkpoint, trace, stack, layer)
-    values = layer_numbers(checkpoint, trace, stack, layer).inner[row]
+    values = layer_numbers(checkpoint, trace, stack, layer).inner
+    values = values[row_at(row, len(values))]
     lengths = np.linalg.norm(float64(feedforward.W_out.weight), axis=0)  # [d_ff]
     written = np.abs(values) * lengths
     first = np.argsort(-written, kind="stable")[:count]

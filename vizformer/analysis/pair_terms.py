@@ -17,6 +17,7 @@ from vizformer.explain.arrays import float64, soft_capped
 from vizformer.explain.site_words import in_words
 from vizformer.messages import N_
 from vizformer.model import Trace
+from vizformer.model.input_check import row_at
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,10 @@ def pair_terms(trace: Trace, site: str, head: int, query: int, key: int) -> Pair
     """Takes the score of a query and a key apart.
 
     Raises:
-        TraceError: there is no such site or head.
+        TraceError: there is no such site, head, query or key.
     """
     record = trace[site]
+    query, key = row_at(query, record.q.shape[1]), row_at(key, record.k.shape[1])
     recorded = record.z(head)[query]
     q, keys, values = (
         float64(record.q[head, query]),

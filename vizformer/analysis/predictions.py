@@ -7,8 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vizformer.checkpoints import Checkpoint
-from vizformer.errors import TraceError
-from vizformer.messages import N_
+from vizformer.model.input_check import row_at
 from vizformer.model.trace import Trace
 from vizformer.text import Token
 
@@ -30,9 +29,7 @@ def next_tokens(checkpoint: Checkpoint, trace: Trace, position: int, count: int 
         TraceError: no such position.
     """
     n = trace.logits.shape[0]
-    if not 0 <= position < n:
-        raise TraceError(N_("There is no position {position}: choose 0 to {last}.", position=position, last=n - 1))
-    return most_probable(checkpoint, trace.logits[position], count)
+    return most_probable(checkpoint, trace.logits[row_at(position, n)], count)
 
 
 def most_probable(

@@ -10,6 +10,7 @@ between the two (`vizformer.analysis.patching`, `vizformer.analysis.path_patchin
 Source: Zhang & Nanda 2023, "Towards Best Practices of Activation Patching", section 2 (two prompts, logit difference).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxtyping import Float
@@ -20,6 +21,7 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model import Trace
+from vizformer.model.input_check import row_at, token_id
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,9 @@ class PromptPair:
         if self.clean.edit is not None or self.corrupted.edit is not None:
             raise TraceError(N_("Patching compares two runs in which no number was set by hand."))
         n, vocab_size = self.clean.logits.shape
-        if not (0 <= self.row < n and 0 <= self.answer < vocab_size and 0 <= self.other < vocab_size):
-            raise TraceError(N_("There is no such row or token in the output of this model."))
+        object.__setattr__(self, "row", row_at(self.row, n))
+        for token in (self.answer, self.other):
+            token_id(token, vocab_size)
         if abs(self.moved) < 1e-6:
             raise TraceError(
                 N_("The answer is the same for both prompts: choose prompts, or two tokens, between which it moves.")
@@ -85,10 +88,10 @@ def _require_equal_lengths(clean: Trace, corrupted: Trace) -> None:
 
 def prompt_pair(
     checkpoint: Checkpoint,
-    clean: str,
-    corrupted: str,
+    clean: str | Sequence[int],
+    corrupted: str | Sequence[int],
     *,
-    target: str | None = None,
+    target: str | Sequence[int] | None = None,
     row: int | None = None,
     answer: int | None = None,
     other: int | None = None,
@@ -96,6 +99,7 @@ def prompt_pair(
     """Runs a model over two prompts.
 
     Args:
+        clean, corrupted: texts, or token ids.
         target: what an encoder-decoder's decoder has read so far, the same for both.
         row: counted from the end where it is negative; the last where nothing is said, or the first [MASK] of an encoder.
         answer, other: the most probable token of each run where nothing is said.
@@ -103,20 +107,25 @@ def prompt_pair(
     Raises:
         TraceError: see `PromptPair`; an encoder-decoder without a target.
     """
-    if checkpoint.model.encoder is not None and checkpoint.model.decoder is not None and not (target or "").strip():
+    begun = target.strip() if isinstance(target, str) else list(target or ())
+    if checkpoint.model.encoder is not None and checkpoint.model.decoder is not None and not begun:
         raise TraceError(N_("Say what the decoder has read so far: the two runs are compared after the same words."))
-    first, second = (checkpoint.trace(text, target=target) for text in (clean, corrupted))
+    first, second = (_run(checkpoint, prompt, target) for prompt in (clean, corrupted))
     _require_equal_lengths(first, second)
     if row is None:
         read = [token.id for token in next(iter(first.tokens.values()))]
         mask_id = checkpoint.model.config.mask_id if checkpoint.model.decoder is None else None
         row = read.index(mask_id) if mask_id in read else -1
-    row = row + len(first.logits) if row < 0 else row
-    if not 0 <= row < len(first.logits):
-        raise TraceError(N_("There is no such row or token in the output of this model."))
+    row = row_at(row, len(first.logits))
     answer = int(first.logits[row].argmax()) if answer is None else answer
     other = int(second.logits[row].argmax()) if other is None else other
     return PromptPair(first, second, row, answer, other)
+
+
+def _run(checkpoint: Checkpoint, prompt: str | Sequence[int], target: str | Sequence[int] | None) -> Trace:
+    text, ids = (prompt, None) if isinstance(prompt, str) else (None, prompt)
+    words, target_ids = (target, None) if target is None or isinstance(target, str) else (None, target)
+    return checkpoint.trace(text, ids=ids, target=words, target_ids=target_ids)
 
 
 @dataclass(frozen=True)

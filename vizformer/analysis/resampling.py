@@ -28,6 +28,7 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model import Edit, Patch, Trace
+from vizformer.model.input_check import row_at, token_id
 
 
 def draw_outputs(trace: Trace, others: Sequence[Outputs], draws: int, seed: int = 0) -> tuple[Outputs, ...]:
@@ -153,6 +154,7 @@ def resample_sweep(
         heard: is told after each part how many runs are done, and how many there are; what it raises ends the sweep.
     """
     wanted = parts_of(trace) if parts is None else parts
+    row, token = row_at(row, len(trace.logits)), token_id(token, trace.logits.shape[1])
     found = list[Effect]()
     for done, part in enumerate(wanted, start=1):
         found.append(resampled_effect(checkpoint, trace, [part], drawn, row, token))

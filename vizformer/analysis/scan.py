@@ -21,10 +21,9 @@ from vizformer.analysis.heads import Kind, kind_of, kinds, site_name
 from vizformer.analysis.logit_attribution import by_key, logit_attribution
 from vizformer.analysis.logit_lens import LogitLens, logit_lens, predicting_stack
 from vizformer.checkpoints import Checkpoint
-from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64
-from vizformer.messages import N_
 from vizformer.model import count_parameters
+from vizformer.model.input_check import row_at
 from vizformer.model.trace import Trace
 
 MOST_WORK = 4e10
@@ -84,10 +83,7 @@ def scan(checkpoint: Checkpoint, trace: Trace, position: int | None = None, toke
     Raises:
         TraceError: no such position or token, or a model without a head that predicts tokens.
     """
-    position = trace.logits.shape[0] - 1 if position is None else position
-    if not 0 <= position < trace.logits.shape[0]:
-        last = trace.logits.shape[0] - 1
-        raise TraceError(N_("There is no position {position}: choose 0 to {last}.", position=position, last=last))
+    position = row_at(-1 if position is None else position, len(trace.logits))
     token = int(trace.logits[position].argmax()) if token is None else token
     found = logit_attribution(checkpoint, trace, position, token)
     lens = logit_lens(checkpoint, trace, [position], targets=[token])

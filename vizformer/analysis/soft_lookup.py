@@ -6,11 +6,11 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, soft_capped, softmax
 from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Proof
 from vizformer.messages import N_
+from vizformer.model.input_check import row_at
 from vizformer.model.trace import Trace
 
 # Five recipe notes. Key: what the title promises (sweet, cold, spicy). Value: what the note says (minutes, servings).
@@ -102,10 +102,7 @@ def head_look_up(trace: Trace, site: str, head: int, query: int, *, temperature:
     """
     record = trace[site]
     z = record.z(head)
-    if not 0 <= query < len(z):
-        raise TraceError(
-            N_("There is no query {query} at {site}: choose 0 to {last}.", query=query, site=site, last=len(z) - 1)
-        )
+    query = row_at(query, len(z))
     q, group = float64(record.q[head, query]), record.kv_head(head)
     k, v = float64(record.k[group]), float64(record.v[group])
     dots: Float[ndarray, " n_k"] = k @ q

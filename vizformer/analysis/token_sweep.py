@@ -25,6 +25,7 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model import Trace
+from vizformer.model.input_check import row_at, token_id
 from vizformer.text import Token
 
 Way = Literal["mask", "unknown", "unseen"]
@@ -79,8 +80,9 @@ def token_sweep(
     if trace.edit is not None:
         raise TraceError(N_("Tokens are taken out of a run in which no number was set by hand."))
     rows, vocab_size = trace.logits.shape
-    if stack not in trace.tokens or not (0 <= row < rows and 0 <= token < vocab_size):
-        raise TraceError(N_("There is no such row or token in the output of this model."))
+    row, token = row_at(row, rows), token_id(token, vocab_size)
+    if stack not in trace.tokens:
+        raise TraceError(N_("This model has no stack called {stack}.", stack=stack))
     replacement = None if way == "unseen" else _replacement(checkpoint, stack, way)
     if way != "unseen" and replacement is None:
         raise TraceError(N_("The vocabulary of this model has no token of this kind: choose another way."))

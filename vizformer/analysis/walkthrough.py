@@ -13,10 +13,9 @@ from torch import Tensor
 from vizformer.analysis.heads import n_layers, site_name
 from vizformer.analysis.predictions import Choice, Prediction, choices
 from vizformer.checkpoints import Checkpoint
-from vizformer.errors import TraceError
 from vizformer.explain import rope
 from vizformer.explain.site import find_site
-from vizformer.messages import N_
+from vizformer.model.input_check import row_at
 from vizformer.model.trace import AttentionRecord, Trace
 from vizformer.text import Token
 
@@ -145,8 +144,7 @@ def walkthrough(checkpoint: Checkpoint, trace: Trace, followed: int, *, predicts
     stack: Literal["encoder", "decoder"] = "encoder" if "encoder" in trace.tokens else "decoder"
     tokens = trace.tokens.get(stack, ())
     n = min(SHOWN, len(tokens))
-    if not 0 <= followed < n:
-        raise TraceError(N_("There is no position {position}: choose 0 to {last}.", position=followed, last=n - 1))
+    followed = row_at(followed, n)
     model, config = checkpoint.model, checkpoint.model.config
     table = model.token_table(stack).weight
     rows = model.token_rows(table[[token.id for token in tokens[:n]]])

@@ -28,7 +28,7 @@ from vizformer.messages import N_
 CONFIG = "config.json"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Opened(Checkpoint):
     """A checkpoint that was read from files, with the report of how."""
 

@@ -24,6 +24,7 @@ from vizformer.model.attention import Attention
 from vizformer.model.block import Block
 from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.feedforward import FeedForward
+from vizformer.model.input_check import row_at
 from vizformer.model.norm import Norm
 from vizformer.model.trace import Trace
 
@@ -158,9 +159,7 @@ def block_stream(checkpoint: Checkpoint, trace: Trace, stack: str, layer: int, r
     Source: Vaswani et al. 2017, section 3.1; Elhage et al. 2021 for the residual stream.
     """
     block, at = find_block(checkpoint, stack, layer), f"{stack}.{layer}"
-    n = len(trace.residual(f"{at}.pre"))
-    if not 0 <= row < n:
-        raise TraceError(N_("There is no position {position}: choose 0 to {last}.", position=row, last=n - 1))
+    row = row_at(row, len(trace.residual(f"{at}.pre")))
     points = [Point("start", float64(trace.residual(f"{at}.pre")[row]))]
     proofs: dict[SublayerKind, Proof] = {}
     for kind, __, before, after in sublayers(block):

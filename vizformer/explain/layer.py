@@ -26,6 +26,7 @@ from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step, size
 from vizformer.explain.sublayer import Sublayer
 from vizformer.messages import N_
 from vizformer.model.experts import MixtureOfExperts
+from vizformer.model.input_check import row_at
 from vizformer.model.trace import Trace
 
 
@@ -108,10 +109,7 @@ def output_steps(checkpoint: Checkpoint, trace: Trace, position: int, count: int
     model = checkpoint.model
     stack = "encoder" if model.decoder is None else "decoder"
     rows = trace.residual(f"{stack}.final")
-    if not 0 <= position < rows.shape[0]:
-        raise TraceError(
-            N_("There is no position {position}: choose 0 to {last}.", position=position, last=rows.shape[0] - 1)
-        )
+    position = row_at(position, len(rows))
     x = float64(rows[position])
     head = model.prediction
     steps = mlm_head_steps(head, x, position, rows[position])
@@ -262,7 +260,9 @@ def _scaled(
 
 def candidates(checkpoint: Checkpoint, trace: Trace, position: int, count: int = 5) -> list[int]:
     """The token ids that `output_steps` shows, in its order."""
-    return [int(t) for t in (-float64(trace.logits[position])).argsort(kind="stable")[:count]]
+    return [
+        int(t) for t in (-float64(trace.logits[row_at(position, len(trace.logits))])).argsort(kind="stable")[:count]
+    ]
 
 
 def _input(trace: Trace, name: str) -> Step:

@@ -22,6 +22,7 @@ from numpy import ndarray
 from vizformer.explain.arrays import float64
 from vizformer.explain.step import Proof
 from vizformer.messages import N_
+from vizformer.model.input_check import row_at
 from vizformer.model.masks import Reason
 from vizformer.model.trace import AttentionRecord
 
@@ -100,7 +101,7 @@ def linear_attention(record: AttentionRecord, head: int) -> LinearAttention:
 def state(record: AttentionRecord, head: int, query: int) -> Float[ndarray, "d_head d_head"]:
     """What a query reads: the sum of phi(k_j)^T v_j over the keys that it sees."""
     kv = record.kv_head(head)
-    seen = query + 1 if is_causal(record, head) else record.k.shape[1]
+    seen = row_at(query, record.q.shape[1]) + 1 if is_causal(record, head) else record.k.shape[1]
     found: ndarray = phi(float64(record.k[kv, :seen])).T @ float64(record.v[kv, :seen])
     return found
 

@@ -25,6 +25,7 @@ from vizformer.explain import latex
 from vizformer.explain.arrays import float64
 from vizformer.explain.step import Made, Operand, Proof, Step
 from vizformer.messages import N_
+from vizformer.model.input_check import row_at
 from vizformer.model.trace import AttentionRecord
 
 MOST_TILES = 32
@@ -89,6 +90,7 @@ def online_softmax(record: AttentionRecord, head: int, query: int, tile: int) ->
     """
     if tile < 1:
         raise ValueError(f"tile = {tile}: a tile has at least one key")
+    query = row_at(query, record.q.shape[1])
     blocked = record.reason(head)[query].cpu().numpy() > 0
     scores = np.where(blocked, -np.inf, float64(record.scores(head)[query]))
     values = float64(record.v[record.kv_head(head)])

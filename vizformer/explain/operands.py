@@ -10,7 +10,6 @@ from numpy import ndarray
 from torch import Tensor, nn
 
 from vizformer.checkpoints import Checkpoint
-from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, is_half, set_cells, soft_capped, stored
 from vizformer.explain.disentangled import DistanceTerms, distance_terms
 from vizformer.explain.norms import added_sizes, brought, normalise, through
@@ -18,7 +17,7 @@ from vizformer.explain.position_bias import Buckets, Slopes, position_bias
 from vizformer.explain.rope import angles, divisors, turn
 from vizformer.explain.site import Site, find_site
 from vizformer.explain.step import sizes
-from vizformer.messages import N_
+from vizformer.model.input_check import row_at
 from vizformer.model.norm import Norm
 from vizformer.model.trace import AttentionRecord, Trace
 
@@ -335,10 +334,7 @@ def gather(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: in
     record = trace[site]
     record.scores(head)  # raises where there is no such head
     n_q = int(record.q.shape[1])
-    if not 0 <= query < n_q:
-        raise TraceError(
-            N_("There is no query {query} at {site}: choose 0 to {last}.", query=query, site=site, last=n_q - 1)
-        )
+    query = row_at(query, n_q)
     config, layer = checkpoint.model.config, int(site.split(".")[1])
     turned = config.turns(layer) and not found.is_cross
     turns = angles(config, n_q, layer) if turned else None

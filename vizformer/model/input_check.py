@@ -1,5 +1,7 @@
 """Which token ids, and how many, a model can read."""
 
+from operator import index
+
 import torch
 from jaxtyping import Int
 from torch import Tensor
@@ -27,6 +29,49 @@ def check_ids(ids: Int[Tensor, "b n"], first: int, limit: int, n_ids: int) -> No
                 last=last,
             )
         )
+
+
+def row_at(position: int, n: int) -> int:
+    """One of n rows, counted from 0, or from the end where it is negative: -1 is the last.
+
+    Raises:
+        TraceError: there is no such row, or this is no whole number.
+    """
+    at = _whole(position)
+    if at is None or not -n <= at < n:
+        raise TraceError(
+            N_(
+                "There is no position {position}: choose 0 to {last}, or -1 for the last.",
+                position=position,
+                last=n - 1,
+            )
+        )
+    return at % n
+
+
+def token_id(token: int, n_ids: int) -> int:
+    """A token's id.
+
+    Raises:
+        TraceError: it is outside the vocabulary, or no whole number.
+    """
+    id = _whole(token)
+    if id is None or not 0 <= id < n_ids:
+        raise TraceError(
+            N_(
+                "There is no token {id}: give its id, 0 to {last}. checkpoint.encode(text) has the ids of a text.",
+                id=repr(token)[:60],
+                last=n_ids - 1,
+            )
+        )
+    return id
+
+
+def _whole(value: object) -> int | None:
+    try:
+        return index(value)  # type: ignore[arg-type]  # which is what it finds out
+    except TypeError:
+        return None
 
 
 def check_length(n_tokens: int, limit: int, first: int = 0) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from vizformer.text import Token
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AttentionRecord:
     """One attention call of batch item 0: the operands of softmax(q k^T * scale + position_bias + bias) v.
 
@@ -49,7 +49,11 @@ class AttentionRecord:
     scale: float
     position_bias: Float[Tensor, "n_heads n_q n_k"] | None = None
     score_cap: float | None = None
-    tokens: tuple[tuple[str, ...], tuple[str, ...]] = field(default=((), ()), repr=False)
+    tokens: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+
+    def __repr__(self) -> str:
+        n_q, n_k = self.q.shape[1], self.k.shape[1]
+        return f"<AttentionRecord {self.site}: {self.n_heads} heads, {n_q} queries, {n_k} keys>"
 
     @property
     def n_heads(self) -> int:
@@ -164,7 +168,7 @@ def _wide(x: Tensor) -> Tensor:
     return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
 
 
-@dataclass
+@dataclass(repr=False)
 class Trace:
     """Filled by a forward: `model(ids, trace=trace)`; everything is batch item 0, without the batch dimension.
 
@@ -177,11 +181,15 @@ class Trace:
 
     tokens: dict[str, "tuple[Token, ...]"] = field(default_factory=dict)
     edit: Edit | None = None
-    heard: Callable[[int], None] | None = field(default=None, repr=False)
-    _records: dict[str, AttentionRecord] = field(default_factory=dict, repr=False)
-    _residuals: dict[str, Tensor] = field(default_factory=dict, repr=False)
-    _routings: dict[str, RoutingRecord] = field(default_factory=dict, repr=False)
-    _logits: Tensor | None = field(default=None, repr=False)
+    heard: Callable[[int], None] | None = None
+    _records: dict[str, AttentionRecord] = field(default_factory=dict)
+    _residuals: dict[str, Tensor] = field(default_factory=dict)
+    _routings: dict[str, RoutingRecord] = field(default_factory=dict)
+    _logits: Tensor | None = None
+
+    def __repr__(self) -> str:
+        sizes = [f"{len(tokens)} tokens in the {stack}" for stack, tokens in self.tokens.items()]
+        return f"<Trace: {', '.join([*sizes, f'{len(self._records)} attention calls'])}>"
 
     # Called by the model ------------------------------------------------------------------------------------
 

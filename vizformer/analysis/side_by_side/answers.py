@@ -6,8 +6,7 @@ import torch
 
 from vizformer.analysis.side_by_side.heads import divergence
 from vizformer.analysis.side_by_side.runs import TwoRuns
-from vizformer.errors import TraceError
-from vizformer.messages import N_
+from vizformer.model.input_check import row_at
 from vizformer.text import Token
 
 
@@ -47,11 +46,8 @@ def two_answers(runs: TwoRuns, row: int, other_row: int | None = None, count: in
         TraceError: no such row.
     """
     rows = row, row if other_row is None else other_row
-    for trace, at in zip((runs.trace, runs.other), rows, strict=True):
-        if not 0 <= at < (n := trace.logits.shape[0]):
-            raise TraceError(N_("There is no position {position}: choose 0 to {last}.", position=at, last=n - 1))
     p, q = (
-        torch.softmax(trace.logits[at].double().cpu(), dim=-1)
+        torch.softmax(trace.logits[row_at(at, len(trace.logits))].double().cpu(), dim=-1)
         for trace, at in zip((runs.trace, runs.other), rows, strict=True)
     )
     size = max(len(p), len(q))

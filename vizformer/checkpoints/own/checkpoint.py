@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import index
 from typing import Literal, NamedTuple
 
 import torch
@@ -27,7 +28,7 @@ class Generation(NamedTuple):
     steps: tuple[GenerationStep, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Checkpoint:
     """A loaded model: frozen weights, its tokenizer, its name.
 
@@ -61,6 +62,15 @@ class Checkpoint:
                 )
             )
         object.__setattr__(self, "tokenizer", self.tokenizer.with_rows(self.model.config.vocab_size))
+
+    def __repr__(self) -> str:
+        """One line: what it is, and how large."""
+        config = self.model.config
+        layers = " + ".join(str(count) for count in (config.n_encoder_layers, config.n_decoder_layers) if count)
+        return (
+            f"<{type(self).__name__} {self.name}: {config.architecture}, {layers} layers, d_model {config.d_model}, "
+            f"{config.n_heads} heads, {config.vocab_size:,} tokens, {str(self.dtype)[6:]} on {self.device}>"
+        )
 
     @property
     def dtype(self) -> torch.dtype:
@@ -127,7 +137,7 @@ class Checkpoint:
         if (text is None) == (ids is None):
             raise TraceError(N_("Give either a text or token ids."))
         reader = self.tokenizer_of("encoder")
-        tokens = self.encode(text) if text is not None else self._checked(reader.tokens(list(ids or ())))
+        tokens = self.encode(text) if text is not None else self._checked(reader.tokens(_plain(ids)))
         if self.model.encoder is None or self.model.decoder is None:
             if (target and target.strip()) or target_ids is not None:
                 raise TraceError(
@@ -139,7 +149,7 @@ class Checkpoint:
                 self.model(self.tensor(tokens), segments=self.segments(tokens), trace=trace, edit=edit)
             return _finished(trace)
         if target_ids is not None:
-            target_tokens = self._checked(self.tokenizer.tokens(list(target_ids)))
+            target_tokens = self._checked(self.tokenizer.tokens(_plain(target_ids)))
         elif target is not None and target.strip():
             target_tokens = self.encode_target(target)
         else:
@@ -280,6 +290,10 @@ class Checkpoint:
 
 
 def _readable(text: str) -> str:
+    if not isinstance(text, str):
+        raise TraceError(
+            N_("A text is needed, not a {kind}. Token ids are given by name, as ids=[...].", kind=type(text).__name__)
+        )
     if not text.strip():
         raise TraceError(N_("There is no text yet: type a sentence."))
     if len(text) > MAX_CHARACTERS:
@@ -291,6 +305,14 @@ def _readable(text: str) -> str:
             )
         )
     return text
+
+
+def _plain(ids: Sequence[int] | None) -> list[int]:
+    """Token ids as numbers of Python, also those of numpy and PyTorch."""
+    try:
+        return [] if ids is None else [index(id) for id in ids]
+    except TypeError as error:
+        raise TraceError(N_("Token ids are whole numbers in a list, [3, 14, 15]. A text is given as it is.")) from error
 
 
 def _finished(trace: Trace) -> Trace:
