@@ -106,6 +106,21 @@ def test_a_teacher_who_comes_back_to_the_other_server_leads_on_from_there(two_se
     assert there.look(code).page == "masks"
 
 
+def test_an_old_tab_on_the_first_server_does_not_end_what_is_led_from_the_other_one(two_servers):
+    (here, __), (there, __) = two_servers
+    code, secret = here.open("ann")
+    assert there.take(code, secret, "eve")  # the second tab of the teacher
+    here.move(code, secret, "masks", {})  # the first one
+    here._clock = there._clock = lambda: time.time() + 2 * AWAY
+    there.beat()
+    here.beat()
+    assert there.look(code).page == "masks"
+    there.close(code, secret)
+    here.beat()
+    with pytest.raises(NoRoomError):
+        there.look(code)
+
+
 def test_a_redis_that_is_killed_and_comes_back_empty_gets_its_rooms_again(redis, two_servers):
     (here, __), (there, heard_there) = two_servers
     code, secret = here.open("ann")

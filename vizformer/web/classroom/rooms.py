@@ -327,13 +327,16 @@ class Rooms:
         if found is not None and (found.secret, found.teacher) != (known.secret, known.teacher):
             self._leave(code)  # another server leads it now
             return
-        if self._is_there(known.teacher):
-            with self._lock:
-                if (room := self._led.get(code)) is not None:
-                    self._led[code] = replace(room, seen=self._clock())
-            self._write(code)
-        if self._is_over(code, self._led.get(code, known)):
+        with self._lock:
+            if code not in self._led:
+                return  # it has ended meanwhile
+            room = max(found or known, self._led[code], key=_age)
+            if is_here := self._is_there(room.teacher):
+                room = self._led[code] = replace(room, seen=self._clock())
+        if self._is_over(room):
             self._drop(code)
+        elif is_here:
+            self._write(code)
 
     def _write(self, code: str) -> None:
         """Writes down a room that is led here; what was changed meanwhile too, so that the newest is written last."""
@@ -365,19 +368,16 @@ class Rooms:
         if room is None and (known := self._led.get(code)) is not None and self._is_there(known.teacher):
             room = known  # the store has lost it: it was started again just now
             self._write(code)
-        if room is not None and self._is_over(code, room):
+        if room is not None and self._is_over(room):
             if code in self._led:
                 self._drop(code)
             return None
         return room
 
-    def _is_over(self, code: str, room: Room) -> bool:
-        """Whether the time of a room is over; of a teacher on another server nothing is known while the store is away."""
-        now, seen = self._clock(), room.seen
-        if self._is_there(room.teacher):
-            seen = now
-        elif code not in self._led:
-            seen = max(seen, now - self._store.reached_for)
+    def _is_over(self, room: Room) -> bool:
+        """Whether the time of a room is over; while the store is away, nothing is known of a teacher on another server."""
+        now = self._clock()
+        seen = now if self._is_there(room.teacher) else max(room.seen, now - self._store.reached_for)
         return now - room.opened > LONGEST or now - seen > AWAY
 
 
