@@ -12,6 +12,7 @@ pytest.importorskip("transformers")
 pytest.importorskip("sentencepiece")
 
 from tests.checkpoints import folders
+from tests.checkpoints.test_tiktoken import lines_of
 from tests.parity.against_transformers import same_numbers, theirs
 from tests.parity.test_gguf import pieces_of
 from vizformer.checkpoints import load
@@ -131,6 +132,15 @@ def test_a_text_begins_with_the_mark_of_the_pieces_beside_the_weights(tmp_path: 
     ours = load(made)
     assert [token.id for token in ours.encode("Two dogs")] == [1, *pieces.encode("Two dogs")]
     assert (ours.model.config.bos_id, ours.model.config.eos_id) == (1, 2)
+
+
+def test_the_tokens_of_llama_3_lie_beside_the_weights_by_their_ranks(tmp_path: Path) -> None:
+    __, made = published(tmp_path, PARAMS, vocab_size=267)
+    (made / "tokenizer.json").unlink()
+    (made / "tokenizer.model").write_bytes(b"".join(lines_of([bytes([byte]) for byte in range(256)])))
+    ours = load(made)
+    assert [token.id for token in ours.encode("é<|eot_id|>")] == [256, 0xC3, 0xA9, 265]
+    assert (ours.model.config.bos_id, ours.model.config.eos_id) == (256, 257)
 
 
 def test_a_file_of_llama2_c_says_its_fields_itself(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ SPACE, NEWLINE, TAB = "␣", "⏎", "⇥"
 
 
 @cache
-def _byte_letters() -> dict[str, int]:
+def byte_letters() -> dict[str, int]:
     """GPT-2's table: printable Latin-1 letters stand for themselves, the other bytes for letters from U+0100 on."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
@@ -30,7 +30,7 @@ def piece_bytes(piece: str, spelling: Spelling) -> bytes:
     (b' cat', b'ing', b'\\xe6')
     """
     if spelling == "byte-level":
-        letters = _byte_letters()
+        letters = byte_letters()
         if all(letter in letters for letter in piece):
             return bytes(letters[letter] for letter in piece)
     elif spelling == "wordpiece" and piece.startswith("##") and len(piece) > 2:

@@ -4,7 +4,7 @@ from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.bare.vocabulary_tokenizer import Inside
 from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.tokenizers import sentencepiece
+from vizformer.checkpoints.tokenizers import sentencepiece, tiktoken
 from vizformer.checkpoints.tokenizers.refusals import guarded
 from vizformer.checkpoints.tokenizers.token_ids import without_tokenizer
 from vizformer.checkpoints.tokenizers.vocabularies import SOURCES, TOKENIZER, TRIAL, byte_level, read_tokenizer, tried
@@ -24,12 +24,17 @@ def backend_beside(folder: Folder, rows: int) -> Backend | None:
     if folder.has("vocab.json") and folder.has("merges.txt"):
         return byte_level(folder, {"bos_token": END, "eos_token": END, "unk_token": END})
     name = sentencepiece.find(folder)
+    if name is not None and folder.has(PARAMS) and tiktoken.is_one(folder, name):
+        return tiktoken.read(folder, name, rows)
     return None if name is None else sentencepiece.sentencepiece(folder, name, begun=folder.has(PARAMS))
 
 
-def usual_marks(folder: Folder) -> dict[str, str]:
-    """The marks of a text, where no file says them: GPT-2's, or those of Meta's pieces."""
-    begin, end = ("<s>", "</s>") if folder.has(PARAMS) else (END, END)
+def usual_marks(folder: Folder, backend: Backend) -> dict[str, str]:
+    """The marks of a text, where no file says them: GPT-2's, or those of Meta's tokenizers."""
+    begin, end = END, END
+    if folder.has(PARAMS):
+        llama3 = backend.token_to_id(tiktoken.BEGIN) is not None
+        begin, end = (tiktoken.BEGIN, tiktoken.END) if llama3 else ("<s>", "</s>")
     return {"bos_token": begin, "eos_token": end}
 
 

@@ -64,7 +64,7 @@ def understood(source: Source, layout: Layout, answers: dict[str, Value], assump
     backend = backend_beside(folder, weights.longest_side)
     options = dict(plan.options)
     if backend is not None and not layout.reads_only_ids:
-        complete_ids(options, token_ids(folder, backend, usual_marks(folder)))
+        complete_ids(options, token_ids(folder, backend, usual_marks(folder, backend)))
     else:
         backend = None
     tables = options["vocab_size"], options.get("source_vocab_size")

@@ -15,12 +15,10 @@ from vizformer.checkpoints.files.untrusted_folder import Folder, shown
 from vizformer.checkpoints.tokenizers.protobuf import WireError
 from vizformer.checkpoints.tokenizers.refusals import guarded, refuse
 from vizformer.checkpoints.tokenizers.sentencepiece import BYTE, Piece, SentencePiece, build, check, mark
-from vizformer.checkpoints.tokenizers.vocabularies import QWEN_WORDS, TOKENIZER, read_text, read_tokenizer
+from vizformer.checkpoints.tokenizers.vocabularies import LLAMA3_WORDS, QWEN_WORDS, TOKENIZER, read_text, read_tokenizer
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 
-# LLaMA 3's differs from Qwen's in the digits alone: up to three together.
-LLAMA3_WORDS = QWEN_WORDS.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
 _WORDS = {"gpt-2": "", "gpt2": "", "llama-bpe": LLAMA3_WORDS, "llama3": LLAMA3_WORDS, "qwen2": QWEN_WORDS}
 _BEGIN_WITH_A_MARK = ("llama-bpe", "llama3")  # where no field says whether texts do
 _CONTROL, _ADDED = 3, 4  # kinds of tokens: marks, and texts that are tokens as a whole
