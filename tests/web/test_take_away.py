@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from vizformer import figures
 from vizformer.assets import app_root
+from vizformer.components import mask
 from vizformer.figures import files
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
@@ -160,3 +161,21 @@ def test_a_csv_of_too_many_values_is_not_offered_and_says_what_is(monkeypatch, m
     else:
         assert "The NPZ holds all of them" in buttons["CSV"]
     assert buttons["NPZ"] is None
+
+
+def test_a_mask_over_a_head_is_taken_away_panel_by_panel():
+    rng, reasons = np.random.default_rng(0), np.triu(np.full((3, 3), 2, np.uint8), 1)
+    scores, weights = rng.normal(size=(3, 3)), np.tril(rng.random((3, 3)))
+    view = mask.MaskView(["a", "b", "c"], ["a", "b", "c"], reasons, scores, weights)
+    pictures = taken_heads.mask(view, "decoder", mask.ENGLISH)
+    assert [picture.title for picture in pictures] == ["Mask M", "Scores S", "Weights softmax(S + M)"]
+    seen = []
+    for picture in pictures:
+        rows = list(csv.DictReader(io.StringIO(take_away._made(picture, "csv")().decode("utf-8-sig"))))
+        seen.append({(int(row["y"]), int(row["x"])): float(row["value"]) for row in rows if not row["series"]})
+        assert take_away._made(picture, "svg")().startswith(b"<svg")
+    below = [(i, j) for i in range(3) for j in range(i + 1)]
+    assert seen[0] == dict.fromkeys(below, 0.0)  # blocked cells have no number
+    assert seen[1] == pytest.approx({(i, j): scores[i, j] for i in range(3) for j in range(3)})
+    assert seen[2] == pytest.approx({place: weights[place] for place in below})
+    assert len(taken_heads.mask(mask.MaskView(["a"], ["a"], reasons[:1, :1]), "", mask.ENGLISH)) == 1

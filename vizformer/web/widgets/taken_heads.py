@@ -282,14 +282,23 @@ def lines_together(
     return Picture(f"{kind}-layer{chosen.layer}-{state.view().over}-lines", caption(told), drawn, page=page)
 
 
-def mask(view: "MaskView", told: str, said: Mapping[str, str]) -> Picture:
-    """A mask, and what becomes of a head's weights under it where they are shown too."""
+def mask(view: "MaskView", told: str, said: Mapping[str, str]) -> list[Picture]:
+    """A mask, and the scores and the weights of a head where they are shown too: a picture of each panel."""
     texts = words(figures.ENGLISH)
 
-    def drawn() -> "Figure":
+    def added() -> "Figure":
+        values, reasons = np.zeros(np.shape(view.reasons), np.float32), np.asarray(view.reasons)
+        named = {**texts, "score": said["mask"]}
+        return figures.attention_heatmap(values, view.queries, view.keys, reasons=reasons, kind="scores", words=named)
+
+    def scores() -> "Figure":
+        assert view.scores is not None
+        return figures.attention_heatmap(view.scores, view.queries, view.keys, kind="scores", words=texts)
+
+    def weights() -> "Figure":
+        assert view.weights is not None
         reasons = np.asarray(view.reasons)
-        weights = (reasons == 0).astype(np.float32) if view.weights is None else view.weights
-        return figures.attention_heatmap(weights, view.queries, view.keys, reasons=reasons, words=texts)
+        return figures.attention_heatmap(view.weights, view.queries, view.keys, reasons=reasons, words=texts)
 
     def arrays() -> Mapping[str, Any]:
         named: dict[str, Any] = {
@@ -306,7 +315,11 @@ def mask(view: "MaskView", told: str, said: Mapping[str, str]) -> Picture:
 
         return mask.to_html(view, words=said)
 
-    return Picture("mask", caption(told), drawn, arrays, page)
+    found = [Picture("mask", caption(told, said["mask"]), added, arrays, page, said["mask"])]
+    for name, values, drawn in (("scores", view.scores, scores), ("weights", view.weights, weights)):
+        if values is not None:
+            found.append(Picture(f"mask-{name}", caption(told, said[name]), drawn, arrays, title=said[name]))
+    return found
 
 
 def trace(subject: Subject) -> Callable[[], bytes]:

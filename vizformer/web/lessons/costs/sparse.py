@@ -55,7 +55,7 @@ def sparse(subject: Subject) -> None:
         words(mask.ENGLISH),
     )
     mask.mount(drawn, words=texts, key="costs.mask")
-    take_away(taken_heads.mask(drawn, names[kind], texts), key="costs.mask")
+    take_away(*taken_heads.mask(drawn, names[kind], texts), key="costs.mask")
     if n > mask.LARGEST:
         st.caption(_("Drawn are the first {shown} of {n} positions; counted are all.", shown=mask.LARGEST, n=n))
     long = wording.length("costs.far", n, 4096)
