@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from vizformer.figures.attention import attention_heatmap
     from vizformer.figures.clocks import position_clocks, turned_arrows
     from vizformer.figures.curves import line_curves
+    from vizformer.figures.drawing import model_drawing
     from vizformer.figures.embeddings import norm_bars, similarity_curves
     from vizformer.figures.generation import cache_growth, multiplications
     from vizformer.figures.head_report import eigenvalue_plane, likeness, marked_map, measure_of_heads
@@ -64,6 +65,7 @@ _WHERE = {
     "marked_map": "head_report",
     "matrix_heatmap": "matrix",
     "measure_of_heads": "head_report",
+    "model_drawing": "drawing",
     "multiplications": "generation",
     "neighbour_bars": "neighbours",
     "logit_terms": "logit_bars",
@@ -114,6 +116,7 @@ __all__ = [
     "marked_map",
     "matrix_heatmap",
     "measure_of_heads",
+    "model_drawing",
     "multiplications",
     "neighbour_bars",
     "next_token_bars",

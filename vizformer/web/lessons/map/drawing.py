@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from vizformer import figures
 from vizformer.components import architecture
 from vizformer.web.catalogue import model_cache, shelf, sources
 from vizformer.web.catalogue.subject import Subject
@@ -90,6 +91,9 @@ def boxes(subject: Subject) -> None:
             Picture(
                 "model",
                 caption(),
+                lambda: figures.model_drawing(
+                    boxes, {box.key: box.parameters for box in found.values()}, parameters_title=_("parameters")
+                ),
                 page=lambda: architecture.to_html(boxes, selected=now, words=texts),
                 told=lambda: _told(list(found.values()), config),
             ),

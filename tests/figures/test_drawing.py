@@ -1,0 +1,51 @@
+"""The drawing of a model: its boxes, what flows between them, and the numbers that it is told by."""
+
+import pytest
+
+from vizformer import figures, load
+from vizformer.analysis.architecture import Box
+from vizformer.figures import files, table
+from vizformer.figures.figure import Figure
+from vizformer.web.lessons.map import box_words, computed
+from vizformer.web.link.model_ref import ModelRef
+
+
+def boxes_of(name: str) -> list[Box]:
+    return list(computed.boxes(ModelRef("bundled", name), 7, 5 if name == "zh-en" else 0))
+
+
+def drawn(name: str, boxes: list[Box]) -> Figure:
+    columns = box_words.columns(boxes, load(name).model.config)
+    return figures.model_drawing(columns, {box.key: box.parameters for box in boxes}, parameters_title="parameters")
+
+
+@pytest.mark.parametrize("name", ["zh-en", "stories", "cloze"])
+def test_every_box_of_a_model_is_drawn_and_they_do_not_overlap(name: str) -> None:
+    boxes = boxes_of(name)
+    figure = drawn(name, boxes)
+    assert figure.plotly  # every property is one of Plotly's
+    shapes = figure.parts[1]["shapes"]
+    places = [(s["x0"], s["x1"], s["y0"], s["y1"]) for s in shapes if s["type"] == "rect" and "fillcolor" in s]
+    assert len(places) == len(boxes)
+    for at, (left, right, bottom, top) in enumerate(places):
+        assert left < right
+        assert bottom < top
+        others = places[:at]
+        assert all(r <= left or right <= x or t <= bottom or top <= b for x, r, b, t in others)
+    svg = files.as_file(figure, "svg", caption="a model").decode()
+    for box in boxes:
+        assert box_words.title(box, load(name).model.config).replace("&", "&amp;") in svg
+        if not box.inside:
+            assert box_words.shape(box.output) in svg
+    frames = [s for s in shapes if s["type"] == "rect" and "fillcolor" not in s]
+    assert len(frames) == (2 if name == "zh-en" else 1)
+
+
+def test_it_is_told_by_the_parameters_of_its_boxes() -> None:
+    boxes = boxes_of("stories")
+    told = table.table(drawn("stories", boxes))
+    assert told.columns == ("row", "parameters") or told.columns[-1] == "parameters"
+    assert {row[-1] for row in told.rows} == {box.parameters for box in boxes}
+    assert "Add & LayerNorm" in files.table(drawn("cloze", boxes_of("cloze")))
+    with pytest.raises(ValueError, match="without a box"):
+        figures.model_drawing([], {}, parameters_title="")
