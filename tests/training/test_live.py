@@ -386,14 +386,14 @@ def test_a_full_disk_ends_the_training_and_is_said(tmp_path, processes, monkeypa
         (tmp_path / name / what).symlink_to(full)
     else:
         no_room_for = f"{0 if what == 'the first weights' else 5:06d}.new"
-        save_file = runs.save_file
+        write_weights = runs.write_weights
 
         def save(tensors, path):
-            save_file(tensors, path)
+            write_weights(tensors, path)
             if path.name == no_room_for:
                 raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
-        monkeypatch.setattr(runs, "save_file", save)
+        monkeypatch.setattr(runs, "write_weights", save)
     processes[0].code = worker.main(tmp_path / name)
     assert processes[0].code == worker.FULL
     state = queue.look(name, "a")
