@@ -191,6 +191,15 @@ def test_the_least_that_is_left_of_the_control_groups_counts(machine, version):
 
 
 @pytest.mark.parametrize("version", [1, 2])
+def test_copies_of_files_that_the_system_takes_back_are_free(machine, version, tmp_path):
+    groups = {"": (3_000_000, 2_900_000)}
+    assert machine(groups, "/", version=version) == 100_000
+    stat = "anon 1\ninactive_file 700000\n" if version == 2 else "inactive_file 7\ntotal_inactive_file 700000\n"
+    (tmp_path / "cgroup" / ("memory" if version == 1 else "unified") / "memory.stat").write_text(stat)
+    assert memory.available() == 800_000
+
+
+@pytest.mark.parametrize("version", [1, 2])
 def test_a_container_sees_its_own_group_as_the_root(machine, version):
     """Whether its path is told as the machine has it (Docker with version 1), or from the container's own root on."""
     groups = {"": (3_000_000, 1_000_000), "inner": (1_500_000, 500_000)}

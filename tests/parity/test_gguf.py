@@ -160,6 +160,16 @@ def test_a_factor_slows_rotary_positions_down_as_in_llama_cpp(fields, factor, tm
     same_numbers(load(file), theirs(folder, "LlamaForCausalLM"))
 
 
+@pytest.mark.parametrize(
+    "field", [{"llama.attention.causal": False}, {"llama.rope.scaling.attn_factor": 2.0}, {TYPE: "yarn", FACTOR: 4.0}]
+)
+def test_a_field_that_is_not_followed_is_refused_by_name(field, tmp_path: Path) -> None:
+    folder, file = folders.llama(tmp_path / "hf"), tmp_path / "model.gguf"
+    gguf_files.write(folder, file, words="", fields=field)
+    with pytest.raises(CheckpointError, match=re.escape(next(iter(field)))):
+        load(file)
+
+
 def slower(theta: float, d: int, factor: float, trained: int) -> np.ndarray:
     """The table as convert_hf_to_gguf.py of llama.cpp makes it."""
     found = []

@@ -150,6 +150,7 @@ def _unsupported(header: Header, kind: str) -> list[Message]:
         for field, plain in {
             f"{kind}.expert_count": (0,),
             f"{kind}.attention.sliding_window": (0,),
+            f"{kind}.attention.causal": (True,),
             f"{kind}.use_parallel_residual": (False,),
         }.items()
         if field in fields and fields[field] not in plain
