@@ -1,5 +1,6 @@
 """The command: what it says when it cannot start, and that asking for help is quick."""
 
+import os
 import socket
 import tomllib
 from pathlib import Path
@@ -130,6 +131,17 @@ def test_names_and_memory_are_told_to_the_app(seen, monkeypatch):
     assert web_gate.names() == ["viz.example.org", "*.school.example"]
     assert web_cache.limit() == 1000 * 2**20
     assert CliRunner().invoke(cli.main, ["--memory", "1"]).exit_code == 2
+
+
+def test_who_may_frame_the_app_is_told_to_it(seen, monkeypatch):
+    for name in (cli.HOSTS, cli.FRAMES):
+        monkeypatch.setenv(name, "")  # undone when the test is over
+    assert CliRunner().invoke(cli.main, ["--allow-frame", "https://a.example"]).exit_code == 0
+    assert os.environ[cli.FRAMES] == "https://a.example"
+    for wrong in ("a.example", "https://a.example/page", "*", "https://a; script-src *"):
+        refused = CliRunner().invoke(cli.main, ["--allow-frame", wrong])
+        assert refused.exit_code == 1
+        assert "is no origin" in refused.output
 
 
 def test_the_device_is_looked_for_before_anybody_waits_for_a_page(seen, monkeypatch):

@@ -18,6 +18,7 @@ import click
 
 from vizformer import __version__
 from vizformer.errors import VizformerError
+from vizformer.serving import FRAMES
 from vizformer.serving.listening import HOST, PORT
 from vizformer.start import (
     DEVICE,
@@ -98,6 +99,14 @@ class _Group(click.Group):
     f"{HOSTS} (with commas) does the same.",
 )
 @click.option(
+    "--allow-frame",
+    "frames",
+    multiple=True,
+    metavar="ORIGIN",
+    help="Whose pages may show the app in a frame, e.g. https://school.example; may be given several times. Nobody's "
+    f"may without it; the variable {FRAMES} (with commas) does the same.",
+)
+@click.option(
     "--memory",
     type=click.IntRange(LEAST_MEMORY),
     metavar="MIB",
@@ -133,6 +142,7 @@ def main(
     no_path: bool,
     device: str | None,
     hosts: tuple[str, ...],
+    frames: tuple[str, ...],
     memory: int | None,
     n_workers: int,
 ) -> None:
@@ -150,6 +160,7 @@ def main(
             paths=not no_path,
             device=device,
             hosts=hosts,
+            frames=frames,
             memory=memory,
             n_workers=n_workers,
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from vizformer.assets import app_root
-from vizformer.serving import listening
+from vizformer.serving import FRAMES, is_origin, listening
 from vizformer.serving.listening import HOST, PORT
 
 MODELS = "VIZFORMER_MODELS"
@@ -31,6 +31,7 @@ def start(
     paths: bool = True,
     device: str | None = None,
     hosts: Iterable[str] = (),
+    frames: Iterable[str] = (),
     memory: int | None = None,
     n_workers: int = 1,
 ) -> None:
@@ -38,13 +39,14 @@ def start(
 
     `uploads` and `hub` let visitors open files of their own and models of a hub; `paths` lets those on this computer
     open models by their path, if nobody else can come in.  All models compute on `device`.  `hosts` are more names by
-    which browsers find the server; `memory` are the MiB that may be kept of what was computed.
+    which browsers find the server; pages of the origins `frames` may show it in a frame; `memory` are the MiB that may be
+    kept of what was computed.
     `n_workers` processes serve, each with an interpreter of its own, behind one port.
 
     Raises:
         CheckpointError: there is no such device.
         click.ClickException: if nothing can listen there, with a port that is free; if `models` is no such folder; if
-            there is no HAProxy for more than one worker.
+            one of `frames` is no origin; if there is no HAProxy for more than one worker.
     """
     if models is not None:
         _require_models(models)
@@ -52,8 +54,10 @@ def start(
     for switch, on in ((UPLOADS, uploads), (HUB, hub)):
         if not on:
             os.environ[switch] = "off"
-    if hosts := [name for name in hosts if name.strip()]:
-        os.environ[HOSTS] = ",".join([*filter(None, [os.environ.get(HOSTS, "")]), *hosts])
+    for variable, names in ((HOSTS, hosts), (FRAMES, frames)):
+        told = [name.strip() for name in (*os.environ.get(variable, "").split(","), *names)]
+        os.environ[variable] = ",".join(filter(None, told))
+    _require_origins()
     if memory is not None:
         os.environ[MEMORY] = str(memory * 2**20)
     if device:
@@ -87,6 +91,14 @@ def _require_models(models: Path) -> None:
         raise click.ClickException(
             f"--models: {models} is a model itself. Give the folder it lies in: vizformer --models {models / '..'}"
         )
+
+
+def _require_origins() -> None:
+    for told in filter(None, os.environ[FRAMES].split(",")):
+        if not is_origin(told):
+            raise click.ClickException(
+                f"--allow-frame: {told!r} is no origin. Give the beginning of an address, e.g. https://school.example"
+            )
 
 
 def _upload_options() -> dict[str, object]:

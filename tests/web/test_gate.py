@@ -1,14 +1,15 @@
 """Who asks under a name that is not the server's gets nothing, and what is put up has a bound."""
 
 import asyncio
+import contextlib
 from types import SimpleNamespace
 
 import pytest
 from streamlit.runtime import Runtime
 
-from vizformer.serving import CLIENT, ONE_OF
+from vizformer.serving import CLIENT, FRAMES, ONE_OF
 from vizformer.web.catalogue import uploads
-from vizformer.web.frame import arrivals, request_gate
+from vizformer.web.frame import arrivals, inline_scripts, request_gate
 from vizformer.web.frame.arrivals import Arrivals
 
 MB = 2**20
@@ -87,7 +88,7 @@ def test_names_that_the_server_was_told(monkeypatch):
 # --- what passes ------------------------------------------------------------------------------------------------------
 
 
-def ask(kind="http", host="localhost", path="/", method="GET", length=None, gate_=None):
+def ask(kind="http", host="localhost", path="/", method="GET", length=None, gate_=None, origin=None):
     """What the gate answers, or "passed"."""
     sent = []
 
@@ -97,7 +98,8 @@ def ask(kind="http", host="localhost", path="/", method="GET", length=None, gate
     async def send(message):
         sent.append(message)
 
-    headers = [(b"host", host.encode()), *([(b"content-length", str(length).encode())] if length is not None else [])]
+    told = {"host": host, "content-length": length, "origin": origin}
+    headers = [(name.encode(), str(value).encode()) for name, value in told.items() if value is not None]
     scope = {"type": kind, "path": path, "method": method, "headers": headers}
     asyncio.run((gate_ or request_gate.Gate(app))(scope, None, send))
     return sent
@@ -117,6 +119,104 @@ def test_a_rebound_name_gets_nothing(path):
 def test_nor_a_websocket():
     assert ask("websocket", path="/_stcore/stream") == ["passed"]
     assert ask("websocket", path="/_stcore/stream", host="evil.example")[0]["type"] == "websocket.close"
+
+
+# --- what every answer says to the browser ----------------------------------------------------------------------------
+
+HEADERS = ("content-security-policy", "x-content-type-options", "referrer-policy", "x-frame-options")
+
+
+def headers_of(start):
+    return {name.decode().lower(): value.decode() for name, value in start["headers"]}
+
+
+def answered(app, path="/", host="localhost", **more):
+    """The start of what the gate sends where `app` answers."""
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {"type": "http", "path": path, "method": "GET", "headers": [(b"host", host.encode())], **more}
+    with contextlib.suppress(ZeroDivisionError):
+        asyncio.run(request_gate.Gate(app)(scope, None, send))
+    return sent[0]
+
+
+async def plain(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"X-Frame-Options", b"ALLOWALL")]})
+
+
+async def broken(scope, receive, send):
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("app", "more", "status"),
+    [
+        (plain, {}, 200),
+        (plain, {"host": "evil.example"}, 403),
+        (plain, {"path": FILE.format(1), "method": "PUT"}, 411),
+        (broken, {}, 500),
+    ],
+    ids=["an answer", "another name", "an upload", "a mistake of ours"],
+)
+def test_every_answer_has_the_headers(app, more, status):
+    start = answered(app, **more)
+    found = headers_of(start)
+    assert start["status"] == status
+    assert set(HEADERS) <= found.keys()
+    assert found["x-frame-options"] == "DENY"
+    assert len([name for name, _ in start["headers"] if name.lower() == b"x-frame-options"]) == 1
+
+
+def test_the_policy_names_each_script_that_may_stand_in_a_page():
+    policy = dict(
+        part.strip().split(" ", 1) for part in headers_of(answered(plain))["content-security-policy"].split(";")
+    )
+    scripts = policy["script-src"].split()
+    assert len(scripts) == len(set(scripts)) == 3 + len(inline_scripts.NAMES) + 1  # one is Streamlit's
+    assert not {"'unsafe-inline'", "'unsafe-eval'", "*", "https:", "data:"} & set(scripts)
+    assert policy["default-src"] == policy["frame-ancestors"] == "'none'"
+
+
+@pytest.mark.parametrize(
+    ("told", "who"),
+    [
+        ("", "'none'"),
+        ("https://lms.school.example", "https://lms.school.example"),
+        ("https://*.school.example, http://a:8080", "https://*.school.example http://a:8080"),
+        ("https://a.example; script-src *", "'none'"),
+        ("*", "'none'"),
+        ("https://a.example/\r\nset-cookie: x", "'none'"),
+    ],
+)
+def test_who_may_frame_the_app_is_a_setting(monkeypatch, told, who):
+    monkeypatch.setenv(FRAMES, told)
+    found = headers_of(answered(plain))
+    assert f"frame-ancestors {who}" in found["content-security-policy"]
+    assert ("x-frame-options" in found) == (who == "'none'")
+
+
+@pytest.mark.parametrize(
+    ("origin", "passes"),
+    [
+        (None, True),
+        ("http://localhost:8501", True),
+        ("https://LOCALHOST:8501", True),
+        ("http://localhost", False),
+        ("http://localhost:3000", False),
+        ("http://127.0.0.1:8501", False),
+        ("null", False),
+        ("localhost:8501", False),
+        ("http://localhost:8501@evil.example", False),
+        ("https://trusted.example", True),
+    ],
+)
+def test_websockets_are_opened_by_the_servers_own_pages_only(monkeypatch, origin, passes):
+    monkeypatch.setattr(request_gate.st, "get_option", {"server.corsAllowedOrigins": ["https://trusted.example"]}.get)
+    found = ask("websocket", path="/_stcore/stream", host="localhost:8501", origin=origin)
+    assert (found == ["passed"]) == passes
 
 
 # --- a worker ---------------------------------------------------------------------------------------------------------

@@ -173,6 +173,34 @@ def test_a_rebound_name_gets_nothing_from_a_started_server(server):
         Reader(server.port, Host="evil.example")
 
 
+def test_every_answer_of_a_started_server_has_the_headers(server):
+    for path in (
+        "/",
+        "/qkv",
+        "/_stcore/health",
+        "/_stcore/host-config",
+        "/static/none.js",
+        "/media/none",
+        "/_vizformer/room/A",
+    ):
+        try:
+            found = urllib.request.urlopen(server.url + path, timeout=30)
+        except urllib.error.HTTPError as refused:
+            found = refused
+        with found:
+            assert "default-src 'none'" in found.headers["Content-Security-Policy"], path
+            assert found.headers["X-Frame-Options"] == "DENY"
+            assert found.headers["X-Content-Type-Options"] == "nosniff"
+            assert found.headers["Referrer-Policy"] == "same-origin"
+
+
+def test_a_page_from_elsewhere_opens_no_websocket(server):
+    Reader(server.port, Origin=server.url).close()
+    for origin in ("http://localhost:3000", f"http://localhost:{server.port}", "null"):
+        with pytest.raises(InvalidStatus):
+            Reader(server.port, Origin=origin)
+
+
 def test_a_server_without_uploads_takes_no_byte(server):
     with Reader(server.port) as reader:
         reader.open("report")

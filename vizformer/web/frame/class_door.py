@@ -7,7 +7,7 @@ import streamlit as st
 from vizformer.components import follow, lead
 from vizformer.serving import one_of
 from vizformer.web.classroom.rooms import LENGTH, tidy
-from vizformer.web.frame import class_answers, class_rooms, classroom, share
+from vizformer.web.frame import class_answers, class_rooms, classroom, inline_scripts, share
 from vizformer.web.words.i18n import _, translate
 
 TRY_AGAIN = 5.0  # seconds
@@ -24,8 +24,8 @@ def leading() -> None:
 
 def banner(presenting: bool) -> None:
     """What a student who follows can do, and what a teacher sees, above the page."""
-    if script := classroom.remembered():
-        st.html(f"<script>{script}</script>", unsafe_allow_javascript=True)
+    if cookie := classroom.remembered():
+        inline_scripts.run("cookie.js", cookie=cookie)
     if classroom.is_to_lead():
         _take_over()
     if not presenting:

@@ -204,7 +204,7 @@ def _base() -> str:
 
 
 def remembered() -> str:
-    """A script that has the browser remember the class that it leads, or forget it; empty where there is nothing to say."""
+    """The cookie by which the browser remembers the class that it leads, or forgets it; empty if there is neither."""
     own, seconds = leads() or st.session_state.get(_TAKES), int(LONGEST)
     value = "" if own is None else ".".join(own)
     if value:
@@ -214,7 +214,7 @@ def remembered() -> str:
     else:
         return ""
     secure = "; Secure" if urlsplit(st.context.url or "").scheme == "https" else ""
-    return f'document.cookie = "{COOKIE}={value}; Max-Age={seconds}; Path={_base() or "/"}; SameSite=Strict{secure}"'
+    return f"{COOKIE}={value}; Max-Age={seconds}; Path={_base() or '/'}; SameSite=Strict{secure}"
 
 
 # --- what is pressed --------------------------------------------------------------------------------------------------

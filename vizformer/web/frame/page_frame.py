@@ -11,7 +11,7 @@ from streamlit.navigation.page import Page
 
 from vizformer import __version__
 from vizformer.assets import asset
-from vizformer.web.frame import class_door, classroom, presenting, share
+from vizformer.web.frame import class_door, classroom, inline_scripts, presenting, share
 from vizformer.web.frame.sitemap import HOME, HOME_OF_BEFORE, SECTIONS, Entry
 from vizformer.web.link import state
 from vizformer.web.link.languages import LANGUAGES
@@ -49,9 +49,9 @@ def _run() -> None:
         menu_items={"Get help": None, "Report a bug": None, "About": f"**{NAME} {__version__}**"},
     )
     st.logo(str(asset("wordmark.svg")), size="large", icon_image=str(asset("logo.svg")))
-    _declare_language()
+    inline_scripts.run("language.js", tag=language().replace("_", "-"))
     for script in ("history.js", "accessible.js"):
-        st.html(f"<script>{asset(script).read_text(encoding='utf-8')}</script>", unsafe_allow_javascript=True)
+        inline_scripts.run(script)
     st.html(f"<style>{asset('app.css').read_text(encoding='utf-8')}</style>")
     _sidebar()
     with st.container(horizontal=True, vertical_alignment="center", key="page-head"):
@@ -128,9 +128,3 @@ def _sidebar() -> None:
 def _change_language() -> None:
     if (chosen := st.session_state[_LANGUAGE_KEY]) in LANGUAGES:  # a run that was cut short knows none
         state.update(lang=chosen)
-
-
-def _declare_language() -> None:
-    """Tells the browser the language of the page: screen readers and the choice between Han glyphs depend on it."""
-    tag = language().replace("_", "-")  # one of our own codes, never a text from outside
-    st.html(f'<script>document.documentElement.lang = "{tag}"</script>', unsafe_allow_javascript=True)

@@ -7,6 +7,7 @@ The keys press the buttons that are drawn here and in `widgets.slides`: assets/p
 import streamlit as st
 
 from vizformer.assets import asset
+from vizformer.web.frame import inline_scripts
 from vizformer.web.link import state
 from vizformer.web.words.i18n import _
 
@@ -31,7 +32,7 @@ def button() -> None:
 def head() -> None:
     """What stands beside the title while it is presented: the way out."""
     st.html(f"<style>{asset('present.css').read_text(encoding='utf-8')}</style>")
-    st.html(f"<script>{asset('present.js').read_text(encoding='utf-8')}</script>", unsafe_allow_javascript=True)
+    inline_scripts.run("present.js")
     st.button(_("End the presentation"), on_click=end, key="present-end", type="tertiary")
 
 

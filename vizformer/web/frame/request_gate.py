@@ -1,5 +1,7 @@
 """What every request passes before Streamlit sees it: under which name the server was asked, and the files it brings.
 
+What every answer says to the browser: `vizformer.web.frame.answer_headers`.
+
 A page from elsewhere whose own name was pointed at this computer ("DNS rebinding") counts to the browser as a page of
 ours.  It comes under its own name, so that only the server's names are answered, and addresses in numbers, which
 cannot be pointed elsewhere.
@@ -21,6 +23,7 @@ import streamlit as st
 from vizformer.messages import N_, Message
 from vizformer.serving import CLIENT, one_of
 from vizformer.web.catalogue.local_paths import is_loopback
+from vizformer.web.frame import answer_headers
 from vizformer.web.frame.arrivals import ARRIVALS, PATIENCE, Arrivals, RefusedError
 from vizformer.web.link import languages
 
@@ -102,6 +105,24 @@ class Gate:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
+        answer = _Answer(send)
+        try:
+            await self._pass_on(scope, receive, answer)
+        except RefusedError as refused:
+            if not answer.begun:
+                await _refuse(scope, answer, refused)
+        except Exception:  # logged by whoever stands before this gate
+            if scope["type"] == "http" and not answer.begun:
+                wrong = N_("Something went wrong on this server. Whoever runs it finds the details in its log.")
+                await _refuse(scope, answer, RefusedError(500, wrong))
+            raise
+
+    async def _pass_on(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        """Hands a request to the app.
+
+        Raises:
+            RefusedError: it does not pass.
+        """
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         if one_of() > 1:
             scope = _from_client(scope, headers)
@@ -111,40 +132,51 @@ class Gate:
                 "This server does not go by the name {name}. If it should, start it with --allow-host and the name.",
                 name=(host or "-")[:100],
             )
-            await _refuse(scope, send, 403, reason)
-            return
+            raise RefusedError(403, reason)
+        if scope["type"] == "websocket" and not _is_own_page(headers.get("origin"), host):
+            raise RefusedError(403, N_("This server speaks with its own pages only."))
         session = scope["path"].rpartition(_ROUTE)[2].partition("/")[0] if _ROUTE in scope["path"] else None
         if session is None or scope["type"] != "http" or scope["method"] not in ("PUT", "POST"):
             await self._app(scope, receive, send)
             return
         given = headers.get("content-length", "")
         length = int(given) if given.isascii() and given.isdigit() and len(given) < 16 else None
-        answered = False
 
         async def receive_counted() -> "ASGIMessage":
             message = await receive()
             coming.came(len(message.get("body", b"")))
             return message
 
-        async def send_noted(message: "ASGIMessage") -> None:
-            nonlocal answered
-            answered = True
-            await send(message)
-
         try:
             async with asyncio.timeout(PATIENCE) as deadline:
                 with self._arrivals.begin(session, length, deadline) as coming:
-                    await self._app(scope, receive_counted, send_noted)
-        except RefusedError as error:
-            refusal = error
+                    await self._app(scope, receive_counted, send)
         except TimeoutError:
             if not deadline.expired():
                 raise
-            refusal = coming.refusal
-        else:
-            return
-        if not answered:
-            await _refuse(scope, send, refusal.status, refusal.reason)
+            raise coming.refusal from None
+
+
+class _Answer:
+    """Sends an answer, with the headers that each has."""
+
+    def __init__(self, send: "Send") -> None:
+        self._send, self.begun = send, False
+
+    async def __call__(self, message: "ASGIMessage") -> None:
+        if message["type"] == "http.response.start":
+            self.begun = True
+            message = {**message, "headers": answer_headers.with_ours(message.get("headers", ()))}
+        await self._send(message)
+
+
+def _is_own_page(origin: str | None, host: str | None) -> bool:
+    """Whether a page of this server opens a connection, one that its options trust, or a program, which names none."""
+    return (
+        origin is None
+        or origin.partition("://")[2].lower() == (host or "").lower()
+        or origin in st.get_option("server.corsAllowedOrigins")
+    )
 
 
 def _from_client(scope: "Scope", headers: Mapping[str, str]) -> "Scope":
@@ -158,13 +190,13 @@ def _from_client(scope: "Scope", headers: Mapping[str, str]) -> "Scope":
     return {**scope, "headers": rest, "client": (told, 0) if _is_address(told) else None}
 
 
-async def _refuse(scope: "Scope", send: "Send", status: int, reason: Message) -> None:
+async def _refuse(scope: "Scope", send: "Send", refused: RefusedError) -> None:
     """Says why in all languages: whose language is asked for is not known here."""
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008, "reason": ""})  # before it is accepted: 403
         return
     said = [
-        str(Message(languages.catalogue(code).get(reason.text, reason.text), reason.values))
+        str(Message(languages.catalogue(code).get(refused.reason.text, refused.reason.text), refused.reason.values))
         for code in languages.LANGUAGES
     ]
     body = "\n".join(dict.fromkeys(said)).encode()
@@ -173,5 +205,5 @@ async def _refuse(scope: "Scope", send: "Send", status: int, reason: Message) ->
         (b"content-length", str(len(body)).encode()),
         (b"connection", b"close"),
     ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.start", "status": refused.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
