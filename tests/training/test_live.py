@@ -339,6 +339,38 @@ def test_the_queue_is_bounded(tmp_path, processes):
         queue.submit(replace(SMALL, seed=9), "b")
 
 
+def test_trainings_of_visitors_take_turns_and_no_class_is_too_large(tmp_path, processes):
+    queue = JobQueue(tmp_path, at_once=1)
+    names = {}
+
+    def train(who, visitor, address):
+        names[who] = queue.submit(replace(SMALL, seed=len(names)), who, visitor, address)
+
+    train("first", "first", "far")
+    for tab in range(2):
+        train(f"tab {tab}", "many tabs", "far")
+    with pytest.raises(VizformerError, match="You have 2 trainings"):  # a tab more of the same browser
+        queue.submit(replace(SMALL, seed=99), "tab 3", "many tabs", "far")
+    for number in range(40):
+        train(f"pupil {number}", f"pupil {number}", "school")
+    train("home", "home", "home")
+    ahead = {who: queue.look(name, who).ahead for who, name in names.items() if who != "first"}
+    assert sorted(ahead, key=ahead.__getitem__)[:6] == [
+        *("pupil 0", "home"),  # each address once, those where nobody trains first
+        *("pupil 1", "tab 0"),
+        *("pupil 2", "pupil 3"),
+    ]
+    assert ahead["tab 1"] == len(ahead) - 1  # the second one of a visitor, after all first ones
+    processes[0].end()
+    queue.look(names["home"], "home")
+    assert queue.look(names["pupil 0"], "pupil 0").phase == "starting"
+    for number in range(40, 81):
+        train(f"pupil {number}", f"pupil {number}", "school")
+    with pytest.raises(VizformerError, match="are waiting already"):
+        train("pupil 81", "pupil 81", "school")
+    train("another", "another", "home")
+
+
 def test_one_visitor_cannot_fill_the_queue(tmp_path, processes):
     queue = JobQueue(tmp_path, at_once=1)
     first, second, third = plans(3)

@@ -152,7 +152,7 @@ def test_it_has_all_threads_while_nobody_runs_but_those_who_follow_it(layers: La
     readers = [threading.Thread(target=read, args=(TEXT,)) for _ in range(2)]  # of the same text
     for reader in readers:
         reader.start()
-    until(lambda: len(turns._watching) == 2)
+    until(lambda: sum(turn.watching for turn in turns._running) == 2)
     layers.release(2)
     until(lambda: len(layers.threads) == 2)
     with turns.turn():  # somebody looks at another page
@@ -166,7 +166,7 @@ def test_it_has_all_threads_while_nobody_runs_but_those_who_follow_it(layers: La
         thread.join(SOON)
     assert layers.threads[1:3] == [3, 1]  # (the first number is from when they came)
     assert set(layers.threads[3:-1]) <= {1, 3}
-    assert not turns._watching
+    assert not turns._running
     assert torch.get_num_threads() == mine  # this thread has its own
     begun = list[int]()
     late = threading.Thread(target=lambda: begun.append(torch.get_num_threads()))

@@ -1,12 +1,14 @@
-"""Runs take turns: a few at once, in the order in which they came, and a long one holds nobody up."""
+"""Runs take turns: a few at once, the visitors one after the other, and a long one holds nobody up."""
 
+import math
 import threading
 import time
 from collections.abc import Callable
 
 import pytest
 
-from vizformer.web.turns import Turns
+from vizformer.web import turns as turns_module
+from vizformer.web.turns import Turns, Visitor, network, watching
 
 SOON = 60.0  # seconds; only reached where a test fails
 
@@ -91,3 +93,139 @@ def test_a_run_that_fails_gives_its_turn_back():
     runs.start("next")
     runs.until(lambda: runs.began == ["next"])
     runs.end()
+
+
+# --- visitors ---------------------------------------------------------------------------------------------------------
+
+
+def named(name: str) -> Visitor:
+    """A visitor by name; what stands before a stroke is the address."""
+    return Visitor(name, name.partition("/")[0] if "/" in name else "")
+
+
+class Ordered(Runs):
+    """Runs of visitors, one at a time."""
+
+    def __init__(self, **options: object) -> None:
+        super().__init__(Turns(**{"at_once": 1, "long": math.inf, **options}))  # type: ignore[arg-type]
+
+    def _run(self, name: str) -> None:
+        with self.turns.turn(named(name.partition(":")[0])):
+            with self.changed:
+                self.began.append(name)
+                self.changed.notify_all()
+            assert self.ends[name].wait(SOON)
+
+    def ask(self, *names: str) -> None:
+        """Has runs wait, one after the other."""
+        for name in names:
+            before = len(self.turns._waiting)
+            self.start(name)
+            self.until_waiting(before + 1)
+
+    def follow(self) -> list[str]:
+        """Ends each run that has begun, until none is left; the order in which they began."""
+        for n in range(1, len(self.ends) + 1):
+            self.until(lambda n=n: len(self.began) >= n)
+            self.ends[self.began[n - 1]].set()
+        self.end()
+        return self.began
+
+
+def test_a_hundred_runs_of_one_visitor_hold_up_nobody_else():
+    runs = Ordered()
+    runs.start("many:0")
+    runs.until(lambda: runs.began == ["many:0"])
+    runs.ask(*(f"many:{n}" for n in range(1, 100)), "other")
+    assert runs.follow()[:2] == ["many:0", "other"]
+
+
+def test_the_next_turn_goes_to_the_visitor_whose_last_one_ended_longest_ago():
+    runs = Ordered()
+    runs.start("a:1")
+    runs.until(lambda: runs.began == ["a:1"])
+    runs.ask("b:1", "b:2", "a:2", "c:1", "b:3", "c:2", "a:3")
+    assert runs.follow() == ["a:1", "b:1", "c:1", "a:2", "b:2", "c:2", "a:3", "b:3"]
+
+
+def test_addresses_have_the_places_in_turn_and_one_alone_has_them_all():
+    runs = Ordered(at_once=2)
+    for n, name in enumerate(("far/0", "far/1"), start=1):  # a school: another visitor each
+        runs.start(name)
+        runs.until(lambda n=n: len(runs.began) == n)
+    runs.ask(*(f"far/{n}" for n in range(2, 40)), "home/a", "home/b")
+    runs.ends["far/0"].set()
+    runs.until(lambda: len(runs.began) == 3)
+    runs.ends["far/1"].set()
+    runs.until(lambda: len(runs.began) == 4)
+    assert runs.began[2:] == ["home/a", "far/2"]
+    assert len(runs.follow()) == 42
+
+
+def test_an_address_has_a_bounded_number_of_long_runs_and_others_begin_beside_them():
+    runs = Ordered(long=0.0, most=3)
+    for n in range(3):
+        runs.start(f"far/{n}")
+        runs.until(lambda n=n: len(runs.began) == n + 1)
+    runs.ask("far/3")
+    runs.start("home/a")
+    runs.until(lambda: runs.began[3:] == ["home/a"])
+    runs.ends["far/1"].set()
+    runs.until(lambda: runs.began[4:] == ["far/3"])
+    runs.end()
+
+
+def test_work_that_pauses_lets_others_begin_and_goes_on_later(monkeypatch):
+    monkeypatch.setattr(turns_module, "SLICE", 0.0)
+    turns, said = Turns(at_once=1, long=math.inf, begun=1), list[str]()
+    other_waits, third_waits = threading.Event(), threading.Event()
+
+    def work(name: str, until: threading.Event) -> None:
+        with turns.turn(named(name)):
+            said.append(f"{name} begins")
+            assert until.wait(SOON)
+            turns.offer()
+            said.append(f"{name} ends")
+
+    names = {"one": other_waits, "two": third_waits, "three": third_waits}
+    threads = [threading.Thread(target=work, args=each) for each in names.items()]
+    for n, thread in enumerate(threads):
+        thread.start()
+        while len(turns._waiting) + len(turns._running) < n + 1:
+            threading.Event().wait(0.001)
+    other_waits.set()
+    third_waits.set()
+    for thread in threads:
+        thread.join(SOON)
+    # Only one may pause: the third begins when the first has gone on and ended.
+    assert said == ["one begins", "two begins", "one ends", "three begins", "two ends", "three ends"]
+
+
+def test_who_waits_for_what_another_computes_gives_its_place_to_it():
+    turns, computed = Turns(at_once=1, long=math.inf), threading.Event()
+
+    def wait() -> None:
+        with turns.turn(named("waits")), watching():
+            assert computed.wait(SOON)
+
+    waits = threading.Thread(target=wait)
+    waits.start()
+    while not any(turn.watching for turn in turns._running):
+        threading.Event().wait(0.001)
+    with turns.turn(named("computes")):
+        computed.set()
+    waits.join(SOON)
+    assert not turns._running
+
+
+@pytest.mark.parametrize(
+    ("address", "one"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("", ""),
+        ("nobody", "nobody"),
+    ],
+)
+def test_an_address_is_what_one_visitor_may_have_of_them(address, one):
+    assert network(address) == one

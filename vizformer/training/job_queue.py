@@ -1,4 +1,4 @@
-"""Who trains now and who waits: processes of their own, a bounded number at once, the others in a queue."""
+"""Who trains now and who waits: processes of their own, a bounded number at once, the visitors in turn."""
 
 import os
 import shutil
@@ -6,9 +6,11 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +20,8 @@ from vizformer.training.live import Plan
 from vizformer.training.runs import STOP, WATCHED, Progress, Run, is_full
 from vizformer.training.worker import FULL, UNWATCHED
 
-LONGEST_QUEUE = 30  # a class
+LONGEST_QUEUE = 240
+LONGEST_OF_AN_ADDRESS = 80  # of those: a class of forty, two for each
 MOST_EACH = 2  # that one visitor has begun and that are not over: the new one, and the one before until it has ended
 ROOM = 256 * 2**20  # bytes that are free on the disk when a training begins; the largest one keeps about 100 MB
 MOST_RUNS = 40  # kept on disk; the ones looked at least recently go first
@@ -47,7 +50,9 @@ class State:
 class _Job:
     run: Run
     watchers: dict[str, float] = field(default_factory=dict)  # who -> when they last asked
-    owner: str = ""  # who began it
+    began: str = ""  # who began it, of those who ask
+    owner: str = ""  # the visitor who began it, and the address
+    address: str = ""
     process: "subprocess.Popen[bytes] | None" = None
     started: float = 0.0
     told_to_stop: float = 0.0
@@ -55,6 +60,9 @@ class _Job:
 
     def watched(self, seconds: float) -> bool:
         return any(time.monotonic() - last < seconds for last in self.watchers.values())
+
+
+_OWNER, _ADDRESS = attrgetter("owner"), attrgetter("address")
 
 
 class JobQueue:
@@ -71,12 +79,18 @@ class JobQueue:
         self._lock = threading.RLock()
         self._closed = False
 
-    def submit(self, plan: Plan, who: str) -> str:
+    def submit(self, plan: Plan, who: str, visitor: str = "", address: str = "") -> str:
         """Queues a training and returns its name; joins one with the same plan, whose weights are the same.
 
+        Args:
+            who: watches it.
+            visitor: of those who watch several may be one; default `who`.
+            address: where the visitor comes from.
+
         Raises:
-            VizformerError: the queue is full, or the disk; or `who` has begun as many as one may.
+            VizformerError: the queue is full, or the disk; or the visitor has begun as many as one may.
         """
+        visitor = visitor or who
         with self._lock:
             self._move_on()
             name, attempt = f"train-{plan.key}", 1
@@ -86,14 +100,18 @@ class JobQueue:
                     return name
                 attempt += 1
                 name = f"train-{plan.key}-{attempt}"
-            if self._active() >= self.at_once and len(self._waiting()) >= self.longest_queue:
+            waiting = self._waiting()
+            there = sum(job.address == address for job in waiting)
+            if self._active() >= self.at_once and (
+                len(waiting) >= self.longest_queue or there >= LONGEST_OF_AN_ADDRESS
+            ):
                 raise VizformerError(
                     N_(
                         "{n} trainings are waiting already, more are not taken. Try again in a few minutes.",
-                        n=len(self._waiting()),
+                        n=len(waiting),
                     )
                 )
-            begun = sum(job.owner == who and not job.ending and not job.told_to_stop for job in self._jobs.values())
+            begun = sum(job.owner == visitor and not job.ending and not job.told_to_stop for job in self._jobs.values())
             if begun >= MOST_EACH:
                 raise VizformerError(
                     N_(
@@ -103,7 +121,7 @@ class JobQueue:
                     )
                 )
             self._make_room()
-            self._jobs[name] = _Job(self._create(name, plan), {who: time.monotonic()}, who)
+            self._jobs[name] = _Job(self._create(name, plan), {who: time.monotonic()}, who, visitor, address)
             self._move_on()
             return name
 
@@ -132,7 +150,7 @@ class JobQueue:
             if job is None or job.ending:
                 return True
             job.watchers.pop(who, None)
-            if job.owner == who:
+            if job.began == who:
                 job.owner = ""
             if job.watched(STILL_WATCHED):
                 return False
@@ -161,7 +179,25 @@ class JobQueue:
     # Under the lock ------------------------------------------------------------------------------------------
 
     def _waiting(self) -> list[_Job]:
-        return [job for job in self._jobs.values() if job.process is None and not job.ending]
+        """Those that wait, the next one first: round after round, in which each visitor has one training.
+
+        In a round the addresses take turns; of an address, that visitor comes first whose last training began first.
+        """
+        jobs = list(self._jobs.values())
+        trains = [job for job in jobs if job.process is not None and not job.ending]
+        in_time = sorted(jobs, key=lambda job: job.started)
+        began, began_there = ({name(job): job.started for job in in_time} for name in (_OWNER, _ADDRESS))
+        each, there = Counter(job.owner for job in trains), Counter((0, job.address) for job in trains)
+        rounds = list[tuple[int, _Job]]()
+        for job in jobs:
+            if job.process is None and not job.ending:
+                rounds.append((each[job.owner], job))
+                each[job.owner] += 1
+        line = list[tuple[tuple[int, int, float], _Job]]()
+        for number, job in sorted(rounds, key=lambda one: (one[0], began[one[1].owner])):
+            line.append(((number, there[number, job.address], began_there[job.address]), job))
+            there[number, job.address] += 1
+        return [job for _, job in sorted(line, key=lambda one: one[0])]
 
     def _active(self) -> int:
         return sum(1 for job in self._jobs.values() if job.process is not None and not job.ending)

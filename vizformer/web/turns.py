@@ -1,18 +1,81 @@
-"""Who runs next: a few runs at once, the others in the order in which they came.
+"""Who runs next: a few runs at once, and the visitors in turn.
 
 One interpreter lock serves all readers.  Forty runs that share it all end late, and each makes the others slower; one after
 the other, every one ends as early as it can.  A run that takes long does not hold the others up: after a while it no longer
-counts.  What is measured: tests/benchmarks/README.md, classroom.
+counts, as long as there are few such runs.  What is measured: tests/benchmarks/README.md, classroom.
+
+A visitor (a browser, however many tabs it has) has one place.  Where several wait, the next turn goes to an address with
+the fewest runs, and there to the visitor whose last turn ended longest ago.  Nothing is refused, and an address is a school:
+it can have all places for as long as nobody else wants one.
 """
 
+import math
 import threading
 import time
-from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
+from itertools import count
+
+from streamlit.runtime import Runtime
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
 
 AT_ONCE = 2  # torch gives the interpreter back while it multiplies
 LONG = 0.5  # seconds; most runs take a tenth of it
+MOST = 8  # runs of one address that go on, long ones too: each holds what it computes
+SLICE = 2.0  # seconds after which work that can pause lets others have their turn
+_REMEMBERED = 5000  # visitors whose last turn is known
+_COOKIE = "_streamlit_xsrf"  # Streamlit gives one to each browser
+_numbers = count()
+_held = threading.local()  # whose turns this thread has
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Who asks: a browser, or where that is not known a session, and the address that it comes from."""
+
+    name: str
+    address: str = ""
+
+
+def visitor() -> Visitor:
+    """Whose script runs in this thread; outside of scripts somebody new each time."""
+    context = get_script_run_ctx(suppress_warning=True)
+    if context is None:
+        return Visitor(f"thread {next(_numbers)}")
+    client = Runtime.instance().get_client(context.session_id) if Runtime.exists() else None
+    told = getattr(client, "client_context", None)
+    if told is None:
+        return Visitor(context.session_id)
+    token = None
+    with suppress(ValueError):  # whatever a visitor sends
+        token, _ = decode_xsrf_token_string(told.cookies.get(_COOKIE, ""))
+    return Visitor(token.hex() if token else context.session_id, network(told.remote_ip or ""))
+
+
+def network(address: str) -> str:
+    """What one visitor may have of addresses: of IPv6 everyone has a network of 64 bits."""
+    with suppress(ValueError):
+        if (parsed := ip_address(address)).version == 6:
+            return str(ip_network((int(parsed) >> 64 << 64, 64)))
+    return address
+
+
+class _Turn:
+    """A turn that is waited for, or had.
+
+    Attributes:
+        since: when it began to run.
+        begun: it has run before, and waits to go on.
+        watching: it only waits for what another thread computes.
+    """
+
+    def __init__(self, who: Visitor, lock: threading.Lock) -> None:
+        self.who, self.number, self.called = who, next(_numbers), threading.Condition(lock)
+        self.since, self.begun, self.watching = 0.0, False, False
 
 
 class Turns:
@@ -21,75 +84,151 @@ class Turns:
     Args:
         at_once: how many runs may go on at the same time.
         long: seconds after which a run is not one of them any more.
+        most: runs of one address that go on, however long they are; of all addresses twice as many.
+        begun: how many may pause at the same time (see `offer`).
+        roomy: whether there is memory for one more that pauses.
     """
 
-    def __init__(self, at_once: int = AT_ONCE, long: float = LONG) -> None:
-        self._at_once, self._long = at_once, long
+    def __init__(
+        self,
+        at_once: int = AT_ONCE,
+        long: float = LONG,
+        most: int = MOST,
+        begun: int = 0,
+        roomy: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._at_once, self._long, self._most, self._begun, self._roomy = at_once, long, most, begun, roomy
         self._lock = threading.Lock()
-        self._waiting: deque[threading.Condition] = deque()  # only the first one is ever woken
-        self._running: dict[object, float] = {}  # since when
-        self._watching: set[object] = set()  # of those: who only waits for what another thread computes
+        self._waiting: list[_Turn] = []
+        self._running: list[_Turn] = []
+        self._ended: OrderedDict[str, float] = OrderedDict()  # visitor -> when their last turn ended
         self._mine = threading.local()
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
+    def turn(self, who: Visitor | None = None) -> Iterator[None]:
         """Waits until it is this thread's turn; a thread that has one keeps it."""
-        if getattr(self._mine, "ticket", None) is not None:
+        if getattr(self._mine, "turn", None) is not None:
             yield
             return
-        ticket = object()
-        self._wait(ticket)
-        self._mine.ticket = ticket
+        turn = _Turn(who or visitor(), self._lock)
+        with self._lock:
+            self._wait(turn)
+        self._mine.turn = turn
+        held: list[Turns] = _held.__dict__.setdefault("turns", [])
+        held.append(self)
         try:
             yield
         finally:
-            self._mine.ticket = None
+            held.remove(self)
+            self._mine.turn = None
             with self._lock:
-                del self._running[ticket]
-                self._wake_first()
+                self._end(turn)
+
+    def offer(self) -> None:
+        """Lets others have their turn, where this thread has had its own for a while; it goes on in its next one."""
+        turn = getattr(self._mine, "turn", None)
+        if turn is None or time.monotonic() - turn.since < SLICE:
+            return
+        with self._lock:
+            if self._waiting:
+                self._end(turn)
+                turn.begun = True
+                self._wait(turn)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """The run of this thread only waits for another thread's work: meanwhile it does not count for `idle`."""
-        ticket = getattr(self._mine, "ticket", None)
-        if ticket is None:
+        """The run of this thread only waits for another thread's work: meanwhile it does not count."""
+        turn = getattr(self._mine, "turn", None)
+        if turn is None:
             yield
             return
         with self._lock:
-            self._watching.add(ticket)
+            before, turn.watching = turn.watching, True
+            self._wake()
         try:
             yield
         finally:
             with self._lock:
-                self._watching.discard(ticket)
+                turn.watching = before
 
     def idle(self) -> bool:
         """Whether no run goes on but those that are `watching`, and none waits."""
         with self._lock:
-            return len(self._running) == len(self._watching) and not self._waiting
+            return all(turn.watching for turn in self._running) and not self._waiting
 
-    def _wait(self, ticket: object) -> None:
-        with self._lock:
-            if self._waiting or self._until_there_is_room() > 0:
-                called = threading.Condition(self._lock)
-                self._waiting.append(called)
-                try:
-                    while self._waiting[0] is not called or self._until_there_is_room() > 0:
-                        called.wait(self._until_there_is_room() if self._waiting[0] is called else None)
-                finally:
-                    self._waiting.remove(called)
-            self._running[ticket] = time.monotonic()
-            self._wake_first()
+    # --- under the lock -----------------------------------------------------------------------------------------------
 
-    def _wake_first(self) -> None:
+    def _wait(self, turn: _Turn) -> None:
+        self._waiting.append(turn)
+        try:
+            while self._next() is not turn:
+                self._wake()
+                turn.called.wait(self._until_some_are_long() if turn is self._first(self._waiting) else None)
+        finally:
+            self._waiting.remove(turn)
+        turn.since = time.monotonic()
+        self._running.append(turn)
+        self._wake()
+
+    def _end(self, turn: _Turn) -> None:
+        self._running.remove(turn)
+        self._ended[turn.who.name] = time.monotonic()
+        self._ended.move_to_end(turn.who.name)
+        if len(self._ended) > _REMEMBERED:
+            self._ended.popitem(last=False)
+        self._wake()
+
+    def _wake(self) -> None:
+        """Wakes who is next; where nobody can begin now, who is first and so looks at the time."""
         if self._waiting:
-            self._waiting[0].notify()
+            (self._next() or self._first(self._waiting)).called.notify()
 
-    def _until_there_is_room(self) -> float:
-        """Seconds until enough of the runs are long, if none ends before."""
+    def _first(self, waiting: list[_Turn]) -> _Turn:
+        def rank(turn: _Turn) -> tuple[int, float, int]:
+            runs = sum(other.who.address == turn.who.address for other in self._counted())
+            return runs, self._ended.get(turn.who.name, 0.0), turn.number
+
+        return min(waiting, key=rank)
+
+    def _next(self) -> _Turn | None:
+        """Who may begin now."""
+        counted = self._counted()
+        if len(counted) >= self._at_once:
+            return None
+        busy = [turn for turn in self._running if not turn.watching]
+        names = {turn.who.name for turn in counted}
+        pausing = sum(turn.begun for turn in self._waiting)
+        may_begin = not pausing or (pausing <= self._begun and self._roomy())
+        ready = [
+            turn
+            for turn in self._waiting
+            if turn.who.name not in names and (turn.begun or may_begin) and self._may_hold_more(turn.who.address, busy)
+        ]
+        return self._first(ready) if ready else None
+
+    def _may_hold_more(self, address: str, busy: list[_Turn]) -> bool:
+        theirs = sum(turn.who.address == address for turn in busy)
+        return not theirs or (theirs < self._most and len(busy) < 2 * self._most)
+
+    def _counted(self) -> list[_Turn]:
+        """The runs that hold a place."""
         now = time.monotonic()
-        left = sorted(self._long - (now - since) for since in self._running.values() if now - since < self._long)
-        return left[len(left) - self._at_once] if len(left) >= self._at_once else 0.0
+        return [turn for turn in self._running if not turn.watching and now - turn.since < self._long]
+
+    def _until_some_are_long(self) -> float | None:
+        """Seconds until the next run is long; None where there is none."""
+        now = time.monotonic()
+        left = min((self._long - (now - turn.since) for turn in self._counted()), default=math.inf)
+        return left if left < math.inf else None
 
 
 TURNS = Turns()
+
+
+@contextmanager
+def watching() -> Iterator[None]:
+    """This thread only waits for what another one computes, which may need one of its places to go on."""
+    with ExitStack() as stack:
+        for turns in _held.__dict__.get("turns", ()):
+            stack.enter_context(turns.watching())
+        yield

@@ -21,6 +21,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue.footprint import footprint
+from vizformer.web.turns import watching
 
 VARIABLE = "VIZFORMER_CACHE_BYTES"
 USUAL = 320 * 2**20  # bytes: with what torch and Streamlit take, a server then fits into a machine of 2 GB
@@ -101,7 +102,8 @@ class Cache:
                     return self._compute(key, compute, running, refusals, weigh)
                 if running.thread == threading.get_ident():
                     raise RuntimeError(f"{key!r} is asked for while it is computed")
-                running.done.wait()
+                with watching():
+                    running.done.wait()
                 entry = running.entry
             if entry is not None:
                 return cast(R, _handed_out(entry))

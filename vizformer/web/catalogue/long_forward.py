@@ -7,18 +7,21 @@ torch has a number of threads for each thread of Python: more of them stall the 
 (docs/decisions.md, "The web layer"), so that they are given only while this forward is alone, looked at layer by layer.
 """
 
+import math
 import os
 import threading
 from collections.abc import Callable
 
 from vizformer.errors import VizformerError
+from vizformer.web.catalogue.long_work import is_roomy
 from vizformer.web.catalogue.subject import Subject, listening, trace
-from vizformer.web.turns import TURNS, Turns
+from vizformer.web.turns import TURNS, Turns, Visitor, visitor
 
 LONG = 1000
 """Tokens of a text from which on its forward is followed; shorter ones are done in the time of a picture."""
 LOOK = 0.2  # seconds between two looks at how far it is
 AT_ONCE = 2  # forwards of long texts; more of them wait, since each holds a whole trace
+BEGUN = 4  # that pause while those of other visitors have their turn
 
 Heard = Callable[[int, int], None]  # layers done, of how many
 
@@ -39,7 +42,7 @@ class Forwards:
         self._turns, self._cores = turns, cores or os.cpu_count() or 1
         self._lock = threading.Lock()
         self._running: dict[Subject, _Forward] = {}
-        self.places = threading.BoundedSemaphore(AT_ONCE)
+        self.places = Turns(AT_ONCE, math.inf, begun=BEGUN, roomy=is_roomy)
 
     def follow(self, subject: Subject, hear: Heard) -> None:
         """Returns when the trace of `subject` is there.
@@ -53,7 +56,7 @@ class Forwards:
             forward = self._running.get(subject)
             if forward is None or forward.left:
                 forward = self._running[subject] = _Forward(subject, self)
-                threading.Thread(target=forward.run, name="long forward", daemon=True).start()
+                threading.Thread(target=forward.run, args=(visitor(),), name="long forward", daemon=True).start()
             forward.readers += 1
         try:
             with self._turns.watching():
@@ -88,17 +91,13 @@ class _Forward:
         self.error: Exception | None = None
         self.ended = threading.Event()
 
-    def run(self) -> None:
+    def run(self, who: Visitor) -> None:
         try:
-            while not self._forwards.places.acquire(timeout=LOOK):
-                if self.left:
-                    return
-            try:
-                self._share()
-                with listening(self._heard):
-                    trace(self.subject)
-            finally:
-                self._forwards.places.release()
+            with self._forwards.places.turn(who):
+                if not self.left:
+                    self._share()
+                    with listening(self._heard):
+                        trace(self.subject)
         except _LeftError:
             pass
         except Exception as error:  # said by everyone who follows it
@@ -107,6 +106,7 @@ class _Forward:
             self._forwards.end(self)
 
     def _heard(self, done: int, total: int) -> None:
+        self._forwards.places.offer()
         if self.left:
             raise _LeftError
         self.done = (done, total)

@@ -5,6 +5,7 @@ can be stopped must not be done there.  Who wants it looks again and again (`loo
 function keeps everything.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,9 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vizformer.web.catalogue.bounded_cache import Cached
+from vizformer.web.turns import Turns, Visitor, visitor
 
 AWAY = 75.0  # seconds without a look after which a reader counts as gone; a hidden tab looks once a minute
 AT_ONCE = 2  # more of them wait
+BEGUN = 40  # that pause while others have their turn: a class
+ROOM = 2**30  # bytes of memory that are free where one more begins that pauses
 
 HEARD: "ContextVar[Callable[[int, int], None] | None]" = ContextVar("heard", default=None)
 """Who is told how far the work of this thread is; what it raises ends the work."""
@@ -58,11 +62,19 @@ class Work:
     ended: threading.Event = field(default_factory=threading.Event)
 
 
+def is_roomy() -> bool:
+    """Whether there is memory for one more work that pauses."""
+    from vizformer.checkpoints.tensors.memory import available
+
+    free = available()
+    return free is None or free > ROOM
+
+
 class LongWork:
-    """The work that goes on now.  Safe to use from many threads."""
+    """The work that goes on now, the visitors in turn.  Safe to use from many threads."""
 
     def __init__(self, away: float = AWAY, at_once: int = AT_ONCE) -> None:
-        self._away, self._places = away, threading.BoundedSemaphore(at_once)
+        self._away, self._places = away, Turns(at_once, math.inf, begun=BEGUN, roomy=is_roomy)
         self._lock = threading.Lock()
         self._known: dict[tuple[Cached[..., Any], Call], Work] = {}
 
@@ -73,7 +85,7 @@ class LongWork:
             work = self._known.get((function, call))
             if work is None or work.ended.is_set() or not self._is_wanted(work):
                 work = self._known[function, call] = Work(function, call)
-                threading.Thread(target=self._run, args=(work,), name="long work", daemon=True).start()
+                threading.Thread(target=self._run, args=(work, visitor()), name="long work", daemon=True).start()
             work.readers[reader] = time.monotonic()
             return work
 
@@ -116,8 +128,9 @@ class LongWork:
     def _is_wanted(self, work: Work) -> bool:
         return any(time.monotonic() - seen < self._away for seen in work.readers.values())
 
-    def _run(self, work: Work) -> None:
+    def _run(self, work: Work, who: Visitor) -> None:
         def heard(done: int, total: int) -> None:
+            self._places.offer()
             with self._lock:
                 wanted = self._is_wanted(work)
             if not wanted:
@@ -125,7 +138,7 @@ class LongWork:
             work.done = (done, total)
 
         try:
-            with self._places, hearing(heard):
+            with self._places.turn(who), hearing(heard):
                 heard(0, 1)  # (it may have waited long)
                 work.function(*work.call)
         except _LeftError:

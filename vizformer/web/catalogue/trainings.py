@@ -24,6 +24,7 @@ from vizformer.web.catalogue import session_folders
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.link.model_ref import TRAINING
+from vizformer.web.turns import visitor
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, translate
 
@@ -88,6 +89,12 @@ def who() -> str:
     """This session, among those that watch a training."""
     context = get_script_run_ctx(suppress_warning=True)
     return context.session_id if context is not None else "nobody"
+
+
+def submit(plan: "Plan") -> str:
+    """Queues a training of this session's visitor; see `JobQueue.submit`."""
+    mine = visitor()
+    return queue().submit(plan, who(), mine.name, mine.address)
 
 
 # --- trained models by name -------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from vizformer.web.catalogue import head_files
-from vizformer.web.turns import TURNS
+from vizformer.web.turns import TURNS, Visitor, network
 
 _LASTING = {
     "Cache-Control": "private, max-age=3600, immutable",  # the address holds what it is computed from
@@ -31,19 +31,22 @@ def routes() -> list[BaseRoute]:
 
 async def _layer(request: Request) -> Response:
     name, layer = request.path_params["name"], request.path_params["layer"]
-    return await _answer(lambda: head_files.layer_file(name, layer))
+    return await _answer(request, lambda: head_files.layer_file(name, layer))
 
 
 async def _head(request: Request) -> Response:
     name, layer, head = (request.path_params[part] for part in ("name", "layer", "head"))
-    return await _answer(lambda: head_files.head_file(name, layer, head))
+    return await _answer(request, lambda: head_files.head_file(name, layer, head))
 
 
-async def _answer(compute: Callable[[], bytes]) -> Response:
+async def _answer(request: Request, compute: Callable[[], bytes]) -> Response:
     """Computes in a thread, when it is its turn among the runs of the pages."""
 
+    name = f"heads {request.path_params['name']}"  # (a page asks beside its own run)
+    who = Visitor(name, network(request.client.host if request.client else ""))
+
     def in_turn() -> bytes:
-        with TURNS.turn():
+        with TURNS.turn(who):
             return compute()
 
     try:

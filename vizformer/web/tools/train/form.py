@@ -157,7 +157,7 @@ def _begin(task: str, choices: dict[str, Any]) -> None:
     from vizformer.training.live import Plan
 
     before, beside = state.view().run, state.view().beside
-    name = trainings.queue().submit(Plan(task=task, **choices), trainings.who())
+    name = trainings.submit(Plan(task=task, **choices))
     if before and before != name:
         trainings.queue().stop(before, trainings.who())  # one at a time; others may still be watching it
     trainings.claim(name)
