@@ -199,9 +199,10 @@ class Pupil:
             self.settings[proto.id] = Setting(proto.id, kind, message.delta.fragment_id, proto)  # type: ignore[union-attr]
 
 
-def connected(server: "Server | Front") -> connect:
+def connected(server: "Server | Front", **options: Any) -> connect:
     address = server.url.replace("http", "ws") + "/_stcore/stream"
-    return connect(address, subprotocols=["streamlit"], max_size=None, open_timeout=60, compression=None)  # type: ignore[list-item]
+    options = {"max_size": None, "open_timeout": 60, "compression": None, **options}
+    return connect(address, subprotocols=["streamlit"], **options)  # type: ignore[list-item]
 
 
 def sentence(rng: random.Random) -> str:

@@ -31,6 +31,7 @@ from vizformer import Transformer, load
 from vizformer.checkpoints import Checkpoint, save
 
 N_TOKENS = 4000
+N_SOCKETS = 100
 TIMES = 2.0  # as long as without the heavy reader, at most
 WORDS = ["cat", "dog", "ball", "sun", "day", "tree", "bird", "girl", "boy", "car"]
 
@@ -59,6 +60,25 @@ async def read_long_texts(server: Server, end: float, done: list[float]) -> None
             done.append(answer.seconds)
 
 
+async def read_on_many_sockets(server: Server, end: float, done: list[float]) -> None:
+    """One visitor with a hundred connections, each of which opens another text of 400 tokens as soon as it has one."""
+
+    async def read(number: int) -> None:
+        rng = random.Random(number)
+        async with connected(server, local_addr=("127.0.0.2", 0)) as socket:
+            reader = Pupil(socket, rng)
+            while time.perf_counter() < end:
+                text = " ".join(rng.choice(WORDS) for _ in range(400))
+                answer = await reader.open("attention", model="models/long", text=text)
+                if answer.failed:
+                    raise RuntimeError(answer.failed)
+                done.append(answer.seconds)
+
+    reading = asyncio.gather(*map(read, range(N_SOCKETS)))
+    with suppress(TimeoutError):
+        await asyncio.wait_for(reading, end - time.perf_counter())
+
+
 async def train(server: Server, end: float, done: list[float]) -> None:
     """Has a model trained for as long as the class works."""
     async with connected(server) as socket:
@@ -78,6 +98,7 @@ async def train(server: Server, end: float, done: list[float]) -> None:
 
 HEAVY: Mapping[str, Callable[[Server, float, list[float]], Awaitable[None]]] = {
     "text": read_long_texts,
+    "sockets": read_on_many_sockets,
     "training": train,
 }
 
