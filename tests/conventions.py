@@ -26,7 +26,7 @@ class Habits:
         divisor: of the scores.
         eps: of the norms.
         norm: "layer", "rms" or "none".
-        order: "pre", "post", or "unused": the norms lie in the file and are not applied.
+        order: "pre", "post", "output": of what a sublayer has found, or "unused": in the file, and not applied.
         residual: "sequential", "parallel" or "none".
         final: a norm after the last layer: "used", "unused" or "" for none.
         segment: the row that is added, of three; None: no such table.
@@ -105,6 +105,7 @@ class Layer(nn.Module):
             return x + self.attention(norms[0](x)) + self.mlp(norms[1](x))
         for norm, sublayer in zip(norms, (self.attention, self.mlp), strict=True):
             found = sublayer(norm(x) if habits.order == "pre" else x)
+            found = norm(found) if habits.order == "output" else found
             found = found if habits.residual == "none" else x + found
             x = norm(found) if habits.order == "post" else found
         return x
@@ -228,6 +229,7 @@ KINDS: dict[str, Kind] = {
     "apart, by the width of a head": written(dict(score_scale="d_head"), divisor=float(W), final="used"),
     "apart, another epsilon": written(SMALL_EPS, eps=1e-6, order="post"),
     "RMS, another epsilon": written(SMALL_EPS, eps=1e-6, norm="rms", causal=True),
+    "norms before the sum": written({}, order="output", style="fused", causal=True),
     "no norms": written({}, norm="none", causal=True),
     "heads, no norms": written(BY_WIDTH, style="heads", norm="none", divisor=math.sqrt(D)),
     "no norms but the last": written(dict(norm_order="none"), norm="none", final="used"),

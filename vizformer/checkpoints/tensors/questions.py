@@ -119,7 +119,9 @@ def n_heads(d_model: int) -> Question:
 
 NORM_ORDER = Question("norm_order", N_("Does the norm stand after a sublayer or before it?"), ("post", "pre"))
 ACTIVATION = Question(
-    "activation", N_("Which function does the feed-forward layer use?"), ("relu", "gelu", "gelu_tanh", "silu")
+    "activation",
+    N_("Which function does the feed-forward layer use?"),
+    ("relu", "gelu", "gelu_tanh", "silu", "quick_gelu"),
 )
 CAUSAL = Question("causal", N_("Does a position see only those before it (a mask as in a decoder)?"), (False, True))
 SCALED = Question("scaled_embedding", N_("Are the embeddings multiplied by the root of their width?"), (False, True))

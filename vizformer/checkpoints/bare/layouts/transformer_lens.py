@@ -201,7 +201,7 @@ class _Reader:
 
     def _is_centred(self) -> bool:
         """Whether the mean is taken off every embedding, as TransformerLens does where it folds LayerNorms."""
-        table = self.weights.tensors["embed.W_E"].read().double()
+        table = self.weights.tensors["embed.W_E"].read().float()
         return bool(table.mean(1).abs().max() < 1e-4 * table.std())
 
     def _rotary(self, attention: str) -> None:

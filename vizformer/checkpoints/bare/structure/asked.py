@@ -178,8 +178,8 @@ def open_questions(found: Found, tables: Tables, kind: str | Question) -> list[Q
 
 def _norm_order(found: Found, kind: str | Question) -> Question:
     """Absent norms are read as absent; those whose weights are exactly 1 and 0 may be unused."""
-    choices = questions.NORM_ORDER.choices if found.sizes.inner else ("pre",)
-    order = replace(questions.NORM_ORDER, choices=choices, usual=None if found.sizes.inner else "pre")
+    choices = ("post", "pre", "output") if found.sizes.inner else ("pre", "output")
+    order = replace(questions.NORM_ORDER, choices=choices, usual=None if found.sizes.inner else "pre", insists=True)
     layers = found.layer_norms()
     if not layers and kind is ABSENT:
         return replace(order, moot={"norm": ("none",)})
@@ -187,7 +187,7 @@ def _norm_order(found: Found, kind: str | Question) -> Question:
         return order
     if layers:
         return replace(order, choices=(*choices, "none"), usual=None)
-    return replace(order, choices=("none", *choices), usual="none", insists=True)
+    return replace(order, choices=("none", *choices), usual="none")
 
 
 def _beside(found: Found) -> list[Question]:

@@ -31,7 +31,8 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
     before = (norms.first if answers.pop("embedding_norm", True) else {}) or (norms.open if place == "first" else {})
     after = (norms.last if answers.pop("final_norm", True) else {}) or (norms.open if place == "last" else {})
     used = [*before.values(), *after.values(), *(found.layer_norms() if normed else [])]
-    left_out = {name for module in found.every_norm() if module not in used for name in module.names}
+    left_out = {name for module in found.every_norm() for name in module.names}
+    left_out -= {name for module in used for name in module.names}
     row, over = answers.pop("segment_row", 0), answers.pop("attention_over", "tokens")
     logit_options, logit_made = found_tables.divided(sizes.width, answers.pop("logit_scale", "nothing"))
     options: Options = {

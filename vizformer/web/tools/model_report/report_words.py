@@ -47,7 +47,7 @@ _WRITTEN: dict[str, Message] = {
 BY_HAND = "hand-written"  # the family of models that no layout of names describes
 _ORDERS: dict[str, Message] = {
     "pre": N_("before the sublayer"),
-    "post": N_("after the sublayer"),
+    "post": N_("after the sum"),
     "output": N_("after the sublayer, before the sum"),
     "sandwich": N_("before and after the sublayer"),
     "none": N_("none in the layers"),
