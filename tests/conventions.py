@@ -33,6 +33,8 @@ class Habits:
         logits: what they are multiplied by.
         over_batch: attention runs over dimension 0, which are the texts.
         causal: only what is before is seen.
+        gate: of fc1 and fc2 the one that goes through the activation; "" for a network without a gate.
+        first: the number of the first layer: 1 in layer_1, 0 in a list.
     """
 
     style: str = "apart"
@@ -46,6 +48,8 @@ class Habits:
     logits: float = 1.0
     over_batch: bool = False
     causal: bool = False
+    gate: str = ""
+    first: int = 0
 
     def norms(self) -> nn.Module:
         return {"layer": nn.LayerNorm, "rms": nn.RMSNorm}[self.norm](D, eps=self.eps)
@@ -89,11 +93,25 @@ class Attention(nn.Module):
         return getattr(self, out)(together(scores.softmax(-1) @ v))
 
 
+class Gated(nn.Module):
+    """fc1, fc2 and fc3, which brings them back."""
+
+    def __init__(self, gate: str) -> None:
+        super().__init__()
+        self.gate, self.fc3 = gate, nn.Linear(FF, D, bias=False)
+        self.fc1, self.fc2 = (nn.Linear(D, FF, bias=False) for _ in range(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        one, other = (self.fc1(x), self.fc2(x)) if self.gate == "fc1" else (self.fc2(x), self.fc1(x))
+        return self.fc3(F.silu(one) * other)
+
+
 class Layer(nn.Module):
     def __init__(self, habits: Habits) -> None:
         super().__init__()
         self.habits, self.attention = habits, Attention(habits)
-        self.mlp = nn.Sequential(nn.Linear(D, FF), nn.ReLU(), nn.Linear(FF, D))
+        plain = nn.Sequential(nn.Linear(D, FF), nn.ReLU(), nn.Linear(FF, D))
+        self.mlp: nn.Module = Gated(habits.gate) if habits.gate else plain
         if habits.norm != "none":
             self.norm1, self.norm2 = habits.norms(), habits.norms()
 
@@ -120,7 +138,11 @@ class Written(nn.Module):
         self.token_embedding, self.position_embedding = nn.Embedding(V, D), nn.Embedding(LONGEST, D)
         if habits.segment is not None:
             self.segment_embedding = nn.Embedding(3, D)
-        self.layers = nn.ModuleList(Layer(habits) for _ in range(LAYERS))
+        if habits.first:
+            for number in range(LAYERS):
+                self.add_module(f"layer_{habits.first + number}", Layer(habits))
+        else:
+            self.layers = nn.ModuleList(Layer(habits) for _ in range(LAYERS))
         if habits.final:
             self.ln_f = nn.LayerNorm(D, eps=habits.eps)
         self.lm_head = nn.Linear(D, V)
@@ -129,7 +151,7 @@ class Written(nn.Module):
         x = self.token_embedding(ids) + self.position_embedding(torch.arange(ids.shape[1]))
         if self.habits.segment is not None:
             x = x + self.segment_embedding(torch.full_like(ids, self.habits.segment))
-        for one in self.layers:
+        for one in (module for module in self.modules() if isinstance(module, Layer)):
             x = one(x)
         x = self.ln_f(x) if self.habits.final == "used" else x
         return self.lm_head(x) * self.habits.logits
@@ -213,10 +235,12 @@ class Kind:
 
 def written(open: dict[str, Any], **habits: Any) -> Kind:
     own = Habits(**habits)
-    strict: dict[str, Any] = dict(activation="relu", causal=own.causal, scaled_embedding=False)
+    activation = "silu" if own.gate else "relu"
+    strict: dict[str, Any] = dict(activation=activation, causal=own.causal, scaled_embedding=False)
     strict |= {} if own.norm == "none" else dict(norm_order="none" if own.order == "unused" else own.order)
     strict |= {} if own.style == "heads" else dict(n_heads=H)
     strict |= dict(qkv_rows="by_head") if own.style == "fused" else {}
+    strict |= dict(gate=f"mlp.{own.gate}") if own.gate else {}
     strict |= dict(norm="rms_norm") if own.norm == "rms" else {}
     return Kind(lambda: Written(own), strict, open)
 
@@ -230,6 +254,9 @@ KINDS: dict[str, Kind] = {
     "apart, another epsilon": written(SMALL_EPS, eps=1e-6, order="post"),
     "RMS, another epsilon": written(SMALL_EPS, eps=1e-6, norm="rms", causal=True),
     "norms before the sum": written({}, order="output", style="fused", causal=True),
+    "the first is the gate": written({}, gate="fc1", norm="rms", causal=True),
+    "the second is the gate": written(BY_WIDTH, gate="fc2", style="heads", divisor=math.sqrt(D)),
+    "layers from 1 on": written({}, first=1, order="post"),
     "no norms": written({}, norm="none", causal=True),
     "heads, no norms": written(BY_WIDTH, style="heads", norm="none", divisor=math.sqrt(D)),
     "no norms but the last": written(dict(norm_order="none"), norm="none", final="used"),

@@ -1,5 +1,6 @@
 """What the weights of hand-written models do not hold: exact under the right answers, never wrong without being asked."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from tests import conventions, tiny
 from tests.conventions import KINDS
-from vizformer.checkpoints import Opened, UnansweredError, load
+from vizformer.checkpoints import Opened, UnansweredError, load, propose_mapping
 from vizformer.errors import CheckpointError
 
 IDS, TARGET = [3, 7, 7, 1, 22, 0, 9], [1, 5, 4]
@@ -100,3 +101,20 @@ def test_answers_that_make_no_model_are_refused_in_words(tmp_path: Path) -> None
     path, __ = saved("side by side", tmp_path)
     with pytest.raises(CheckpointError, match="residual='parallel': attention and feed-forward read the same input"):
         load(path, **{**KINDS["side by side"].answers, "norm_order": "post"})
+
+
+def test_a_list_without_layer_0_has_lost_it(tmp_path: Path) -> None:
+    path, __ = saved("apart, another epsilon", tmp_path)
+    weights = torch.load(path)
+    moved = {re.sub(r"layers\.(\d)", lambda n: f"layers.{int(n[1]) + 1}", name): t for name, t in weights.items()}
+    torch.save(moved, path)
+    with pytest.raises(CheckpointError, match="layers in an arrangement that does not open") as caught:
+        load(path, **KINDS["apart, another epsilon"].answers)
+    assert not isinstance(caught.value, UnansweredError)
+
+
+def test_which_of_two_is_the_gate_has_no_role_in_a_proposal(tmp_path: Path) -> None:
+    path, __ = saved("the first is the gate", tmp_path)
+    roles = propose_mapping(path)["roles"]
+    assert "layers.#.feedforward.W_out.weight" in roles
+    assert not {role for role in roles if "W_gate" in role or "W_in" in role}

@@ -147,6 +147,8 @@ def _layers(add: Callable[..., None], found: Found, stack: Stack, block: Block, 
             if norm:
                 add(f"{place}.{own}.{role}", layer[norm])
     for role, name in block.feedforward.items():
+        if name in (block.gates or ()):
+            continue
         each(f"{place}.feedforward.{role}", [name])
     for role, name in block.norms.items():
         add(f"{place}.{role}", layer[name])

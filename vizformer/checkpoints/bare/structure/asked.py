@@ -71,6 +71,10 @@ def first_norm(names: tuple[str, str]) -> Question:
     return Question("first_norm", text, names, moot={"norm_order": ("none",)})
 
 
+def gate(names: tuple[str, str]) -> Question:
+    return Question("gate", N_("Which of the two goes through the activation function, as the gate?"), names)
+
+
 def heads(queries: int, keys: int) -> Question:
     """Whole numbers of heads, of query heads and of those of keys."""
     possible = [h for h in questions.divisors(queries) if keys % (queries // h) == 0]
@@ -125,6 +129,8 @@ def open_questions(found: Found, tables: Tables, kind: str | Question) -> list[Q
     left.append(replace(questions.RESIDUAL, choices=kinds, insists=True))
     if sizes.inner:
         left.append(questions.ACTIVATION)
+    if (gates := found.blocks[0].gates) is not None:
+        left.append(gate(gates))
     if not found.both and not found.buffers.causal:
         left.append(questions.CAUSAL)
     fused = [p.letters for block in found.blocks for a in block.attentions.values() for p in a.attention.projections]

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from vizformer.checkpoints.bare.layouts.tables import OUTPUT, POSITION, TOKEN
+from vizformer.checkpoints.bare.layouts.tables import ANSWER, OUTPUT, POSITION, TOKEN
 from vizformer.checkpoints.bare.structure import block_norms
 from vizformer.checkpoints.bare.structure.attentions import Attention, Projection
 from vizformer.checkpoints.bare.structure.block_norms import (
@@ -43,6 +43,7 @@ class Block:
         norms: "self_norm", "cross_norm", "feedforward_norm" -> module; empty where none has weights.
         pair: two norms of which nothing says which is the first.
         feedforward: "W_in", "W_out" and maybe "W_gate" -> module; empty where there is no such network.
+        gates: two modules of which nothing says which is the gate.
         assumed: how names were read that could be read in another way.
     """
 
@@ -50,7 +51,14 @@ class Block:
     norms: dict[str, str]
     pair: tuple[str, str] | None = None
     feedforward: dict[str, str] = field(default_factory=dict)
+    gates: tuple[str, str] | None = None
     assumed: tuple[Message, ...] = ()
+
+    def with_gate(self, name: object) -> "Block":
+        """The same where this one of the two is the gate."""
+        if self.gates is None or name != self.gates[1]:
+            return self
+        return replace(self, feedforward={**self.feedforward, "W_gate": self.gates[1], "W_in": self.gates[0]})
 
     @property
     def sublayers(self) -> list[str]:
@@ -94,7 +102,10 @@ def read(stack: Stack, width: int, file: str) -> Block:
             taken |= {name for parts in attentions.values() for name in parts.out}
             feedforward = _feedforward(modules, taken, width, file)
     norms, pair = block_norms.find(modules, taken, attentions, feedforward, width, file, stack.counted)
-    return Block(attentions, norms, pair, feedforward, tuple(assumed))
+    gates = None
+    if "W_gate" in feedforward and not _gated(list(feedforward.values())):
+        gates = feedforward["W_gate"], feedforward["W_in"]
+    return Block(attentions, norms, pair, feedforward, gates, tuple(assumed))
 
 
 def _is_beside(path: str, attentions: Sequence[Attention]) -> bool:
@@ -246,8 +257,20 @@ def _feedforward(modules: Mapping[str, Module], taken: set[str], width: int, fil
             )
         return {"W_in": order[0], "W_out": order[1]}
     if len(left) == 3:
-        return _gated(left)
+        return _gated(left) or _gated_by_shape(left, modules, width)
     return {}
+
+
+def _gated_by_shape(names: Sequence[str], modules: Mapping[str, Module], width: int) -> dict[str, str]:
+    """Two matrices as wide as the hidden layer and one back; nothing says which of the two is the gate."""
+    shapes = {modules[name].shape for name in names}
+    if len(shapes) != 2 or any(modules[name].raw or not ANSWER.fullmatch(name) for name in names):
+        return {}
+    reads = sorted((name for name in names if modules[name].shape[1] == width), key=natural)
+    makes = [name for name in names if name not in reads]
+    if len(reads) != 2 or len(makes) != 1 or modules[makes[0]].shape != modules[reads[0]].shape[::-1]:
+        return {}
+    return {"W_gate": reads[0], "W_in": reads[1], "W_out": makes[0]}
 
 
 def _order(first: str, second: str) -> tuple[str, str] | None:

@@ -68,13 +68,14 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
         any(module.bias is not None for module in found.every_norm()),
     )
     layers = Layers(made={**found.made, **logit_made})
+    gate = answers.pop("gate", None)
     for stack, block, name in zip(found.stacks, found.blocks, names, strict=True):
         chosen = block.norms
         if block.pair is not None and first_norm is not None:
             one, other = block.pair
             order = (one, other) if first_norm == one else (other, one)
             chosen = dict(zip(norms_of(block.attentions, bool(block.feedforward)), order, strict=True))
-        add(layers, stack, block, chosen, name, how)
+        add(layers, stack, block.with_gate(gate), chosen, name, how)
     for number, name in enumerate(names):
         if number in after:
             layers.norm(after[number], f"{name}.final_norm", sizes.width, how)

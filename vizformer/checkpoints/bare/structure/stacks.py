@@ -79,8 +79,13 @@ def _prefix(attention: Attention, others: Sequence[Attention]) -> tuple[tuple[st
             there = steps(other.path)
             if there[:place] == prefix and len(there) > place and is_number(there[place]):
                 inner.setdefault(int(there[place]), []).append(there[place + 1 :])
-        alike = sorted(inner) == list(range(len(inner))) and all(paths == inner[0] for paths in inner.values())
-        if alike and len(inner[0]) <= 2 and len(inner) <= MOST_LAYERS:
+        first = min(inner)
+        if first == 1 and attention.path.startswith(".".join([*prefix, ""])):  # of a list, whose layer 0 is missing
+            continue
+        alike = sorted(inner) == list(range(first, first + len(inner))) and all(
+            p == inner[first] for p in inner.values()
+        )
+        if alike and first < 2 and len(inner[first]) <= 2 and len(inner) <= MOST_LAYERS:  # layer_1 may be the first
             return tuple(prefix), True
     return tuple(way[:-1] if not attention.by_head or len(way) < 2 else way[:-2]), False
 
