@@ -22,7 +22,8 @@ class Habits:
     """What an author has decided, and no tensor says.
 
     Attributes:
-        style: whose names: "heads" (a Linear for each), "apart", "fused" (head by head), "packed" (nn.MultiheadAttention).
+        style: whose names: "heads" (a Linear for each), "apart", "fused" (head by head), "projected" (input_projection) or
+            "packed" (nn.MultiheadAttention).
         divisor: of the scores.
         eps: of the norms.
         norm: "layer", "rms" or "none".
@@ -35,6 +36,7 @@ class Habits:
         causal: only what is before is seen.
         gate: of fc1 and fc2 the one that goes through the activation; "" for a network without a gate.
         first: the number of the first layer: 1 in layer_1, 0 in a list.
+        wrapped: a sublayer and its norm lie in a module of their own.
     """
 
     style: str = "apart"
@@ -50,6 +52,7 @@ class Habits:
     causal: bool = False
     gate: str = ""
     first: int = 0
+    wrapped: bool = False
 
     def norms(self) -> nn.Module:
         return {"layer": nn.LayerNorm, "rms": nn.RMSNorm}[self.norm](D, eps=self.eps)
@@ -69,6 +72,8 @@ class Attention(nn.Module):
             self.heads, self.proj = nn.ModuleList(OneHead() for _ in range(H)), nn.Linear(D, D)
         elif habits.style == "fused":
             self.qkv_proj, self.o_proj = nn.Linear(D, 3 * D), nn.Linear(D, D)
+        elif habits.style == "projected":
+            self.input_projection, self.output_projection = nn.Linear(D, 3 * D), nn.Linear(D, D)
         elif habits.style == "packed":
             self.attn = nn.MultiheadAttention(D, H, batch_first=not habits.over_batch)
         else:
@@ -86,10 +91,12 @@ class Attention(nn.Module):
             )
         elif habits.style == "fused":
             q, k, v = self.qkv_proj(x).reshape(1, n, H, 3 * W).transpose(1, 2).chunk(3, -1)
+        elif habits.style == "projected":
+            q, k, v = (heads(part) for part in self.input_projection(x).chunk(3, -1))
         else:
             q, k, v = heads(self.w_q(x)), heads(self.w_k(x)), heads(self.w_v(x))
         scores = (q @ k.transpose(-2, -1) / habits.divisor).masked_fill(blocked, -math.inf)
-        out = {"heads": "proj", "fused": "o_proj", "apart": "w_o"}[habits.style]
+        out = {"heads": "proj", "fused": "o_proj", "projected": "output_projection", "apart": "w_o"}[habits.style]
         return getattr(self, out)(together(scores.softmax(-1) @ v))
 
 
@@ -112,11 +119,19 @@ class Layer(nn.Module):
         self.habits, self.attention = habits, Attention(habits)
         plain = nn.Sequential(nn.Linear(D, FF), nn.ReLU(), nn.Linear(FF, D))
         self.mlp: nn.Module = Gated(habits.gate) if habits.gate else plain
-        if habits.norm != "none":
+        if habits.wrapped:
+            self.first = nn.ModuleDict(dict(sublayer=self.attention, norm=habits.norms()))
+            self.then = nn.ModuleDict(dict(sublayer=self.mlp, norm=habits.norms()))
+            del self.attention, self.mlp
+        elif habits.norm != "none":
             self.norm1, self.norm2 = habits.norms(), habits.norms()
 
     def forward(self, x: Tensor) -> Tensor:
         habits = self.habits
+        if habits.wrapped:
+            for pair in (self.first, self.then):
+                x = pair["norm"](x + pair["sublayer"](x))
+            return x
         applied = habits.norm != "none" and habits.order != "unused"
         norms = (self.norm1, self.norm2) if applied else (nn.Identity(), nn.Identity())
         if habits.residual == "parallel":
@@ -240,6 +255,7 @@ def written(open: dict[str, Any], **habits: Any) -> Kind:
     strict |= {} if own.norm == "none" else dict(norm_order="none" if own.order == "unused" else own.order)
     strict |= {} if own.style == "heads" else dict(n_heads=H)
     strict |= dict(qkv_rows="by_head") if own.style == "fused" else {}
+    strict |= dict(qkv_rows="q_k_v") if own.style == "projected" else {}
     strict |= dict(gate=f"mlp.{own.gate}") if own.gate else {}
     strict |= dict(norm="rms_norm") if own.norm == "rms" else {}
     return Kind(lambda: Written(own), strict, open)
@@ -257,6 +273,12 @@ KINDS: dict[str, Kind] = {
     "the first is the gate": written({}, gate="fc1", norm="rms", causal=True),
     "the second is the gate": written(BY_WIDTH, gate="fc2", style="heads", divisor=math.sqrt(D)),
     "layers from 1 on": written({}, first=1, order="post"),
+    "input_projection, by the width of a head": written(
+        dict(score_scale="d_head"), style="projected", divisor=float(W), causal=True
+    ),
+    "a module around each sublayer and its norm": written(
+        BY_WIDTH, style="heads", divisor=math.sqrt(D), order="post", wrapped=True
+    ),
     "no norms": written({}, norm="none", causal=True),
     "heads, no norms": written(BY_WIDTH, style="heads", norm="none", divisor=math.sqrt(D)),
     "no norms but the last": written(dict(norm_order="none"), norm="none", final="used"),

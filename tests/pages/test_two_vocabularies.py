@@ -116,9 +116,10 @@ def test_the_form_asks_whose_the_tables_are(open_app, locale, label, vocabulary)
     if locale == "en-US":  # AppTest writes answers in English only
         box.set_value("two_emb.weight")
         app.selectbox(key=f"assume.{OPEN}.logit_scale").set_value("nothing")
+        app.selectbox(key=f"assume.{OPEN}.causal").set_value(True)
         app.button[-1].click().run()
         link = app.query_params["model"]
-        wanted = [*answered.split(";"), "logit_scale=nothing"]
+        wanted = [*answered.split(";"), "logit_scale=nothing", "causal=True"]
         assert sorted((link if isinstance(link, str) else link[0]).split(";")) == sorted(wanted)
     else:
         app = open_app(REPORT, locale=locale, model=answered)

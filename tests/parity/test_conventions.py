@@ -118,3 +118,11 @@ def test_which_of_two_is_the_gate_has_no_role_in_a_proposal(tmp_path: Path) -> N
     roles = propose_mapping(path)["roles"]
     assert "layers.#.feedforward.W_out.weight" in roles
     assert not {role for role in roles if "W_gate" in role or "W_in" in role}
+
+
+def test_a_translator_whose_decoder_sees_the_future_is_refused(tmp_path: Path) -> None:
+    path, __ = saved("translator, logits by the root of the width", tmp_path)
+    answers = KINDS["translator, logits by the root of the width"].answers
+    with pytest.raises(CheckpointError, match="sees what comes after a position, as no mask hides it"):
+        load(path, **answers, causal=False)
+    assert load(path, **answers, causal=True).report.answers["causal"] is True

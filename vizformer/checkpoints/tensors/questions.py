@@ -124,6 +124,13 @@ ACTIVATION = Question(
     ("relu", "gelu", "gelu_tanh", "silu", "quick_gelu"),
 )
 CAUSAL = Question("causal", N_("Does a position see only those before it (a mask as in a decoder)?"), (False, True))
+MASKED = Question(
+    "causal",
+    N_("Does a position of the decoder see only those before it (a mask for the target)?"),
+    (True, False),
+    usual=True,
+    insists=True,
+)
 SCALED = Question("scaled_embedding", N_("Are the embeddings multiplied by the root of their width?"), (False, True))
 RESIDUAL = Question(
     "residual",
@@ -171,6 +178,22 @@ def is_applied(name: str, where: str) -> Question:
 def source_embedding(names: tuple[str, str]) -> Question:
     """Which of two tables the encoder looks its tokens up in."""
     return Question("source_embedding", N_("Which table of embeddings is the source's (the encoder's)?"), names)
+
+
+def require_mask(answers: Mapping[str, Value], file: str) -> None:
+    """Of an encoder-decoder.
+
+    Raises:
+        CheckpointError: its decoder sees what comes after a position.
+    """
+    if not answers.get("causal", True):
+        raise CheckpointError(
+            N_(
+                "{file} would be a decoder that reads an encoder and sees what comes after a position, as no mask hides it: "
+                "such models do not open. Without a mask its training was told the answers (lesson Masks).",
+                file=file,
+            )
+        )
 
 
 def marks(vocab_size: int) -> tuple[Question, ...]:

@@ -68,6 +68,8 @@ def recognise(weights: Weights) -> Layout | None:
 
     def plan(answers: Mapping[str, Value]) -> Plan:
         chosen = dict(answers)
+        if both:
+            questions.require_mask(answers, weights.where)
         source = chosen.pop("source_embedding", None)
         found = tables if source is None else find_tables(weights, d_model, inside, both=both, source=str(source))
         causal, beside = bool(chosen.pop("causal", False)), last if chosen.pop("final_norm", True) else None
@@ -166,7 +168,7 @@ def _inside(name: str, stacks: list[Stack]) -> bool:
 
 def _asked(options: Options, tables: Tables, both: bool) -> list[Question]:
     """What is open beyond the layers themselves."""
-    asked = [] if both else [questions.CAUSAL]
+    asked = [questions.MASKED if both else questions.CAUSAL]
     if tables.open_pair is not None:
         asked.append(questions.source_embedding(tables.open_pair))
     if tables.embedding is not None:
@@ -209,7 +211,7 @@ def _layers(parts: list[Part], stack: Stack, name: str, *, bias: bool) -> dict[s
 def _assumed(tables: Tables, both: bool) -> list[Message]:
     assumed = list(tables.assumptions)
     if both:
-        assumed.append(N_("a position of the decoder sees those before it (tgt_mask) and all of the encoder's output"))
+        assumed.append(N_("a position of the decoder sees all of the encoder's output"))
     if tables.embedding is None:
         assumed.append(
             N_(

@@ -131,8 +131,8 @@ def open_questions(found: Found, tables: Tables, kind: str | Question) -> list[Q
         left.append(questions.ACTIVATION)
     if (gates := found.blocks[0].gates) is not None:
         left.append(gate(gates))
-    if not found.both and not found.buffers.causal:
-        left.append(questions.CAUSAL)
+    if not found.buffers.causal:
+        left.append(questions.MASKED if found.both else questions.CAUSAL)
     fused = [p.letters for block in found.blocks for a in block.attentions.values() for p in a.attention.projections]
     if any(len(letters) > 1 for letters in fused) and sizes.keys == sizes.queries:
         left.append(_rows(found))

@@ -20,6 +20,7 @@ _FUSED = re.compile(
     rf"{_AROUND}(?:c_)?(?P<letters>[qkv]{{2,3}}|attn|in_proj|query_key_value|c_attn){_AFTER}", re.IGNORECASE
 )
 _FUSED_WORDS = ("c_attn", "in_proj", "query_key_value")
+_FUSED_BY_SHAPE = ("input_projection", "input_proj")  # where its rows are those of three matrices
 _GENERIC = re.compile(r"\d|linear|lin|fc|proj|projection|dense|layer|w", re.IGNORECASE)
 _NUMBERED = re.compile(r"linears?|lin|lins|linear_layers?|projs?|projections?|fcs?|w|ws|layers", re.IGNORECASE)
 _ATTENTION = re.compile(r"att|mha|heads?\b|(?:^|[._])(?:sa|self|src|cross)(?:[._]|$)", re.IGNORECASE)
@@ -66,7 +67,15 @@ def find(found: Mapping[str, Module]) -> list[Attention]:
     """All attentions, in the order of the file."""
     holders: dict[str, dict[str, str]] = {}
     for path, module in found.items():
-        if module.is_matrix and (said := _letters(path)) is not None:
+        said = _letters(path)
+        if (
+            said is None
+            and module.last in _FUSED_BY_SHAPE
+            and module.is_matrix
+            and module.shape[0] == 3 * module.shape[1]
+        ):
+            said = module.parent, "qkv"
+        if module.is_matrix and said is not None:
             holder, letters = said
             holders.setdefault(holder, {}).setdefault(letters, path)
     complete = {holder: group for holder, group in holders.items() if sorted("".join(group)) == ["k", "q", "v"]}

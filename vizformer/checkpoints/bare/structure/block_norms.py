@@ -127,6 +127,12 @@ def _by_place(
     chosen: list[str] = []
     for place in places:
         here = [name for name in found if place and name.startswith(f"{place}.")]
+        others = [other for other in places if other != place]
+        while not here and "." in place:  # the module around it, where that holds no other sublayer
+            place = place.rpartition(".")[0]
+            if any(other.startswith(f"{place}.") for other in others):
+                return None
+            here = [name for name in found if name.startswith(f"{place}.")]
         if len(here) != 1:
             return None
         chosen += here

@@ -40,7 +40,7 @@ class Found:
         found: dict[str, Value] = {}
         if self.sizes.heads is not None:
             found["n_heads"] = self.sizes.heads
-        if self.buffers.causal and not self.both:
+        if self.buffers.causal:
             found["causal"] = True
         return found
 

@@ -12,6 +12,7 @@ from vizformer.checkpoints.bare.structure.made import rolled
 from vizformer.checkpoints.bare.structure.parts import Layers, Reading, add
 from vizformer.checkpoints.bare.structure.said import norms_beside, read_by_role
 from vizformer.checkpoints.hugging_face.family import Options
+from vizformer.checkpoints.tensors import questions
 from vizformer.checkpoints.tensors.questions import Question, Value
 from vizformer.checkpoints.tensors.tensor_map import Part
 
@@ -19,6 +20,8 @@ from vizformer.checkpoints.tensors.tensor_map import Part
 def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
     """What the tensors become; `kind` is the norm, where it was not asked for."""
     sizes, norms = found.sizes, found.norms
+    if found.both:
+        questions.require_mask(answers, found.weights.where)
     source = answers.pop("source_embedding", None)
     found_tables = tables(found, None if source is None else str(source))
     causal = bool(answers.pop("causal", bool(found.buffers.causal)))

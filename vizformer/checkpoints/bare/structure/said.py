@@ -57,7 +57,7 @@ def read_by_role(found: Found, tables: Tables) -> list[Message]:
     if not found.stacks[-1].counted:
         lines.append(N_("the model has one layer, which is applied once"))
     if found.both:
-        lines.append(N_("a position of the decoder sees those before it and all of the encoder's output"))
+        lines.append(N_("a position of the decoder sees all of the encoder's output"))
     if not block.feedforward:
         lines.append(N_("the layers have no feed-forward network: the one shown is made of zeros and adds nothing"))
     if not all(parts.out for block in found.blocks for parts in block.attentions.values()):
