@@ -25,6 +25,12 @@ ENGLISH = {
     r"share that is not symmetric": "a ratio of norms is no share; the share is that of the squares",
     r"only through their product": "biases reach the scores too, where there are some",
     r"reading \{length\} positions": "“1 positions”",
+    r"\bhangs? on\b": "depends on",
+    r"\bshall say\b|P of that|says itself$": "the correct next token, its probability, the model's choice",
+    r"Take away|\{difference\}: (compared|this number)": "Download; differs from ... by at most",
+    r"[Ii]n the place of (what is taken out|a neuron)": "Replace the removed part with",
+    r"weights published with LLaMA|built like": "Meta's files pair neighbours; a model is nearest to a family",
+    r"every row of Table 3 is one": "the paper does not say how often a row was trained",
 }
 """Patterns that no English text may hold, and why."""
 
@@ -47,6 +53,18 @@ CHINESE = {
     r"对你这句话[：输]": "就这句话而言",
     r"半精度最大只到 65504": "那是 float16，bfloat16 不是",
     r"抵得上两层还多": "zh-en 的嵌入表只有 1.7 个解码器层那么重",
+    r"(?<!（)\b(post|pre)-norm|(?<![之以然])[后前]归一化": "后置归一化、前置归一化（英文只在术语表中）",
+    r"(?<![*A-Za-z0-9])\*[^*\s$][^*\n$]*[\u4e00-\u9fff][^*\n$]*\*(?!\*)": "中文用粗体，不用斜体",
+    r"另一句好话": "另一句通顺的话",
+    r"平均次方": "平均损失取指数",
+    r"弯一弯|压弯|弯折": "做非线性变换；压缩",
+    r"梯度最长|梯度的长度": "梯度的范数最大",
+    r"换一种括号|加括号": "改变结合顺序",
+    r"除了会怎样": "若做除法会怎样",
+    r"用哪一个程序都": "无论用哪个宽度",
+    r"变得很贵": "损失会很大",
+    r"把一切都给": "全部概率都给",
+    r"LLaMA 公开的权重里是|表 3 每一行只训练了一次": "Meta 的权重是相邻成对；论文没有说训练了几次",
 }
 """Patterns that no Chinese text may hold, and what is said instead."""
 

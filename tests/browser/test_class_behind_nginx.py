@@ -98,7 +98,7 @@ def test_a_class_does_nothing_that_the_policy_forbids(tabs: list[Tab]) -> None:
     first.page.keyboard.press("Escape")
     first.settled()
     with first.runs():
-        first.page.get_by_role("button", name="Take away").first.click()
+        first.page.get_by_role("button", name="Download").first.click()
     offered = first.page.get_by_test_id("stPopoverBody")
     for kind, begins in (("SVG", b"<svg"), ("HTML", b"<!doctype html>")):
         with first.page.expect_download() as download:

@@ -93,7 +93,7 @@ def test_stepping_with_the_arrow_keys(open_tab, checkpoint):
     scores = steps[4].result
     shown = tab.page.locator(".vf-matrix").last.locator("td").all_inner_texts()
     assert [float(cell.replace("−", "-")) for cell in shown] == pytest.approx(np.round(scores, 4), abs=1e-9)
-    expect(tab.page.get_by_text(re.compile("Agrees with the model"))).to_be_visible()
+    expect(tab.page.get_by_text(re.compile("Checked: differs from the model"))).to_be_visible()
     with tab.runs():
         tab.page.keyboard.press("ArrowLeft")
     tab.settled()

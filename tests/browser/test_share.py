@@ -1,4 +1,4 @@
-"""Share, Back and Take away in a browser: what is opened again is what was there."""
+"""Share, Back and Download in a browser: what is opened again is what was there."""
 
 import re
 from urllib.parse import parse_qs, quote, urlsplit
@@ -81,7 +81,7 @@ def test_back_and_forward_take_one_press(open_tab):
 def test_a_head_is_taken_away_and_opened_without_a_network(open_tab, browser, tmp_path):
     tab = open_tab("/attention?layer=1&head=3&text=" + quote("猫 & <b> 😀"))
     with tab.runs():
-        tab.page.get_by_role("button", name="Take away").first.click()
+        tab.page.get_by_role("button", name="Download").first.click()
     files = {}
     for kind in ("SVG", "NPZ", "HTML", "trace"):
         button = tab.page.get_by_role("button", name=kind, exact=True).first

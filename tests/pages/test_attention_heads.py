@@ -110,7 +110,7 @@ def test_a_chosen_cell_opens_the_terms_of_its_score(open_app):
     app.run()
     assert not app.exception
     assert any("They sum to" in caption.value for caption in app.caption)
-    assert any("Agrees with the model" in success.value for success in app.success)
+    assert any("Checked: differs from the model" in success.value for success in app.success)
 
 
 def test_the_text_is_a_picture_with_the_spaces_that_were_typed(open_app):

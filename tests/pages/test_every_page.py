@@ -124,9 +124,9 @@ def test_a_second_sentence_is_one_that_the_model_can_read(open_app):
 
 def test_examples_are_offered_to_models_that_can_read_them(open_app):
     for page, model, key, offered in (
-        (MAP, "bare.pt", "map.example", False),
-        (MAP, "short", "map.example", False),
-        (MAP, "headless", "map.example", True),
+        (MAP, "bare.pt", "setting.map.long", False),
+        (MAP, "short", "setting.map.long", False),
+        (MAP, "headless", "setting.map.long", True),
         (BLANKS, "filler", "blanks.example.我有一只猫。", True),
         (BLANKS, "short-filler", "blanks.example.The cat sat on the chair.", False),
         (POSITIONS, "bare.pt", "positions.example.dog bites man", False),
@@ -134,7 +134,7 @@ def test_examples_are_offered_to_models_that_can_read_them(open_app):
     ):
         app = open_app(page, **link(model, part="shuffle" if page == POSITIONS else "gru"))
         assert not app.error
-        assert any(button.key == key for button in app.button) == offered, model
+        assert any(one.key == key for one in (*app.button, *app.toggle)) == offered, model
 
 
 def test_ids_as_typed_are_called_no_tokenizer(open_app):

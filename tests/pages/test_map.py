@@ -236,7 +236,7 @@ def test_the_pasted_code_of_the_gru_gives_its_gradients(open_app: Open) -> None:
 
 
 def test_two_curves_over_different_tokens_are_said_to_be(open_app: Open) -> None:
-    app = open_app(PAGE, part="gru", text="我有一只猫。", model="zh-en")
+    app = open_app(PAGE, part="gru", text="我有一只猫。", model="zh-en", dials="map.long:0")
     own, other = load_gru(asset("lessons", "map"))[1].encode("我有一只猫。"), load("zh-en").encode("我有一只猫。")
     assert own[-1].text != other[-1].text
     said = next(caption.value for caption in app.caption if "a tokenizer of its own" in caption.value)
@@ -272,12 +272,18 @@ def test_a_model_too_large_to_be_differentiated_is_said_to_be(open_app: Open, mo
     assert len(figure(app)["data"]) == 1
 
 
-def test_the_example_of_the_lesson_is_one_click_away(open_app: Open) -> None:
-    app = open_app(PAGE, part="gru", text="我有一只猫。")
-    app = next(button for button in app.button if button.label == LONG).click().run()
+def test_the_lesson_begins_with_a_sentence_in_which_the_gru_forgets_more(open_app: Open) -> None:
+    app = open_app(PAGE, part="gru")
     assert not app.exception
-    assert app.query_params["text"] in (LONG, [LONG])
-    assert not any(button.label == LONG for button in app.button)
+    recurrent, attending = (numbers(trace["y"]) for trace in figure(app)["data"])
+    assert len(recurrent) > 20
+    both = min(len(recurrent), len(attending))
+    assert (attending[::-1][10:both] > recurrent[::-1][10:both]).all()
+    app = app.toggle(key="setting.map.long").set_value(False).run()
+    assert len(numbers(figure(app)["data"][0]["y"])) == len(load_gru(asset("lessons", "map"))[1].encode("我有一只猫。"))
+    app = open_app(PAGE, part="gru", text="我有一只狗。")  # what somebody typed is what is read
+    assert app.toggle(key="setting.map.long").value is False
+    assert not open_app(PAGE, part="gru", text=LONG).toggle
 
 
 @pytest.mark.parametrize(("part", "name", "right"), [("rnn", "path", 2), ("cost", "cost", 0)])

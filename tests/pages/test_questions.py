@@ -22,6 +22,7 @@ from vizformer.explain import masked_attention
 from vizformer.model.mask_recipe import MaskRecipe
 from vizformer.text import merging
 from vizformer.training.gru import load_gru
+from vizformer.web.widgets.lesson_text import lesson_prose
 
 SUBJECTS = [
     ("zh-en", "我有一只猫。", "decoder"),
@@ -305,7 +306,7 @@ def test_the_answer_of_a_row_is_one_column_further_on(open_app: Open, model: str
     tokens = trace.tokens["decoder"]
     app = open_app("pages/learn/decoding.py", model=model, text=text)
     said = question(app, "read its answer")
-    assert f"Row {asked.query}, “{tokens[asked.query].text}”, shall say “{tokens[asked.query + 1].text}”" in said
+    assert f"of row {asked.query}, “{tokens[asked.query].text}”, is “{tokens[asked.query + 1].text}”" in said
     assert right(click(app, "decoding", "answer", asked.query, asked.query + 1))
 
 
@@ -317,3 +318,46 @@ def test_the_ratio_at_a_temperature_is_the_one_that_is_drawn_from(
     temperature = float(re.search(r"T = ([\d.]+)\?", question(app, "times as probable")).group(1))
     (_, _, first), (_, _, second), *_ = first_token(load(model), text, temperature)
     assert right(enter(app, "decoding", "ratio", round(first / second, 2)))
+
+
+# --- a question is never beside, or below, its own answer -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("page", "part", "asked", "picture"),
+    [
+        ("map", "drawing", "holds most", "subheader"),
+        ("block", "stream", "length of its vector", "plotly_chart"),
+        ("decoding", "shift", "trained to say", "html:<td"),
+        ("cross", "alignment", "looks most at", "html:<td"),
+        ("costs", "complexity", "in a number of steps", "html:<td"),
+        ("costs", "results", "beats every ensemble", "plotly_chart"),
+    ],
+)
+def test_a_question_stands_above_what_shows_its_answer(
+    open_app: Open, page: str, part: str, asked: str, picture: str
+) -> None:
+    app = open_app(f"pages/learn/{page}.py", part=part)
+    assert not app.exception
+    kind, __, holds = picture.partition(":")
+    found = [(one.type, one.proto.body if one.type == "html" else getattr(one, "value", "")) for one in app.main]
+    question_at = next(i for i, (__, text) in enumerate(found) if "Predict first." in str(text) and asked in str(text))
+    shown_at = next(i for i, (type_, text) in enumerate(found) if type_ == kind and holds in str(text))
+    assert question_at < shown_at
+
+
+def test_the_words_beside_a_question_do_not_tell_its_answer() -> None:
+    for language in ("en", "zh_CN"):
+        shift, alignment = lesson_prose("decoding", language)["shift"], lesson_prose("cross", language)["alignment"]
+        stream = lesson_prose("block", language)["stream"]
+        assert not re.search("shifted|右移", shift.text)
+        assert not re.search("→|chooses the next|下一个", alignment.text + " ".join(alignment.wrongs))
+        assert not re.search("row grows|length is set back|一层比一层长|长度被调回来", stream.text)
+
+
+def test_no_question_of_the_part_shifted_by_one_tells_the_answer_of_another(open_app: Open) -> None:
+    app = open_app("pages/learn/decoding.py", part="shift", model="zh-en", text="我有一只猫。")
+    first, second = (m.value for m in app.markdown if "Predict first." in m.value)
+    row = re.search(r"Row (\d)", first)
+    assert row is not None
+    assert f"row {row[1]}," not in second

@@ -203,7 +203,7 @@ def test_the_door_to_the_course_knows_what_was_done(open_app):
     assert labels[1] == "●○○○○○○○ 2 · Tokens and embeddings"
     assert any(one.value.startswith("5 of ") for one in app.caption)
     button = app.button(key="start.learn")
-    assert button.label == "Go on with: Tokens and embeddings →"
+    assert button.label == "Continue with: Tokens and embeddings →"
     assert button.click().run().title[0].value == "Tokens and embeddings"
 
 

@@ -124,3 +124,12 @@ def test_rows_are_means_over_seeds_beside_the_paper_s() -> None:
     assert smooth.changed == (("eps", 0.2),)
     assert smooth.paper.perplexity == 5.47
     assert loss_changes(rows) == [pytest.approx((math.log(2.0), math.log(5.47 / 4.92)))]
+
+
+def test_what_the_lesson_says_of_trainings_that_are_stopped_early_holds() -> None:
+    rows = own_rows(BUNDLED)
+    changes = dict(zip([dict(row.changed).popitem() for row in rows[1:]], loss_changes(rows), strict=True))
+    own, paper = changes["dropout", 0.0]
+    assert own < 0 < paper  # "without dropout it is better here"
+    own, paper = changes["n_decoder_layers", 3]
+    assert paper < 0.3 < own  # "with more layers much worse"

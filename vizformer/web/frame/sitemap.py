@@ -216,7 +216,7 @@ LENS = Entry(
     "pages/explore/lens.py",
     "lens",
     N_("Where does the answer come from?"),
-    N_("After which layer it is there, which heads and networks add to it, and which tokens of the text it hangs on."),
+    N_("After which layer it is there, which heads and networks add to it, and which input tokens it depends on."),
 )
 WHAT_IF = Entry(
     "pages/explore/what_if.py",

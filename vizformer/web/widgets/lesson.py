@@ -223,7 +223,8 @@ def _onward(entry: Entry, parts: Sequence[Part], index: int) -> None:
             st.page_link(COURSE[number - 1].file, label=f"← {translate(COURSE[number - 1].title)}")
         if index + 1 < len(parts):
             title = translate(parts[index + 1].title)
-            st.button(f"{title} →", on_click=go_to, args=(parts[index + 1].key,), key="lesson.next", type="primary")
+            label = _("Next: {title} →", title=title)
+            st.button(label, on_click=go_to, args=(parts[index + 1].key,), key="lesson.next", type="primary")
         elif number + 1 < len(COURSE):
             following = translate(COURSE[number + 1].title)
             st.page_link(COURSE[number + 1].file, label=_("Next lesson: {title} →", title=following))

@@ -22,10 +22,14 @@ def show(proof: "Proof", agrees: str = "", *, edited: bool = False) -> None:
     """
     values = {"anchor": translate(proof.anchor, plain), "difference": f"{proof.difference:.1g}"}
     if proof.holds and proof.direct:
-        agrees = agrees or _("Agrees with the model to {difference}: compared with {anchor}.", **values)
+        agrees = agrees or _(
+            "Checked: differs from the model by at most {difference} (compared with {anchor}).", **values
+        )
         st.success(agrees + precision(proof))
     elif proof.holds:
-        agrees = agrees or _("Agrees with the model to {difference}: this number goes into {anchor}.", **values)
+        agrees = agrees or _(
+            "Checked: differs from the model by at most {difference} (this number goes into {anchor}).", **values
+        )
         st.success(agrees + precision(proof))
     elif edited:
         st.warning(_("Numbers were set by hand on the way, so that {anchor} differs, by up to {difference}.", **values))

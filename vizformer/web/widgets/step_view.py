@@ -119,19 +119,9 @@ def _result_name(step: "Step") -> str:
 
 def proof_line(step: "Step") -> None:
     """Whether the model computed the same, and how we know."""
-    proof = step.proof
-    values = {"anchor": translate(proof.anchor, plain), "difference": f"{proof.difference:.1g}"}
     if step.edited:
         st.warning(_("Edited: numbers of this step were set by hand."))
-    if not proof.holds:
-        said = _("Differs from the model: {anchor} is off by up to {difference}.", **values)
-        st.error(said + proof_badge.precision(proof))
-    elif proof.direct:
-        said = _("Agrees with the model to {difference}: compared with {anchor}.", **values)
-        st.success(said + proof_badge.precision(proof))
-    else:
-        said = _("Agrees with the model to {difference}: this number goes into {anchor}.", **values)
-        st.success(said + proof_badge.precision(proof))
+    proof_badge.show(step.proof)
 
 
 def _changes(step: "Step", before: "Step", labels: Labels) -> None:

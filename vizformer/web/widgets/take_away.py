@@ -73,7 +73,7 @@ def take_away(*pictures: Picture, key: str, on: "DeltaGenerator | None" = None) 
     told = [picture for picture in pictures if picture.can_be_told]
     codes = [picture.code for picture in pictures if picture.code is not None]
     with (on or st).container(key=f"takeaway-{key}", horizontal=True, gap="medium"):
-        opened = st.popover(_("Take away"), type="tertiary", key=f"take.{key}", on_change="rerun")
+        opened = st.popover(_("Download"), type="tertiary", key=f"take.{key}", on_change="rerun")
         read = st.popover(_("As a table"), type="tertiary", key=f"read.{key}", on_change="rerun") if told else None
         coded = st.popover(_("In Python"), type="tertiary", key=f"code.{key}", on_change="rerun") if codes else None
     if opened.open:

@@ -25,6 +25,7 @@ def stream(subject: Subject) -> None:
     """One token's row at every point of a layer, or of all layers."""
     st.html(table.style())
     place = choose(subject)
+    lesson.ask(growth_question(subject, place))  # first: the picture below gives it away
     name = subject.trace.tokens[place.stack][place.row].text
     ranges = {"layer": _("this layer"), "stack": _("all layers")}
     shown = st.segmented_control(
@@ -53,7 +54,6 @@ def stream(subject: Subject) -> None:
     _table(subject, found)
     proof_badge.show(found.worst, edited=bool(subject.edited))
     _formula(subject, place, found)
-    lesson.ask(growth_question(subject, place))
 
 
 def _names(subject: Subject, found: "BlockStream") -> list[str]:

@@ -41,6 +41,7 @@ def complexity(subject: Subject) -> None:
     st.html(table.style())
     own, d = len(subject.tokens), subject.config.d_model
     lesson.ask(times_question(subject))
+    lesson.ask(path_question())
     n = wording.length("costs.n", own)
     left, right = st.columns(2)
     k = left.slider(_("Kernel width k"), min(KERNELS), max(KERNELS), **lesson.setting("costs.k", 3, KERNELS))
@@ -87,7 +88,6 @@ def complexity(subject: Subject) -> None:
         "path = max(1, math.log(n) / math.log(k))  # of the dilated convolution",
         given={"n": n, "d": d, "k": k, "r": r},
     )
-    lesson.ask(path_question())
 
 
 def path_question() -> lesson.Choice:

@@ -49,7 +49,8 @@ def linear(subject: Subject) -> None:
     proof_badge.show(
         found.proof,
         _(
-            "Both ways of bracketing give the same, to {difference}: compared with (φ(Q) φ(K)ᵀ) V in PyTorch.",
+            "Both ways of bracketing give the same: they differ by at most {difference} (compared with (φ(Q) φ(K)ᵀ) V in "
+            "PyTorch).",
             difference=f"{found.proof.difference:.1g}",
         ),
     )

@@ -47,12 +47,13 @@ def doubled_question() -> lesson.Choice:
     return lesson.Choice(
         "costs",
         "doubled",
-        _("A text twice as long. What becomes of the time of the fused attention, which keeps no map?"),
-        [_("about twice"), _("about four times"), _("it stays the same")],
+        _("A text twice as long. How many multiplications does the fused attention need then, which keeps no map?"),
+        [_("twice as many"), _("four times as many"), _("as many as before")],
         1,
         _(
             "It still multiplies every query with every key: n² products. It saves memory and the way to it. Only the "
-            "window and the linear form do less arithmetic."
+            "window and the linear form do less arithmetic. The time grows as much once texts are long; of short ones "
+            "every call takes about as long, as the curves show."
         ),
     )
 

@@ -66,10 +66,10 @@ def own_ablations() -> None:
     )
     st.caption(
         _(
-            "Perplexities of different vocabularies cannot be compared, what a change does to them can. A small model that "
-            "has seen its pairs a few times is short of size and of updates, not of examples: so the rows need not come "
-            "in the paper's order, and a deeper model may not have caught up yet. What differs by less than the seeds do "
-            "is no difference. Rows B have no counterpart here: keys and values have one width in this model."
+            "Perplexities of different vocabularies cannot be compared, what a change does to them can. These trainings are "
+            "stopped early, the paper's are not: rows such as dropout and layers say the opposite of the paper and are no "
+            "evidence against it. What differs by less than the seeds do is no difference. Rows B have no counterpart "
+            "here: keys and values have one width in this model."
         )
     )
 

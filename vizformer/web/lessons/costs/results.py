@@ -89,6 +89,8 @@ def translations() -> None:
     """Table 2 and its picture, by themselves: another language moves nothing else."""
     from vizformer.analysis.paper_results import SOURCE, TABLE_2
 
+    lesson.ask(beaten_question())
+
     names = {"de": _("English to German"), "fr": _("English to French")}
     chosen = st.segmented_control(
         _("Translation"),
@@ -134,7 +136,6 @@ def translations() -> None:
             source=SOURCE,
         )
     )
-    lesson.ask(beaten_question())
 
 
 def beaten_question() -> lesson.Choice:

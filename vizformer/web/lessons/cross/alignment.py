@@ -14,6 +14,7 @@ from vizformer.web.widgets import lesson, row_names, taken_maps
 from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
+from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _
 
 MEAN = -1  # in place of a head: the mean of the heads
@@ -59,6 +60,15 @@ def alignment(subject: Subject) -> None:
         ),
         key="cross.alignment",
     )
+    for token, choice in list(zip(subject.trace.tokens["decoder"], row_names.choices(subject), strict=False))[1:2]:
+        st.caption(
+            _(
+                "A row stands on the token that is already written and chooses the next one: the row of “{token}” looks "
+                "where “{chosen}” comes from. What “{token}” was translated from is told one row higher.",
+                token=plain(token.text),
+                chosen=plain(choice.next.text),
+            )
+        )
     _order(subject, chosen)
     if by_hand:
         hits = sum(int(chosen[link.row]) in link.columns for link in by_hand)

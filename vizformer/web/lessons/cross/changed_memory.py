@@ -119,8 +119,8 @@ def _formula(subject: Subject) -> None:
     proof_badge.show(
         empty.proof,
         _(
-            "With a memory of zeros, layer {layer} adds the same vector to every row: its attention over zeros agrees with "
-            "the formula to {difference}.",
+            "With a memory of zeros, layer {layer} adds the same vector to every row: its attention over zeros differs from "
+            "the formula by at most {difference}.",
             layer=layer,
             difference=f"{empty.proof.difference:.1g}",
         ),
@@ -146,7 +146,7 @@ def empty_question(subject: Subject) -> lesson.Choice:
     choices = [
         _("all 0: nothing is looked at"),
         _("all 1 ÷ {n}", n=n),
-        _("as before: they hang on the queries alone"),
+        _("as before: they depend on the queries alone"),
         _("no numbers: softmax has nothing to divide by"),
     ]
     return lesson.Choice(

@@ -64,7 +64,8 @@ def memory(subject: Subject) -> None:
     else:
         st.error(_("K and V of decoder layer {layer} do not come from the end of the encoder alone.", layer=view.layer))
     agrees = _(
-        "Q, computed anew from the decoder's rows after their self-attention: agrees with the model to {difference}.",
+        "Q, computed anew from the decoder's rows after their self-attention: differs from the model by at most "
+        "{difference}.",
         difference=f"{reader.proof.difference:.1g}",
     )
     proof_badge.show(reader.proof, agrees, edited=bool(subject.edited))

@@ -21,7 +21,7 @@ SHOWN = 40  # rows
 
 @laboratory
 def shift(subject: Subject) -> None:
-    """Each row with the token that it reads and the one that it shall say, and the sum of the losses."""
+    """Each row with the token that it reads and the one that is right after it, and the sum of the losses."""
     if not writes(subject):
         return
     from vizformer.explain import latex
@@ -32,7 +32,7 @@ def shift(subject: Subject) -> None:
         st.info(_("This text has one token only, so nothing follows it. Type one more word."))
         return
     lesson.ask(shift_question(subject))
-    columns = (_("row"), _("reads"), _("shall say"), _("P of that"), _("−log P"), _("says itself"))
+    columns = (_("row"), _("reads"), _("correct next token"), _("its probability"), _("−log P"), _("model's choice"))
     shown = [
         Row(
             (
@@ -52,7 +52,8 @@ def shift(subject: Subject) -> None:
         st.caption(_("The first {shown} of {n} rows; the sum is over all.", shown=SHOWN, n=len(rows)))
     st.caption(
         _(
-            "{n} rows, computed in one forward. Framed: where the model itself would say something else ({wrong}).",
+            "{n} rows, computed in one forward. Framed: where the model itself would say something else ({wrong}). Compare "
+            "the columns: the input is the target shifted right by one place, with a start mark in front.",
             n=len(rows),
             wrong=sum(not row.is_right for row in rows),
         )
@@ -69,8 +70,9 @@ def shift(subject: Subject) -> None:
 
 
 def shift_question(subject: Subject) -> lesson.Choice:
-    rows = computed.forced_rows(subject)
-    at = min(1, len(rows) - 1)
+    rows, other = computed.forced_rows(subject), computed.answer_cell(subject, LARGEST)
+    told = None if other is None else other.query  # by the question after this one
+    at = next((i for i in (1, 2) if i < len(rows) and i != told), 0)
     row, others = rows[at], [*(other.wanted.text for other in rows), "</s>"]
     choices = list(dict.fromkeys([row.read.text, row.wanted.text, *others]))[:3]
     return lesson.Choice(
@@ -94,8 +96,8 @@ def answer_question(subject: Subject) -> lesson.CellChoice | None:
         "decoding",
         "answer",
         _(
-            "All rows are computed at once, so the whole text goes in. Row {row}, “{token}”, shall say “{wanted}”. Which "
-            "cell of the self-attention must be blocked, so that the row cannot simply read its answer?",
+            "All rows are computed at once, so the whole text goes in. The correct next token of row {row}, “{token}”, is "
+            "“{wanted}”. Which cell of the self-attention must be blocked, so that the row cannot simply read its answer?",
             row=asked.query,
             token=tokens[asked.query],
             wanted=tokens[asked.key],

@@ -71,6 +71,7 @@ def _take(first: dict[str, ModelRef]) -> None:
 @laboratory
 def boxes(subject: Subject) -> None:
     """The drawing, and beside it what the chosen box is."""
+    lesson.ask(share_question(subject))  # first: the boxes below give it away
     config = subject.config
     n, target = computed.lengths(subject)
     found = {box.key: box for box in computed.boxes(subject.model, n, target)}
@@ -124,7 +125,6 @@ def boxes(subject: Subject) -> None:
         now = chosen
     with right:
         detail(subject, found[now], total)
-    lesson.ask(share_question(subject))
 
 
 def _told(boxes: "Sequence[Box]", config: "ModelConfig") -> "tuple[str, Table]":

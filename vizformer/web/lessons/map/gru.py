@@ -9,7 +9,7 @@ from vizformer.figures import reach as reach_figures
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.map import computed
-from vizformer.web.link import state
+from vizformer.web.link.view import View
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
@@ -34,11 +34,12 @@ def gru(subject: Subject) -> None:
     """How much every token still counts at the last one: in a small trained GRU, and in the chosen model."""
     from vizformer.analysis.recurrent import felt, least_felt
 
-    offered = subject.text != EXAMPLE and model_cache.reads(subject.model, EXAMPLE)
-    if offered and st.button(EXAMPLE, key="map.example"):
-        state.update(text=EXAMPLE, target="", edits="")
-        st.rerun()
-    curves = gradients(subject)
+    text = subject.text
+    if text != EXAMPLE and model_cache.reads(subject.model, EXAMPLE):
+        untouched = text == View().text  # a short one, in which no token is far from the last
+        chosen = st.toggle(_("Read this long sentence: {text}", text=EXAMPLE), **lesson.setting("map.long", untouched))
+        text = EXAMPLE if chosen else text
+    curves = gradients(subject, text)
     recurrent = curves[_("GRU")][1]
     lesson.ask(felt_question(subject))
     furthest = min(len(sizes) for texts, sizes in curves.values()) - 1
@@ -105,14 +106,14 @@ def gru(subject: Subject) -> None:
     )
 
 
-def gradients(subject: Subject) -> "dict[str, tuple[list[str], np.ndarray]]":
-    """Name -> tokens, and how strongly each is felt at the last one."""
-    tokens = labels.texts(subject.tokens)[: computed.LONGEST]
+def gradients(subject: Subject, text: str) -> "dict[str, tuple[list[str], np.ndarray]]":
+    """Name -> tokens of the text, and how strongly each is felt at the last one."""
+    tokens = labels.texts(model_cache.checkpoint(subject.model).encode(text))[: computed.LONGEST]
     with st.spinner(_("Computing every derivative …"), show_time=False):
-        found = {_("GRU"): (labels.texts(computed.gru_tokens(subject.text)), computed.gru_gradients(subject.text))}
+        found = {_("GRU"): (labels.texts(computed.gru_tokens(text)), computed.gru_gradients(text))}
         if computed.affordable(subject.model, len(tokens)):
             name = _("Transformer {model}", model=subject.title)
-            found[name] = (tokens, computed.transformer_gradients(subject.model, subject.text))
+            found[name] = (tokens, computed.transformer_gradients(subject.model, text))
         else:
             st.info(
                 _(

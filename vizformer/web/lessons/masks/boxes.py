@@ -43,12 +43,14 @@ def proof(found: "Proof", *, own: bool) -> None:
         said = _("Differs from the model: {anchor} is off by up to {difference}.", **values)
     elif own:
         said = _(
-            "The model itself uses this mask here. Agrees with it to {difference}: compared with {anchor}.", **values
+            "The model itself uses this mask here. Checked: differs from it by at most {difference} (compared with "
+            "{anchor}).",
+            **values,
         )
     else:
         said = _(
-            "The scores are the model's, the mask is laid over them here; it was not trained with it. Agrees with "
-            "PyTorch to {difference}: compared with {anchor}.",
+            "The scores are the model's, the mask is laid over them here; it was not trained with it. Checked: "
+            "differs from PyTorch by at most {difference} (compared with {anchor}).",
             **values,
         )
     (st.success if found.holds else st.error)(said + proof_badge.precision(found))

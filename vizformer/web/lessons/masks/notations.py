@@ -45,7 +45,10 @@ def four_notations(subject: Subject) -> None:
             st.html(f'<div class="vf-compact">{html}</div>')
             st.code(lesson.pasteable(snippets.NOTATIONS[name], {"n": n}), language="python", wrap_lines=True)
             st.caption(
-                _("z of this head agrees with the arithmetic to {difference}.", difference=f"{agreed[name]:.1g}")
+                _(
+                    "Checked: z of this head differs from the arithmetic by at most {difference}.",
+                    difference=f"{agreed[name]:.1g}",
+                )
             )
     st.caption(_("The same in PyTorch"))
     calls = snippets.notation_calls({name: wording.notation_name(name) for name in snippets.NOTATIONS})

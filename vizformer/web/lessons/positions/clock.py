@@ -119,7 +119,7 @@ def rotation_question(d: int, steps: int) -> lesson.Choice:
         ],
         0,
         _(
-            "Each hand turns by the same angle on every step, so R hangs on the {steps} steps alone. For a code of width "
+            "Each hand turns by the same angle on every step, so R depends on the {steps} steps alone. For a code of width "
             "{d}, R times the code differs from the true one by {error} at most, over all positions up to {last}.",
             steps=steps,
             d=d,

@@ -108,7 +108,7 @@ def product_question() -> lesson.Choice:
         [f"PE({first}) · PE({second})" for first, second in offered],
         2,
         _(
-            "The product hangs on the distance alone, here {distance}. At width {d}: {products}.",
+            "The product depends on the distance alone, here {distance}. At width {d}: {products}.",
             distance=j - i,
             d=d,
             products=_("; ").join(f"PE({a}) · PE({b}) = {pairs[a, b]:.2f}" for a, b in [(i, j), *offered]),

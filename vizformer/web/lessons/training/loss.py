@@ -99,7 +99,7 @@ def guess_question(vocabulary: int) -> lesson.Number:
 
 
 def _all_rows(found: "Losses", masked: bool) -> None:
-    st.markdown(_("**All rows of the text**"))
+    st.markdown(_("**What is the loss of each row?**"))
     shown = [
         Row(
             (
@@ -113,7 +113,8 @@ def _all_rows(found: "Losses", masked: bool) -> None:
         for one, p, loss in list(zip(found.asked, found.probabilities, found.losses, strict=True))[:SHOWN]
     ]
     shown.append(Row((_("together"), "", "", "", found.total), "sum"))
-    columns = (_("row"), _("reads"), _("shall say"), _("P of that"), _("loss"))
+    right = _("hidden token") if masked else _("correct next token")
+    columns = (_("row"), _("reads"), right, _("its probability"), _("loss"))
     st.html(table.to_html(columns, shown, bar=3))
     if len(found.asked) > SHOWN:
         st.caption(_("The first {shown} of {n} rows; the sum is over all.", shown=SHOWN, n=len(found.asked)))

@@ -132,7 +132,7 @@ def ended(model: ModelRef, corpus: "Corpus", name: str, now: head_reports.State)
         st.info(
             _("Stopped after {done} of {n} texts. It goes on from there.", done=f"{now.done:,}", n=f"{now.texts:,}")
         )
-        label = _("Go on")
+        label = _("Continue")
     elif now.phase == "unreadable":
         st.error(_("The model does not open, or it can read none of these texts. Choose other texts or another model."))
         st.page_link(sitemap.REPORT.file, label=_("More on the page Model report"))

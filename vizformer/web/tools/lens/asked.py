@@ -59,7 +59,7 @@ def choose(subject: Subject) -> Asked:
     others = {"mean": _("the mean of all tokens"), "next": _("the next best token"), "none": _("nothing")}
     with middle:
         st.segmented_control(
-            _("Its logit, less"),
+            _("Compare the logit with"),
             list(others),
             format_func=others.__getitem__,
             required=True,

@@ -29,7 +29,7 @@ METHODS = ("integrated", "gradient")
 
 def inputs(subject: Subject, asked: Asked) -> None:
     """A box that is closed at first: the gradients take seconds."""
-    with folded(_("Which tokens of the input it hangs on"), key="lens.inputs") as is_open:
+    with folded(_("Which input tokens it depends on"), key="lens.inputs") as is_open:
         if is_open:
             opened(subject, asked)
 

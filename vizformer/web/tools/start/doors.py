@@ -35,7 +35,7 @@ def _learn() -> None:
     going_on = next((entry for entry in COURSE if done[entry.url] < len(progress.QUESTIONS[entry.url])), COURSE[0])
     title = translate(going_on.title)
     begun = any(done.values())
-    label = _("Go on with: {title} →", title=title) if begun else _("Begin with: {title} →", title=title)
+    label = _("Continue with: {title} →", title=title) if begun else _("Begin with: {title} →", title=title)
     if st.button(label, type="primary", key="start.learn"):
         st.switch_page(going_on.file)
     questions = sum(map(len, progress.QUESTIONS.values()))

@@ -111,7 +111,7 @@ def loss(plan: "Plan", now: "State", index: int) -> None:
             accuracy=labels.percent(former[-1].marks.accuracy),
         )
     )
-    st.button(_("Take these curves away"), key="train.alone", on_click=_alone)
+    st.button(_("Remove these curves"), key="train.alone", on_click=_alone)
 
 
 def _alone() -> None:

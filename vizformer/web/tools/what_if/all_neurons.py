@@ -37,7 +37,7 @@ def all_neurons(subject: Subject, place: Place) -> None:
     block = blocks[lesson.value("whatif.block", usual, list(blocks))]
     names = {"zero": _("nothing (zero)"), "mean": _("its mean over other texts")}
     right.segmented_control(
-        _("In the place of a neuron stands"),
+        _("Replace the removed neuron with"),
         HOW,
         format_func=names.__getitem__,
         required=True,

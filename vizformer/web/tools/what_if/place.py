@@ -81,7 +81,7 @@ def choose_instead(subject: Subject) -> Instead:
         "resample": _("what it put out for other texts"),
     }
     st.segmented_control(
-        _("In the place of what is taken out stands"),
+        _("Replace the removed part with"),
         HOW,
         format_func=names.__getitem__,
         required=True,
