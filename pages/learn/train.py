@@ -15,7 +15,9 @@ POLL = 2.0  # seconds between two looks at a training that goes on
 
 
 def page() -> None:
-    guarded()(choose)()
+    name = state.view().run or trainings.example().name
+    now = trainings.look_at(name)
+    guarded()(choose)(name, None if now is None else trainings.run(name).plan)
     name = state.view().run
     if not name:
         st.info(

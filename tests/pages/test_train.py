@@ -57,9 +57,14 @@ def queue(tmp_path, monkeypatch):
         cached.clear()
 
 
+def copying(app):
+    """The form of the task copy; the page begins with that of the training that it shows."""
+    return app.segmented_control(key="train.task").set_value("copy").run()
+
+
 def train(app, task="copy", **choices):
     """Chooses a small model and presses the button."""
-    if task != "copy":
+    if app.segmented_control(key="train.task").value != task:
         app.segmented_control(key="train.task").set_value(task).run()
     for key, value in {"layers": 1, "heads": 2, "width": 16, f"steps.{task}": STEPS, **choices}.items():
         app.selectbox(key=f"train.{key}").set_value(value)
@@ -116,7 +121,7 @@ def test_every_picture_follows_the_slider(open_app, queue):
     ],
 )
 def test_a_training_does_without_something_and_the_link_says_so(open_app, queue, key, chosen, link, said, missing):
-    app = open_app(PAGE)
+    app = copying(open_app(PAGE))
     widget = app.selectbox if key == "warmup" else app.toggle
     widget(key=f"train.{key}").set_value(chosen)
     app = train(app)
@@ -132,8 +137,45 @@ def test_a_training_does_without_something_and_the_link_says_so(open_app, queue,
     assert getattr(linked, "selectbox" if key == "warmup" else "toggle")(key=f"train.{key}").value == chosen
 
 
-def test_a_model_without_residual_connections_opens_on_other_pages(open_app, queue):
+def chosen_in(app):
+    """The choices of the form, as far as every task has them."""
+    boxes = {key: app.selectbox(key=f"train.{key}").value for key in ("layers", "heads", "width", "norm", "rate")}
+    return {"task": app.segmented_control(key="train.task").value, **boxes}
+
+
+def of_plan(plan):
+    return {
+        "task": plan.task,
+        "layers": plan.n_layers,
+        "heads": plan.n_heads,
+        "width": plan.d_model,
+        "norm": plan.norm_order,
+        "rate": plan.learning_rate,
+    }
+
+
+def test_the_form_says_what_the_training_below_it_was(open_app, queue):
     app = open_app(PAGE)
+    example = trainings.run(trainings.example().name).plan
+    assert chosen_in(app) == of_plan(example)
+    assert app.selectbox(key="train.steps.repeat").value == example.steps
+    assert app.selectbox(key="train.positions.repeat").value == example.positions
+    app.segmented_control(key="train.task").set_value("sort").run()
+    assert any("Below is still the training" in caption.value for caption in app.caption)
+    app.selectbox(key="train.norm").set_value("post")
+    app = train(app, "sort", rate=0.01)
+    assert not any("Below is still the training" in caption.value for caption in app.caption)
+    plan = queue.run(name_of(app)).plan
+    assert chosen_in(app) == of_plan(plan)
+    linked = open_app(PAGE, run=name_of(app))  # somebody else opens its link
+    assert not linked.exception
+    assert not linked.warning
+    assert chosen_in(linked) == of_plan(plan)
+    assert linked.selectbox(key="train.steps.sort").value == STEPS
+
+
+def test_a_model_without_residual_connections_opens_on_other_pages(open_app, queue):
+    app = copying(open_app(PAGE))
     app.toggle(key="train.residual").set_value(False)
     app = train(app)
     assert any((button.key or "").startswith("train.open.") for button in app.button)
@@ -191,7 +233,7 @@ def test_the_induction_task(open_app, queue):
 
 @pytest.mark.parametrize("kind", ["rope", "alibi", "relative", "none", "sinusoidal"])
 def test_positions_that_are_not_learned(open_app, queue, kind):
-    app = open_app(PAGE)
+    app = copying(open_app(PAGE))
     app.selectbox(key="train.positions.kind").set_value(kind)
     app = train(app)
     assert not app.error

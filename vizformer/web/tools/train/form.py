@@ -1,6 +1,7 @@
 """What is to be trained: the choices of the page Train."""
 
-from typing import Any
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -9,23 +10,36 @@ from vizformer.web.link import state
 from vizformer.web.widgets import lesson
 from vizformer.web.words.i18n import _, translate
 
+if TYPE_CHECKING:
+    from vizformer.training.live import Plan
+
 STEPS = (100, 300, 500, 800, 1000, 1500, 2000, 3000, 5000)
 USUAL = {"copy": 1000, "reverse": 1000, "sort": 800, "addition": 2000, "repeat": 800}
 RATES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 1.0)
 WARMUPS = (0, 2, 5, 10, 20, 50)  # per cent of the steps
+_SHOWN = "train.form_of"
 WITHOUT = {"warmup": 10, "scaled": True, "residual": True}  # what the link says of a training, and its usual value
 
 
-def choose() -> None:
-    """The form; its button queues the training and makes it the one that the page shows."""
+def choose(shown: str, plan: "Plan | None") -> None:
+    """The form; its button queues the training and makes it the one that the page shows.
+
+    It begins with the choices of the training that is shown, and whenever another one is, so that both say the same.
+
+    Args:
+        shown: the name of that training.
+        plan: its choices; None where it is gone.
+    """
+    if plan is not None and st.session_state.get(_SHOWN) != shown:
+        _take(plan, linked=bool(state.view().run))
+        st.session_state[_SHOWN] = shown
     names = {name: translate(title) for name, title in trainings.TASKS.items()}
     task = st.segmented_control(
         _("Task"),
         list(names),
         format_func=names.__getitem__,
         required=True,
-        default="copy",
-        key="train.task",
+        key=_begins("task", "copy", list(names)),
         persist_state="session",
     )
     task = task or "copy"
@@ -34,6 +48,11 @@ def choose() -> None:
         choices = _model(task) | _course(task)
         if st.form_submit_button(_("Train"), type="primary"):
             _begin(task, choices)
+            return
+    if plan is not None and plan.task != task:
+        st.caption(
+            _("Below is still the training “{title}”, until you train this one.", title=trainings.title_of(plan))
+        )
 
 
 def _model(task: str) -> dict[str, Any]:
@@ -55,8 +74,7 @@ def _model(task: str) -> dict[str, Any]:
             kinds,
             format_func=both.__getitem__,
             required=True,
-            default=kinds[0],
-            key=f"train.architecture.{len(kinds)}",
+            key=_begins(f"architecture.{len(kinds)}", kinds[0], kinds),
             persist_state="session",
         )
         or kinds[0],
@@ -66,14 +84,19 @@ def _model(task: str) -> dict[str, Any]:
             format_func=places.__getitem__,
             persist_state="session",
             # With RoPE the two halves of an induction head are sharpest: 0.71 and 0.80, learned 0.31 and 0.85.
-            index=list(places).index("rope" if task == "repeat" else "learned"),
-            key=f"train.positions.{'repeat' if task == 'repeat' else 'kind'}",
+            key=_begins("positions.repeat", "rope", list(places))
+            if task == "repeat"
+            else _begins("positions.kind", "learned", list(places)),
         ),
         "n_layers": _box(second[0], _("Layers"), (1, 2, 3, 4), 2, "layers"),
         "n_heads": _box(second[1], _("Heads"), (1, 2, 4, 8), 4, "heads"),
         "d_model": _box(second[2], _("Width"), (16, 32, 64, 96, 128), 64, "width"),
         "norm_order": second[3].selectbox(
-            _("Layer norm"), list(orders), format_func=orders.__getitem__, key="train.norm", persist_state="session"
+            _("Layer norm"),
+            list(orders),
+            format_func=orders.__getitem__,
+            key=_begins("norm", "pre", list(orders)),
+            persist_state="session",
         ),
         "steps": _box(second[4], _("Steps"), STEPS, USUAL[task], f"steps.{task}"),
     }
@@ -89,8 +112,7 @@ def _course(task: str) -> dict[str, Any]:
                     _("Seed"),
                     0,
                     9999,
-                    0,
-                    key="train.seed",
+                    key=_begins("seed", 0, range(10_000)),
                     persist_state="session",
                     help=_("Another number: other weights to begin with, other examples."),
                 )
@@ -146,11 +168,41 @@ def _box(column: Any, label: str, options: tuple[Any, ...], usual: Any, key: str
     return column.selectbox(
         label,
         options,
-        index=options.index(usual),
-        key=f"train.{key}",
+        key=_begins(key, usual, options),
         format_func=lambda value: f"{value:g}",
         persist_state="session",
     )
+
+
+def _begins(name: str, usual: Any, options: Collection[Any]) -> str:
+    """The key of a widget of the form, which begins with the usual value where it has none of its own yet."""
+    key = f"train.{name}"
+    if st.session_state.get(key) not in options:
+        st.session_state[key] = usual
+    return key
+
+
+def _take(plan: "Plan", *, linked: bool) -> None:
+    """Fills the form with the choices of a training; what it did without only where its link was opened."""
+    repeat = plan.task == "repeat"
+    values: dict[str, Any] = {
+        "task": plan.task,
+        f"architecture.{1 if repeat else 2}": plan.architecture,
+        f"positions.{'repeat' if repeat else 'kind'}": plan.positions,
+        "layers": plan.n_layers,
+        "heads": plan.n_heads,
+        "width": plan.d_model,
+        "norm": plan.norm_order,
+        f"steps.{plan.task}": plan.steps,
+        "rate": plan.learning_rate,
+        "seed": plan.seed,
+    }
+    if linked:
+        without = {"warmup": round(100 * plan.warmup), "scaled": plan.scaled_embedding, "residual": plan.residual}
+        for name, usual in WITHOUT.items():
+            options = WARMUPS if name == "warmup" else None
+            values[name], values[f"{name}.link"] = without[name], lesson.value(f"train.{name}", usual, options)
+    st.session_state.update({f"train.{name}": value for name, value in values.items()})
 
 
 def _begin(task: str, choices: dict[str, Any]) -> None:
@@ -165,6 +217,7 @@ def _begin(task: str, choices: dict[str, Any]) -> None:
         chosen = st.session_state[f"train.{one}"]
         st.session_state[f"train.{one}.link"] = chosen
         lesson.change(f"train.{one}", chosen, usual)
+    st.session_state[_SHOWN] = name
     state.update(run=name, beside=beside if before in ("", name) else before)
 
 
