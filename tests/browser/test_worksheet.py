@@ -28,6 +28,7 @@ def test_the_sheet_fits_on_paper_and_the_answers_begin_a_page(open_tab: OpenTab,
     tab.settled()
     assert not page.get_by_test_id("stSidebar").is_visible()
     assert not page.locator(".st-key-worksheet-settings").is_visible()
+    assert page.locator("button:visible").all_inner_texts() == []
     wide = "e => e.scrollWidth - e.clientWidth"
     assert page.locator("[data-testid=stMain]").evaluate(wide) <= 0
     tables = page.locator(".vf-paper-cells").all()
