@@ -1,9 +1,9 @@
-# VizFormer: `make run` is all a user needs, `make test` all a contributor needs.
+# VizFormer: `make run` is all a user needs, `make test` what a contributor waits for, `make sweep` the rest.
 
 PORT ?= 8501
 PYTHON ?= python3
 JOBS ?= 2
-BROWSERS ?= 3
+BROWSERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 PARALLEL = -n $(JOBS) --dist worksteal
@@ -17,7 +17,7 @@ NODE := PATH="$(CURDIR)/$(BIN):$$PATH"
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run dev test quick lint lint-js format messages screenshots clean distclean
+.PHONY: help install run dev test sweep quick lint lint-js format messages screenshots clean distclean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 20
@@ -33,19 +33,28 @@ dev: export STREAMLIT_SERVER_FILE_WATCHER_TYPE = auto
 dev: export STREAMLIT_SERVER_RUN_ON_SAVE = true
 dev: run ## like make run, and every open page runs again whenever a file of the code is saved
 
-# A process takes the next test from the other's heap when it has none left. The browser's tests come after the others,
-# in processes of their own: each has one server and one Chromium. A browser waits more than it works, so that three of
-# them keep two cores busy.
-test: lint ## lint, types, import contracts and every test (JOBS=2 processes, then BROWSERS=3 with a browser each)
+# A process takes the next test from the other's heap when it has none left. The browser's tests run in processes of
+# their own, each with one server and one Chromium. A browser waits more than it works, so that both halves run at once.
+define TESTS
 	@$(BIN)/python tests/browser/chromium.py --install
 	@$(BIN)/python tests/programs.py --install
-	$(BIN)/python -m pytest -m "not browser" $(PARALLEL)
-	$(BIN)/python -m pytest -m browser -n $(BROWSERS) --dist worksteal $(IN_BROWSER)
+	@$(BIN)/python -m pytest -m "browser and $(1)" -n $(BROWSERS) --dist worksteal $(IN_BROWSER) > $(2) 2>&1 & browser=$$!; \
+	$(BIN)/python -m pytest -m "not browser and $(1)" $(PARALLEL); plain=$$?; \
+	wait $$browser; seen=$$?; cat $(2); exit $$((plain || seen))
 	@$(BIN)/python tests/browser/chromium.py --report
+endef
+
+test: lint ## lint, types, import contracts and the tests that a change may break (JOBS=2 processes, BROWSERS=2 with a browser)
+	@mkdir -p build
+	$(call TESTS,not sweep,build/browser-tests.log)
+
+sweep: $(VENV)/.installed-test ## the rest: every field of every family, every page x text x theme x width, long fuzz
+	@mkdir -p build
+	$(call TESTS,sweep,build/browser-sweep.log)
 
 # Every page and every part of a lesson is opened once, and the layers are held against torch.nn's.
 quick: $(VENV)/.installed-test ## the quick tests, without browser, transformers and most of the pages'
-	$(BIN)/python -m pytest -m "not browser and not slow" $(PARALLEL)
+	$(BIN)/python -m pytest -m "not browser and not slow and not sweep" $(PARALLEL)
 
 # mypy gives its workers a fixed time to start and ends with 2 where a busy machine takes longer: then it goes without them.
 lint: $(VENV)/.installed-test

@@ -44,6 +44,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         names = {mark.name for mark in item.iter_markers()}
         if names & {"parity", "pages"} and "quick" not in names:
             item.add_marker("slow")
+    leave_to_the_sweep(items)
+
+
+def leave_to_the_sweep(items: list[pytest.Item]) -> None:
+    """Of a function with the mark `sample(n)`, n cases belong to `make test`, spread evenly; the others are swept."""
+    cases: dict[tuple[str, int], list[pytest.Item]] = {}
+    for item in items:
+        if sample := item.get_closest_marker("sample"):
+            cases.setdefault((item.nodeid.partition("[")[0], sample.args[0]), []).append(item)
+    for (_, n), of_one in cases.items():
+        kept = {i * len(of_one) // n for i in range(n)}
+        for i, item in enumerate(of_one):
+            if i not in kept:
+                item.add_marker("sweep")
 
 
 @pytest.fixture(scope="session", autouse=True)

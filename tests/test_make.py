@@ -6,10 +6,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
 from tests.browser import chromium
+from tests.conftest import leave_to_the_sweep
 
 ROOT = Path(__file__).resolve().parent.parent
 IN_BROWSER = ("tests/benchmarks", "tests/browser", "tests/components", "tests/figures")
@@ -133,16 +135,33 @@ def test_dev_runs_the_app_anew_when_a_file_is_saved(checkout):
     assert "STREAMLIT_SERVER" not in make("run", cwd=checkout).stdout
 
 
-def test_quick_leaves_out_much_and_test_leaves_out_nothing():
-    quick = [line for line in make("-n", "quick").stdout.splitlines() if "pytest" in line]
-    whole = [line for line in make("-n", "test", "JOBS=3", "BROWSERS=4").stdout.splitlines() if "-m pytest" in line]
-    assert [re.search('-m ("[^"]+"|browser) (.*)', line).groups() for line in quick] == [
-        ('"not browser and not slow"', "-n 2 --dist worksteal")
+def test_what_test_leaves_out_is_swept_and_quick_leaves_out_much():
+    def chosen(*arguments: str) -> list[tuple[str, ...]]:
+        lines = make("-n", *arguments, "JOBS=3", "BROWSERS=4").stdout
+        return re.findall(r'-m pytest -m "([^"]+)" (-n \d) --dist worksteal([a-z/ ]*)', lines)
+
+    in_browser = f" {' '.join(IN_BROWSER)} "
+    assert chosen("quick") == [("not browser and not slow and not sweep", "-n 3", "")]
+    assert chosen("test") == [
+        ("browser and not sweep", "-n 4", in_browser),
+        ("not browser and not sweep", "-n 3", ""),
     ]
-    assert [re.search('-m ("[^"]+"|browser) (.*)', line).groups() for line in whole] == [
-        ('"not browser"', "-n 3 --dist worksteal"),
-        ("browser", f"-n 4 --dist worksteal {' '.join(IN_BROWSER)}"),
-    ]
+    assert chosen("sweep") == [("browser and sweep", "-n 4", in_browser), ("not browser and sweep", "-n 3", "")]
+    script = (ROOT / ".ci" / "run").read_text().splitlines()
+    assert script[-2:] == ["make test SCRIPTS=required", "exec make sweep"]
+
+
+def test_of_a_sampled_function_some_cases_spread_evenly_stay_and_the_others_are_swept():
+    def case(name: str, *marks: pytest.Mark) -> MagicMock:
+        found = {mark.name: mark for mark in marks}
+        return MagicMock(nodeid=name, get_closest_marker=found.get)
+
+    sample = pytest.mark.sample(3).mark
+    items = [case(f"test_fields[{i}]", sample) for i in range(7)]
+    others = [case("test_fields_of_another[0]"), case("test_few[0]", sample)]
+    leave_to_the_sweep([*others, *items])
+    assert [i for i, item in enumerate(items) if not item.add_marker.called] == [0, 2, 4]
+    assert not any(item.add_marker.called for item in others)
 
 
 def test_every_browser_test_lies_where_make_test_looks_for_them():
@@ -152,12 +171,6 @@ def test_every_browser_test_lies_where_make_test_looks_for_them():
         if re.search(r"^(    )?@?(pytestmark = )?pytest\.mark\.browser", path.read_text(encoding="utf-8"), re.MULTILINE)
     }
     assert {f"tests/{folder}" for folder in found | {"browser"}} == set(IN_BROWSER)
-
-
-def test_a_build_server_damages_ten_times_as_many_files():
-    usual = re.search(r'"VIZFORMER_FUZZ", "(\d+)"', (ROOT / "tests/checkpoints/test_fuzz.py").read_text())
-    many = re.search(r"export VIZFORMER_FUZZ=\"\$\{VIZFORMER_FUZZ:-(\d+)\}", (ROOT / ".ci" / "run").read_text())
-    assert int(many[1]) == 10 * int(usual[1])
 
 
 def test_format_lays_out_all_of_the_code():

@@ -411,13 +411,14 @@ def test_charsmaps_that_lead_astray() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("rounds", [ROUNDS, pytest.param(10 * ROUNDS, marks=pytest.mark.sweep)])
 @pytest.mark.parametrize("kind", [1, 2])
-def test_damaged_files(kind: int, tmp_path: Path) -> None:
-    """Mutations, as many as `VIZFORMER_FUZZ` says: refused with an error of ours, or a tokenizer that splits any text."""
+def test_damaged_files(kind: int, rounds: int, tmp_path: Path) -> None:
+    """Mutations, in `make sweep` ten times as many: refused with an error of ours, or a tokenizer that splits any text."""
     dice = random.Random(kind)
     whole = model([*(unigram() if kind == 1 else bpe()), *BYTES], kind, byte_fallback=True, charsmap=charsmap(RULES))
     outcome = {"opened": 0, "refused": 0}
-    for number in range(ROUNDS):
+    for number in range(rounds):
         content = bytearray(whole)
         if number % 5 == 0:
             del content[dice.randrange(len(content)) :]
@@ -436,4 +437,4 @@ def test_damaged_files(kind: int, tmp_path: Path) -> None:
                 tokenizer.decode(ids(tokenizer, text))
             continue
         outcome["refused"] += 1
-    assert min(outcome.values()) > ROUNDS / 15, outcome
+    assert min(outcome.values()) > rounds / 15, outcome

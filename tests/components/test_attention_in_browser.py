@@ -244,6 +244,7 @@ def test_the_wheel_scrolls_the_page_over_a_small_map(open_file: OpenFile) -> Non
     page.wait_for_function("window.scrollY > 50")
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (1, 40), (40, 1), (3, 90), (512, 512)])
 @pytest.mark.parametrize("width", [1280, 400])
 def test_all_sizes_fit_and_read_right(open_file: OpenFile, queries: int, keys: int, width: int) -> None:

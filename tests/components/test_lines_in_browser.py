@@ -279,6 +279,7 @@ def test_tokens_are_text_and_never_markup(open_file: OpenFile) -> None:
     assert readout(page) == f"query 5 “{{value}}” attends to key 7 “$&” with weight {weights[0, 0, 5, 7]:.4f}"
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (1, 40), (40, 1), (3, 90), (128, 128), (400, 400)])
 @pytest.mark.parametrize("width", [1280, 400])
 def test_all_sizes_fit_and_read_right(open_file: OpenFile, queries: int, keys: int, width: int) -> None:

@@ -47,6 +47,7 @@ def errors(app):
     return [error.value for error in app.error]
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("text", READABLE.values(), ids=READABLE)
 def test_any_text_can_be_looked_at(open_app, page, text):
@@ -56,6 +57,7 @@ def test_any_text_can_be_looked_at(open_app, page, text):
     assert app.text_input[0].value == text
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize(
     ("text", "words"),
@@ -241,6 +243,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("links", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("page", [entry.file for _, entries in sitemap.SECTIONS for entry in entries])
 def test_no_link_is_our_mistake(open_app, page, links):

@@ -164,6 +164,7 @@ def test_decoders(kind: str, tmp_path: Path) -> None:
     assert describe(opened.report)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("kind", KINDS)
 def test_decoders_whose_head_is_tied_otherwise(kind: str, tmp_path: Path) -> None:
     tied = load(written(kind, tmp_path / "usual")).model.config.tied_unembedding
@@ -237,6 +238,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.sample(15)
 @pytest.mark.parametrize(("kind", "changes"), VARIANTS, ids=str)
 def test_variants(kind: str, changes: dict[str, Any], tmp_path: Path) -> None:
     same(kind, tmp_path, **changes)
