@@ -53,6 +53,34 @@ def fits(tab, part: str) -> None:
     expect(tab.page.get_by_test_id("stException")).to_have_count(0)
 
 
+SEEN = """() => {
+  const list = document.querySelector("[class*='st-key-lesson-part-']").getBoundingClientRect();
+  return [list.top, list.bottom < innerHeight / 2, document.activeElement.textContent];
+}"""
+
+
+@pytest.mark.parametrize(("lesson", "width"), [("masks", 1280), ("qkv", 400)])
+def test_the_next_part_begins_at_its_top_and_the_keyboard_goes_on_there(open_tab, lesson, width):
+    tab = open_tab(f"/{lesson}", width=width)
+    tab.settled()
+    assert "1 · " not in tab.page.evaluate("() => document.activeElement.textContent.slice(0, 4)")  # nobody moved it
+    for number in range(2, len(PARTS[lesson]) + 1):
+        onward = tab.page.locator(".st-key-lesson-next button")
+        onward.scroll_into_view_if_needed()
+        onward.focus()
+        with tab.runs():
+            tab.page.keyboard.press("Enter")
+        tab.settled()
+        top, is_high, focused = tab.page.evaluate(SEEN)
+        assert top >= 0
+        assert is_high
+        assert focused.startswith(f"{number} · ")
+    with tab.runs():  # and the next lesson at its own
+        tab.page.get_by_role("link", name="Next lesson").click()
+    tab.settled()
+    assert tab.page.get_by_role("heading", level=1).bounding_box()["y"] >= 0
+
+
 def test_the_arithmetic_stays_where_everything_is_at_its_beginning(open_tab):
     tab = open_tab("/qkv?step=1")  # without a part: a place is named, so the arithmetic opens
     with tab.runs():

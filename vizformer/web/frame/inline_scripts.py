@@ -15,7 +15,7 @@ from streamlit import file_util
 
 from vizformer.assets import asset
 
-NAMES = ("history.js", "accessible.js", "language.js", "cookie.js", "present.js")
+NAMES = ("history.js", "accessible.js", "language.js", "cookie.js", "present.js", "part.js")
 
 
 def run(name: str, **told: str) -> None:

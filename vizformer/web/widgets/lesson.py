@@ -19,7 +19,7 @@ import streamlit as st
 
 from vizformer.messages import Message
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.frame import presenting, progress
+from vizformer.web.frame import inline_scripts, presenting, progress
 from vizformer.web.frame.sitemap import COURSE, GLOSSARY, Entry
 from vizformer.web.link import link_settings, state
 from vizformer.web.link.link_settings import Setting
@@ -173,6 +173,7 @@ def _choose(entry: Entry, parts: Sequence[Part], unnamed: Callable[[View], str] 
         on_change=lambda: go_to(st.session_state[tabs]),
         persist_state="session",
     )
+    inline_scripts.run("part.js", lesson=entry.url, part=str(index))
     return index
 
 
