@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from vizformer import explain as explain
     from vizformer import figures as figures
     from vizformer.attention_view import view as view
+    from vizformer.checkpoints import evidence as evidence
     from vizformer.checkpoints import load as load
     from vizformer.config import ModelConfig as ModelConfig
     from vizformer.model import Trace as Trace
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _MODULES = ("analysis", "components", "errors", "explain", "figures")
 _NAMES = {
+    "evidence": "vizformer.checkpoints",
     "load": "vizformer.checkpoints",
     "ModelConfig": "vizformer.config",
     "Trace": "vizformer.model",

@@ -92,6 +92,8 @@ def view(
             N_("These are several kinds of attention: {names}. Hand in one of them.", names=", ".join(list(groups)[:8]))
         )
     caption = " … ".join(dict.fromkeys((records[0].site, records[-1].site))) if records else ""
+    if records and records[0].assumed:
+        caption += f" · computed under these assumptions: {', '.join(records[0].assumed)}"
     found = next(iter(groups.values()))
     if records:
         found = replace(found, reasons=np.stack([_reasons(one) for one in records]))

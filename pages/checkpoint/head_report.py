@@ -6,6 +6,7 @@ from vizformer.web.catalogue import head_reports, shelf, sources
 from vizformer.web.link import state
 from vizformer.web.tools.head_report import measuring
 from vizformer.web.tools.head_report.results import results
+from vizformer.web.widgets import model_assumptions
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
@@ -16,6 +17,7 @@ def page() -> None:
     models = shelf.models()
     state.fit(model=models)
     st.selectbox(_("Model"), models, format_func=shelf.titles(models).__getitem__, width=420, **state.bind("model"))
+    model_assumptions.line(state.view().model)
     guarded()(below)()
 
 

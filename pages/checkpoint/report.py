@@ -10,6 +10,7 @@ from vizformer.web.tools.model_report.comparison import against_transformers
 from vizformer.web.tools.model_report.own_models import own_models
 from vizformer.web.tools.model_report.questions import absent, ask, read
 from vizformer.web.tools.model_report.summary import assumptions, components, problems, summary, tensors
+from vizformer.web.tools.model_report.text_evidence import text_evidence
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
@@ -29,6 +30,8 @@ def page() -> None:
         if report.questions:
             with st.expander(_("Other assumptions")):
                 ask(view.model, report.questions, dict(report.answers))
+                if not report.problems:
+                    text_evidence(view.model, report)
         by_hand(view.model, report)
         if report.problems:
             problems(report)

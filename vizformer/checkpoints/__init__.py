@@ -5,6 +5,7 @@ from vizformer.checkpoints.opening import Opened, inspect, load, propose_mapping
 from vizformer.checkpoints.own.checkpoint import Checkpoint, Generation
 from vizformer.checkpoints.tensors.questions import Question, UnansweredError
 from vizformer.checkpoints.tensors.report import Report, TensorFate, describe
+from vizformer.checkpoints.weighing.evidence import evidence
 
 __all__ = [
     "Checkpoint",
@@ -15,6 +16,7 @@ __all__ = [
     "TensorFate",
     "UnansweredError",
     "describe",
+    "evidence",
     "inspect",
     "load",
     "propose_mapping",

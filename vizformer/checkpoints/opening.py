@@ -34,6 +34,11 @@ class Opened(Checkpoint):
 
     report: Report
 
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What neither the files nor a text decides (`vizformer.evidence`), as "n_heads = 4"; pictures say so."""
+        return tuple(f"{name} = {value}" for name, value in self.report.assumed.items())
+
 
 def load(
     source: str | Path,

@@ -38,6 +38,7 @@ class AttentionRecord:
         position_bias: what ALiBi, T5 or DeBERTa add to the scores for the distance, [n_heads, n_q, n_k], or None.
         score_cap: by what the scores are bent before anything is added to them, or None.
         tokens: the labels of the queries and of the keys; empty where only token ids went in.
+        assumed: as of the `Trace`.
     """
 
     site: str
@@ -50,6 +51,7 @@ class AttentionRecord:
     position_bias: Float[Tensor, "n_heads n_q n_k"] | None = None
     score_cap: float | None = None
     tokens: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    assumed: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         n_q, n_k = self.q.shape[1], self.k.shape[1]
@@ -175,12 +177,14 @@ class Trace:
     Attributes:
         tokens: stack name -> the tokens that went in (filled by `Checkpoint.trace`; empty for a bare forward).
         edit: what was set by hand in this forward.
+        assumed: what the model's files do not say, as "n_heads = 4", where that was assumed; pictures say so.
         heard: called after every attention call with how many there have been; what it raises ends the forward.
         logits: [n, vocab_size] of the last stack, once the forward has finished.
     """
 
     tokens: dict[str, "tuple[Token, ...]"] = field(default_factory=dict)
     edit: Edit | None = None
+    assumed: tuple[str, ...] = ()
     heard: Callable[[int], None] | None = None
     _records: dict[str, AttentionRecord] = field(default_factory=dict)
     _residuals: dict[str, Tensor] = field(default_factory=dict)
@@ -207,8 +211,9 @@ class Trace:
         bias = None if mask is None else mask.bias[0]
         reason = None if mask is None else mask.reason[0]
         place = None if position_bias is None else position_bias[0].detach()
+        operands = q[0].detach(), k[0].detach(), v[0].detach()
         self._records[site] = AttentionRecord(
-            site, q[0].detach(), k[0].detach(), v[0].detach(), bias, reason, scale, place, score_cap, self._labels(site)
+            site, *operands, bias, reason, scale, place, score_cap, self._labels(site), self.assumed
         )
         if self.heard is not None:
             self.heard(len(self._records))

@@ -64,12 +64,13 @@ class Checkpoint:
         object.__setattr__(self, "tokenizer", self.tokenizer.with_rows(self.model.config.vocab_size))
 
     def __repr__(self) -> str:
-        """One line: what it is, and how large."""
+        """One line: what it is, how large, and what is assumed of it."""
         config = self.model.config
         layers = " + ".join(str(count) for count in (config.n_encoder_layers, config.n_decoder_layers) if count)
+        assumed = f"; assumes {', '.join(self.assumed)}" if self.assumed else ""
         return (
             f"<{type(self).__name__} {self.name}: {config.architecture}, {layers} layers, d_model {config.d_model}, "
-            f"{config.n_heads} heads, {config.vocab_size:,} tokens, {str(self.dtype)[6:]} on {self.device}>"
+            f"{config.n_heads} heads, {config.vocab_size:,} tokens, {str(self.dtype)[6:]} on {self.device}{assumed}>"
         )
 
     @property
@@ -85,6 +86,11 @@ class Checkpoint:
     def tokenizer_of(self, stack: Literal["encoder", "decoder"]) -> Tokenizer:
         """The tokenizer whose ids a stack reads."""
         return self.tokenizer if self.source_tokenizer is None or stack == "decoder" else self.source_tokenizer
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What was assumed of the model, as "n_heads = 4"; nothing of one that says itself what it is."""
+        return ()
 
     @cached_property
     def key(self) -> str:
@@ -104,12 +110,12 @@ class Checkpoint:
         Raises:
             TraceError: nothing to read, or more than the model's positions can hold.
         """
-        return self._checked(self.tokenizer_of("encoder").encode(_readable(text)))
+        return self._checked(self.tokenizer_of("encoder").encode(readable(text)))
 
     def encode_target(self, text: str) -> tuple[Token, ...]:
         """The tokens an encoder-decoder's decoder reads for a given translation: start mark, then the text."""
         start = self.tokenizer.tokens(list(self.model.config.start_ids))
-        return self._checked((*start, *self.tokenizer.encode_target(_readable(text))))
+        return self._checked((*start, *self.tokenizer.encode_target(readable(text))))
 
     def trace(
         self,
@@ -144,7 +150,7 @@ class Checkpoint:
                     N_("{name} has one stack and takes no target; leave the target empty.", name=self.name)
                 )
             stack = "encoder" if self.model.encoder is not None else "decoder"
-            trace = Trace(tokens={stack: tokens}, heard=self._counted(heard))
+            trace = Trace(tokens={stack: tokens}, assumed=self.assumed, heard=self._counted(heard))
             with torch.inference_mode():
                 self.model(self.tensor(tokens), segments=self.segments(tokens), trace=trace, edit=edit)
             return _finished(trace)
@@ -154,7 +160,8 @@ class Checkpoint:
             target_tokens = self.encode_target(target)
         else:
             target_tokens = self._generated_target(tokens, edit)
-        trace = Trace(tokens={"encoder": tokens, "decoder": target_tokens}, heard=self._counted(heard))
+        read = {"encoder": tokens, "decoder": target_tokens}
+        trace = Trace(tokens=read, assumed=self.assumed, heard=self._counted(heard))
         with torch.inference_mode():
             self.model(self.tensor(tokens), self.tensor(target_tokens), trace=trace, edit=edit)
         return _finished(trace)
@@ -289,7 +296,7 @@ class Checkpoint:
         return tokens
 
 
-def _readable(text: str) -> str:
+def readable(text: str) -> str:
     if not isinstance(text, str):
         raise TraceError(
             N_("A text is needed, not a {kind}. Token ids are given by name, as ids=[...].", kind=type(text).__name__)

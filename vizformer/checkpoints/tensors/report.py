@@ -112,6 +112,15 @@ class Report:
         return tuple(question for question in self.questions if self.taken.get(question.name) == "usual")
 
     @property
+    def assumed(self) -> dict[str, Value]:
+        """The answers that neither the files nor a text decides, and on which numbers hang: counts and marks are none."""
+        return {
+            question.name: self.answers[question.name]
+            for question in self.questions
+            if len(question.possible) > 1 and self.taken.get(question.name) in ("given", "usual")
+        }
+
+    @property
     def n_parameters(self) -> int:
         return sum(self.parameters.values())
 

@@ -18,10 +18,13 @@ from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.link.model_ref import ModelRef
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from vizformer.checkpoints import Opened, Report
     from vizformer.checkpoints.agreement import Agreement
     from vizformer.checkpoints.bare.mapping.proposal import Sheet
     from vizformer.checkpoints.tensors.memory import Need
+    from vizformer.checkpoints.tensors.questions import Value
 
 _LOADED: "WeakValueDictionary[ModelRef, Opened]" = WeakValueDictionary()  # of all that the cache still holds
 OPEN = 12  # models in memory at a time: the bundled ones, and the folders and trainings looked at last
@@ -55,6 +58,11 @@ def reads_target(model: ModelRef) -> bool:
 def predicts(model: ModelRef) -> bool:
     """Whether the weights came with a head that predicts tokens; without one, logits mean nothing."""
     return not model.is_from_elsewhere or _glance(sources.stamped(model)).has_head
+
+
+def assumed(model: ModelRef) -> "Mapping[str, Value]":
+    """What neither a model's files nor a text decides of it, and on which its numbers hang; of most models nothing."""
+    return _glance(model).assumed if model.is_from_elsewhere else {}
 
 
 @cached

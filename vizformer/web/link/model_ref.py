@@ -39,9 +39,9 @@ _NAMES: dict[Source, str] = {
     "path": "[0-9a-f]{12}",
 }
 _REVISION = "(?:@([A-Za-z0-9][A-Za-z0-9_./-]{0,79}))?"
-# The longest answers are names of tensors; a mapping has many of them.
+# The longest answers are names of tensors, and the names of all that a text has decided; a mapping has many of them.
 _ANSWERS = (
-    "((?:;(?!mapping=)[a-z_]{1,20}=[A-Za-z0-9_.+-]{1,96}){0,16}"
+    "((?:;(?!mapping=)[a-z_]{1,20}=[A-Za-z0-9_.+-]{1,300}){0,24}"
     rf"(?:;mapping=[A-Za-z0-9_-]{{1,{packed_mapping.MOST_PACKED}}})?(?:;dtype=[A-Za-z0-9_.+-]{{1,96}})?)"
 )
 _FROM_ELSEWHERE = {

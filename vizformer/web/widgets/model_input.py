@@ -13,7 +13,7 @@ from vizformer.web.frame import sitemap
 from vizformer.web.link import kept_texts, packed_text, state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import View
-from vizformer.web.widgets import long_text, model_suggestions, source_language
+from vizformer.web.widgets import long_text, model_assumptions, model_suggestions, source_language
 from vizformer.web.widgets.number_editor import set_by_hand
 from vizformer.web.words import errors
 from vizformer.web.words.i18n import _
@@ -40,6 +40,7 @@ def subject_box(usable: Callable[[ModelRef], bool] | None = None) -> Subject | N
     # Where a model cannot begin a text by itself, the decoder reads the sentence, as BART's does.
     itself = reads_target and not model_suggestions.writes(view.model)
     _bar(models, reads_target=reads_target, itself=itself)
+    model_assumptions.line(view.model)
     if state.clipped("text") or state.clipped("target"):
         st.caption(
             _(

@@ -19,6 +19,7 @@ from vizformer.web.catalogue import sources
 from vizformer.web.catalogue.bounded_cache import RESULTS
 from vizformer.web.frame import sitemap
 from vizformer.web.link import state
+from vizformer.web.widgets import model_assumptions
 from vizformer.web.widgets.folded import folded
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
@@ -221,13 +222,15 @@ class Caption(str):
     about: Mapping[str, str]
 
 
-def caption(*said: str, model: bool = True) -> Caption:
-    """What a picture shows, in one line: what is `said`, then the model and the sentence of the page."""
+def caption(*said: str, model: bool = True, sentence: bool = True) -> Caption:
+    """What a picture shows, in one line: what is `said`, then the model, the sentence of the page, and what is assumed."""
     view = state.view()
     text = view.text if len(view.text) <= LONGEST_TEXT else view.text[: LONGEST_TEXT - 1] + "…"
-    about = (sources.title(view.model), " ".join(text.split())) if model else ()
+    title, assumed = sources.title(view.model), model_assumptions.caption(view.model)
+    about = (title, " ".join(text.split()) if sentence else "", assumed) if model else ()
     found = Caption(" · ".join(one for one in (*said, *about, "VizFormer") if one))
-    named = {"model": str(view.model), "text": view.text, "target": view.target} if model else {}
+    named = {"model": str(view.model)} if model else {}
+    named |= {"text": view.text, "target": view.target} if model and sentence else {}
     found.about = {"place": " · ".join(said), **named}
     return found
 

@@ -8,7 +8,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.components import composition
 from vizformer.figures import head_report as head_figures
-from vizformer.web.catalogue import model_cache, sources
+from vizformer.web.catalogue import model_cache
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import chosen_head, computed
 from vizformer.web.widgets import chart, data_table, lesson
@@ -142,7 +142,7 @@ def together(model: ModelRef, layer: int, head: int) -> None:
         key="head_report.graph",
     )
     take_away(
-        Picture("composition", caption(_("Composition"), sources.title(model), model=False), told=lambda: _told(edges)),
+        Picture("composition", caption(_("Composition"), sentence=False), told=lambda: _told(edges)),
         key="head_report.graph",
     )
     if chosen is not None and chosen != (layer, head):

@@ -8,7 +8,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.components import cells
 from vizformer.figures import head_report as head_figures
-from vizformer.web.catalogue import head_reports, sources
+from vizformer.web.catalogue import head_reports
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import chosen_head, wording
@@ -119,7 +119,7 @@ def picture(found: "KindReport", measure: str) -> None:
     take_away(
         Picture(
             f"heads-{measure}",
-            caption(name, sources.title(state.view().model), model=False),
+            caption(name, sentence=False),
             lambda: figures.measure_of_heads(values, measure=name, words=figure_words),
         ),
         key="head_report.cells",

@@ -29,7 +29,7 @@ def read(model: ModelRef) -> "Report | None":
             st.text(
                 _(
                     "This file holds weights alone, and they fit several models. With your answers it opens; they are "
-                    "part of the link."
+                    "part of the link. A text can then decide which of them are right."
                 )
             )
             if read := report_words.read_by_role(error):

@@ -9,6 +9,7 @@ from vizformer.web.catalogue import shelf, sources, training_steps, trainings
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.widgets import model_assumptions
 from vizformer.web.widgets.model_input import readable
 from vizformer.web.widgets.other_sentence import other_sentence
 from vizformer.web.words.i18n import _
@@ -75,6 +76,8 @@ class Example(NamedTuple):
 def choose(subject: Subject) -> Pair | None:
     """The boxes; None, with the reason, where there is nothing to compare."""
     model, text = boxes(subject)
+    if model is not None:
+        model_assumptions.line(model)
     text = text or (subject.text if model is not None else "")
     if not text or (model in (None, state.view().model) and text == subject.text.strip()):
         st.info(_("Choose a second model, write a second sentence, or take an example."))

@@ -1,0 +1,1 @@
+"""Which answers to what bare weights do not say a text, or a number of the author's, decides."""
