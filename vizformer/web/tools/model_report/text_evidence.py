@@ -28,7 +28,7 @@ def text_evidence(model: ModelRef, report: "Report") -> None:
     from vizformer.checkpoints.weighing.evidence import LEAST_TOKENS, MOST_COMBINATIONS
 
     kind = report.config.architecture
-    st.markdown(f"**{_('Let a text decide')}**")
+    st.markdown("**" + _("Let a text decide") + "**")
     st.text(
         _(
             "A trained model predicts a text of its own kind well, and badly where it is computed in another way than its "
