@@ -35,7 +35,8 @@ class Habits:
         over_batch: attention runs over dimension 0, which are the texts.
         causal: only what is before is seen.
         gate: of fc1 and fc2 the one that goes through the activation; "" for a network without a gate.
-        first: the number of the first layer: 1 in layer_1, 0 in a list.
+        named: what layers are called that have their number in their name ("layer_"); "" where they are in a list.
+        first: the number of the first of such layers.
         wrapped: a sublayer and its norm lie in a module of their own.
     """
 
@@ -51,6 +52,7 @@ class Habits:
     over_batch: bool = False
     causal: bool = False
     gate: str = ""
+    named: str = ""
     first: int = 0
     wrapped: bool = False
 
@@ -153,9 +155,9 @@ class Written(nn.Module):
         self.token_embedding, self.position_embedding = nn.Embedding(V, D), nn.Embedding(LONGEST, D)
         if habits.segment is not None:
             self.segment_embedding = nn.Embedding(3, D)
-        if habits.first:
+        if habits.named:
             for number in range(LAYERS):
-                self.add_module(f"layer_{habits.first + number}", Layer(habits))
+                self.add_module(f"{habits.named}{habits.first + number}", Layer(habits))
         else:
             self.layers = nn.ModuleList(Layer(habits) for _ in range(LAYERS))
         if habits.final:
@@ -272,7 +274,10 @@ KINDS: dict[str, Kind] = {
     "norms before the sum": written({}, order="output", style="fused", causal=True),
     "the first is the gate": written({}, gate="fc1", norm="rms", causal=True),
     "the second is the gate": written(BY_WIDTH, gate="fc2", style="heads", divisor=math.sqrt(D)),
-    "layers from 1 on": written({}, first=1, order="post"),
+    "layers from 1 on": written({}, named="layer_", first=1, order="post"),
+    "blocks_0": written({}, named="blocks_", style="fused", causal=True),
+    "h0, with heads": written(BY_WIDTH, named="h", style="heads", divisor=math.sqrt(D)),
+    "transformer_1": written({}, named="transformer_", first=1, norm="rms", causal=True),
     "input_projection, by the width of a head": written(
         dict(score_scale="d_head"), style="projected", divisor=float(W), causal=True
     ),

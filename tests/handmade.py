@@ -409,6 +409,22 @@ class Projected(nn.Module):
         return out(together(attend(heads(q(x)), heads(k(memory)), heads(v(memory)), blocked)))
 
 
+class Listed(nn.Module):
+    """Three lists, each with a matrix for every head; scores over the root of the whole width."""
+
+    def __init__(self, names: tuple[str, str, str, str], *, bias: bool) -> None:
+        super().__init__()
+        self.names = names
+        for name in names[:3]:
+            self.add_module(name, nn.ModuleList(nn.Linear(D, W, bias=bias) for _ in range(H)))
+        self.add_module(names[3], nn.Linear(D, D, bias=bias))
+
+    def forward(self, x: Tensor, memory: Tensor, blocked: Tensor | None = None) -> Tensor:
+        every = zip(*(getattr(self, name) for name in self.names[:3]), strict=True)
+        found = [attend(q(x), k(memory), v(memory), blocked, D**-0.5) for q, k, v in every]
+        return getattr(self, self.names[3])(torch.cat(found, -1))
+
+
 class Residual(nn.Module):
     """x + sublayer(norm(x)), as the video course has it: residual_connections.0.norm.alpha."""
 
@@ -470,9 +486,9 @@ class PostLayer(nn.Module):
     def __init__(self, style: "Style", *, cross: bool) -> None:
         super().__init__()
         self.style, self.cross = style, cross
-        self.add_module(style.own[cross], Projected(style.names, bias=style.bias))
+        self.add_module(style.own[cross], style.attention(style.names, bias=style.bias))
         if cross:
-            self.add_module(style.reads, Projected(style.names, bias=style.bias))
+            self.add_module(style.reads, style.attention(style.names, bias=style.bias))
         self.ffn = nn.ModuleDict(
             {style.ff[0]: nn.Linear(D, FF, bias=style.bias), style.ff[1]: nn.Linear(FF, D, bias=style.bias)}
         )
@@ -503,6 +519,7 @@ class Style:
     first_norm: str = ""
     tables: tuple[str, str] = ("src_emb", "tgt_emb")
     scaled: bool = False
+    attention: Callable[..., nn.Module] = Projected
 
 
 class PostStack(nn.Module):
@@ -546,6 +563,15 @@ GAMMA = Style(
     ("linear1", "linear2"),
     True,
     lambda: OwnNorm("gamma", "beta", deviation=False),
+)
+LISTED = Style(
+    ("self_attn", "masked_attn"),
+    "cross_attn",
+    ("queries", "keys", "values", "fc_out"),
+    ("fc1", "fc2"),
+    True,
+    lambda: nn.LayerNorm(D),
+    attention=Listed,
 )
 FIRST_NORM = Style(  # a norm after the embeddings, which looks like one after the last layer
     ("slf_attn", "slf_attn"),
@@ -625,6 +651,12 @@ MODELS: dict[str, Model] = {
     "gamma and beta": Model(
         lambda: Translator(GAMMA),
         {**POST, **SAID, "norm": "layer_norm", "norm_eps": 1e-12, "scaled_embedding": False},
+        "translation",
+    ),
+    "a list of heads for each letter": Model(
+        lambda: Translator(LISTED),
+        {**SAID, "norm_order": "post", "activation": "relu", "score_scale": "root_of_d_model"}
+        | {"scaled_embedding": False},
         "translation",
     ),
     "norm of the embeddings": Model(

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count, takewhile
 
 from vizformer.checkpoints.bare.structure.names import Module, is_number, steps
 
 _AROUND = r"(?:w|fc|to|lin|linear|proj|projection|weight|mat|matrix|layer|dense|attn|attention|input)?_?"
 _AFTER = (
-    r"_?(?:w|s|proj|projection|projections|lin|linear|layer|weights?|fc|net|mat|matrix|map|transform|dense|embed|vector|"
-    r"vectors)?"
+    r"_?(?:w|s|projs?|projections?|lins?|linears?|layers?|heads?|weights?|fcs?|net|mat|matrix|map|transform|dense|embed|"
+    r"vectors?)?"
 )
 _LETTERS = {
     "q": re.compile(rf"{_AROUND}(?:q|query|queries|quer){_AFTER}", re.IGNORECASE),
@@ -89,7 +90,7 @@ def find(found: Mapping[str, Module]) -> list[Attention]:
             place = outer if len(counted) == 1 else f"{outer}.{counted[0]}".lstrip(".")
             lists.setdefault(place, {})[number] = group
         else:
-            attentions.append(Attention(holder, tuple(Projection(letters, (path,)) for letters, path in group.items())))
+            attentions.append(_apart(found, holder, group))
     for place, heads in lists.items():
         if sorted(heads) == list(range(len(heads))):
             attentions.append(
@@ -103,6 +104,23 @@ def find(found: Mapping[str, Module]) -> list[Attention]:
             )
     order = {path: place for place, path in enumerate(found)}
     return sorted(attentions, key=lambda attention: min(order[path] for path in attention.inside))
+
+
+def _apart(found: Mapping[str, Module], holder: str, group: Mapping[str, str]) -> Attention:
+    """A module for queries, one for keys, ...; or a list of them, with one for each head (queries.0, queries.1, ...)."""
+    by_letters = {letters: _alike(found, path) for letters, path in group.items()}
+    if all(len(paths) == 1 for paths in by_letters.values()):
+        return Attention(holder, tuple(Projection(letters, paths) for letters, paths in by_letters.items()))
+    projections = tuple(Projection(letter, by_letters[letter]) for letter in "qkv")
+    return Attention(group["q"].rpartition(".")[0], projections, by_head=True)
+
+
+def _alike(found: Mapping[str, Module], first: str) -> tuple[str, ...]:
+    """The modules of a list that are like its first one, up to one that is not."""
+    if not first.endswith(".0"):
+        return (first,)
+    places = (f"{first[:-1]}{number}" for number in count())
+    return tuple(takewhile(lambda path: path in found and found[path].is_like(found[first]), places))
 
 
 def _letters(path: str) -> tuple[str, str] | None:
@@ -134,7 +152,7 @@ def _is_a_head(found: Mapping[str, Module], outer: str, counted: list[str], grou
         return False
     name = outer.rpartition(".")[2] if len(counted) == 1 else counted[0]
     rows, columns = found[group["q"]].shape
-    return _HEADS.search(name) is not None or (len(counted) == 1 and rows != columns)
+    return _HEADS.search(name) is not None or ((len(counted) == 1 or name == "h") and rows != columns)
 
 
 def _numbered(found: Mapping[str, Module], complete: Mapping[str, object]) -> list[Attention]:

@@ -18,7 +18,7 @@ _OWN_NORM = ("gamma", "beta", "a_2", "b_2", "a2", "b2", "alpha", "scale", "shift
 _SUFFIX = re.compile(r"(.+)_(weight|bias)")
 _RAW_BIAS = re.compile(r"[bB]_?(\w+)")
 # A number that is part of a module's name counts as one of its own: block_0 is block.0.
-_COUNTED = re.compile(r"(\w*(?:layer|block|encoder|decoder|head))_?(\d{1,3})", re.IGNORECASE)
+_COUNTED = re.compile(r"(\w*(?:layer|block|encoder|decoder|head|transformer)s?|h|l)_?(\d{1,3})", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
