@@ -84,7 +84,7 @@ def test_next_tokens_of_a_position(open_tab, checkpoint):
 def test_stepping_with_the_arrow_keys(open_tab, checkpoint):
     steps = attention_steps(checkpoint, checkpoint.trace(SENTENCE), "encoder.1.self", 2, 1)
     tab = open_tab(f"/qkv?text={SENTENCE}&layer=1&head=2&query=1")
-    expect(tab.page.get_by_role("button", name="Next")).to_be_enabled()
+    expect(tab.page.get_by_role("button", name="Next Shortcut")).to_be_enabled()
     tab.settled()
     for index in range(1, 5):
         with tab.runs():
