@@ -16,6 +16,8 @@ from tests import tiny
 from tests.handmade import FIRST_NORM, Hooked, Translator, W, attend
 from tests.strangers import FF, LAYERS, LONGEST, D, H, V, future, heads, sine_waves, stack, together
 
+NARROW = 6  # numbers of an embedding that a projection makes wider
+
 
 @dataclass(frozen=True)
 class Habits:
@@ -37,6 +39,7 @@ class Habits:
         gate: of fc1 and fc2 the one that goes through the activation; "" for a network without a gate.
         named: what layers are called that have their number in their name ("layer_"); "" where they are in a list.
         first: the number of the first of such layers.
+        front: what input_projection reads: "one_hot" (vectors with one 1), "narrow" (rows of a table); "": there is none.
         wrapped: a sublayer and its norm lie in a module of their own.
     """
 
@@ -54,6 +57,7 @@ class Habits:
     gate: str = ""
     named: str = ""
     first: int = 0
+    front: str = ""
     wrapped: bool = False
 
     def norms(self) -> nn.Module:
@@ -152,7 +156,11 @@ class Written(nn.Module):
     def __init__(self, habits: Habits) -> None:
         super().__init__()
         self.habits = habits
-        self.token_embedding, self.position_embedding = nn.Embedding(V, D), nn.Embedding(LONGEST, D)
+        self.position_embedding = nn.Embedding(LONGEST, D)
+        if habits.front:
+            self.input_projection = nn.Linear({"one_hot": V, "narrow": NARROW}[habits.front], D)
+        if habits.front != "one_hot":
+            self.token_embedding = nn.Embedding(V, NARROW if habits.front else D)
         if habits.segment is not None:
             self.segment_embedding = nn.Embedding(3, D)
         if habits.named:
@@ -162,16 +170,18 @@ class Written(nn.Module):
             self.layers = nn.ModuleList(Layer(habits) for _ in range(LAYERS))
         if habits.final:
             self.ln_f = nn.LayerNorm(D, eps=habits.eps)
-        self.lm_head = nn.Linear(D, V)
+        self.output_projection = nn.Linear(D, V)
 
     def forward(self, ids: Tensor) -> Tensor:
-        x = self.token_embedding(ids) + self.position_embedding(torch.arange(ids.shape[1]))
+        x = F.one_hot(ids, V).float() if self.habits.front == "one_hot" else self.token_embedding(ids)
+        x = self.input_projection(x) if self.habits.front else x
+        x = x + self.position_embedding(torch.arange(ids.shape[1]))
         if self.habits.segment is not None:
             x = x + self.segment_embedding(torch.full_like(ids, self.habits.segment))
         for one in (module for module in self.modules() if isinstance(module, Layer)):
             x = one(x)
         x = self.ln_f(x) if self.habits.final == "used" else x
-        return self.lm_head(x) * self.habits.logits
+        return self.output_projection(x) * self.habits.logits
 
 
 class TorchEncoder(nn.Module):
@@ -254,6 +264,8 @@ def written(open: dict[str, Any], **habits: Any) -> Kind:
     own = Habits(**habits)
     activation = "silu" if own.gate else "relu"
     strict: dict[str, Any] = dict(activation=activation, causal=own.causal, scaled_embedding=False)
+    if own.front == "one_hot":
+        del strict["scaled_embedding"]
     strict |= {} if own.norm == "none" else dict(norm_order="none" if own.order == "unused" else own.order)
     strict |= {} if own.style == "heads" else dict(n_heads=H)
     strict |= dict(qkv_rows="by_head") if own.style == "fused" else {}
@@ -281,6 +293,8 @@ KINDS: dict[str, Kind] = {
     "input_projection, by the width of a head": written(
         dict(score_scale="d_head"), style="projected", divisor=float(W), causal=True
     ),
+    "one 1 for each token, through input_projection": written({}, front="one_hot", causal=True),
+    "narrow embeddings": written(BY_WIDTH, front="narrow", style="heads", divisor=math.sqrt(D)),
     "a module around each sublayer and its norm": written(
         BY_WIDTH, style="heads", divisor=math.sqrt(D), order="post", wrapped=True
     ),

@@ -126,3 +126,22 @@ def test_a_translator_whose_decoder_sees_the_future_is_refused(tmp_path: Path) -
     with pytest.raises(CheckpointError, match="sees what comes after a position, as no mask hides it"):
         load(path, **answers, causal=False)
     assert load(path, **answers, causal=True).report.answers["causal"] is True
+
+
+def test_a_bias_on_scaled_embeddings_may_come_before_or_after(tmp_path: Path) -> None:
+    path, __ = saved("narrow embeddings", tmp_path)
+    answers = KINDS["narrow embeddings"].answers
+    with pytest.raises(
+        CheckpointError, match=r"input_projection\.bias. may be added .* before or after they are scaled"
+    ):
+        load(path, **{**answers, "scaled_embedding": True})
+    weights = torch.load(path)
+    del weights["input_projection.bias"]
+    torch.save(weights, path)
+    assert load(path, **{**answers, "scaled_embedding": True}).model.config.scaled_embedding
+    weights["head_projection.weight"] = torch.zeros(6, 16)  # of narrow rows, with which logits may be made
+    torch.save(weights, path)
+    with pytest.raises(
+        CheckpointError, match=r"input_projection\.weight. .* is a linear layer that makes rows 16 wide"
+    ):
+        load(path, **answers)

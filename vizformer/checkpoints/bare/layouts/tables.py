@@ -109,8 +109,9 @@ def find_tables(
         note = N_("a head that comes after the last layer")
         tables.unused |= dict.fromkeys(free[module], note)
         tables.assumptions.append(left_out(module, free[module], weights))
+    reads = bool(tokens) or any(TOKEN.search(name) and name not in positions for name in beside)
     for name in beside:
-        if said := taken_for(name, weights.tensors[name], d_model, reads_tokens=bool(tokens)):
+        if said := taken_for(name, weights.tensors[name], d_model, reads_tokens=reads):
             tables.unplaced[name] = said
     return tables
 

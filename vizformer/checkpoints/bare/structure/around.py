@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from vizformer.checkpoints.bare.layouts.tables import TOKEN
+from vizformer.checkpoints.bare.layouts.tables import POSITION, TOKEN
 from vizformer.checkpoints.bare.structure.block_norms import is_norm
 from vizformer.checkpoints.bare.structure.made import Made
 from vizformer.checkpoints.bare.structure.names import Module, is_number, natural, words
@@ -19,6 +19,7 @@ from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 
 _HEAD = re.compile(r"head|classif|pred|proj|logit|output|out_?net|generator", re.IGNORECASE)
+_FRONT = re.compile(r"(?:^|[._])(?:in|inp|inputs?|emb\w*)(?:[._]|$)", re.IGNORECASE)
 _SEGMENT = re.compile(r"seg|token_?type|sentence_?(?:type|id)", re.IGNORECASE)
 _MOST_SEGMENTS = 8
 _BEFORE = {"emb", "embed", "embedding", "embeddings", "input", "in", "embd"}
@@ -222,30 +223,35 @@ def segments(weights: Weights, beside: Sequence[str], width: int) -> str:
     return fitting[0] if len(fitting) == 1 else ""
 
 
-ONE_HOT = ".one_hot_embedding"
+ONE_HOT, WIDER = ".one_hot_embedding", ".wider_embedding"
 
 
-def one_hot(found: Mapping[str, Module], used: set[str], width: int) -> tuple[Module, Made] | None:
-    """A linear layer in front that reads tokens as vectors with one 1: its columns are their embeddings.
+def front(found: Mapping[str, Module], used: set[str], width: int) -> tuple[str, Made] | None:
+    """A linear layer that makes the rows of the first layer: what it makes of every token, and a name for that table.
 
-    It is taken for that where something after the layers tells as many classes apart as it reads numbers, so that both
-    may be tokens.
+    It reads the rows of a narrower table of tokens, or tokens as vectors with one 1.  The latter is taken for granted
+    where something after the layers tells as many classes apart as it reads numbers, so that both may be tokens.
     """
     beside = [module for path, module in found.items() if path not in used and module.is_matrix and not module.raw]
-    fronts = [m for m in beside if m.shape[0] == width != m.shape[1] and not _HEAD.search(m.path)]
-    if len(fronts) != 1 or any(TOKEN.search(module.path) for module in beside):
+    makes = [m for m in beside if m.shape[0] == width != m.shape[1] and m.bias_shape in ((), (width,))]
+    makes = [m for m in makes if _FRONT.search(m.path) or not _HEAD.search(m.path)]
+    if len(makes) != 1:
         return None
-    (front,) = fronts
-    n = front.shape[1]
-    if (
-        n < 2
-        or front.bias_shape not in ((), (width,))
-        or not any(module.shape == (n, width) for module in beside if module is not front)
-    ):
+    (layer,) = makes
+    n, others = layer.shape[1], [module for module in beside if module is not layer]
+    tables = [m for m in others if TOKEN.search(m.path) and not POSITION.search(m.path)]
+    if not tables and n > 1 and any(module.shape == (n, width) for module in others):
+        return f"{layer.path}{ONE_HOT}", Made(layer.names, (n, width), lambda read: _made_of(read[0].T, *read[1:]))
+    if len(tables) != 1 or tables[0].bias is not None or any(n in m.shape for m in others if m is not tables[0]):
         return None
+    (table,) = tables
+    if table.shape[1] != n:
+        return None
+    names = (*table.names, *layer.names)
+    return f"{layer.path}{WIDER}", Made(
+        names, (table.shape[0], width), lambda read: _made_of(read[0] @ read[1].T, *read[2:])
+    )
 
-    def build(tensors: Sequence[Tensor]) -> Tensor:
-        table = tensors[0].T
-        return (table + tensors[1] if len(tensors) > 1 else table).contiguous()
 
-    return front, Made(front.names, (n, width), build)
+def _made_of(rows: Tensor, bias: Tensor | None = None) -> Tensor:
+    return (rows if bias is None else rows + bias).contiguous()

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from vizformer.checkpoints.bare.layouts.tables import ANSWER, Tables
+from vizformer.checkpoints.bare.structure.around import ONE_HOT
 from vizformer.checkpoints.bare.structure.found import Found
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.hugging_face.family import Options
@@ -152,7 +153,7 @@ def open_questions(found: Found, tables: Tables, kind: str | Question) -> list[Q
     left += _beside(found)
     if tables.open_pair is not None:
         left.append(questions.source_embedding(tables.open_pair))
-    if tables.embedding is not None and not found.made:
+    if tables.embedding is not None and not tables.embedding.endswith(ONE_HOT):
         left.append(questions.SCALED)
     if "positions" not in tables.options and not found.buffers.pairs:
         left.append(

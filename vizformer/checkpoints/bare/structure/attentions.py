@@ -7,10 +7,10 @@ from itertools import count, takewhile
 
 from vizformer.checkpoints.bare.structure.names import Module, is_number, steps
 
-_AROUND = r"(?:w|fc|to|lin|linear|proj|projection|weight|mat|matrix|layer|dense|attn|attention|input)?_?"
+_AROUND = r"(?:(?:w|fc|to|in|lin|linear|proj|projection|weight|mat|matrix|layer|dense|attn|attention|input)_?){0,2}"
 _AFTER = (
-    r"_?(?:w|s|projs?|projections?|lins?|linears?|layers?|heads?|weights?|fcs?|net|mat|matrix|map|transform|dense|embed|"
-    r"vectors?)?"
+    r"(?:_?(?:w|s|in|input|projs?|projections?|lins?|linears?|layers?|heads?|weights?|fcs?|net|mat|matrix|map|transform|"
+    r"dense|embed|vectors?)){0,2}"
 )
 _LETTERS = {
     "q": re.compile(rf"{_AROUND}(?:q|query|queries|quer){_AFTER}", re.IGNORECASE),
@@ -23,7 +23,9 @@ _FUSED = re.compile(
 _FUSED_WORDS = ("c_attn", "in_proj", "query_key_value")
 _FUSED_BY_SHAPE = ("input_projection", "input_proj")  # where its rows are those of three matrices
 _GENERIC = re.compile(r"\d|linear|lin|fc|proj|projection|dense|layer|w", re.IGNORECASE)
-_NUMBERED = re.compile(r"linears?|lin|lins|linear_layers?|projs?|projections?|fcs?|w|ws|layers", re.IGNORECASE)
+_NUMBERED = re.compile(
+    r"linears?|lin|lins|linear_layers?|(?:in_|input_)?proj(?:ection)?s?|fcs?|w|ws|layers", re.IGNORECASE
+)
 _ATTENTION = re.compile(r"att|mha|heads?\b|(?:^|[._])(?:sa|self|src|cross)(?:[._]|$)", re.IGNORECASE)
 _HEADS = re.compile(r"head", re.IGNORECASE)
 

@@ -5,16 +5,20 @@ import torch
 from vizformer.checkpoints.bare.layout import UNUSED_NORM, Plan, of_losses
 from vizformer.checkpoints.bare.layouts.tables import alone
 from vizformer.checkpoints.bare.structure.arithmetic import Sizes
+from vizformer.checkpoints.bare.structure.around import WIDER
 from vizformer.checkpoints.bare.structure.asked import score_scale
 from vizformer.checkpoints.bare.structure.block_norms import norms_of
 from vizformer.checkpoints.bare.structure.found import Found, tables
 from vizformer.checkpoints.bare.structure.made import rolled
 from vizformer.checkpoints.bare.structure.parts import Layers, Reading, add
 from vizformer.checkpoints.bare.structure.said import norms_beside, read_by_role
+from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.hugging_face.family import Options
 from vizformer.checkpoints.tensors import questions
 from vizformer.checkpoints.tensors.questions import Question, Value
 from vizformer.checkpoints.tensors.tensor_map import Part
+from vizformer.errors import CheckpointError
+from vizformer.messages import N_
 
 
 def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
@@ -22,6 +26,7 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
     sizes, norms = found.sizes, found.norms
     if found.both:
         questions.require_mask(answers, found.weights.where)
+    _require_one_order(found, answers)
     source = answers.pop("source_embedding", None)
     found_tables = tables(found, None if source is None else str(source))
     causal = bool(answers.pop("causal", bool(found.buffers.causal)))
@@ -113,6 +118,22 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
         (*read_by_role(found, found_tables), *norms_beside(before, after)),
         layers.made,
     )
+
+
+def _require_one_order(found: Found, answers: dict[str, Value]) -> None:
+    """Raises:
+    CheckpointError: embeddings are scaled, and made with a bias, which may be added before or after.
+    """
+    for name, recipe in found.made.items():
+        if name.endswith(WIDER) and len(recipe.sources) > 2 and answers.get("scaled_embedding"):
+            raise CheckpointError(
+                N_(
+                    "scaled_embedding=true: {bias} may be added to the embeddings of {file} before or after they are "
+                    "scaled. Save what is added to the positions as one table of embeddings, and answer false.",
+                    bias=shown(recipe.sources[2]),
+                    file=found.weights.where,
+                )
+            )
 
 
 def _for_both(part: Part) -> Part:

@@ -105,10 +105,10 @@ def _found(weights: Weights, found: Mapping[str, Module], ordered: tuple[Stack, 
     norms = around.norms(found, ordered, used, width, file)
     used |= {module.path for module in norms.modules()}
     made: dict[str, Made] = {}
-    if (front := around.one_hot(found, used, width)) is not None:
-        made[f"{front[0].path}{around.ONE_HOT}"] = front[1]
-        used.add(front[0].path)
+    if (front := around.front(found, used, width)) is not None:
+        made[front[0]] = front[1]
     inside = {name for path in used for name in found[path].names} | buffers.unused.keys()
+    inside |= {name for recipe in made.values() for name in recipe.sources}
     segments = around.segments(weights, [name for name in weights.tensors if name not in inside], width)
     return Found(
         weights, found, ordered, blocks, sizes, turned, norms, buffers, made, frozenset({*inside, segments}), segments

@@ -80,6 +80,15 @@ def read_by_role(found: Found, tables: Tables) -> list[Message]:
                     name=shown(recipe.sources[0]),
                 )
             )
+        elif name.endswith(around.WIDER):
+            lines.append(
+                N_(
+                    "{name} makes the rows of {table} as wide as those of the layers: the products are taken for the "
+                    "embeddings of tokens, to which positions are added",
+                    name=shown(recipe.sources[1]),
+                    table=shown(recipe.sources[0]),
+                )
+            )
     if lacking := found.without_bias():
         lines.append(
             N_(
