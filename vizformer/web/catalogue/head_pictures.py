@@ -3,19 +3,22 @@
 What a cached function returns is shared: read only.
 """
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
+import numpy as np
+from numpy import ndarray
+
+from vizformer.analysis import Kind, aggregates, layer_aggregate, mask_reasons, n_layers
+from vizformer.components import attention
+from vizformer.components.attention import fits, pack_chosen
+from vizformer.components.lines import pack_heads, pack_layer
+from vizformer.components.payload import HeadsPayload
+from vizformer.components.thumbnails import pool, thumbnails
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.view import Over, Without
-
-if TYPE_CHECKING:
-    from numpy import ndarray
-
-    from vizformer.analysis import Kind
-    from vizformer.components.payload import HeadsPayload
 
 MOST_TOGETHER = 4096
 """Tokens up to which heads are put together.
@@ -31,13 +34,8 @@ TOGETHER: tuple[Over, ...] = tuple(over for over in get_args(Over) if over != "o
 
 
 @cached
-def lines_together(subject: Subject, kind: "Kind", over: Over, without: Without, layer: int | None) -> "HeadsPayload":
+def lines_together(subject: Subject, kind: Kind, over: Over, without: Without, layer: int | None) -> HeadsPayload:
     """The heads of each layer as one, for lines: those of all layers, or of one layer where they do not all fit."""
-    import numpy as np
-
-    from vizformer.analysis import aggregates, mask_reasons, n_layers
-    from vizformer.components.lines import pack_heads, pack_layer
-
     if over == "one":
         raise ValueError("one head is no heads together")
     trace = subject_cache.seen(subject, kind, without)
@@ -51,24 +49,18 @@ def lines_together(subject: Subject, kind: "Kind", over: Over, without: Without,
     return pack_layer(found[None], _left_blocked(found, why) if over == "rollout" else why, layer=layer, layers=layers)
 
 
-def _left_blocked(rollout: "ndarray", reasons: "ndarray") -> "ndarray":
+def _left_blocked(rollout: ndarray, reasons: ndarray) -> ndarray:
     """The reasons of cells that stay 0: what no head of a layer reads can come to a row by way of the layers below."""
     blocked: ndarray = reasons * (rollout == 0)
     return blocked
 
 
 @cached
-def together(subject: Subject, kind: "Kind", over: Over, without: Without, layer: int) -> "HeadsPayload":
+def together(subject: Subject, kind: Kind, over: Over, without: Without, layer: int) -> HeadsPayload:
     """The heads of each layer as one map; where those of all layers do not fit, small maps of all and the map of one.
 
     Who listens (`long_work.HEARD`) is told how many layers are done.
     """
-    import numpy as np
-
-    from vizformer.analysis import aggregates, layer_aggregate, mask_reasons, n_layers
-    from vizformer.components.attention import fits, pack_chosen, pack_heads
-    from vizformer.components.thumbnails import pool, thumbnails
-
     if over == "one":
         raise ValueError("one head is no heads together")
     trace = subject_cache.seen(subject, kind, without)
@@ -87,20 +79,15 @@ def together(subject: Subject, kind: "Kind", over: Over, without: Without, layer
             maps[index], why[index] = found, blocked
         _tell(index + 1, layers)
     if whole:
-        return pack_heads(np.stack([*maps.values()])[:, None], None, np.stack([*why.values()]))
+        return attention.pack_heads(np.stack([*maps.values()])[:, None], None, np.stack([*why.values()]))
     return pack_chosen(
         np.stack(small), maps[layer], None, why[layer], chosen=(layer, 0), small_reasons=np.stack(small_why)
     )
 
 
 @cached
-def small_together(subject: Subject, kind: "Kind", over: Literal["mean", "max"], without: Without) -> "ndarray":
+def small_together(subject: Subject, kind: Kind, over: Literal["mean", "max"], without: Without) -> ndarray:
     """The small maps of the layers [layers, 1, rows, columns], for which each layer is looked at once."""
-    import numpy as np
-
-    from vizformer.analysis import aggregates, n_layers
-    from vizformer.components.thumbnails import thumbnails
-
     trace, small = subject_cache.seen(subject, kind, without), []
     for index, found in enumerate(aggregates(trace, kind, over)):
         small.append(thumbnails(found)[None])

@@ -14,18 +14,17 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from vizformer.analysis.corpus_heads import Corpus, HeadReport
+from vizformer.analysis.corpus_heads.stored import read_report
+from vizformer.analysis.corpus_heads.worker import Request
 from vizformer.errors import VizformerError
 from vizformer.messages import N_
 from vizformer.web.catalogue import session_folders
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.link.model_ref import ModelRef
-
-if TYPE_CHECKING:
-    from vizformer.analysis.corpus_heads import Corpus, HeadReport
-    from vizformer.analysis.corpus_heads.worker import Request
 
 LONGEST_QUEUE = 12  # that wait
 MOST = 24  # kept on disk; those looked at least recently go first
@@ -59,7 +58,7 @@ class _Job:
     folder: Path
     texts: int
     asked: float
-    process: "subprocess.Popen[bytes] | None" = None
+    process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
     told_to_stop: float = 0.0
     ending: Phase | None = None
@@ -74,7 +73,7 @@ class Reports:
         self._jobs: dict[str, _Job] = {}  # in the order in which they came
         self._lock, self._closed = threading.RLock(), False
 
-    def submit(self, name: str, request: "Request") -> None:
+    def submit(self, name: str, request: Request) -> None:
         """Queues a report, unless it is there or under way; one that was stopped goes on where it was.
 
         Raises:
@@ -199,7 +198,7 @@ class Reports:
             shutil.rmtree(self._jobs.pop(name).folder, ignore_errors=True)
 
 
-def _start(folder: Path) -> "subprocess.Popen[bytes]":
+def _start(folder: Path) -> subprocess.Popen[bytes]:
     package = Path(__file__).resolve().parents[3]  # where `vizformer` is, installed or not
     path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
     with (folder / "log.txt").open("wb") as log:
@@ -234,22 +233,20 @@ def _close() -> None:
         closing.close()
 
 
-def name_of(model: ModelRef, corpus: "Corpus") -> str:
+def name_of(model: ModelRef, corpus: Corpus) -> str:
     """The name of the report on a model (with the stamp of its files) and texts."""
     said = f"{model} {model.stamp} {corpus.key}"
     return hashlib.blake2b(said.encode(), digest_size=8).hexdigest()
 
 
 @cached
-def report(name: str) -> "HeadReport":
+def report(name: str) -> HeadReport:
     """A finished report.
 
     Raises:
         VizformerError: it is not there any more.
     """
     prepare_torch()
-    from vizformer.analysis.corpus_heads.stored import read_report
-
     path = reports().file(name)
     with suppress(OSError):  # it may go while it is opened
         if path is not None:

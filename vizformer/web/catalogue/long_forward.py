@@ -12,6 +12,8 @@ import os
 import threading
 from collections.abc import Callable
 
+import torch
+
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue.long_work import is_roomy
 from vizformer.web.catalogue.subject import Subject, listening, trace
@@ -114,8 +116,6 @@ class _Forward:
 
     def _share(self) -> None:
         """Takes the threads that there are for it now, and leaves one for each thread that begins after it."""
-        import torch
-
         wanted = self._forwards.threads()
         if torch.get_num_threads() == wanted:  # (asking makes this thread's own number, which is then set)
             return

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+from vizformer.checkpoints.tensors.memory import available
 from vizformer.web.catalogue.bounded_cache import Cached
 from vizformer.web.turns import Turns, Visitor, visitor
 
@@ -22,7 +23,7 @@ AT_ONCE = 2  # more of them wait
 BEGUN = 40  # that pause while others have their turn: a class
 ROOM = 2**30  # bytes of memory that are free where one more begins that pauses
 
-HEARD: "ContextVar[Callable[[int, int], None] | None]" = ContextVar("heard", default=None)
+HEARD: ContextVar[Callable[[int, int], None] | None] = ContextVar("heard", default=None)
 """Who is told how far the work of this thread is; what it raises ends the work."""
 
 Call = tuple[Any, ...]
@@ -64,8 +65,6 @@ class Work:
 
 def is_roomy() -> bool:
     """Whether there is memory for one more work that pauses."""
-    from vizformer.checkpoints.tensors.memory import available
-
     free = available()
     return free is None or free > ROOM
 

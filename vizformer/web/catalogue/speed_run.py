@@ -10,17 +10,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from vizformer.analysis.attention_speed import LENGTHS, SECONDS, SETTINGS, Measured, read
+from vizformer.training.runs import STOP, WATCHED
 from vizformer.web.catalogue import session_folders
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from vizformer.analysis.attention_speed import Measured
 
 GRACE = 30.0  # seconds that a process may take beyond its time
 
@@ -35,7 +32,7 @@ class SpeedState:
         ending: "done", "time", "stopped", "abandoned" or "failed"; empty while it goes on, or if there was none.
     """
 
-    found: "tuple[Measured, ...]"
+    found: tuple[Measured, ...]
     running: bool
     ending: str
 
@@ -47,7 +44,7 @@ class SpeedRun:
         lengths, seconds: what is measured and for how long; those of `vizformer.analysis.attention_speed` if not given.
     """
 
-    def __init__(self, lengths: "Sequence[int] | None" = None, seconds: float | None = None) -> None:
+    def __init__(self, lengths: Sequence[int] | None = None, seconds: float | None = None) -> None:
         self._lengths, self._seconds = lengths, seconds
         self._lock = threading.Lock()
         self._folder: Path | None = None
@@ -57,9 +54,6 @@ class SpeedRun:
 
     def start(self) -> None:
         """Begins to measure, unless it is measured already."""
-        from vizformer.analysis.attention_speed import LENGTHS, SECONDS, SETTINGS
-        from vizformer.training.runs import WATCHED
-
         with self._lock:
             if self._closed or (self._process is not None and self._process.poll() is None):
                 return
@@ -75,9 +69,6 @@ class SpeedRun:
 
     def look(self) -> SpeedState:
         """How it stands.  Who stops asking counts as gone: after a minute it ends."""
-        from vizformer.analysis.attention_speed import read
-        from vizformer.training.runs import WATCHED
-
         with self._lock:
             if self._folder is None:
                 return SpeedState((), False, "")
@@ -91,8 +82,6 @@ class SpeedRun:
 
     def stop(self) -> None:
         """Asks the process to end; what was measured stays."""
-        from vizformer.training.runs import STOP
-
         with self._lock, suppress(OSError):
             if self._folder is not None:
                 (self._folder / STOP).touch()
@@ -106,7 +95,7 @@ class SpeedRun:
                 self._process.wait()
 
 
-def _start(folder: Path) -> "subprocess.Popen[bytes]":
+def _start(folder: Path) -> subprocess.Popen[bytes]:
     package = Path(__file__).resolve().parents[3]  # where `vizformer` is, installed or not
     path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
     with (folder / "log.txt").open("wb") as log:

@@ -1,20 +1,16 @@
 """The lectures' toy, computed once for everybody."""
 
-from typing import TYPE_CHECKING
+from torch import Tensor
 
+from vizformer.explain import Step, layer_steps, toy
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.link import edits
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from vizformer.explain import Step
-
 
 @cached
-def toy_tensors(stack: str) -> "dict[str, Tensor]":
+def toy_tensors(stack: str) -> dict[str, Tensor]:
     """What can be set by hand in a layer of the toy: input, weights, and q, k, v [head, position, component]."""
-    from vizformer.explain import toy, toy_tensors
+    from vizformer.explain import toy_tensors
 
     source = "x" if stack == "encoder" else "target"
     stored = {
@@ -28,9 +24,7 @@ def toy_tensors(stack: str) -> "dict[str, Tensor]":
 
 
 @cached
-def toy_layer(stack: str, edited: str = "") -> "list[Step]":
+def toy_layer(stack: str, edited: str = "") -> list[Step]:
     """The toy's layer; items of `edited` that name its stored tensors change them, the others its forward."""
-    from vizformer.explain import layer_steps, toy
-
     run = toy(edits.edit(edited))
     return layer_steps(run.checkpoint, run.trace, f"{stack}.0")

@@ -1,18 +1,14 @@
 """The position of the last stack whose prediction is looked at."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from vizformer.components import tokens
+from vizformer.text import Token
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from vizformer.text import Token
 
 
 def stack(subject: Subject) -> str:
@@ -20,7 +16,7 @@ def stack(subject: Subject) -> str:
     return "decoder" if "decoder" in subject.trace.tokens else "encoder"
 
 
-def usual_position(subject: Subject, sequence: "Sequence[Token]") -> int:
+def usual_position(subject: Subject, sequence: Sequence[Token]) -> int:
     """Where a prediction says most: after the text, after the start of a translation, at the first [MASK]."""
     config = subject.config
     if config.architecture == "decoder-only":

@@ -1,10 +1,13 @@
 """The boxes that choose an attention, a layer, a head and a query; the same choice on every page."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
+from vizformer.analysis import kinds, site_name
+from vizformer.text import Token
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
@@ -12,11 +15,6 @@ from vizformer.web.widgets import lesson, row_names
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from streamlit.delta_generator import DeltaGenerator
-
-    from vizformer.text import Token
 
 
 @guarded()
@@ -27,8 +25,6 @@ def choose(subject: Subject, *, cross: bool = True, head: bool = True, query: bo
         cross: whether cross-attention can be chosen; where it cannot and is, the decoder's self-attention takes over.
         head, query: whether these are asked for.
     """
-    from vizformer.analysis import kinds
-
     config = subject.config
     usable = tuple(kind for kind in kinds(subject.trace) if cross or kind != "cross")
     if not cross and state.view().kind == "cross":
@@ -53,7 +49,7 @@ def choose(subject: Subject, *, cross: bool = True, head: bool = True, query: bo
         row_names.caption(subject, kind, state.view().query_of(queries))
 
 
-def choose_query(column: "DeltaGenerator", subject: Subject, kind: str, label: str = "") -> None:
+def choose_query(column: DeltaGenerator, subject: Subject, kind: str, label: str = "") -> None:
     """The box that chooses a row of an attention; `label` is what it is called, where that is not "Query"."""
     queries = subject.trace.tokens[labels.stacks(kind)[0]]
     shown, numbered = state.view().query_of(queries), row_names.numbered(subject, kind)
@@ -81,7 +77,7 @@ def _take(name: str) -> None:
         state.update(**{name: chosen}, **lesson.held())
 
 
-def _take_query(tokens: "Sequence[Token]") -> None:
+def _take_query(tokens: Sequence[Token]) -> None:
     if isinstance(chosen := st.session_state["view.query"], int):
         state.update(query=written_query(chosen, tokens), **lesson.held())
 
@@ -93,6 +89,4 @@ def query(subject: Subject) -> int:
 
 def site() -> str:
     """The trace's name of the attention that is chosen, e.g. "decoder.2.cross"."""
-    from vizformer.analysis import site_name
-
     return site_name(state.view().kind, state.view().layer)

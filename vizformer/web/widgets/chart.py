@@ -3,21 +3,18 @@
 import html
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.figures import sentence
+from vizformer.figures.figure import Figure
 from vizformer.web.frame import presenting
 from vizformer.web.widgets.take_away import Picture, on_page, take_away
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from streamlit.delta_generator import DeltaGenerator
-
-    from vizformer.figures.figure import Figure
 
 MOST_TOLD = 1 << 16
 """Values of a figure up to which its sentence is made at once, in less than a millisecond; of more in its table alone."""
@@ -28,10 +25,10 @@ _CONFIG = {"displayModeBar": False}
 
 
 def show(
-    figure: "Figure",
+    figure: Figure,
     *,
     key: str,
-    on: "DeltaGenerator | None" = None,
+    on: DeltaGenerator | None = None,
     title_above: bool = False,
     code: Callable[[], Mapping[str, str]] | None = None,
 ) -> None:
@@ -53,7 +50,7 @@ def show(
     take_away(Picture(key, on_page(html.unescape(figure.title)), lambda: figure, code=code), key=key, on=on)
 
 
-def _said(figure: "Figure") -> str:
+def _said(figure: Figure) -> str:
     """What a screen reader says in the place of the picture: its title, and what stands out."""
     title = html.unescape(figure.title)
     traces, _layout = (figure.told_by or figure).parts
@@ -85,7 +82,7 @@ def _enlarge_letters(part: object) -> None:
                 _enlarge_letters(one)
 
 
-def spec(figure: "Figure") -> dict[str, Any]:
+def spec(figure: Figure) -> dict[str, Any]:
     """What the browser draws; the tests hold it against Plotly's schema."""
     return figure.to_dict()
 

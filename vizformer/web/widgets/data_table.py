@@ -4,12 +4,12 @@ from typing import Any
 
 import streamlit as st
 
+from vizformer.figures.files import no_formula
+
 
 def show(data: Any, **options: Any) -> None:
     """`st.dataframe` of them; an unseen character stands before each text that a spreadsheet would run as a formula."""
     import pandas as pd
-
-    from vizformer.figures.files import no_formula
 
     def told(value: object) -> object:
         return no_formula(value, "\u2060")

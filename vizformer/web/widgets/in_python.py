@@ -1,14 +1,11 @@
 """The same in Python: the lines that open the model of a page and run it, which every page's code begins with."""
 
-from typing import TYPE_CHECKING
-
+from vizformer.analysis import Kind, site_name
+from vizformer.explain.head_code import NotWrittenError, in_torch, in_transformers
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import edits
 from vizformer.web.link.model_ref import USUAL_DTYPE, ModelRef
 from vizformer.web.words.i18n import translate
-
-if TYPE_CHECKING:
-    from vizformer.analysis import Kind
 
 ELSEWHERE = "path/to/the/model"  # a folder that the reader fills in
 
@@ -44,15 +41,12 @@ def opening(subject: Subject, *imports: str) -> list[str]:
     ]
 
 
-def of_head(subject: Subject, kind: "Kind", layer: int, head: int) -> dict[str, str]:
+def of_head(subject: Subject, kind: Kind, layer: int, head: int) -> dict[str, str]:
     """The pattern of a head in Python, by what one needs for it; in the place of code there may be a sentence why not.
 
     With this package always; with nothing but torch for a model in our format, with `transformers` for one of a family of
     its. Both show the numbers of the model alone: not those set by hand, and not those of another precision.
     """
-    from vizformer.analysis import site_name
-    from vizformer.explain.head_code import NotWrittenError, in_torch, in_transformers
-
     site = site_name(kind, layer)
     found = {
         "vizformer": "\n".join([*opening(subject), f"pattern = trace[{site!r}].pattern({head})", "print(pattern)"])

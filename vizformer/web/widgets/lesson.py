@@ -13,10 +13,12 @@ A page lists its parts and draws the laboratory of each; everything around them 
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import streamlit as st
 
+from vizformer.explain import standalone
+from vizformer.explain.snippet import Given
 from vizformer.messages import Message
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import inline_scripts, presenting, progress
@@ -31,9 +33,6 @@ from vizformer.web.widgets.lesson_text import prose
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.widgets.questions import CellChoice, Choice, Grid, Number, Question, Registry, is_answered, near
 from vizformer.web.words.i18n import _, translate
-
-if TYPE_CHECKING:
-    from vizformer.explain.snippet import Given
 
 __all__ = [
     "CellChoice",
@@ -314,7 +313,7 @@ def ask(question: Question | None) -> None:
             ask_cell(question)
 
 
-def formula(symbols: str, *, live: str = "", code: str = "", given: "Mapping[str, Given] | None" = None) -> None:
+def formula(symbols: str, *, live: str = "", code: str = "", given: Mapping[str, Given] | None = None) -> None:
     """A formula in symbols, with the numbers on the screen in it, and the PyTorch line that computes it.
 
     `given` are the numbers that the code reads, by name: those that are short are written out before it.
@@ -327,8 +326,6 @@ def formula(symbols: str, *, live: str = "", code: str = "", given: "Mapping[str
         st.code(pasteable(code, given or {}), language="python", wrap_lines=True)
 
 
-def pasteable(code: str, given: "Mapping[str, Given]") -> str:
+def pasteable(code: str, given: Mapping[str, Given]) -> str:
     """Code with what it imports and the numbers that it reads."""
-    from vizformer.explain import standalone
-
     return standalone(code, given).text(_("torch.randn stands in for tables that are too long to write out"))

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from vizformer.checkpoints.own.checkpoint import MAX_CHARACTERS
 from vizformer.errors import VizformerError
 from vizformer.messages import N_
 from vizformer.web.catalogue import model_cache
@@ -28,8 +29,6 @@ def _dialog(title: str) -> None:
 
 
 def _content() -> None:
-    from vizformer.checkpoints.own.checkpoint import MAX_CHARACTERS
-
     st.html(dropzone.style(_("Choose a file")))
     st.file_uploader(
         _("A text file of at most {n} MB: drop it here", n=MOST_FILE_MB),
@@ -51,8 +50,6 @@ def _content() -> None:
 
 def _take_file() -> None:
     """Puts the text of the chosen file into the box."""
-    from vizformer.checkpoints.own.checkpoint import MAX_CHARACTERS
-
     file = st.session_state.get(_FILE)
     st.session_state[f"{_FILE}.refused"] = False
     if file is None:

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue import long_forward, model_cache, shelf, sources
@@ -17,9 +17,6 @@ from vizformer.web.widgets import long_text, model_assumptions, model_suggestion
 from vizformer.web.widgets.number_editor import set_by_hand
 from vizformer.web.words import errors
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from streamlit.delta_generator import DeltaGenerator
 
 SHOWN_ON_A_PHONE = 24  # characters of the sentence, where its box is folded away
 _LAST_GOOD = "vizformer.subject"
@@ -112,7 +109,7 @@ def _beginning(text: str) -> str:
     return text if len(text) <= SHOWN_ON_A_PHONE else text[:SHOWN_ON_A_PHONE] + "…"
 
 
-def _follow(subject: Subject, place: "DeltaGenerator", go_back: Callable[[], None]) -> None:
+def _follow(subject: Subject, place: DeltaGenerator, go_back: Callable[[], None]) -> None:
     """Shows how far the forward of a long text is, until its trace is there; whoever cancels goes back."""
     with place.container():
         left, right = st.columns([5, 1], vertical_alignment="center")

@@ -2,20 +2,17 @@
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from vizformer.web.catalogue import model_cache, subject_cache, toy_cache
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import edits, state
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.web.catalogue.subject import Subject
 
-
-def head_editor(subject: "Subject", site: str) -> None:
+def head_editor(subject: Subject, site: str) -> None:
     """Change a cell of x, q, k, v or the mask, switch the scaling off, or set the softmax temperature."""
     with st.expander(_("Change a number")):
         view, trace = state.view(), subject.trace
@@ -61,7 +58,7 @@ def head_editor(subject: "Subject", site: str) -> None:
         _switches("edits", site)
 
 
-def what_changed(subject: "Subject") -> None:
+def what_changed(subject: Subject) -> None:
     """The edit's consequences at the end of the model: the translation and a prediction, before and after."""
     if not subject.edited or not model_cache.predicts(subject.model):
         return

@@ -1,18 +1,16 @@
 """A box for one more sentence, which the link carries."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.web.link import state
-
-if TYPE_CHECKING:
-    from streamlit.delta_generator import DeltaGenerator
 
 EMPTIED = " "  # of the view: nothing stands for the sentence that the page proposes
 
 
-def other_sentence(label: str, field: str, default: str, basis: str, on: "DeltaGenerator | None" = None) -> str:
+def other_sentence(label: str, field: str, default: str, basis: str, on: DeltaGenerator | None = None) -> str:
     """Asks for a sentence beside that of the page.
 
     Args:

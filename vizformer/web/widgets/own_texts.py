@@ -1,19 +1,15 @@
 """The box of the reader's own texts, one in each line, on which something is measured."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
+from vizformer.analysis.corpus_heads import Corpus
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.analysis.corpus_heads import Corpus
 
-
-def box(key: str, most_characters: int) -> "Corpus | None":
+def box(key: str, most_characters: int) -> Corpus | None:
     """The texts that stand in it; None where there are none yet, which it says."""
     written = st.text_area(
         _("One text in each line; for a model that translates: text, tab, translation"),
@@ -28,10 +24,8 @@ def box(key: str, most_characters: int) -> "Corpus | None":
 
 
 @cached
-def _corpus(texts: str) -> "Corpus | None":
+def _corpus(texts: str) -> Corpus | None:
     prepare_torch()
-    from vizformer.analysis.corpus_heads import Corpus
-
     try:
         return Corpus.of(texts.splitlines(), "own")
     except VizformerError:

@@ -1,21 +1,15 @@
 """All heads of one kind for a component on a page: themselves while they are few numbers, else their address."""
 
-from typing import TYPE_CHECKING
-
+from vizformer.analysis import Kind
 from vizformer.components import attention
+from vizformer.components.payload import HeadsPayload
 from vizformer.web.catalogue import head_files, subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import head_routes
 from vizformer.web.link.view import Without
 
-if TYPE_CHECKING:
-    from vizformer.analysis import Kind
-    from vizformer.components.payload import HeadsPayload
 
-
-def packed(
-    subject: Subject, kind: "Kind", shape: tuple[int, int, int, int], without: Without = "none"
-) -> "HeadsPayload":
+def packed(subject: Subject, kind: Kind, shape: tuple[int, int, int, int], without: Without = "none") -> HeadsPayload:
     """What `attention.mount` and `reading.mount` show.
 
     Args:

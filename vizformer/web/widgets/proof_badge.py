@@ -1,18 +1,14 @@
 """The line under a number that says whether the model computed the same."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
+from vizformer.explain import Proof
 from vizformer.web.catalogue import precision as computing
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, translate
 
-if TYPE_CHECKING:
-    from vizformer.explain import Proof
 
-
-def show(proof: "Proof", agrees: str = "", *, edited: bool = False) -> None:
+def show(proof: Proof, agrees: str = "", *, edited: bool = False) -> None:
     """Green where it holds, red where it does not; where numbers were set by hand, it need not.
 
     Args:
@@ -38,7 +34,7 @@ def show(proof: "Proof", agrees: str = "", *, edited: bool = False) -> None:
         st.error(said + precision(proof))
 
 
-def precision(proof: "Proof") -> str:
+def precision(proof: Proof) -> str:
     """What is added where the model computes in half precision: how exact agreement can be."""
     if proof.precision not in ("bfloat16", "float16"):
         return ""

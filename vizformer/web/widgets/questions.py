@@ -11,21 +11,17 @@ A question is data, so that a lesson asks it on the screen and the worksheet pri
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import numpy as np
 import streamlit as st
+from jaxtyping import Float
 
+from vizformer.components.cells import Cell
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import progress
 from vizformer.web.widgets import class_question
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    import numpy as np
-    from jaxtyping import Float
-
-    from vizformer.components.cells import Cell
 
 
 @dataclass(frozen=True)
@@ -99,7 +95,7 @@ class Grid:
 
     rows: Sequence[str]
     columns: Sequence[str]
-    values: "Float[np.ndarray, 'rows columns']"
+    values: Float[np.ndarray, "rows columns"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +112,7 @@ class CellChoice:
     name: str
     question: str
     grid: Grid
-    answer: "Cell"
+    answer: Cell
     why: str
     about: str = ""
 
@@ -139,7 +135,7 @@ A lesson asks them about what its boxes are set to; these ask about what they ar
 """
 
 
-def cell_name(grid: Grid, cell: "Cell") -> str:
+def cell_name(grid: Grid, cell: Cell) -> str:
     """A cell of a picture in words."""
     row, column = cell
     return _("row “{row}”, column “{column}”", row=grid.rows[row], column=grid.columns[column])
@@ -170,7 +166,7 @@ def ask(asked: Choice) -> None:
     count(key)
 
 
-def settle(asked: "Question", picked: str | None) -> bool:
+def settle(asked: Question, picked: str | None) -> bool:
     """The button below what was picked (as it is sent to a class; None: nothing yet); whether the answer is to be shown.
 
     Alone, the button shows the answer.  Where a class is asked, it sends what was picked, and the teacher shows the answer.
@@ -195,7 +191,7 @@ def settle(asked: "Question", picked: str | None) -> bool:
 
 
 def lead(
-    asked: "Question",
+    asked: Question,
     *,
     bars: Sequence[str],
     named: Callable[[str], str],

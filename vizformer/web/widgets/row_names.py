@@ -6,10 +6,11 @@ row of "cat" looks at the end of the source, since it chooses what follows "cat"
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from vizformer.analysis import Choice
+from vizformer.text import Token
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
@@ -17,15 +18,11 @@ from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.analysis import Choice
-    from vizformer.text import Token
-
 ARROW = " → "
 
 
 @cached
-def choices(subject: "Subject") -> "tuple[Choice, ...]":
+def choices(subject: Subject) -> tuple[Choice, ...]:
     """What each row of the decoder chooses; empty without a decoder, or a head that predicts."""
     from vizformer.analysis import choices
 
@@ -45,13 +42,13 @@ def numbered(subject: Subject, kind: str) -> list[str]:
     return [f"{index} · {name}" for index, name in enumerate(queries(subject, kind))]
 
 
-def choosing(texts: Sequence[str], chosen: "Sequence[Choice]") -> list[str]:
+def choosing(texts: Sequence[str], chosen: Sequence[Choice]) -> list[str]:
     """Labels of tokens, each with the token that its row chooses, where that is known."""
     known = [ARROW + choice.next.text for choice in chosen][: len(texts)]
     return [text + then for text, then in zip(texts, [*known, *[""] * (len(texts) - len(known))], strict=True)]
 
 
-def following(tokens: "Sequence[Token]", kind: str) -> list[str]:
+def following(tokens: Sequence[Token], kind: str) -> list[str]:
     """Labels of rows where the text itself says what each is trained to choose: the token after it."""
     texts = labels.texts(tokens)
     if labels.stacks(kind)[0] != "decoder":

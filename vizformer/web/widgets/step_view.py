@@ -1,21 +1,19 @@
 """Steps of arithmetic on a page: words, formula, numbers, code, proof; one at a time or all at once."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from vizformer.components import matrix
+from vizformer.explain import Axis, Contraction, Operand, Step, snippet
 from vizformer.messages import N_
 from vizformer.web.link import state
 from vizformer.web.widgets import data_table, proof_badge
 from vizformer.web.widgets.folded import folded
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, translate
-
-if TYPE_CHECKING:
-    from vizformer.explain import Axis, Contraction, Operand, Step
 
 Labels = Mapping[str, Sequence[str]]
 """Names of what is counted along an axis (`vizformer.explain.Axis`): token texts for "keys", "queries", ..."""
@@ -26,13 +24,11 @@ LONG_CODE, TALLEST = 700, 380  # characters; px
 MAPS_SHOWN = 4  # heads of a three-dimensional result; the rest are in "Every number"
 
 
-def walk(steps: "Sequence[Step]", labels: "Callable[[Step], Labels]", before: "Sequence[Step] | None" = None) -> None:
+def walk(steps: Sequence[Step], labels: Callable[[Step], Labels], before: Sequence[Step] | None = None) -> None:
     """Previous and next (buttons and arrow keys), a list of the steps, and the chosen one, or all of them.
 
     `before` are the same steps without the numbers set by hand, where there are any.
     """
-    from vizformer.explain import snippet
-
     unedited = {step.key: step for step in before or ()}
     last = len(steps) - 1
     current = min(state.view().step, last)
@@ -63,11 +59,11 @@ def walk(steps: "Sequence[Step]", labels: "Callable[[Step], Labels]", before: "S
             show_step(step, index, labels(step), code, details=not everything, before=unedited.get(step.key))
 
 
-def overview(steps: "Sequence[Step]", labels: "Callable[[Step], Labels]") -> None:
+def overview(steps: Sequence[Step], labels: Callable[[Step], Labels]) -> None:
     """The results of all steps as small tables, for models small enough to see at once."""
     parts: list[str] = []
 
-    def add(title: str, value: np.ndarray, axes: "tuple[Axis, ...]", names: Labels) -> None:
+    def add(title: str, value: np.ndarray, axes: tuple[Axis, ...], names: Labels) -> None:
         if value.ndim < 3:
             parts.append(table(value, axes, title, names, shown=WIDE))
         else:
@@ -87,9 +83,7 @@ def _go(step: int) -> None:
     state.update(step=step)
 
 
-def show_step(
-    step: "Step", index: int, labels: Labels, code: str, *, details: bool, before: "Step | None" = None
-) -> None:
+def show_step(step: Step, index: int, labels: Labels, code: str, *, details: bool, before: Step | None = None) -> None:
     """Draws a step; `details` adds the tables behind it (every number, and sums term by term)."""
     st.subheader(f"{index} · {translate(step.title, plain)}", anchor=False)
     words, beside = st.columns([3, 2], gap="medium")
@@ -113,18 +107,18 @@ def show_step(
         _details(step, labels)
 
 
-def _result_name(step: "Step") -> str:
+def _result_name(step: Step) -> str:
     return _("Result") if step.meaning is None else translate(step.meaning)
 
 
-def proof_line(step: "Step") -> None:
+def proof_line(step: Step) -> None:
     """Whether the model computed the same, and how we know."""
     if step.edited:
         st.warning(_("Edited: numbers of this step were set by hand."))
     proof_badge.show(step.proof)
 
 
-def _changes(step: "Step", before: "Step", labels: Labels) -> None:
+def _changes(step: Step, before: Step, labels: Labels) -> None:
     """What a step gave before the edit, and the difference."""
     if step.result.shape != before.result.shape or step.result.ndim > 2:
         return
@@ -138,7 +132,7 @@ def _changes(step: "Step", before: "Step", labels: Labels) -> None:
 
 def table(
     value: np.ndarray,
-    axes: "tuple[Axis, ...]",
+    axes: tuple[Axis, ...],
     caption: str,
     labels: Labels,
     blocked: Any = None,
@@ -156,7 +150,7 @@ def table(
     )
 
 
-def _tables(value: np.ndarray, axes: "tuple[Axis, ...]", caption: str, labels: Labels, blocked: Any) -> None:
+def _tables(value: np.ndarray, axes: tuple[Axis, ...], caption: str, labels: Labels, blocked: Any) -> None:
     """One table, or one for each head (or choice of an expert) side by side."""
     if value.ndim < 3:
         st.html(table(value, axes, caption, labels, blocked))
@@ -165,7 +159,7 @@ def _tables(value: np.ndarray, axes: "tuple[Axis, ...]", caption: str, labels: L
     st.html(_row([table(value[at], axes[1:], _part(caption, axes[0], at), labels) for at in shown]))
 
 
-def _part(caption: str, axis: "Axis", at: int) -> str:
+def _part(caption: str, axis: Axis, at: int) -> str:
     """One of the matrices of a three-dimensional result."""
     if axis == "choices":
         name = _("choice {n}: each row in the expert that it chose", n=at)
@@ -178,7 +172,7 @@ def _row(tables: Sequence[str], kind: str = "") -> str:
     return f'<div class="vf-row {kind}">{"".join(f"<div>{html}</div>" for html in tables)}</div>'
 
 
-def _details(step: "Step", labels: Labels) -> None:
+def _details(step: Step, labels: Labels) -> None:
     with folded(_("Every number"), key=f"steps.numbers.{step.key}") as is_open:
         if is_open:
             _every_number(step, labels)
@@ -188,7 +182,7 @@ def _details(step: "Step", labels: Labels) -> None:
                 _terms(step, step.contraction, labels)
 
 
-def _every_number(step: "Step", labels: Labels) -> None:
+def _every_number(step: Step, labels: Labels) -> None:
     """One of the step's tensors as a table that can be scrolled and searched."""
     tensors: list[Operand | None] = [None, *(made.tensor for made in step.also), *step.operands]
     names = [_result_name(step) if tensor is None else translate(tensor.meaning) for tensor in tensors]
@@ -206,7 +200,7 @@ def _every_number(step: "Step", labels: Labels) -> None:
     data_table.show(_frame(value, axes, labels), height=_height(1 if value.ndim == 1 else len(value)))
 
 
-def _terms(step: "Step", contraction: "Contraction", labels: Labels) -> None:
+def _terms(step: Step, contraction: Contraction, labels: Labels) -> None:
     """left[r, m] * right[m, c] for every m, and their sum."""
     row_axis = step.axes[0] if len(step.axes) == 2 else "features"
     row_names = _names(row_axis, len(contraction.left), labels)
@@ -248,7 +242,7 @@ def _names(axis: str, count: int, labels: Labels) -> list[str]:
     return [str(i) for i in range(count)] if found is None else [f"{i} · {text}" for i, text in enumerate(found)]
 
 
-def _frame(value: np.ndarray, axes: "tuple[Axis, ...]", labels: Labels) -> object:
+def _frame(value: np.ndarray, axes: tuple[Axis, ...], labels: Labels) -> object:
     import pandas as pd
 
     rows = value[None] if value.ndim == 1 else value

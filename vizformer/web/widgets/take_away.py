@@ -10,11 +10,15 @@ Nothing is computed before somebody asks for it: of a picture that nobody takes 
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.components import sortable
+from vizformer.figures import files, table
+from vizformer.figures.figure import Figure
+from vizformer.figures.table import Table
 from vizformer.web.catalogue import sources
 from vizformer.web.catalogue.bounded_cache import RESULTS
 from vizformer.web.frame import sitemap
@@ -24,12 +28,6 @@ from vizformer.web.widgets.folded import folded
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, language, translate
-
-if TYPE_CHECKING:
-    from streamlit.delta_generator import DeltaGenerator
-
-    from vizformer.figures.figure import Figure
-    from vizformer.figures.table import Table
 
 LONGEST_TEXT = 120  # characters of the sentence in a caption
 
@@ -54,13 +52,13 @@ class Picture:
 
     name: str
     caption: str
-    figure: "Callable[[], Figure] | None" = None
-    arrays: "Callable[[], Mapping[str, Any]] | None" = None
+    figure: Callable[[], Figure] | None = None
+    arrays: Callable[[], Mapping[str, Any]] | None = None
     page: Callable[[], str] | None = None
     title: str = ""
-    more: "Mapping[tuple[str, str], Callable[[], bytes]] | None" = None
-    code: "Callable[[], Mapping[str, str]] | None" = None
-    told: "Callable[[], tuple[str, Table]] | None" = None
+    more: Mapping[tuple[str, str], Callable[[], bytes]] | None = None
+    code: Callable[[], Mapping[str, str]] | None = None
+    told: Callable[[], tuple[str, Table]] | None = None
     content: Hashable | None = None
 
     @property
@@ -69,7 +67,7 @@ class Picture:
         return self.figure is not None or self.told is not None
 
 
-def take_away(*pictures: Picture, key: str, on: "DeltaGenerator | None" = None) -> None:
+def take_away(*pictures: Picture, key: str, on: DeltaGenerator | None = None) -> None:
     """The buttons; files and tables are offered once one is pressed."""
     told = [picture for picture in pictures if picture.can_be_told]
     codes = [picture.code for picture in pictures if picture.code is not None]
@@ -130,7 +128,7 @@ def _code(found: Mapping[str, str]) -> None:
         st.code(code, language="python", height=min(300, 24 * (3 + code.count("\n"))))
 
 
-def _told(picture: Picture) -> "tuple[str, Table]":
+def _told(picture: Picture) -> tuple[str, Table]:
     if picture.told is not None:
         return picture.told()
     if picture.content is None:
@@ -138,8 +136,8 @@ def _told(picture: Picture) -> "tuple[str, Table]":
     return RESULTS.get(("told", picture.content, language()), lambda: _told_by_figure(picture))
 
 
-def _told_by_figure(picture: Picture) -> "tuple[str, Table]":
-    from vizformer.figures import sentence, table
+def _told_by_figure(picture: Picture) -> tuple[str, Table]:
+    from vizformer.figures import sentence
 
     assert picture.figure is not None
     figure, texts = picture.figure(), words({**sentence.ENGLISH, **table.ENGLISH})
@@ -147,8 +145,6 @@ def _told_by_figure(picture: Picture) -> "tuple[str, Table]":
 
 
 def _files(picture: Picture, key: str) -> None:
-    from vizformer.figures import files
-
     with st.container(horizontal=True, gap="small"):
         if (figure := picture.figure) is not None:
             for kind in ("svg", "png", "pdf"):
@@ -178,8 +174,6 @@ def _TOO_MANY(rows: int) -> str:  # noqa: N802  (a text in the reader's language
 def _button(
     label: str, ending: str, make: Callable[[], bytes], name: str, key: str, *, missing: str | None = None
 ) -> None:
-    from vizformer.figures import files
-
     st.download_button(
         label,
         make,
@@ -197,8 +191,6 @@ def _made(picture: Picture, kind: Any) -> Callable[[], bytes]:
     about = getattr(picture.caption, "about", {"place": picture.caption})
 
     def make() -> bytes:
-        from vizformer.figures import files
-
         if kind == "html" and picture.page is not None:
             return picture.page().encode()
         numbers = None if picture.arrays is None or kind != "npz" else picture.arrays()

@@ -1,11 +1,20 @@
 """Heads and masks as files to take away, and the whole trace."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vizformer import figures
+from vizformer.analysis import Kind, head_maps, layer_weights, site_name
+from vizformer.analysis.word_map import word_map, word_starts
+from vizformer.components import attention
+from vizformer.components.lines import LineSelection
+from vizformer.components.mask import MaskView
+from vizformer.components.payload import HeadsPayload
+from vizformer.figures.figure import Figure
+from vizformer.model.trace_file import as_file
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
@@ -16,22 +25,13 @@ from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from vizformer.analysis import Kind
-    from vizformer.components.lines import LineSelection
-    from vizformer.components.mask import MaskView
-    from vizformer.components.payload import HeadsPayload
-    from vizformer.figures.figure import Figure
-
 MOST_IN_A_GRID = 256 * 2**20
 """Bytes of the maps of all heads up to which their picture is offered."""
 
 
 def one_head(
     subject: Subject,
-    kind: "Kind",
+    kind: Kind,
     layer: int,
     head: int,
     queries: Sequence[str],
@@ -48,7 +48,7 @@ def one_head(
     def arrays() -> Mapping[str, Any]:
         return head_arrays(subject, kind, layer, head, without)
 
-    def drawn() -> "Figure":
+    def drawn() -> Figure:
         found = arrays()
         values, names = found["scores" if scores else "weights"], [list(queries), list(keys)]
         reasons: NDArray[Any] | None = found["reasons"]
@@ -72,9 +72,9 @@ def one_head(
     )
 
 
-def head_arrays(subject: Subject, kind: "Kind", layer: int, head: int, without: Without) -> dict[str, Any]:
+def head_arrays(subject: Subject, kind: Kind, layer: int, head: int, without: Without) -> dict[str, Any]:
     """The numbers of a head, by name: weights, scores and reasons [queries, keys], the tokens, and which head it is."""
-    from vizformer.analysis import one_head, site_name
+    from vizformer.analysis import one_head
 
     seen = subject_cache.seen(subject, kind, without)
     found = one_head(seen, kind, layer, head)
@@ -88,39 +88,35 @@ def head_arrays(subject: Subject, kind: "Kind", layer: int, head: int, without: 
     }
 
 
-def _tokens(subject: Subject, kind: "Kind") -> "dict[str, NDArray[Any]]":
+def _tokens(subject: Subject, kind: Kind) -> dict[str, NDArray[Any]]:
     queries, keys = (labels.texts(subject.trace.tokens[stack]) for stack in labels.stacks(kind))
     return {"query_tokens": np.array(queries), "key_tokens": np.array(keys)}
 
 
 def in_a_file(
     subject: Subject,
-    kind: "Kind",
+    kind: Kind,
     shape: tuple[int, int, int, int],
     layer: int,
     head: int,
     without: Without = "none",
-) -> "HeadsPayload":
+) -> HeadsPayload:
     """The heads for a file without a server: all of them while they are few numbers, else the small maps and this one."""
-    from vizformer.components import attention
-
     return subject_cache.heads(subject, kind, None if attention.fits(shape) else (layer, head), without)
 
 
 def map_and_reasons(
-    subject: Subject, kind: "Kind", layer: int, head: int, without: Without
-) -> "tuple[NDArray[np.floating], NDArray[np.integer]]":
+    subject: Subject, kind: Kind, layer: int, head: int, without: Without
+) -> tuple[NDArray[np.floating], NDArray[np.integer]]:
     """The weights of a head, and why its cells are masked, 0 where they are not [queries, keys]."""
     found = head_arrays(subject, kind, layer, head, without)
     return found["weights"], found["reasons"]
 
 
 def by_words(
-    subject: Subject, kind: "Kind", weights: "NDArray[np.floating]"
-) -> "tuple[NDArray[np.floating], list[str], list[str]]":
+    subject: Subject, kind: Kind, weights: NDArray[np.floating]
+) -> tuple[NDArray[np.floating], list[str], list[str]]:
     """A map of words, and what they are called."""
-    from vizformer.analysis.word_map import word_map, word_starts
-
     starts, names = [], []
     for stack in labels.stacks(kind):
         tokens = subject.trace.tokens[stack]
@@ -131,21 +127,19 @@ def by_words(
     return word_map(weights, *starts).astype(np.float32), names[0], names[1]
 
 
-def all_heads(subject: Subject, kind: "Kind", shape: Sequence[int]) -> list[Picture]:
+def all_heads(subject: Subject, kind: Kind, shape: Sequence[int]) -> list[Picture]:
     """The small maps of all heads, where they are few enough to be held at once."""
     without, texts = state.view().without, words(figures.ENGLISH)
     if int(np.prod(shape)) * 4 > MOST_IN_A_GRID:
         return []
 
     def maps() -> Mapping[str, Any]:
-        from vizformer.analysis import head_maps, site_name
-
         found = head_maps(subject_cache.seen(subject, kind, without), kind)
         sites = np.array([site_name(kind, layer) for layer in range(shape[0])])
         numbers = {"weights": found.weights, "scores": found.scores, "reasons": found.reasons}
         return {**numbers, "sites": sites, **_tokens(subject, kind)}
 
-    def drawn() -> "Figure":
+    def drawn() -> Figure:
         found = maps()
         return figures.head_grid(found["weights"], reasons=None, words=texts)
 
@@ -155,8 +149,8 @@ def all_heads(subject: Subject, kind: "Kind", shape: Sequence[int]) -> list[Pict
 
 def together(
     subject: Subject,
-    payload: "HeadsPayload",
-    kind: "Kind",
+    payload: HeadsPayload,
+    kind: Kind,
     layer: int,
     name: str,
     queries: Sequence[str],
@@ -167,7 +161,7 @@ def together(
     view, texts = state.view(), words(figures.ENGLISH)
     told = f"{labels.kind_label(kind)} · {name.format(layer=layer)}"
 
-    def drawn() -> "Figure":
+    def drawn() -> Figure:
         weights, reasons = payload.map_of(layer, 0)
         return figures.attention_heatmap(weights, queries, keys, reasons=reasons, words=texts)
 
@@ -176,7 +170,7 @@ def together(
 
 
 def text_of(
-    whole: "Callable[[], tuple[NDArray[np.floating], NDArray[np.integer] | None]]",
+    whole: Callable[[], tuple[NDArray[np.floating], NDArray[np.integer] | None]],
     token: int,
     side: str,
     running: Sequence[Sequence[str]],
@@ -197,12 +191,12 @@ def text_of(
     texts = words(figures.ENGLISH)
     said = (_("from query {query}") if side == "query" else _("to key {query}")).format(query=token)
 
-    def weights() -> "NDArray[np.floating]":
+    def weights() -> NDArray[np.floating]:
         found, reasons = whole()
         found = found if reasons is None else np.where(reasons == 0, found, np.float32(np.nan))
         return found[token] if side == "query" else found[:, token]
 
-    def drawn() -> "Figure":
+    def drawn() -> Figure:
         same = running[0] == running[1]
         shown = running[1] if side == "query" else running[0]
         return figures.coloured_text(weights(), shown, marked=token if same else None, words=texts)
@@ -216,8 +210,8 @@ def text_of(
 
 def lines(
     subject: Subject,
-    kind: "Kind",
-    chosen: "LineSelection",
+    kind: Kind,
+    chosen: LineSelection,
     part: tuple[range, range],
     query_tokens: Sequence[str],
     key_tokens: Sequence[str],
@@ -235,19 +229,15 @@ def lines(
         threshold=f"{chosen.threshold:.2f}",
     )
 
-    def weights() -> "NDArray[np.floating]":
-        from vizformer.analysis import layer_weights
-
+    def weights() -> NDArray[np.floating]:
         return layer_weights(subject_cache.seen(subject, kind, without), kind, chosen.layer, *part)[heads]
 
-    def drawn() -> "Figure":
+    def drawn() -> Figure:
         return figures.attention_lines(
             weights(), query_tokens, key_tokens, heads=heads, threshold=chosen.threshold, words=texts
         )
 
     def arrays() -> Mapping[str, Any]:
-        from vizformer.analysis import site_name
-
         names = {"query_tokens": np.array(query_tokens), "key_tokens": np.array(key_tokens)}
         return {
             "weights": weights(),
@@ -260,9 +250,9 @@ def lines(
 
 
 def lines_together(
-    payload: "HeadsPayload",
-    kind: "Kind",
-    chosen: "LineSelection",
+    payload: HeadsPayload,
+    kind: Kind,
+    chosen: LineSelection,
     name: str,
     query_tokens: Sequence[str],
     key_tokens: Sequence[str],
@@ -272,7 +262,7 @@ def lines_together(
     texts = words(figures.ENGLISH)
     told = f"{labels.kind_label(kind)} · {name.format(layer=chosen.layer)}"
 
-    def drawn() -> "Figure":
+    def drawn() -> Figure:
         weights, reasons = payload.map_of(chosen.layer, 0)
         weights = weights if reasons is None else np.where(reasons == 0, weights, np.float32(0))
         return figures.attention_lines(
@@ -282,20 +272,20 @@ def lines_together(
     return Picture(f"{kind}-layer{chosen.layer}-{state.view().over}-lines", caption(told), drawn, page=page)
 
 
-def mask(view: "MaskView", told: str, said: Mapping[str, str]) -> list[Picture]:
+def mask(view: MaskView, told: str, said: Mapping[str, str]) -> list[Picture]:
     """A mask, and the scores and the weights of a head where they are shown too: a picture of each panel."""
     texts = words(figures.ENGLISH)
 
-    def added() -> "Figure":
+    def added() -> Figure:
         values, reasons = np.zeros(np.shape(view.reasons), np.float32), np.asarray(view.reasons)
         named = {**texts, "score": said["mask"]}
         return figures.attention_heatmap(values, view.queries, view.keys, reasons=reasons, kind="scores", words=named)
 
-    def scores() -> "Figure":
+    def scores() -> Figure:
         assert view.scores is not None
         return figures.attention_heatmap(view.scores, view.queries, view.keys, kind="scores", words=texts)
 
-    def weights() -> "Figure":
+    def weights() -> Figure:
         assert view.weights is not None
         reasons = np.asarray(view.reasons)
         return figures.attention_heatmap(view.weights, view.queries, view.keys, reasons=reasons, words=texts)
@@ -327,13 +317,11 @@ def trace(subject: Subject) -> Callable[[], bytes]:
     about = {"model": str(subject.model), "text": subject.text, "target": subject.target, "edits": subject.edited}
 
     def make() -> bytes:
-        from vizformer.model.trace_file import as_file
-
         return as_file(subject.trace, about=about)
 
     return make
 
 
-def head_name(kind: "Kind", layer: int, head: int) -> str:
+def head_name(kind: Kind, layer: int, head: int) -> str:
     """What a head is called in captions."""
     return _("{kind}, layer {layer}, head {head}", kind=labels.kind_label(kind), layer=layer, head=head)

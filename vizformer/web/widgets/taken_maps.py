@@ -1,14 +1,10 @@
 """A map on a page (`components.heatmap`), with its files, its sentence and its table."""
 
-from typing import TYPE_CHECKING
-
 from vizformer import figures
 from vizformer.components import heatmap
+from vizformer.figures.figure import Figure
 from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words.figure_words import words
-
-if TYPE_CHECKING:
-    from vizformer.figures.figure import Figure
 
 
 def show(drawn: heatmap.Heatmap, *, key: str) -> None:
@@ -16,7 +12,7 @@ def show(drawn: heatmap.Heatmap, *, key: str) -> None:
     said = words(heatmap.ENGLISH)
     heatmap.mount(drawn, words=said, key=key)
 
-    def figure() -> "Figure":
+    def figure() -> Figure:
         weighted = drawn.scores is None
         return figures.attention_heatmap(
             drawn.weights if drawn.scores is None else drawn.scores,

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
+from vizformer.model import count_parameters
 from vizformer.web.catalogue.bounded_cache import Cached
 from vizformer.web.catalogue.long_work import WORK, hearing
 from vizformer.web.catalogue.subject import Subject
@@ -23,8 +24,6 @@ _READER = "vizformer.reader"
 
 def cost(subject: Subject, runs: int) -> float:
     """Multiplications of some runs of the model over the texts of a subject, about."""
-    from vizformer.model import count_parameters
-
     n = sum(len(tokens) for tokens in subject.trace.tokens.values())
     return float(runs) * n * count_parameters(subject.config)
 

@@ -1,10 +1,9 @@
 """The laboratory By hand: the lectures' toy layer, line by line, until it is what PyTorch computes."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
 from vizformer.components import matrix
+from vizformer.explain import Step
 from vizformer.web.catalogue import toy_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame.sitemap import LAYER
@@ -13,9 +12,6 @@ from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, translate
-
-if TYPE_CHECKING:
-    from vizformer.explain import Step
 
 
 @laboratory

@@ -1,36 +1,44 @@
 """Cached computations of the lesson Add & norm, feed-forward."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
+from torch import Tensor
+
+from vizformer.analysis import depth_gradients, dropout, neurons, parameter_count, read_alignments
+from vizformer.analysis.depth_gradients import ByDepth, untrained
+from vizformer.analysis.dropout import Answers, Dropped, drop
+from vizformer.analysis.neurons import Firing, Raised
+from vizformer.analysis.parameter_count import Counted, Sizes, WidthRatio, count, parts
 from vizformer.assets import asset
+from vizformer.explain import activations, feedforward_numbers
+from vizformer.explain.block_stream import (
+    BlockStream,
+    StackStream,
+    SublayerKind,
+    feedforward_input,
+    find_block,
+    one_network,
+)
+from vizformer.explain.feedforward_numbers import Alone, OneMatrix, RowOfNumbers, multiplied_out, row_of_numbers
+from vizformer.explain.norm_numbers import NeighbourEffect, NormNumbers, norm_rows
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
-
-if TYPE_CHECKING:
-    import numpy as np
-    from torch import Tensor
-
-    from vizformer.analysis.depth_gradients import ByDepth
-    from vizformer.analysis.dropout import Answers, Dropped
-    from vizformer.analysis.neurons import Firing, Raised
-    from vizformer.analysis.parameter_count import Counted, Sizes, WidthRatio
-    from vizformer.explain.block_stream import BlockStream, StackStream, SublayerKind
-    from vizformer.explain.feedforward_numbers import Alone, OneMatrix, RowOfNumbers
-    from vizformer.explain.norm_numbers import NeighbourEffect, NormNumbers
-    from vizformer.web.catalogue.subject import Subject
 
 
 @cached
-def block_stream(subject: "Subject", stack: str, layer: int, row: int) -> "BlockStream":
+def block_stream(subject: Subject, stack: str, layer: int, row: int) -> BlockStream:
     from vizformer.explain.block_stream import block_stream
 
     return block_stream(subject.checkpoint, subject.trace, stack, layer, row)
 
 
 @cached
-def stack_stream(subject: "Subject", stack: str, row: int) -> "StackStream":
+def stack_stream(subject: Subject, stack: str, row: int) -> StackStream:
     from vizformer.explain.block_stream import stack_stream
 
     return stack_stream(subject.trace, stack, row)
@@ -38,15 +46,15 @@ def stack_stream(subject: "Subject", stack: str, row: int) -> "StackStream":
 
 @cached
 def norm_numbers(
-    subject: "Subject",
+    subject: Subject,
     stack: str,
     layer: int,
-    kind: "SublayerKind",
+    kind: SublayerKind,
     row: int,
     gamma: float | None,
     beta: float | None,
-) -> "NormNumbers":
-    from vizformer.explain.norm_numbers import norm_numbers, norm_rows
+) -> NormNumbers:
+    from vizformer.explain.norm_numbers import norm_numbers
 
     rows, norm = norm_rows(subject.checkpoint, subject.trace, stack, layer, kind)
     return norm_numbers(rows, norm, row, gamma, beta)
@@ -54,12 +62,10 @@ def norm_numbers(
 
 @cached
 def neighbour_effect(
-    subject: "Subject", stack: str, layer: int, kind: "SublayerKind", one: str, other: str
-) -> "NeighbourEffect":
+    subject: Subject, stack: str, layer: int, kind: SublayerKind, one: str, other: str
+) -> NeighbourEffect:
     """The sentence's rows at a norm, in a batch with one neighbour and with the other."""
-    from dataclasses import replace
-
-    from vizformer.explain.norm_numbers import neighbour_effect, norm_rows
+    from vizformer.explain.norm_numbers import neighbour_effect
 
     subjects = (subject, *(replace(subject, text=text, target="", edited="") for text in (one, other)))
     sentence, first, second = (norm_rows(s.checkpoint, s.trace, stack, layer, kind)[0] for s in subjects)
@@ -67,8 +73,8 @@ def neighbour_effect(
 
 
 def norm_code(
-    subject: "Subject", stack: str, layer: int, kind: "SublayerKind", variable: str, argument: str
-) -> "tuple[str, dict[str, Tensor]]":
+    subject: Subject, stack: str, layer: int, kind: SublayerKind, variable: str, argument: str
+) -> tuple[str, dict[str, Tensor]]:
     """A norm's line of code and what it reads."""
     from vizformer.explain.block_stream import norm_code
 
@@ -79,65 +85,45 @@ def norm_code(
 
 
 @cached
-def feedforward(subject: "Subject", stack: str, layer: int, row: int) -> "RowOfNumbers":
+def feedforward(subject: Subject, stack: str, layer: int, row: int) -> RowOfNumbers:
     """The network for one token, and its most active neuron in full."""
-    from vizformer.explain.block_stream import feedforward_input
-    from vizformer.explain.feedforward_numbers import row_of_numbers
-
     x, network = feedforward_input(subject.checkpoint, subject.trace, stack, layer)
     return row_of_numbers(x[row], network, subject.trace.residual(f"{stack}.{layer}.pre").dtype)
 
 
 @cached
-def each_alone(subject: "Subject", stack: str, layer: int, changed: int) -> "Alone":
-    from vizformer.explain.block_stream import feedforward_input
-    from vizformer.explain.feedforward_numbers import each_alone
-
-    return each_alone(*feedforward_input(subject.checkpoint, subject.trace, stack, layer), changed)
+def each_alone(subject: Subject, stack: str, layer: int, changed: int) -> Alone:
+    return feedforward_numbers.each_alone(*feedforward_input(subject.checkpoint, subject.trace, stack, layer), changed)
 
 
 @cached
-def one_matrix(subject: "Subject", stack: str, layer: int) -> "OneMatrix | None":
-    from vizformer.explain.block_stream import feedforward_input
-    from vizformer.explain.feedforward_numbers import one_matrix
-
+def one_matrix(subject: Subject, stack: str, layer: int) -> OneMatrix | None:
     x, network = feedforward_input(subject.checkpoint, subject.trace, stack, layer)
-    return one_matrix(x, network, _multiplied_out(subject.model, stack, layer))
+    return feedforward_numbers.one_matrix(x, network, _multiplied_out(subject.model, stack, layer))
 
 
 @cached
-def _multiplied_out(model: ModelRef, stack: str, layer: int) -> "tuple[np.ndarray, np.ndarray] | None":
+def _multiplied_out(model: ModelRef, stack: str, layer: int) -> tuple[np.ndarray, np.ndarray] | None:
     """The same for all texts, and what takes the time."""
-    from vizformer.explain.block_stream import find_block, one_network
-    from vizformer.explain.feedforward_numbers import multiplied_out
-
     block = find_block(model_cache.checkpoint(model), stack, layer)
     return multiplied_out(one_network(block, f"{stack}.{layer}"))
 
 
 @cached
-def activation_curves(other: float) -> "tuple[np.ndarray, dict[str, np.ndarray]]":
+def activation_curves(other: float) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Places from -4 to 4, and the activations there."""
-    import numpy as np
-
-    from vizformer.explain.activations import activation_curves
-
     x = np.linspace(-4, 4, 161)
-    return x, activation_curves(x, other)
+    return x, activations.activation_curves(x, other)
 
 
 @cached
-def firing(subject: "Subject", stack: str, layer: int, row: int) -> "Firing":
-    from vizformer.analysis.neurons import firing
-
-    return firing(subject.checkpoint, subject.trace, stack, layer, row)
+def firing(subject: Subject, stack: str, layer: int, row: int) -> Firing:
+    return neurons.firing(subject.checkpoint, subject.trace, stack, layer, row)
 
 
 @cached
-def silent_by_layer(subject: "Subject", stack: str) -> "np.ndarray":
-    from vizformer.analysis.neurons import silent_by_layer
-
-    return silent_by_layer(subject.checkpoint, subject.trace, stack)
+def silent_by_layer(subject: Subject, stack: str) -> np.ndarray:
+    return neurons.silent_by_layer(subject.checkpoint, subject.trace, stack)
 
 
 AFFORDABLE = 30_000_000
@@ -150,8 +136,6 @@ def affordable(model: ModelRef) -> bool:
 
 def corpus(model: ModelRef) -> list[tuple[str, str | None]]:
     """The bundled sentences that a model reads: pairs for an encoder-decoder, else each language by itself."""
-    from vizformer.analysis import read_alignments
-
     pairs = read_alignments(asset("models", "zh-en", "alignment.tsv"))
     if model_cache.options(model).architecture == "encoder-decoder":
         return [(pair.source, pair.target) for pair in pairs]
@@ -160,39 +144,31 @@ def corpus(model: ModelRef) -> list[tuple[str, str | None]]:
 
 
 @cached
-def raised_most(model: ModelRef, stack: str) -> "Raised":
-    from vizformer.analysis.neurons import raised_most
-
-    return raised_most(model_cache.checkpoint(model), corpus(model), stack)
+def raised_most(model: ModelRef, stack: str) -> Raised:
+    return neurons.raised_most(model_cache.checkpoint(model), corpus(model), stack)
 
 
 # --- depth, and the order of the norms ----------------------------------------------------------------------------
 
 
 @cached
-def by_depth() -> "ByDepth":
-    from vizformer.analysis.depth_gradients import by_depth
-
-    return by_depth()
+def by_depth() -> ByDepth:
+    return depth_gradients.by_depth()
 
 
 @cached
 def powers_of_ten(depth: int) -> float:
-    from vizformer.analysis.depth_gradients import powers_of_ten
-
-    return powers_of_ten(depth)
+    return depth_gradients.powers_of_ten(depth)
 
 
 @cached
-def layer_gradients(depth: int) -> "dict[str, np.ndarray]":
+def layer_gradients(depth: int) -> dict[str, np.ndarray]:
     """|dL/dW_in| of every layer of an untrained stack, by the order of its norms."""
-    from vizformer.analysis.depth_gradients import untrained
-
     return {"post": untrained("post", depth).gradients, "pre": untrained("pre", depth).gradients}
 
 
 @cached
-def norm_order_training() -> "dict[str, Any]":
+def norm_order_training() -> dict[str, Any]:
     """The bundled trainings: see `vizformer.training.norm_order`."""
     found: dict[str, Any] = json.loads(asset("lessons", "block", "norm_order.json").read_text(encoding="utf-8"))
     return found
@@ -202,45 +178,35 @@ def norm_order_training() -> "dict[str, Any]":
 
 
 @cached
-def dropped(subject: "Subject", stack: str, layer: int, row: int, p: float, seed: int) -> "Dropped":
-    from vizformer.analysis.dropout import drop
-
+def dropped(subject: Subject, stack: str, layer: int, row: int, p: float, seed: int) -> Dropped:
     return drop(block_stream(subject, stack, layer, row).attention_added, p, seed)
 
 
 @cached
-def training_answers(subject: "Subject", p: float, seed: int) -> "Answers":
+def training_answers(subject: Subject, p: float, seed: int) -> Answers:
     """What the model answers with dropout switched on, several times."""
-    from vizformer.analysis.dropout import training_answers
-
-    return training_answers(subject.checkpoint, subject.trace, p, seed)
+    return dropout.training_answers(subject.checkpoint, subject.trace, p, seed)
 
 
 @cached
-def counted(sizes: "Sizes") -> "Counted":
-    from vizformer.analysis.parameter_count import count
-
+def counted(sizes: Sizes) -> Counted:
     return count(sizes)
 
 
 @cached
-def model_parts(model: ModelRef) -> "dict[str, int]":
+def model_parts(model: ModelRef) -> dict[str, int]:
     """What the loaded model has, by stack and kind of part."""
-    from vizformer.analysis.parameter_count import parts
-
     return parts(model_cache.checkpoint(model).model)
 
 
 @cached
-def width_ratios(model: ModelRef) -> "tuple[WidthRatio, ...]":
+def width_ratios(model: ModelRef) -> tuple[WidthRatio, ...]:
     """The model with feed-forwards 1 to 8 times as wide as the residual stream."""
-    from vizformer.analysis.parameter_count import width_ratios
-
-    return width_ratios(model_cache.options(model))
+    return parameter_count.width_ratios(model_cache.options(model))
 
 
 @cached
-def toy_program(lines: int) -> "tuple[str, dict[str, Tensor]]":
+def toy_program(lines: int) -> tuple[str, dict[str, Tensor]]:
     from vizformer.explain.toy_program import toy_program
 
     return toy_program(lines)

@@ -1,9 +1,8 @@
 """The laboratory Counting: formulas with numbers, beside what a model really has."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
+from vizformer.analysis.parameter_count import BASE, RATIOS, Counted, Sizes
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
@@ -11,9 +10,6 @@ from vizformer.web.lessons.block import computed
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis.parameter_count import Counted, Sizes
 
 WIDTHS = (64, 128, 256, 512, 768, 1024)
 VOCABULARIES = (1000, 6000, 7000, 8000, 10_000, 30_000, 37_000, 50_000)
@@ -23,8 +19,6 @@ LAYERS = range(13)
 @laboratory
 def count(subject: Subject) -> None:
     """The paper's base model from formulas, any other one, and the one that is loaded."""
-    from vizformer.analysis.parameter_count import BASE, RATIOS, Sizes
-
     st.html(table.style())
     left, middle, right = st.columns(3)
     d = left.select_slider("d_model", WIDTHS, **lesson.setting("block.d", BASE.d, WIDTHS))
@@ -47,7 +41,7 @@ def count(subject: Subject) -> None:
     _loaded(subject)
 
 
-def _table(sizes: "Sizes", found: "Counted", paper: bool) -> None:
+def _table(sizes: Sizes, found: Counted, paper: bool) -> None:
     """Part by part, beside the numbers of the table that is copied from page to page."""
     copied = {"encoder": "18.9 M", "decoder": "24.5 M", "embedding": "19 M", "total": "65 M"} if paper else {}
     rows = [
@@ -87,7 +81,7 @@ def _table(sizes: "Sizes", found: "Counted", paper: bool) -> None:
     )
 
 
-def _formula(sizes: "Sizes", found: "Counted") -> None:
+def _formula(sizes: Sizes, found: Counted) -> None:
     d, f = sizes.d, sizes.d_ff
     cross = 2 if sizes.encoder_layers else 1
     lesson.formula(
@@ -112,8 +106,6 @@ def _formula(sizes: "Sizes", found: "Counted") -> None:
 
 
 def count_question() -> lesson.Number:
-    from vizformer.analysis.parameter_count import Sizes
-
     sizes = Sizes(256, 1024, 0, 1, 1000)
     found = computed.counted(sizes)
     return lesson.Number(

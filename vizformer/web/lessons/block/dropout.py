@@ -5,6 +5,7 @@ import streamlit as st
 
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
+from vizformer.explain import latex
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block import computed
@@ -21,8 +22,6 @@ SHOWN = 8
 @laboratory
 def dropout(subject: Subject) -> None:
     """What attention adds for one token, with some of its numbers dropped."""
-    from vizformer.explain import latex
-
     st.html(table.style() + matrix.style())
     place = choose(subject)
     rate, mode, again = st.columns([2, 2, 1], vertical_alignment="bottom")

@@ -1,11 +1,11 @@
 """The laboratory Feed-forward: two matrices and an activation, one token at a time."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.explain import latex
+from vizformer.explain.feedforward_numbers import RowOfNumbers
 from vizformer.figures import leakage as change_words
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block import computed
@@ -15,9 +15,6 @@ from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.explain.feedforward_numbers import RowOfNumbers
 
 OTHERS = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)  # what SwiGLU multiplies by, in the curves
 ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "quick_gelu": "QuickGELU", "silu": "SiLU"}
@@ -34,9 +31,7 @@ def feed_forward(subject: Subject) -> None:
     _curves(subject)
 
 
-def _arithmetic(subject: Subject, found: "RowOfNumbers") -> None:
-    from vizformer.explain import latex
-
+def _arithmetic(subject: Subject, found: RowOfNumbers) -> None:
     config = subject.config
     gated, bias = config.feedforward == "gated", config.bias
     name = ACTIVATIONS[config.activation]

@@ -1,11 +1,10 @@
 """The laboratory Neurons: which of them fire for a token, how many are silent, and what raises each of them most."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.neurons import Firing, Raised
 from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.web.catalogue.subject import Subject
@@ -14,9 +13,6 @@ from vizformer.web.lessons.block.place import Place, choose
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis.neurons import Firing, Raised
 
 AROUND = 3  # tokens before and after, in the table of the corpus
 
@@ -86,7 +82,7 @@ def silent_question(subject: Subject, stack: str) -> lesson.Number:
     )
 
 
-def _formula(found: "Firing") -> None:
+def _formula(found: Firing) -> None:
     m, value, length = int(found.neurons[0]), float(found.values[0]), float(found.lengths[0])
     lesson.formula(
         r"\mathrm{out} = \sum_{m} a_m\, W_2[m] \;(+\, b_2)",
@@ -97,7 +93,7 @@ def _formula(found: "Firing") -> None:
     )
 
 
-def _corpus(subject: Subject, place: Place, found: "Firing") -> None:
+def _corpus(subject: Subject, place: Place, found: Firing) -> None:
     st.markdown(_("**What raises a neuron most**"))
     if not computed.affordable(subject.model) or not computed.corpus(subject.model):
         st.caption(

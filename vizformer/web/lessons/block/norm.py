@@ -1,12 +1,13 @@
 """The laboratory Norm: one row's mean and variance, gamma and beta set by hand, and what a neighbour changes."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import streamlit as st
 
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
+from vizformer.explain import latex
+from vizformer.explain.block_stream import SublayerKind
+from vizformer.explain.norm_numbers import NeighbourEffect, NormNumbers
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block import computed, wording
@@ -15,10 +16,6 @@ from vizformer.web.widgets import lesson, proof_badge
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.explain.block_stream import SublayerKind
-    from vizformer.explain.norm_numbers import NeighbourEffect, NormNumbers
 
 NEIGHBOURS = ("今天的天气很好。", "She opened the door and saw a cat.")
 GAMMAS = tuple(step / 4 for step in range(-4, 13))
@@ -64,7 +61,7 @@ def norm(subject: Subject) -> None:
     _neighbours(subject, place, kind)
 
 
-def _sublayer(subject: Subject, place: Place) -> "SublayerKind":
+def _sublayer(subject: Subject, place: Place) -> SublayerKind:
     """Which of the layer's norms."""
     cross = place.stack == "decoder" and "encoder" in subject.trace.tokens
     kinds: tuple[SublayerKind, ...] = ("self", "cross", "feedforward") if cross else ("self", "feedforward")
@@ -80,7 +77,7 @@ def _sublayer(subject: Subject, place: Place) -> "SublayerKind":
     return chosen or "self"
 
 
-def _numbers(subject: Subject, place: Place, found: "NormNumbers", rms: bool, deviation: bool) -> None:
+def _numbers(subject: Subject, place: Place, found: NormNumbers, rms: bool, deviation: bool) -> None:
     name = subject.trace.tokens[place.stack][place.row].text
     rows = {"x": found.row}
     if not rms:
@@ -100,9 +97,7 @@ def _numbers(subject: Subject, place: Place, found: "NormNumbers", rms: bool, de
     )
 
 
-def _formula(found: "NormNumbers", rms: bool, deviation: bool) -> None:
-    from vizformer.explain import latex
-
+def _formula(found: NormNumbers, rms: bool, deviation: bool) -> None:
     d, eps, x0 = len(found.row), latex.number(found.eps), latex.number(found.row[0])
     gamma, beta = latex.factor(found.gamma[0]), latex.factor(found.beta[0])
     if rms:
@@ -178,7 +173,7 @@ def length_question(subject: Subject) -> lesson.Number | None:
     )
 
 
-def _neighbours(subject: Subject, place: Place, kind: "SublayerKind") -> None:
+def _neighbours(subject: Subject, place: Place, kind: SublayerKind) -> None:
     """The same sentence in a batch with one neighbour, then with another: what moves under each norm."""
     st.markdown(_("**Another sentence in the batch**"))
     one, other = NEIGHBOURS
@@ -231,7 +226,7 @@ def _neighbours(subject: Subject, place: Place, kind: "SublayerKind") -> None:
     )
 
 
-def neighbour_question(found: "NeighbourEffect") -> lesson.Choice:
+def neighbour_question(found: NeighbourEffect) -> lesson.Choice:
     """Under which norm does the neighbour in the batch count?"""
     return lesson.Choice(
         "block",

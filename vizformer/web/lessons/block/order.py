@@ -4,6 +4,8 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.depth_gradients import WIDTH
+from vizformer.explain import latex
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block import computed
 from vizformer.web.widgets import chart, lesson
@@ -21,8 +23,6 @@ lengths = [layer(x).norm(dim=-1).mean() for layer in (post, pre)]  # set back to
 @laboratory
 def order(subject: Subject) -> None:
     """Post-norm beside pre-norm."""
-    from vizformer.analysis.depth_gradients import WIDTH
-
     notes = computed.norm_order_training()
     recipe, curves = notes["recipe"], notes["loss"]
     names = {
@@ -102,8 +102,6 @@ def order(subject: Subject) -> None:
 
 def _ratio(name: str, gradients: np.ndarray) -> str:
     """The last layer's gradient over the first one's."""
-    from vizformer.explain import latex
-
     first, last = float(gradients[0]), float(gradients[-1])
     n = len(gradients)
     ratio = rf"{latex.number(last, 3)} / {latex.number(first, 3)} = {latex.number(last / first, 2)}"

@@ -4,6 +4,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.depth_gradients import DEPTHS, ROWS, WIDTH
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
@@ -35,8 +36,6 @@ with_sum, without = gradient(True), gradient(False)"""
 @laboratory
 def residual(subject: Subject) -> None:
     """Untrained stacks of every depth, in four arrangements."""
-    from vizformer.analysis.depth_gradients import DEPTHS, ROWS, WIDTH
-
     st.html(table.style())
     depth = st.select_slider(_("Layers"), DEPTHS, **lesson.setting("block.depth", USUAL, DEPTHS))
     with st.spinner(_("Computing every derivative …"), show_time=False):

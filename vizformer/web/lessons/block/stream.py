@@ -1,12 +1,12 @@
 """The laboratory The sum: one token's row through a layer, its length and its direction."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
 from vizformer import figures
 from vizformer.components import table
 from vizformer.components.table import Number, Row
+from vizformer.explain import latex
+from vizformer.explain.block_stream import BlockStream
 from vizformer.figures import stream as stream_figure
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block import computed, wording
@@ -15,9 +15,6 @@ from vizformer.web.widgets import chart, lesson, proof_badge
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.explain.block_stream import BlockStream
 
 
 @laboratory
@@ -56,12 +53,12 @@ def stream(subject: Subject) -> None:
     _formula(subject, place, found)
 
 
-def _names(subject: Subject, found: "BlockStream") -> list[str]:
+def _names(subject: Subject, found: BlockStream) -> list[str]:
     adds = subject.config.residual != "none"
     return wording.numbered([wording.point_name(point.name, adds=adds) for point in found.points])
 
 
-def _table(subject: Subject, found: "BlockStream") -> None:
+def _table(subject: Subject, found: BlockStream) -> None:
     columns = (_("point"), _("length of what is added"), _("length |x|"), _("cosine to the start"), _("to the end"))
     names = _names(subject, found)
     rows = [
@@ -81,10 +78,8 @@ def _table(subject: Subject, found: "BlockStream") -> None:
     st.html(table.to_html(columns, rows, caption=_("Start and end are those of this layer")))
 
 
-def _formula(subject: Subject, place: Place, found: "BlockStream") -> None:
+def _formula(subject: Subject, place: Place, found: BlockStream) -> None:
     """The length of the first sum from its two parts; as code with the norm that follows, where one does."""
-    from vizformer.explain import latex
-
     order, parts = subject.config.norm_order, found.first_sum
     adds, post = subject.config.residual != "none", order == "post"
     first = {

@@ -1,9 +1,9 @@
 """The laboratory Calculator: what a model of any configuration costs, and published ones."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
+from vizformer.analysis.model_costs import ModelCost
+from vizformer.analysis.published import PUBLISHED, Published
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.config import ModelConfig
@@ -15,10 +15,6 @@ from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import counts, labels
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.analysis.model_costs import ModelCost
-    from vizformer.analysis.published import Published
-
 OWN, NUMBERS = "own", "numbers"
 BYTES = (4, 2, 1)
 TOKENS = (1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13)
@@ -28,8 +24,6 @@ USUAL_TOKENS = 1e9  # where nothing is published
 @laboratory
 def calculator(subject: Subject) -> None:
     """Parameters, multiplications, activations, cache and training, for one configuration."""
-    from vizformer.analysis.published import PUBLISHED
-
     st.html(table.style())
     lesson.ask(overtakes_question(subject))
     published = {one.preset: one for one in PUBLISHED}
@@ -122,7 +116,7 @@ def _described(config: ModelConfig) -> str:
     return said
 
 
-def _parameters(cost: "ModelCost", known: "Published | None") -> None:
+def _parameters(cost: ModelCost, known: Published | None) -> None:
     kinds = {
         "embedding": _("token embeddings"),
         "positions": _("table of positions"),
@@ -154,7 +148,7 @@ def _parameters(cost: "ModelCost", known: "Published | None") -> None:
         )
 
 
-def _costs(config: ModelConfig, cost: "ModelCost", size: int, tokens: float) -> None:
+def _costs(config: ModelConfig, cost: ModelCost, size: int, tokens: float) -> None:
     forward, kept = cost.forward, cost.activations
     parts = {
         _("attention: q kᵀ and weights · v"): forward.attention,
@@ -221,7 +215,7 @@ def _costs(config: ModelConfig, cost: "ModelCost", size: int, tokens: float) -> 
         )
 
 
-def _formula(config: ModelConfig, cost: "ModelCost", tokens: float) -> None:
+def _formula(config: ModelConfig, cost: ModelCost, tokens: float) -> None:
     matrices, width = 3 if config.feedforward == "gated" else 2, config.active_d_ff
     lesson.formula(
         r"\begin{aligned} 2 n^2 h\, d_\mathrm{head} &> m\, n\, d\, d_\mathrm{ff} \iff n > \frac{m\, d\, d_\mathrm{ff}}"

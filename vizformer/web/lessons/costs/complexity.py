@@ -1,9 +1,8 @@
 """The laboratory Complexity: Table 1 of the paper for the typed sentence."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
+from vizformer.analysis.complexity import RowKind
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
@@ -13,11 +12,8 @@ from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import counts
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.analysis.complexity import RowKind
-
 KERNELS, WINDOWS = range(2, 10), range(1, 65)
-PER_LAYER: "dict[RowKind, str]" = {
+PER_LAYER: dict[RowKind, str] = {
     "attention": "n²·d",
     "recurrent": "n·d²",
     "convolution": "k·n·d²",
@@ -25,7 +21,7 @@ PER_LAYER: "dict[RowKind, str]" = {
     "contiguous": "k·n·d²",
     "separable": "k·n·d + n·d²",
 }
-PATHS: "dict[RowKind, str]" = {
+PATHS: dict[RowKind, str] = {
     "attention": "1",
     "recurrent": "n",
     "convolution": "max(1, logₖ n)",

@@ -1,65 +1,67 @@
 """Cached computations of the lesson Costs, variants, results."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+
+from vizformer.analysis import complexity, model_costs, own_ablations, paper_results, sparse_reach
+from vizformer.analysis.complexity import Complexity
+from vizformer.analysis.experts import Mixture
+from vizformer.analysis.model_costs import ModelCost
+from vizformer.analysis.own_ablations import OwnRow
+from vizformer.analysis.paper_results import RECIPES, Variant
+from vizformer.analysis.sparse_reach import (
+    SPARSE_KINDS,
+    Cells,
+    SparseCost,
+    SparseKind,
+    SparseSettings,
+    cell_count,
+    multiplications,
+    sparse_cost,
+)
 from vizformer.assets import asset
 from vizformer.config import ModelConfig
+from vizformer.explain import Step
+from vizformer.explain.linear_attention import LinearAttention, state
+from vizformer.explain.online_softmax import OnlineSoftmax
 from vizformer.web.catalogue.bounded_cache import cached
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from vizformer.analysis.complexity import Complexity
-    from vizformer.analysis.experts import Mixture
-    from vizformer.analysis.model_costs import ModelCost
-    from vizformer.analysis.own_ablations import OwnRow
-    from vizformer.analysis.paper_results import Variant
-    from vizformer.analysis.sparse_reach import Cells, SparseCost, SparseKind, SparseSettings
-    from vizformer.explain import Step
-    from vizformer.explain.linear_attention import LinearAttention
-    from vizformer.explain.online_softmax import OnlineSoftmax
-    from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject import Subject
 
 
-def table_one(n: int, d: int, k: int, r: int) -> "tuple[Complexity, ...]":
-    from vizformer.analysis.complexity import table_one
-
-    return table_one(n, d, k, r)
+def table_one(n: int, d: int, k: int, r: int) -> tuple[Complexity, ...]:
+    return complexity.table_one(n, d, k, r)
 
 
 @cached
-def model_cost(config: ModelConfig, n: int) -> "ModelCost":
-    from vizformer.analysis.model_costs import model_cost
-
-    return model_cost(config, n)
+def model_cost(config: ModelConfig, n: int) -> ModelCost:
+    return model_costs.model_cost(config, n)
 
 
 @cached
-def online_softmax(subject: "Subject", site: str, head: int, query: int, tile: int) -> "OnlineSoftmax":
+def online_softmax(subject: Subject, site: str, head: int, query: int, tile: int) -> OnlineSoftmax:
     from vizformer.explain.online_softmax import online_softmax
 
     return online_softmax(subject.trace[site], head, query, tile)
 
 
 @cached
-def online_softmax_steps(subject: "Subject", site: str, head: int, query: int, tile: int) -> "list[Step]":
+def online_softmax_steps(subject: Subject, site: str, head: int, query: int, tile: int) -> list[Step]:
     from vizformer.explain.online_softmax import online_softmax_steps
 
     return online_softmax_steps(online_softmax(subject, site, head, query, tile))
 
 
 @cached
-def linear_attention(subject: "Subject", site: str, head: int) -> "LinearAttention":
+def linear_attention(subject: Subject, site: str, head: int) -> LinearAttention:
     from vizformer.explain.linear_attention import linear_attention
 
     return linear_attention(subject.trace[site], head)
 
 
 @cached
-def linear_state(subject: "Subject", site: str, head: int, query: int) -> "np.ndarray":
-    from vizformer.explain.linear_attention import state
-
+def linear_state(subject: Subject, site: str, head: int, query: int) -> np.ndarray:
     return state(subject.trace[site], head, query)
 
 
@@ -67,24 +69,18 @@ def linear_state(subject: "Subject", site: str, head: int, query: int) -> "np.nd
 
 
 @cached
-def sparse_cells(kind: "SparseKind", n: int, settings: "SparseSettings") -> "Cells":
-    from vizformer.analysis.sparse_reach import sparse_cells
-
-    return sparse_cells(kind, n, settings)
+def sparse_cells(kind: SparseKind, n: int, settings: SparseSettings) -> Cells:
+    return sparse_reach.sparse_cells(kind, n, settings)
 
 
 @cached
-def sparse_costs(n: int, settings: "SparseSettings") -> "tuple[SparseCost, ...]":
-    from vizformer.analysis.sparse_reach import SPARSE_KINDS, sparse_cost
-
+def sparse_costs(n: int, settings: SparseSettings) -> tuple[SparseCost, ...]:
     return tuple(sparse_cost(kind, sparse_cells(kind, n, settings).open) for kind in SPARSE_KINDS)
 
 
 @cached
-def sparse_products(kind: "SparseKind", n: int, settings: "SparseSettings", config: ModelConfig) -> int:
+def sparse_products(kind: SparseKind, n: int, settings: SparseSettings, config: ModelConfig) -> int:
     """Multiplications of all heads of a layer, of the cells that a mask leaves."""
-    from vizformer.analysis.sparse_reach import cell_count, multiplications
-
     return multiplications(cell_count(kind, n, settings), config.d_head, config.n_heads)
 
 
@@ -92,14 +88,14 @@ def sparse_products(kind: "SparseKind", n: int, settings: "SparseSettings", conf
 
 
 @cached
-def mixture(config: ModelConfig, experts: int, top_k: int) -> "Mixture":
+def mixture(config: ModelConfig, experts: int, top_k: int) -> Mixture:
     from vizformer.analysis.experts import mixture
 
     return mixture(config, experts, top_k)
 
 
 @cached
-def own_mixture(config: ModelConfig) -> "Mixture | None":
+def own_mixture(config: ModelConfig) -> Mixture | None:
     from vizformer.analysis.experts import own_mixture
 
     return own_mixture(config)
@@ -112,27 +108,21 @@ def parameters(preset: str) -> int:
 
 def base_training() -> float:
     """FLOPs of the base model's training, counted: 100,000 steps of 25,000 target tokens in sentences of 25."""
-    from vizformer.analysis.paper_results import RECIPES
-
     return model_cost(ModelConfig.preset("transformer-base"), 25).training_flops(25_000 * RECIPES[0].steps)
 
 
 @cached
-def ablation_notes() -> "dict[str, Any]":
+def ablation_notes() -> dict[str, Any]:
     """Bundled measurements: see assets/lessons/costs/README.md."""
     found: dict[str, Any] = json.loads(asset("lessons", "costs", "ablations.json").read_text(encoding="utf-8"))
     return found
 
 
 @cached
-def own_rows() -> "tuple[OwnRow, ...]":
-    from vizformer.analysis.own_ablations import own_rows
-
-    return own_rows(ablation_notes())
+def own_rows() -> tuple[OwnRow, ...]:
+    return own_ablations.own_rows(ablation_notes())
 
 
 @cached
-def counted(row: "Variant") -> int:
-    from vizformer.analysis.paper_results import counted
-
-    return counted(row)
+def counted(row: Variant) -> int:
+    return paper_results.counted(row)

@@ -1,10 +1,10 @@
 """The laboratory Family: what BERT, GPT, T5, BART and LLaMA changed, and shared heads and experts as arithmetic."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from vizformer.analysis.experts import Mixture
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.config import ModelConfig
@@ -17,9 +17,6 @@ from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis.experts import Mixture
 
 # preset -> the bundled model that is nearest, or the name on huggingface.co of a small one to be opened
 NEAREST = {
@@ -239,7 +236,7 @@ def _experts(subject: Subject) -> None:
     )
 
 
-def _mixture_row(name: str, one: "Mixture") -> Row:
+def _mixture_row(name: str, one: Mixture) -> Row:
     return Row(
         (
             name,

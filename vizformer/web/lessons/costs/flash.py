@@ -1,12 +1,12 @@
 """The laboratory FlashAttention: the softmax of one row worked out tile by tile, with a running maximum and sum."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
 from vizformer.components import table
 from vizformer.components.matrix import number
 from vizformer.components.table import Number, Row
+from vizformer.explain import Step
+from vizformer.explain.online_softmax import OnlineSoftmax, tile_sizes
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.costs import computed
 from vizformer.web.link import state
@@ -15,18 +15,12 @@ from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.explain import Step
-    from vizformer.explain.online_softmax import OnlineSoftmax
-
 ASKED = 2  # keys in a tile of the question
 
 
 @laboratory
 def flash(subject: Subject) -> None:
     """The tiles of the chosen row, then each of them step by step."""
-    from vizformer.explain.online_softmax import tile_sizes
-
     st.html(table.style())
     attention_selector.choose(subject)
     site, head, query = attention_selector.site(), state.view().head, attention_selector.query(subject)
@@ -62,7 +56,7 @@ def flash(subject: Subject) -> None:
     )
     steps = computed.online_softmax_steps(subject, site, head, query, tile)
 
-    def names(step: "Step") -> step_view.Labels:
+    def names(step: Step) -> step_view.Labels:
         if not step.key.startswith("tile"):
             return {}
         at = found.tiles[int(step.key.removeprefix("tile"))]
@@ -71,7 +65,7 @@ def flash(subject: Subject) -> None:
     step_view.walk(steps, names)
 
 
-def _tiles(found: "OnlineSoftmax", keys: list[str]) -> None:
+def _tiles(found: OnlineSoftmax, keys: list[str]) -> None:
     rows = [
         Row(
             (

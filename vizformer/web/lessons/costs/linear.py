@@ -1,12 +1,11 @@
 """The laboratory Linear attention: the same queries, keys and values without the softmax, bracketed both ways."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import streamlit as st
 
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
+from vizformer.explain.linear_attention import LinearAttention, bracketing
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.costs import computed, wording
 from vizformer.web.link import state
@@ -14,9 +13,6 @@ from vizformer.web.widgets import attention_selector, lesson, proof_badge
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import counts, labels
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.explain.linear_attention import LinearAttention
 
 SHOWN = 12  # keys, those with the largest weights
 CODE = """phi = lambda x: F.elu(x) + 1
@@ -101,7 +97,7 @@ def why_not_question() -> lesson.Choice:
     )
 
 
-def _weights(found: "LinearAttention", query: int, keys: list[str]) -> None:
+def _weights(found: LinearAttention, query: int, keys: list[str]) -> None:
     own, other = found.softmax[query], found.weights[query]
     seen = np.flatnonzero((own > 0) | (other > 0))
     shown = sorted(seen[np.argsort(-own[seen], kind="stable")][:SHOWN])
@@ -122,8 +118,6 @@ def _weights(found: "LinearAttention", query: int, keys: list[str]) -> None:
 
 
 def _costs(subject: Subject) -> None:
-    from vizformer.explain.linear_attention import bracketing
-
     n, d = wording.length("costs.long", len(subject.tokens)), subject.config.d_head
     found = bracketing(n, d)
     rows = [
@@ -148,7 +142,7 @@ def _costs(subject: Subject) -> None:
     st.html(table.to_html(columns, rows))
 
 
-def _formula(found: "LinearAttention", n: int, d: int) -> None:
+def _formula(found: LinearAttention, n: int, d: int) -> None:
     symbols = (
         r"\begin{aligned} z_i &= \frac{\phi(q_i) \sum_{j \le i} \phi(k_j)^\top v_j}{\phi(q_i) \cdot \sum_{j \le i} "
         r"\phi(k_j)} \\ S_i &= S_{i-1} + \phi(k_i)^\top v_i, \quad u_i = u_{i-1} + \phi(k_i) \end{aligned}"
@@ -165,8 +159,6 @@ def _formula(found: "LinearAttention", n: int, d: int) -> None:
 
 
 def bracket_question(subject: Subject) -> lesson.Number:
-    from vizformer.explain.linear_attention import bracketing
-
     n, d = len(subject.tokens), subject.config.d_head
     found = bracketing(n, d)
     return lesson.Number(

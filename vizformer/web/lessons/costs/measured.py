@@ -1,24 +1,20 @@
 """The laboratory Measured: four ways of attention on this machine, when somebody presses the button."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.attention_speed import LENGTHS, REACH, WAYS, Measured, Way
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue import speed_run
+from vizformer.web.catalogue.speed_run import SpeedState
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import counts, labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis.attention_speed import Measured, Way
-    from vizformer.web.catalogue.speed_run import SpeedState
 
 POLL = 1.0  # seconds between two looks at a measurement that goes on
 CODE = """n, d = 1024, 64
@@ -70,9 +66,7 @@ def _watch(was_running: bool) -> None:
         _table(now.found)
 
 
-def _control(now: "SpeedState") -> None:
-    from vizformer.analysis.attention_speed import LENGTHS, WAYS
-
+def _control(now: SpeedState) -> None:
     run = speed_run.speed_run()
     if now.running:
         done, of = len(now.found), len(LENGTHS) * len(WAYS)
@@ -97,10 +91,8 @@ def _control(now: "SpeedState") -> None:
         st.rerun()
 
 
-def names() -> "dict[Way, str]":
+def names() -> dict[Way, str]:
     """What the ways are called."""
-    from vizformer.analysis.attention_speed import REACH
-
     return {
         "full": _("full, step by step"),
         "fused": _("fused into one call"),
@@ -109,7 +101,7 @@ def names() -> "dict[Way, str]":
     }
 
 
-def _curves(found: "tuple[Measured, ...]") -> None:
+def _curves(found: tuple[Measured, ...]) -> None:
     lengths = sorted({one.n for one in found})
     for what, title, unit, key in (
         ({(one.way, one.n): 1e3 * one.seconds for one in found}, _("Time of a call"), _("milliseconds"), "time"),
@@ -132,7 +124,7 @@ def _curves(found: "tuple[Measured, ...]") -> None:
         chart.show(figure.update_yaxes(type="log"), key=f"costs.speed.{key}")
 
 
-def _table(found: "tuple[Measured, ...]") -> None:
+def _table(found: tuple[Measured, ...]) -> None:
     lengths = sorted({one.n for one in found})
     cells = {(one.way, one.n): one for one in found}
     rows = []

@@ -1,19 +1,16 @@
 """Table 3 once more, at about a tenth of the widths: every row really trained, with the paper's numbers beside it."""
 
 import math
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.own_ablations import OwnRow, loss_changes
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.lessons.costs import computed, wording
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis.own_ablations import OwnRow
 
 ASKED = (("h", 1), ("N", 2), ("d_model", 256), ("d_ff", 1024))
 """The changes of the question, as the paper names them."""
@@ -21,8 +18,6 @@ ASKED = (("h", 1), ("N", 2), ("d_model", 256), ("d_ff", 1024))
 
 def own_ablations() -> None:
     """The table of our own trainings, the changes of the loss as a picture, and a question."""
-    from vizformer.analysis.own_ablations import loss_changes
-
     rows, notes = computed.own_rows(), computed.ablation_notes()
     st.markdown("#### " + _("The same changes at a tenth of the widths, trained here"))
     st.markdown(
@@ -74,7 +69,7 @@ def own_ablations() -> None:
     )
 
 
-def _row(row: "OwnRow", base: "OwnRow") -> Row:
+def _row(row: OwnRow, base: OwnRow) -> Row:
     of_paper = row.paper.bleu - base.paper.bleu
     return Row(
         (
@@ -91,7 +86,7 @@ def _row(row: "OwnRow", base: "OwnRow") -> Row:
     )
 
 
-def _name(row: "OwnRow") -> str:
+def _name(row: OwnRow) -> str:
     """The change with the paper's numbers and ours: layers 2 (here 1)."""
     first, own = row.paper.changed[0], row.changed[0]
     if isinstance(first[1], str):

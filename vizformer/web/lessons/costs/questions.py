@@ -1,5 +1,6 @@
 """The questions of the lesson Costs, variants, results."""
 
+from vizformer.analysis import kinds, site_name
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.costs import (
     calculator,
@@ -16,8 +17,6 @@ from vizformer.web.widgets.questions import Number, Registry
 
 
 def _factor(subject: Subject) -> Number | None:
-    from vizformer.analysis import kinds, site_name
-
     kind = kinds(subject.trace)[0]
     return flash.factor_question(subject, kind, site_name(kind, 0), 0)
 

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.paper_results import RECIPES, SOURCE, TABLE_2, TABLE_3
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.figures.results import Point
@@ -28,8 +29,6 @@ def results(subject: Subject) -> None:
 
 
 def _recipes(subject: Subject) -> None:
-    from vizformer.analysis.paper_results import RECIPES
-
     own, (base, big) = subject.config, RECIPES
     lines = [
         (_("layers of each stack"), *(str(one.layers) for one in (base, big)), _layers(subject)),
@@ -87,8 +86,6 @@ def _count(subject: Subject) -> str:
 @laboratory
 def translations() -> None:
     """Table 2 and its picture, by themselves: another language moves nothing else."""
-    from vizformer.analysis.paper_results import SOURCE, TABLE_2
-
     lesson.ask(beaten_question())
 
     names = {"de": _("English to German"), "fr": _("English to French")}
@@ -153,8 +150,6 @@ def beaten_question() -> lesson.Choice:
 
 
 def _ablations() -> None:
-    from vizformer.analysis.paper_results import TABLE_3
-
     base = TABLE_3[0]
     rows = []
     for row in TABLE_3:
@@ -191,8 +186,6 @@ def _ablations() -> None:
 
 
 def hours_question() -> lesson.Number:
-    from vizformer.analysis.paper_results import RECIPES
-
     big = RECIPES[1]
     return lesson.Number(
         "costs",

@@ -1,12 +1,12 @@
 """The laboratory Sparse attention: window, Longformer and BigBird over the typed sentence, with reach and cost."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import streamlit as st
 
+from vizformer.analysis.sparse_reach import Cells, SparseKind, SparseSettings
 from vizformer.components import mask, table
 from vizformer.components.table import Number, Row
+from vizformer.model.sparse_masks import Kept
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.costs import computed, wording
 from vizformer.web.widgets import lesson, taken_heads
@@ -16,11 +16,8 @@ from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.analysis.sparse_reach import Cells, SparseKind, SparseSettings
-
 REACHES, GLOBALS, RANDOMS, SEEDS = range(9), range(5), range(5), range(10)
-KINDS: "tuple[SparseKind, ...]" = ("window", "longformer", "bigbird")
+KINDS: tuple[SparseKind, ...] = ("window", "longformer", "bigbird")
 ASKED = 2  # keys on each side, in the question
 ROWS = 8  # of the mask that are written out in the formula
 
@@ -94,10 +91,8 @@ def sparse(subject: Subject) -> None:
     _formula(kind, cells, settings)
 
 
-def _formula(kind: "SparseKind", cells: "Cells", settings: "SparseSettings") -> None:
+def _formula(kind: SparseKind, cells: Cells, settings: SparseSettings) -> None:
     """The cells of the chosen mask, row by row, and the most that there can be."""
-    from vizformer.model.sparse_masks import Kept
-
     n, r = len(cells.open), settings.reach
     g = 0 if kind == "window" else settings.n_global
     most, symbol = {
@@ -125,9 +120,7 @@ def _formula(kind: "SparseKind", cells: "Cells", settings: "SparseSettings") -> 
     )
 
 
-def _settings(subject: Subject) -> "SparseSettings":
-    from vizformer.analysis.sparse_reach import SparseSettings
-
+def _settings(subject: Subject) -> SparseSettings:
     first, second, third, fourth = st.columns(4, vertical_alignment="bottom")
     reach = first.slider(_("Window: keys on each side"), 0, 8, **lesson.setting("costs.reach", 1, REACHES))
     n_global = second.slider(_("Global tokens"), 0, 4, **lesson.setting("costs.global", 1, GLOBALS))

@@ -3,6 +3,7 @@
 import numpy as np
 import streamlit as st
 
+from vizformer.analysis import telling_row, word_order
 from vizformer.components import table
 from vizformer.components.heatmap import Heatmap
 from vizformer.components.table import Number, Row
@@ -84,15 +85,13 @@ def alignment(subject: Subject) -> None:
     links.to(sitemap.ATTENTION)
 
 
-def _pattern(subject: Subject, layer: int, head: int) -> "np.ndarray":
+def _pattern(subject: Subject, layer: int, head: int) -> np.ndarray:
     pattern: np.ndarray = subject.trace[f"decoder.{layer}.cross"].pattern(head).float().cpu().numpy()
     return pattern
 
 
-def _order(subject: Subject, chosen: "np.ndarray") -> None:
+def _order(subject: Subject, chosen: np.ndarray) -> None:
     """Which words change places on the way."""
-    from vizformer.analysis import word_order
-
     choices = row_names.choices(subject)
     rows = [i for i, choice in enumerate(choices) if not choice.next.special]
     order = word_order(chosen.tolist(), rows)
@@ -171,7 +170,7 @@ def _score(subject: Subject, layer: int, head: int) -> None:
     )
 
 
-def _formula(subject: Subject, layer: int, head: int, chosen: "np.ndarray") -> None:
+def _formula(subject: Subject, layer: int, head: int, chosen: np.ndarray) -> None:
     trace = subject.trace
     record = trace[f"decoder.{layer}.cross"]
     weights = computed.alignment(subject).weights[layer] if head == MEAN else _pattern(subject, layer, head)
@@ -192,8 +191,6 @@ def _formula(subject: Subject, layer: int, head: int, chosen: "np.ndarray") -> N
 
 def cell_question(subject: Subject) -> lesson.CellChoice | None:
     """Which cell holds the weight of a choice?  The row is that of the token before the chosen one."""
-    from vizformer.analysis import telling_row
-
     source, target = subject.trace.tokens["encoder"], subject.trace.tokens["decoder"]
     layer = subject.config.n_decoder_layers - 1
     found = computed.alignment(subject)

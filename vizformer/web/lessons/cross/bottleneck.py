@@ -7,6 +7,7 @@ from vizformer import figures
 from vizformer.components import table
 from vizformer.components.heatmap import Heatmap
 from vizformer.components.table import Row
+from vizformer.training.bottleneck import as_symbols
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
@@ -24,8 +25,6 @@ EXAMPLE = "那个我在北京上大学时认识的朋友，现在在那个城市
 @laboratory
 def bottleneck(subject: Subject) -> None:
     """The typed sentence as symbols, said again by both networks; and what they reach by length."""
-    from vizformer.training.bottleneck import as_symbols
-
     st.html(table.style())
     about = computed.measured()
     lesson.ask(length_question())

@@ -1,9 +1,9 @@
 """The laboratory Without the memory: it is emptied, exchanged or loses a row, and the translation is written anew."""
 
-from typing import TYPE_CHECKING
-
+import numpy as np
 import streamlit as st
 
+from vizformer.analysis.memory import Change, Written
 from vizformer.components import table, tokens
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue import model_cache
@@ -16,11 +16,6 @@ from vizformer.web.widgets.other_sentence import other_sentence
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from vizformer.analysis.memory import Change, Written
 
 EXAMPLES = ("他十分钟前离开了。", "我喜欢喝水。", "The cat sat on the chair.")
 
@@ -91,14 +86,14 @@ def _other(subject: Subject) -> str:
     return other_sentence(_("The sentence whose memory it gets"), "memory", proposed, proposed)
 
 
-def _text(title: str, found: "Written") -> None:
+def _text(title: str, found: Written) -> None:
     st.caption(title)
     st.text(found.text or _("(nothing: the end mark comes at once)"))
     if not found.ended:
         st.caption(_("It found no end; the first {n} tokens.", n=len(found.tokens)))
 
 
-def _table(subject: Subject, before: "np.ndarray", after: "np.ndarray") -> None:
+def _table(subject: Subject, before: np.ndarray, after: np.ndarray) -> None:
     names = [choice.next.text for choice in row_names.choices(subject)]
     rows = [
         Row(

@@ -5,6 +5,8 @@ import streamlit as st
 from vizformer.components import table
 from vizformer.components.heatmap import Heatmap
 from vizformer.components.table import Number, Row
+from vizformer.explain.encoder_decoder import add_and_norms, encoder_outputs
+from vizformer.explain.site_words import in_words
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross import computed, links, other_model
@@ -20,9 +22,6 @@ def memory(subject: Subject) -> None:
     """The way of one decoder layer to the encoder, and what all of them share."""
     if not other_model.meets(subject, "memory"):
         return
-    from vizformer.explain.encoder_decoder import encoder_outputs
-    from vizformer.explain.site_words import in_words
-
     st.html(table.style())
     config, trace = subject.config, subject.trace
     lesson.ask(memory_question(subject))
@@ -92,8 +91,6 @@ def _apart(difference: float) -> tuple[Number]:
 
 def _mask_and_cache(subject: Subject) -> None:
     """What is blocked, what is computed once, and how often add & norm comes."""
-    from vizformer.explain.encoder_decoder import add_and_norms
-
     config, view = subject.config, state.view()
     n_source, n_target = len(subject.trace.tokens["encoder"]), len(subject.trace.tokens["decoder"])
     once = 2 * n_source * config.d_model * config.kv_heads * config.d_head
@@ -113,8 +110,6 @@ def _mask_and_cache(subject: Subject) -> None:
             every=once * n_target,
         )
     )
-    from vizformer.explain.site_words import in_words
-
     points = [translate(in_words(name)) for name in add_and_norms(subject.trace, view.layer)]
     st.text(
         _("Add & norm comes {count} times in this layer: {points}.", count=len(points), points=_("; ").join(points))

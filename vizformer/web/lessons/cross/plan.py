@@ -1,17 +1,14 @@
 """A plan of the model with its attentions: boxes that light up with the row of the table."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from vizformer.analysis import Kind
 from vizformer.components import architecture
+from vizformer.explain.encoder_decoder import Attended
+from vizformer.figures.table import Table
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis import Kind
-    from vizformer.explain.encoder_decoder import Attended
-    from vizformer.figures.table import Table
 
 _BOX = {"encoder": "encoder.attention", "decoder": "decoder.attention", "cross": "decoder.cross"}
 
@@ -26,7 +23,7 @@ def attention_of(box: str) -> str | None:
     return next((kind for kind, of in _BOX.items() if of == box), None)
 
 
-def columns(subject: Subject, found: "Mapping[Kind, Attended]") -> list[architecture.Column]:
+def columns(subject: Subject, found: Mapping[Kind, Attended]) -> list[architecture.Column]:
     """The stacks that the model has, side by side."""
     config, made = subject.config, list[architecture.Column]()
     order = config.norm_order
@@ -70,10 +67,8 @@ def columns(subject: Subject, found: "Mapping[Kind, Attended]") -> list[architec
     return made
 
 
-def told(drawn: Sequence[architecture.Column]) -> "tuple[str, Table]":
+def told(drawn: Sequence[architecture.Column]) -> tuple[str, Table]:
     """The stacks in a sentence, and their boxes as a table, each with the boxes that its data comes from."""
-    from vizformer.figures.table import Table
-
     boxes = [box for column in drawn for box in column["boxes"]]
     names = {box["key"]: f"{order} · {box['title']}" for order, box in enumerate(boxes)}  # several have the same title
     said = _("; ").join(
@@ -91,7 +86,7 @@ def told(drawn: Sequence[architecture.Column]) -> "tuple[str, Table]":
     return said, Table(columns, rows, len(rows))
 
 
-def _attention(key: str, one: "Attended", *, source: bool) -> architecture.Box:
+def _attention(key: str, one: Attended, *, source: bool) -> architecture.Box:
     __, n_q, n_k = one.scores
     kind = attention_of(key)
     assert kind is not None

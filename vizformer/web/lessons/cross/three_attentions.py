@@ -1,11 +1,12 @@
 """The laboratory Three attentions: who asks, who answers, which mask; the table and the drawing light up together."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
+from vizformer.analysis import kinds, site_name
 from vizformer.components import architecture, table
 from vizformer.components.table import Row
+from vizformer.explain.encoder_decoder import Attended
+from vizformer.model import Reason
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross import computed, links, other_model, plan
@@ -17,15 +18,10 @@ from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.explain.encoder_decoder import Attended
-
 
 @laboratory
 def three(subject: Subject) -> None:
     """The attentions of the first layer of each stack."""
-    from vizformer.analysis import kinds, site_name
-
     st.html(table.style())
     usable = kinds(subject.trace)
     found = dict(zip(usable, computed.attended(subject, tuple(site_name(kind, 0) for kind in usable)), strict=True))
@@ -71,7 +67,7 @@ def three(subject: Subject) -> None:
     other_model.meets(subject, "three")
 
 
-def _cells(one: "Attended") -> tuple[str, str, str, str]:
+def _cells(one: Attended) -> tuple[str, str, str, str]:
     __, n_q, n_k = one.scores
     if one.site.endswith("cross"):
         asks = _("{rows} of the decoder, after its self-attention", rows=counts.rows(n_q))
@@ -81,10 +77,8 @@ def _cells(one: "Attended") -> tuple[str, str, str, str]:
     return asks, answers, f"[{n_q}, {n_k}]", _mask(one)
 
 
-def _mask(one: "Attended") -> str:
+def _mask(one: Attended) -> str:
     """What is blocked, and why."""
-    from vizformer.model import Reason
-
     __, n_q, n_k = one.scores
     blocked = sum(one.blocked.values())
     if not blocked:
@@ -94,7 +88,7 @@ def _mask(one: "Attended") -> str:
     return _("{reason}: {blocked} of {all} cells", reason=reason, blocked=blocked, all=n_q * n_k)
 
 
-def _agrees(one: "Attended") -> str:
+def _agrees(one: Attended) -> str:
     return _(
         "Recomputed from the rows that ask and those that answer: all its q, k, v and z agree with the model to "
         "{difference}.",
@@ -102,7 +96,7 @@ def _agrees(one: "Attended") -> str:
     )
 
 
-def _formula(subject: Subject, one: "Attended") -> None:
+def _formula(subject: Subject, one: Attended) -> None:
     """The shapes, with the numbers of this sentence; the code runs with stand-ins of these shapes."""
     h, n_q, n_k = one.scores
     d, d_head, cross = subject.config.d_model, one.d_head, one.site.endswith("cross")
@@ -128,7 +122,7 @@ def _formula(subject: Subject, one: "Attended") -> None:
     )
 
 
-def shape_question(subject: Subject, cross: "Attended") -> lesson.Choice:
+def shape_question(subject: Subject, cross: Attended) -> lesson.Choice:
     __, n_q, n_k = cross.scores
     shapes = [(n_q, n_k), (n_k, n_q), (n_q, n_q), (n_k, n_k), (n_q, cross.d_head)]
     choices = [f"[{rows}, {columns}]" for rows, columns in sorted(dict.fromkeys(shapes))]

@@ -7,6 +7,7 @@ import streamlit as st
 
 from vizformer.components import table
 from vizformer.components.table import Number, Row
+from vizformer.explain import latex
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.decoding import computed
 from vizformer.web.lessons.decoding.other_model import writes
@@ -24,8 +25,6 @@ def shift(subject: Subject) -> None:
     """Each row with the token that it reads and the one that is right after it, and the sum of the losses."""
     if not writes(subject):
         return
-    from vizformer.explain import latex
-
     st.html(table.style())
     rows = computed.forced_rows(subject)
     if not rows:

@@ -1,12 +1,12 @@
 """The laboratory Ways of choosing: greedy, beam search and sampling on one prompt, and the temperature."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import streamlit as st
 
 from vizformer.components import table
 from vizformer.components.table import Number, Row
+from vizformer.explain import latex
+from vizformer.text import Token
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.decoding import computed
 from vizformer.web.lessons.decoding.other_model import writes
@@ -14,9 +14,6 @@ from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.text import Token
 
 WIDTHS = (1, 2, 4)
 LAST_SEED = 999
@@ -28,8 +25,6 @@ def ways(subject: Subject) -> None:
     """What each way writes, and how probable the model itself finds it."""
     if not writes(subject):
         return
-    from vizformer.explain import latex
-
     st.html(table.style())
     warm, drawn, wide, long = st.columns(4, vertical_alignment="bottom")
     temperature = warm.slider(_("Temperature T"), 0.1, 2.0, step=0.1, **lesson.setting("decoding.temperature", 1.0))
@@ -99,7 +94,7 @@ def temperature_question(token: str, warmed: float) -> lesson.Choice:
     )
 
 
-def ratio_question(subject: Subject, tokens: "list[tuple[Token, float, float]]") -> lesson.Number:
+def ratio_question(subject: Subject, tokens: list[tuple[Token, float, float]]) -> lesson.Number:
     """What does the temperature make of the ratio of two probabilities?"""
     first, second = labels.told_apart([token for token, *__ in tokens])[:2]
     ratio = tokens[0][1] / tokens[1][1]

@@ -1,10 +1,11 @@
 """What every exercise has: the program with its wrong line to be found, and the proof once it has been."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import streamlit as st
 
+from vizformer.analysis.error_contrasts import Contrast
 from vizformer.components import matrix
 from vizformer.web.lessons.errors import computed
 from vizformer.web.widgets import lesson
@@ -12,9 +13,6 @@ from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, translate
 
 SHOWN = 6  # rows and columns of two tables beside each other
-
-if TYPE_CHECKING:
-    from vizformer.analysis.error_contrasts import Contrast
 
 
 def question(name: str, text: str, why: str) -> lesson.Choice:
@@ -53,7 +51,7 @@ def _paste(code: str, given: Mapping[str, Any]) -> None:
     st.code(lesson.pasteable(code, given), language="python", wrap_lines=True)
 
 
-def proof(found: "Contrast") -> None:
+def proof(found: Contrast) -> None:
     """How far each of the two is from what the model computed."""
     said = _(
         "Compared with {anchor}: the right line is off by at most {right}, the wrong one by up to {wrong}.",
@@ -65,7 +63,7 @@ def proof(found: "Contrast") -> None:
 
 
 def side_by_side(
-    found: "Contrast",
+    found: Contrast,
     *,
     rows: Sequence[str] | None = None,
     columns: Sequence[str] | None = None,

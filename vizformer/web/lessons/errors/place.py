@@ -1,9 +1,8 @@
 """Which head an exercise looks at, and which sentence where the open model does not do what the exercise is about."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
+from vizformer.analysis import Kind, n_layers
 from vizformer.web.catalogue import sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.errors import computed
@@ -12,32 +11,25 @@ from vizformer.web.link.view import View
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.analysis import Kind
 
-
-def reads(subject: Subject) -> "Kind":
+def reads(subject: Subject) -> Kind:
     """The self-attention of the stack that reads the text."""
     return "encoder" if "encoder" in subject.trace.tokens else "decoder"
 
 
-def writes(subject: Subject) -> "Kind":
+def writes(subject: Subject) -> Kind:
     """The self-attention that is causal where the model has such; the causal mask is laid over the other."""
     return "decoder" if "decoder" in subject.trace.tokens else "encoder"
 
 
-def head(subject: Subject, kind: "Kind") -> tuple[int, int]:
+def head(subject: Subject, kind: Kind) -> tuple[int, int]:
     """The layer and the head that the link names."""
-    from vizformer.analysis import n_layers
-
     fitted = state.fit(layer=n_layers(subject.trace, kind), head=subject.config.n_heads)
     return fitted.layer, fitted.head
 
 
-def boxes(subject: Subject, kind: "Kind") -> None:
+def boxes(subject: Subject, kind: Kind) -> None:
     """Boxes for the layer and the head, for the proof: what comes before it is the same for all."""
-    from vizformer.analysis import n_layers
-
     left, right = st.columns(2)
     left.selectbox(_("Layer"), range(n_layers(subject.trace, kind)), **state.bind("layer"))
     right.selectbox(_("Head"), range(subject.config.n_heads), **state.bind("head"))

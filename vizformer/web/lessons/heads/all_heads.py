@@ -1,10 +1,11 @@
 """The laboratory All heads: the maps side by side, what each head of a layer does, and which keys matter."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import streamlit as st
 
+from vizformer.analysis import Kind, kinds
 from vizformer.components import attention, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
@@ -19,15 +20,10 @@ from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.analysis import Kind
-
 
 @laboratory
 def every(subject: Subject) -> None:
     """All heads side by side, the chosen one large, and what each of its layer does."""
-    from vizformer.analysis import kinds
-
     st.html(table.style())
     trace, config = subject.trace, subject.config
     usable = kinds(trace)
@@ -74,7 +70,7 @@ def every(subject: Subject) -> None:
     importance(subject)
 
 
-def experts(subject: Subject, kind: "Kind") -> None:
+def experts(subject: Subject, kind: Kind) -> None:
     """Which head of all layers is the expert of this sentence, for everything that some head clearly does."""
     found = computed.head_statistics(subject, kind)
     named = [
@@ -139,7 +135,7 @@ def importance(subject: Subject) -> None:
     st.html(table.to_html(columns, rows, bar=1, caption=caption))
 
 
-def habit_question(subject: Subject, kind: "Kind") -> lesson.CellChoice | None:
+def habit_question(subject: Subject, kind: Kind) -> lesson.CellChoice | None:
     """In which cell does a head do what it mostly does?"""
     asked = computed.habit_question(subject, kind, LARGEST)
     if asked is None:  # a single token

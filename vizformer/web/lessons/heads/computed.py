@@ -1,65 +1,65 @@
 """Cached computations of the lesson Many heads."""
 
-from typing import TYPE_CHECKING
-
+from vizformer.analysis import HabitQuestion, Kind, head_maps, reference
+from vizformer.analysis.contributions import Contributions, KeyContributions
+from vizformer.analysis.head_costs import (
+    LayerCost,
+    SharingCost,
+    layer_cost,
+    possible_groups,
+    possible_heads,
+    sharing_cost,
+    with_heads,
+)
+from vizformer.analysis.head_statistics import HeadStatistics
+from vizformer.analysis.minimal_pairs import minimal_pair
+from vizformer.analysis.reference import ReferenceShift
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads.sentences import PAIRS, Pronoun
 from vizformer.web.link.model_ref import ModelRef
 
-if TYPE_CHECKING:
-    from vizformer.analysis import HabitQuestion, Kind
-    from vizformer.analysis.contributions import Contributions, KeyContributions
-    from vizformer.analysis.head_costs import LayerCost, SharingCost
-    from vizformer.analysis.head_statistics import HeadStatistics
-    from vizformer.analysis.reference import ReferenceShift
-
 AFFORDABLE = 100_000_000  # parameters of a model that reads two dozen sentences while a reader waits
 
 
 @cached
-def contributions(subject: "Subject", site: str, query: int) -> "Contributions":
+def contributions(subject: Subject, site: str, query: int) -> Contributions:
     from vizformer.analysis.contributions import contributions
 
     return contributions(subject.checkpoint, subject.trace, site, query)
 
 
 @cached
-def key_contributions(subject: "Subject", site: str, head: int, query: int) -> "KeyContributions":
+def key_contributions(subject: Subject, site: str, head: int, query: int) -> KeyContributions:
     from vizformer.analysis.contributions import key_contributions
 
     return key_contributions(subject.checkpoint, subject.trace, site, head, query)
 
 
 @cached
-def head_statistics(subject: "Subject", kind: "Kind") -> "HeadStatistics":
-    from vizformer.analysis import head_maps
+def head_statistics(subject: Subject, kind: Kind) -> HeadStatistics:
     from vizformer.analysis.head_statistics import head_statistics
 
     return head_statistics(head_maps(subject.trace, kind), cross=kind == "cross")
 
 
 @cached
-def habit_question(subject: "Subject", kind: "Kind", most: int) -> "HabitQuestion | None":
+def habit_question(subject: Subject, kind: Kind, most: int) -> HabitQuestion | None:
     from vizformer.analysis import habit_question
 
     return habit_question(subject.trace, kind, most, head_statistics(subject, kind))
 
 
 @cached
-def reference_shift(model: ModelRef, pronoun: Pronoun) -> "ReferenceShift":
-    from vizformer.analysis.reference import reference_shift
-
+def reference_shift(model: ModelRef, pronoun: Pronoun) -> ReferenceShift:
     # Only what the first stack makes of a text is measured, and an encoder knows nothing of the target.
-    return reference_shift(lambda text: Subject(model, text, _any_target(model, text)).trace, PAIRS[pronoun])
+    return reference.reference_shift(lambda text: Subject(model, text, _any_target(model, text)).trace, PAIRS[pronoun])
 
 
 @cached
 def readable(model: ModelRef) -> tuple[Pronoun, ...]:
     """The pronouns whose sentences the model can read; none where it is too large to read them all."""
-    from vizformer.analysis.minimal_pairs import minimal_pair
-
     if sum(parameter.numel() for parameter in model_cache.checkpoint(model).model.parameters()) > AFFORDABLE:
         return ()
     return tuple(
@@ -74,18 +74,14 @@ def _any_target(model: ModelRef, text: str) -> str:
 
 
 @cached
-def layer_costs(model: ModelRef, n: int) -> "tuple[LayerCost, ...]":
+def layer_costs(model: ModelRef, n: int) -> tuple[LayerCost, ...]:
     """One layer of the model cut into 1, 2, 4, ... heads, each with its own keys and values."""
-    from vizformer.analysis.head_costs import layer_cost, possible_heads, with_heads
-
     config = model_cache.options(model)
     return tuple(layer_cost(with_heads(config, heads), n) for heads in possible_heads(config))
 
 
 @cached
-def sharing_costs(model: ModelRef, length: int, memory: int) -> "tuple[SharingCost, ...]":
+def sharing_costs(model: ModelRef, length: int, memory: int) -> tuple[SharingCost, ...]:
     """The model with every possible number of key/value heads."""
-    from vizformer.analysis.head_costs import possible_groups, sharing_cost
-
     config = model_cache.options(model)
     return tuple(sharing_cost(config, groups, length, memory) for groups in possible_groups(config))

@@ -1,5 +1,6 @@
 """The questions of the lesson Many heads."""
 
+from vizformer.analysis import kinds, site_name
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads import all_heads, computed, cost, reference, shared_keys_and_values, split
 from vizformer.web.link.view import View
@@ -8,16 +9,12 @@ from vizformer.web.words import labels
 
 
 def _without(subject: Subject) -> Number:
-    from vizformer.analysis import kinds, site_name
-
     kind = kinds(subject.trace)[0]
     query = View().query_of(subject.trace.tokens[labels.stacks(kind)[0]])
     return split.without_question(computed.contributions(subject, site_name(kind, 0), query), 0, query)
 
 
 def _habit(subject: Subject) -> CellChoice | None:
-    from vizformer.analysis import kinds
-
     return all_heads.habit_question(subject, kinds(subject.trace)[0])
 
 

@@ -1,9 +1,8 @@
 """The laboratory Who is "it"?: whether some head looks at the noun that a pronoun means, measured on pairs of sentences."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
+from vizformer.analysis.reference import ReferenceShift
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
@@ -14,9 +13,6 @@ from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import counts, labels
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis.reference import ReferenceShift
 
 RARE, MOST = 0.05, 0.75  # chance below which it is hardly luck; sentences in which the meant noun has to be found
 CODE = """lead = w[:, :, 0] - w[:, :, 1]        # [pairs, sentences]: weight on the first noun less that on the second
@@ -67,7 +63,7 @@ def reference(subject: Subject) -> None:
     )
 
 
-def _verdict(found: "ReferenceShift") -> None:
+def _verdict(found: ReferenceShift) -> None:
     if found.never_moves:
         st.info(
             _(
@@ -103,7 +99,7 @@ def _verdict(found: "ReferenceShift") -> None:
         st.success(_("**Shown.**") + " " + measured)
 
 
-def _table(pronoun: Pronoun, found: "ReferenceShift") -> None:
+def _table(pronoun: Pronoun, found: ReferenceShift) -> None:
     weights, shifts = (of[..., found.layer, found.head] for of in (found.weights, found.shifts))
     rows = []
     for written, (first, __), w, shift in zip(PAIRS[pronoun], found.sentences, weights, shifts, strict=True):
@@ -125,7 +121,7 @@ def _table(pronoun: Pronoun, found: "ReferenceShift") -> None:
     st.caption(_("Framed: the attention moves to the noun that is meant."))
 
 
-def _open(subject: Subject, found: "ReferenceShift") -> None:
+def _open(subject: Subject, found: ReferenceShift) -> None:
     """A button that makes a sentence the page's own and shows the head among all heads."""
     best = int(found.shifts[:, found.layer, found.head].argmax())
     text = found.sentences[best][0].text

@@ -1,13 +1,13 @@
 """The laboratory Split, attend, mix: where each head's slice of the vectors goes, and what each head adds."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.contributions import Contributions, output_matrix
 from vizformer.components import table
 from vizformer.components.table import Number, Row
+from vizformer.explain import latex
 from vizformer.figures import head_split
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads import computed
@@ -19,16 +19,10 @@ from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.analysis.contributions import Contributions
-
 
 @laboratory
 def split(subject: Subject) -> None:
     """Where each head's slice goes, and what each head adds."""
-    from vizformer.analysis.contributions import output_matrix
-    from vizformer.explain import latex
-
     st.html(table.style())
     attention_selector.choose(subject)
     view, query, config = state.view(), attention_selector.query(subject), subject.config
@@ -104,7 +98,7 @@ def split(subject: Subject) -> None:
     )
 
 
-def without_question(found: "Contributions", head: int, query: int, about: str = "") -> lesson.Number:
+def without_question(found: Contributions, head: int, query: int, about: str = "") -> lesson.Number:
     """What is left of a number of the output when a head is switched off?"""
     out, part, left = (float(row[0]) for row in (found.slices.out, found.parts[head], found.without(head)))
     return lesson.Number(

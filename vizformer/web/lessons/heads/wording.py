@@ -1,17 +1,13 @@
 """What the lesson Many heads says of heads and of their number."""
 
-from typing import TYPE_CHECKING
-
+from vizformer.analysis import HabitQuestion
+from vizformer.analysis.head_statistics import HeadStatistics, Tendency
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis import HabitQuestion
-    from vizformer.analysis.head_statistics import HeadStatistics, Tendency
 
 SPREAD = 0.75  # of the visible keys: from so many on, a head reads from almost all of them
 
 
-def tendency(found: "HeadStatistics", layer: int, head: int) -> str:
+def tendency(found: HeadStatistics, layer: int, head: int) -> str:
     """What a head does in this sentence, in words."""
     leading = found.leading(layer, head)
     if leading is not None:
@@ -30,7 +26,7 @@ def tendency(found: "HeadStatistics", layer: int, head: int) -> str:
     return _("no fixed place: reads from {keys} of {visible} keys", **numbers)
 
 
-def deed(tendency: "Tendency") -> str:
+def deed(tendency: Tendency) -> str:
     """What a head may do, in words."""
     return {
         "previous": _("looks at the token before"),
@@ -41,7 +37,7 @@ def deed(tendency: "Tendency") -> str:
     }[tendency]
 
 
-def habit(asked: "HabitQuestion", query: str, key: str) -> str:
+def habit(asked: HabitQuestion, query: str, key: str) -> str:
     """The question in which cell a head does what it mostly does."""
     values = {"layer": asked.layer, "head": asked.head, "query": query}
     return {

@@ -1,11 +1,7 @@
 """The arithmetic of the boxes of the lesson The map, as LaTeX."""
 
-from typing import TYPE_CHECKING
-
+from vizformer.analysis.architecture import Box
 from vizformer.config import ModelConfig
-
-if TYPE_CHECKING:
-    from vizformer.analysis.architecture import Box
 
 _FORMULAS = {
     "embedding": r"x_i = E_{t_i}",
@@ -74,7 +70,7 @@ def _distances(config: ModelConfig) -> str:
     return rf"\text{{scores}}_{{ij}} \leftarrow \text{{scores}}_{{ij}} + {scale:.4g}\,({' + '.join(terms)})"
 
 
-def formula(box: "Box", config: ModelConfig) -> str:
+def formula(box: Box, config: ModelConfig) -> str:
     """Its arithmetic as LaTeX; "" where it has none."""
     if box.kind == "embedding" and config.embedding_scale != 1:
         return rf"x_i = {config.embedding_factor:g}\; E_{{t_i}}"

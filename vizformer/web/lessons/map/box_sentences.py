@@ -1,17 +1,13 @@
 """What each box of the lesson "The map" does, in a sentence or two, for the options of the model."""
 
-from typing import TYPE_CHECKING
-
+from vizformer.analysis.architecture import Box
 from vizformer.config import ModelConfig
 from vizformer.messages import ranges
 from vizformer.web.words import counts
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.analysis.architecture import Box
 
-
-def about(box: "Box", config: ModelConfig) -> str:
+def about(box: Box, config: ModelConfig) -> str:
     """What the box does, in a sentence or two; Markdown, nothing that was typed in it."""
     d = config.d_model
     if box.kind == "tokens":

@@ -1,17 +1,14 @@
 """What the boxes of the lesson "The map" say, in the reader's language, and where each of them leads."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from vizformer.analysis.architecture import Box
 from vizformer.components import architecture
 from vizformer.config import ModelConfig
 from vizformer.web.frame import sitemap
 from vizformer.web.frame.sitemap import Entry
 from vizformer.web.lessons.map import box_sentences
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis.architecture import Box
 
 _COLOURS = {
     "attention": "attention",
@@ -54,14 +51,14 @@ _LEADS_TO: dict[str, tuple[Entry, ...]] = {
 }
 
 
-def leads_to(box: "Box", config: ModelConfig) -> tuple[Entry, ...]:
+def leads_to(box: Box, config: ModelConfig) -> tuple[Entry, ...]:
     """The lessons and pages that take the box apart."""
     if box.kind == "softmax" and config.architecture == "encoder-only":
         return (sitemap.BLANKS,)
     return _LEADS_TO.get(box.kind, (sitemap.LAYER,))
 
 
-def title(box: "Box", config: ModelConfig) -> str:
+def title(box: Box, config: ModelConfig) -> str:
     """What is written on the box."""
     rms = config.norm == "rms_norm"
     return {
@@ -92,7 +89,7 @@ def shape(dims: Sequence[int]) -> str:
     return f"[{', '.join(map(str, dims))}]"
 
 
-def count(box: "Box") -> str:
+def count(box: Box) -> str:
     """Its parameters, as they are written on it."""
     if box.shared:
         return _("shared")
@@ -101,7 +98,7 @@ def count(box: "Box") -> str:
     return f"{box.copies} × {box.copy:,}" if box.copies > 1 else f"{box.copy:,}"
 
 
-def columns(boxes: "Sequence[Box]", config: ModelConfig) -> list[architecture.Column]:
+def columns(boxes: Sequence[Box], config: ModelConfig) -> list[architecture.Column]:
     """The drawing: a column for each stack; the prediction belongs to the last one."""
     sections = list(dict.fromkeys(box.section for box in boxes if box.section != "prediction"))
     found: list[architecture.Column] = []
@@ -121,7 +118,7 @@ def columns(boxes: "Sequence[Box]", config: ModelConfig) -> list[architecture.Co
     return found
 
 
-def _drawn(box: "Box", config: ModelConfig, memory: Sequence[str]) -> architecture.Box:
+def _drawn(box: Box, config: ModelConfig, memory: Sequence[str]) -> architecture.Box:
     return {
         "key": box.key,
         "kind": _COLOURS.get(box.kind, "plain"),
@@ -137,7 +134,7 @@ def _drawn(box: "Box", config: ModelConfig, memory: Sequence[str]) -> architectu
     }
 
 
-def parameters(box: "Box", total: int) -> str:
+def parameters(box: Box, total: int) -> str:
     """How many numbers of the box were learned; Markdown."""
     if box.shared:
         return _("No parameters of its own: it uses a table that is counted where it serves first.")

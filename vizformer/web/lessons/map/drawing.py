@@ -1,12 +1,15 @@
 """The drawing, in the lesson The map: the whole model as boxes with live shapes, and what the chosen box is."""
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.architecture import Box
 from vizformer.components import architecture
+from vizformer.config import ModelConfig
+from vizformer.figures.table import Table
 from vizformer.web.catalogue import model_cache, shelf, sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.map import box_formulas, box_sentences, box_words, computed
@@ -19,13 +22,6 @@ from vizformer.web.words import counts, labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from vizformer.analysis.architecture import Box
-    from vizformer.config import ModelConfig
-    from vizformer.figures.table import Table
 
 _DRAWING, _SWITCH = "map.drawing", "map.switch"
 MOST_TENSORS = 16  # of a box that are named; a mixture of experts can have hundreds
@@ -127,10 +123,8 @@ def boxes(subject: Subject) -> None:
         detail(subject, found[now], total)
 
 
-def _told(boxes: "Sequence[Box]", config: "ModelConfig") -> "tuple[str, Table]":
+def _told(boxes: Sequence[Box], config: ModelConfig) -> tuple[str, Table]:
     """The box with most parameters in a sentence, and all boxes as a table."""
-    from vizformer.figures.table import Table
-
     largest = max(boxes, key=lambda box: box.parameters)
     said = _(
         "Boxes: {n}. Most parameters: {box}, {count:,}.",
@@ -179,7 +173,7 @@ def share_question(subject: Subject) -> lesson.Choice:
     )
 
 
-def detail(subject: Subject, box: "Box", total: int) -> None:
+def detail(subject: Subject, box: Box, total: int) -> None:
     """A box in words and numbers, and the lessons that take it apart."""
     config = subject.config
     st.subheader(box_words.title(box, config))
@@ -207,7 +201,7 @@ def detail(subject: Subject, box: "Box", total: int) -> None:
             st.page_link(entry.file, label=_("Take it apart: {page} →", page=translate(entry.title)))
 
 
-def shapes(box: "Box") -> str:
+def shapes(box: Box) -> str:
     """What goes in and what comes out; Markdown."""
     out = box_words.shape(box.output)
     if not box.inputs:

@@ -1,10 +1,11 @@
 """The laboratory of A GRU beside it in the lesson The map: how strongly early tokens are felt at the last one."""
 
-from typing import TYPE_CHECKING
-
+import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.recurrent import felt, least_felt
+from vizformer.explain import latex
 from vizformer.figures import reach as reach_figures
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
@@ -16,9 +17,6 @@ from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    import numpy as np
 
 CODE = """t = {t}
 x = torch.randn(1, {n}, {d_x})  # stands in for the vectors of the {n} tokens
@@ -32,8 +30,6 @@ EXAMPLE = "那个我在北京上大学时认识的朋友，现在在那个城市
 @laboratory
 def gru(subject: Subject) -> None:
     """How much every token still counts at the last one: in a small trained GRU, and in the chosen model."""
-    from vizformer.analysis.recurrent import felt, least_felt
-
     text = subject.text
     if text != EXAMPLE and model_cache.reads(subject.model, EXAMPLE):
         untouched = text == View().text  # a short one, in which no token is far from the last
@@ -106,7 +102,7 @@ def gru(subject: Subject) -> None:
     )
 
 
-def gradients(subject: Subject, text: str) -> "dict[str, tuple[list[str], np.ndarray]]":
+def gradients(subject: Subject, text: str) -> dict[str, tuple[list[str], np.ndarray]]:
     """Name -> tokens of the text, and how strongly each is felt at the last one."""
     tokens = labels.texts(model_cache.checkpoint(subject.model).encode(text))[: computed.LONGEST]
     with st.spinner(_("Computing every derivative …"), show_time=False):
@@ -126,8 +122,6 @@ def gradients(subject: Subject, text: str) -> "dict[str, tuple[list[str], np.nda
 
 def felt_question(subject: Subject) -> lesson.Number | None:
     """How much of the first word arrives at the last position of the GRU?"""
-    from vizformer.analysis.recurrent import felt
-
     tokens, sizes = computed.gru_tokens(subject.text), computed.gru_gradients(subject.text)
     texts, last = labels.texts(tokens), len(tokens) - 1
     first = next((i for i, token in enumerate(tokens) if not token.special), last)
@@ -157,7 +151,7 @@ def felt_question(subject: Subject) -> lesson.Number | None:
     )
 
 
-def own_tokens(read: "dict[str, list[str]]") -> None:
+def own_tokens(read: dict[str, list[str]]) -> None:
     """Says where the two curves are over different tokens, and what labels of bytes mean."""
     if len(read) == 2:
         (first, own), (second, other) = read.items()
@@ -179,10 +173,8 @@ def own_tokens(read: "dict[str, list[str]]") -> None:
         st.caption(said)
 
 
-def gradient_formula(recurrent: "np.ndarray", back: int) -> None:
+def gradient_formula(recurrent: np.ndarray, back: int) -> None:
     """The norm of the Jacobian, and its value for the chosen token."""
-    from vizformer.explain import latex
-
     t, last = len(recurrent) - 1 - back, len(recurrent) - 1
     size, end, cell = float(recurrent[t]), float(recurrent[last]), computed.gru()[0].gru
     st.latex(r"\frac{\partial h_n}{\partial h_t} = \prod_{s=t}^{n-1} \frac{\partial h_{s+1}}{\partial h_s}")

@@ -1,17 +1,13 @@
 """Words, tables and formulas of the five kinds of layers that the lesson "The map" compares."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
+from vizformer.analysis.layer_types import LayerType
 from vizformer.config import ModelConfig
 from vizformer.web.lessons.map import computed
 from vizformer.web.widgets import lesson
 from vizformer.web.words import counts
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis.layer_types import LayerType
 
 WIDTHS_K, WIDTHS_R = range(2, 10), range(2, 33)
 
@@ -27,7 +23,7 @@ for t in range(n):  # n times, one after the other
 DILATED = "next(layers for layers in range(1, n + 1) if k**layers >= n)"
 
 
-def names() -> "dict[LayerType, str]":
+def names() -> dict[LayerType, str]:
     """What the kinds of layers are called."""
     return {
         "attention": _("self-attention"),
@@ -69,7 +65,7 @@ def path_table(n: int, k: int, r: int) -> str:
     return "\n".join([f"| {' | '.join(head)} |", "|---|--:|--:|--:|", *rows])
 
 
-def path_formula(kind: "LayerType", n: int, k: int, r: int, config: ModelConfig) -> None:
+def path_formula(kind: LayerType, n: int, k: int, r: int, config: ModelConfig) -> None:
     """The longest path of the chosen kind, with the numbers (a single token is not far from anything: without)."""
     steps = computed.reach(kind, n, k, r).path
     if kind == "attention":

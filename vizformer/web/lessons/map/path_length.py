@@ -1,10 +1,9 @@
 """Why not an RNN, in the lesson The map: how many steps lie between the first token and the last output."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.layer_types import LayerType
 from vizformer.figures import reach as reach_figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.map import computed, layer_types
@@ -13,9 +12,6 @@ from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis.layer_types import LayerType
 
 
 @laboratory

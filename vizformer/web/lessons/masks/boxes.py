@@ -1,10 +1,10 @@
 """What several laboratories of the lesson Masks share: the boxes for layer and head, and the lines under a mask."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
+from vizformer.analysis import Kind, n_layers
 from vizformer.components import mask
+from vizformer.explain import Proof
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks import wording
 from vizformer.web.lessons.masks.which_attention import tokens
@@ -12,15 +12,9 @@ from vizformer.web.link import state
 from vizformer.web.widgets import proof_badge
 from vizformer.web.words.i18n import _, translate
 
-if TYPE_CHECKING:
-    from vizformer.analysis import Kind
-    from vizformer.explain import Proof
 
-
-def place(subject: Subject, attention: "Kind", *extra: float) -> list[st.delta_generator.DeltaGenerator]:
+def place(subject: Subject, attention: Kind, *extra: float) -> list[st.delta_generator.DeltaGenerator]:
     """Boxes for the layer and the head, held within what the model has, and further columns beside them."""
-    from vizformer.analysis import n_layers
-
     config, layers = subject.config, n_layers(subject.trace, attention)
     state.fit(layer=layers, head=config.n_heads)
     layer, head, *others = st.columns([1, 1, *extra], vertical_alignment="bottom")
@@ -29,14 +23,14 @@ def place(subject: Subject, attention: "Kind", *extra: float) -> list[st.delta_g
     return others
 
 
-def own_mask(subject: Subject, attention: "Kind") -> None:
+def own_mask(subject: Subject, attention: Kind) -> None:
     """Names the mask of the layer, where the model's layers have windows."""
     n = len(tokens(subject, attention)[0])
     if said := wording.own_mask(subject.config, attention, state.view().layer, n):
         st.caption(said)
 
 
-def proof(found: "Proof", *, own: bool) -> None:
+def proof(found: Proof, *, own: bool) -> None:
     """Whether an independent computation gives the same, and whether the model itself uses the mask."""
     values = {"difference": f"{found.difference:.1g}", "anchor": translate(found.anchor)}
     if not found.holds:

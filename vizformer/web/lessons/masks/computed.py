@@ -1,43 +1,38 @@
 """Cached computations of the lesson Masks; settings and texts are the keys, never an array."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import numpy as np
+from jaxtyping import UInt8
+
+from vizformer.analysis import CellQuestion, Kind, mask_mistakes, masked_runs, site_name
+from vizformer.analysis.leakage import Leak, RunMask, Stack, leak_of, run_blocked
+from vizformer.analysis.mask_mistakes import Outcome, in_every_precision
+from vizformer.analysis.masked_runs import Expected, PaddedRun, layers_masked_alike, padded_run, painted_run
+from vizformer.explain import Masked, masked_attention
+from vizformer.model import AttentionRecord, Trace
+from vizformer.model.mask_recipe import MaskRecipe
+from vizformer.text import Token
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks.which_attention import causal_on, tokens
 from vizformer.web.words import labels
-
-if TYPE_CHECKING:
-    import numpy as np
-    from jaxtyping import UInt8
-
-    from vizformer.analysis import CellQuestion, Kind
-    from vizformer.analysis.leakage import Leak, RunMask, Stack
-    from vizformer.analysis.mask_mistakes import Outcome
-    from vizformer.analysis.masked_runs import Expected, PaddedRun
-    from vizformer.explain import Masked
-    from vizformer.model import AttentionRecord, Trace
-    from vizformer.model.mask_recipe import MaskRecipe
-    from vizformer.text import Token
 
 
 @dataclass(frozen=True)
 class Laid:
     """A mask laid over a head: the numbers, the tokens of rows and columns, and which of them are padding."""
 
-    masked: "Masked"
-    queries: "tuple[Token, ...]"
-    keys: "tuple[Token, ...]"
-    kept: "UInt8[np.ndarray, 'n_q n_k'] | None"
+    masked: Masked
+    queries: tuple[Token, ...]
+    keys: tuple[Token, ...]
+    kept: UInt8[np.ndarray, "n_q n_k"] | None
     unused: tuple[int, ...]
 
 
 @cached
-def laid(subject: Subject, attention: "Kind", layer: int, head: int, recipe: "MaskRecipe") -> Laid:
+def laid(subject: Subject, attention: Kind, layer: int, head: int, recipe: MaskRecipe) -> Laid:
     """A mask of one sentence over a head of its trace."""
-    from vizformer.explain import masked_attention
-
     rows, columns = tokens(subject, attention)
     found = masked_attention(_record(subject, attention, layer), head, recipe.mask(len(rows)))
     kept = recipe.kept(len(rows))
@@ -45,24 +40,19 @@ def laid(subject: Subject, attention: "Kind", layer: int, head: int, recipe: "Ma
 
 
 @cached
-def batch(subject: Subject, other: str, second: bool) -> "PaddedRun":
+def batch(subject: Subject, other: str, second: bool) -> PaddedRun:
     """The sentence and another one in a batch; with `second` the other one is batch item 0, which is shown.
 
     Raises:
         VizformerError: a text that the model cannot read.
     """
-    from vizformer.analysis.masked_runs import padded_run
-
     own, added = subject.trace, Subject(subject.model, other, "").trace
     return padded_run(subject.checkpoint, *((added, own) if second else (own, added)))
 
 
 @cached
-def laid_batch(subject: Subject, other: str, second: bool, attention: "Kind", layer: int, head: int) -> Laid:
+def laid_batch(subject: Subject, other: str, second: bool, attention: Kind, layer: int, head: int) -> Laid:
     """The mask of the padded batch over a head, for the sentence that is shown."""
-    from vizformer.analysis import site_name
-    from vizformer.explain import masked_attention
-
     run = batch(subject, other, second)
     rows, columns = labels.stacks(attention)
     found = masked_attention(run.trace[site_name(attention, layer)], head)
@@ -72,30 +62,21 @@ def laid_batch(subject: Subject, other: str, second: bool, attention: "Kind", la
 # --- painted by hand --------------------------------------------------------------------------------------------------
 
 
-def alike(subject: Subject, attention: "Kind", layer: int) -> tuple[int, ...]:
+def alike(subject: Subject, attention: Kind, layer: int) -> tuple[int, ...]:
     """The layers whose own mask is that of `layer`: all of them, unless some have a sliding window."""
-    from vizformer.analysis.masked_runs import layers_masked_alike
-
     return layers_masked_alike(subject.trace, attention, layer)
 
 
 @cached
-def painted(
-    subject: Subject, attention: "Kind", flips: tuple[tuple[int, int], ...], layers: tuple[int, ...]
-) -> "Trace":
+def painted(subject: Subject, attention: Kind, flips: tuple[tuple[int, int], ...], layers: tuple[int, ...]) -> Trace:
     """The model run with these cells of its own mask turned over, in these layers of a kind of attention."""
-    from vizformer.analysis.masked_runs import painted_run
-
     return painted_run(subject.checkpoint, subject.trace, attention, flips, layers)
 
 
 def painted_head(
-    subject: Subject, attention: "Kind", flips: tuple[tuple[int, int], ...], layer: int, head: int
-) -> "tuple[Masked, UInt8[np.ndarray, 'n_q n_k']]":
+    subject: Subject, attention: Kind, flips: tuple[tuple[int, int], ...], layer: int, head: int
+) -> tuple[Masked, UInt8[np.ndarray, "n_q n_k"]]:
     """A head of that run, and the reasons of the model's own mask."""
-    from vizformer.analysis import site_name
-    from vizformer.explain import masked_attention
-
     own = _record(subject, attention, layer).reason(head).cpu().numpy()
     run = painted(subject, attention, flips, alike(subject, attention, layer))
     return masked_attention(run[site_name(attention, layer)], head), own
@@ -103,17 +84,15 @@ def painted_head(
 
 @cached
 def expectations(
-    subject: Subject, attention: "Kind", flips: tuple[tuple[int, int], ...], layers: tuple[int, ...]
-) -> "tuple[Expected, ...]":
+    subject: Subject, attention: Kind, flips: tuple[tuple[int, int], ...], layers: tuple[int, ...]
+) -> tuple[Expected, ...]:
     """The predictions at every position of the last stack, before and after cells were turned over in these layers."""
-    from vizformer.analysis.masked_runs import expectations
-
     after = painted(subject, attention, flips, layers)
-    return expectations(subject.checkpoint, subject.trace, after)
+    return masked_runs.expectations(subject.checkpoint, subject.trace, after)
 
 
 @cached
-def cell_question(subject: Subject, attention: "Kind", most: int) -> "CellQuestion | None":
+def cell_question(subject: Subject, attention: Kind, most: int) -> CellQuestion | None:
     from vizformer.analysis import cell_question
 
     return cell_question(subject.trace, attention, most)
@@ -122,36 +101,28 @@ def cell_question(subject: Subject, attention: "Kind", most: int) -> "CellQuesti
 # --- notations and mistakes -------------------------------------------------------------------------------------------
 
 
-def causal_head(subject: Subject, layer: int, head: int) -> "Masked":
+def causal_head(subject: Subject, layer: int, head: int) -> Masked:
     """A head of the self-attention with the causal mask, whether it has one of its own or not."""
-    from vizformer.model.mask_recipe import MaskRecipe
-
     return laid(subject, causal_on(subject), layer, head, MaskRecipe("causal")).masked
 
 
 @cached
 def agreement(subject: Subject, layer: int, head: int) -> dict[str, float]:
     """By how much the z that each notation gives with its own call differs from the arithmetic in float64."""
-    from vizformer.analysis.mask_mistakes import agreement
-
     record = _record(subject, causal_on(subject), layer)
-    return agreement(record, head, causal_head(subject, layer, head).blocked)
+    return mask_mistakes.agreement(record, head, causal_head(subject, layer, head).blocked)
 
 
 @cached
 def blind_output(subject: Subject, layer: int, head: int, row: int) -> float:
     """Largest |z| that the fused call gives for a query of which every key is blocked; NaN if it gives NaN."""
-    from vizformer.analysis.mask_mistakes import blind_output
-
     record = _record(subject, causal_on(subject), layer)
-    return blind_output(record, head, causal_head(subject, layer, head).blocked, row)
+    return mask_mistakes.blind_output(record, head, causal_head(subject, layer, head).blocked, row)
 
 
 @cached
-def precisions(subject: Subject, layer: int, head: int, row: int) -> "tuple[Outcome, ...]":
+def precisions(subject: Subject, layer: int, head: int, row: int) -> tuple[Outcome, ...]:
     """What big negative numbers do to a row of scores, for every precision and way."""
-    from vizformer.analysis.mask_mistakes import in_every_precision
-
     masked = causal_head(subject, layer, head)
     return in_every_precision(masked.scores[row], masked.blocked[row])
 
@@ -160,7 +131,7 @@ def precisions(subject: Subject, layer: int, head: int, row: int) -> "tuple[Outc
 
 
 @cached
-def replacements(subject: Subject, stack: "Stack", position: int) -> "tuple[Token, ...]":
+def replacements(subject: Subject, stack: Stack, position: int) -> tuple[Token, ...]:
     """Tokens to put in place of one."""
     from vizformer.analysis.leakage import replacements
 
@@ -168,15 +139,11 @@ def replacements(subject: Subject, stack: "Stack", position: int) -> "tuple[Toke
 
 
 @cached
-def leakage(subject: Subject, stack: "Stack", position: int, token_id: int, run: "RunMask", reach: int) -> "Leak":
+def leakage(subject: Subject, stack: Stack, position: int, token_id: int, run: RunMask, reach: int) -> Leak:
     """How far the outputs of a stack move when one of its tokens is replaced, with a mask of choice in all layers."""
-    from vizformer.analysis.leakage import leak_of, run_blocked
-
     blocked = run_blocked(subject.trace, stack, run, reach)
     return leak_of(subject.checkpoint, subject.trace, stack, position, token_id, blocked)
 
 
-def _record(subject: Subject, attention: "Kind", layer: int) -> "AttentionRecord":
-    from vizformer.analysis import site_name
-
+def _record(subject: Subject, attention: Kind, layer: int) -> AttentionRecord:
     return subject.trace[site_name(attention, layer)]

@@ -1,11 +1,10 @@
 """A laboratory of the lesson Masks: one token replaced, and which outputs move."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.leakage import RunMask, Stack
 from vizformer.figures import leakage as figure_words
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks import computed, wording
@@ -14,9 +13,6 @@ from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis.leakage import RunMask, Stack
 
 
 @laboratory
@@ -95,7 +91,7 @@ def leakage(subject: Subject) -> None:
     )
 
 
-def leak_question(subject: Subject, stack: "Stack") -> lesson.Choice:
+def leak_question(subject: Subject, stack: Stack) -> lesson.Choice:
     n = len(subject.trace.tokens[stack])
     replacement = computed.replacements(subject, stack, n - 1)[0].id
     moved = len(computed.leakage(subject, stack, n - 1, replacement, "own", 1).moved)

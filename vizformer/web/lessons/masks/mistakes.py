@@ -2,12 +2,22 @@
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
 
+from vizformer.analysis.mask_mistakes import (
+    Outcome,
+    blind_row,
+    given_away,
+    kept_by_blocked,
+    left_over,
+    masked_after,
+    poisoned,
+    zeroed,
+)
 from vizformer.components import matrix
+from vizformer.explain import Masked, latex
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks import boxes, computed, snippets, wording
 from vizformer.web.lessons.masks.which_attention import causal_on, tokens
@@ -16,10 +26,6 @@ from vizformer.web.widgets import lesson, row_names
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis.mask_mistakes import Outcome
-    from vizformer.explain import Masked
 
 MISTAKES = ("after", "zero", "half", "blind")
 SEEN = 0.01  # least sum of a row that is asked about
@@ -74,10 +80,8 @@ def four_mistakes(subject: Subject) -> None:
         )
 
 
-def sum_question(subject: Subject, masked: "Masked", about: str = "") -> lesson.Number:
+def sum_question(subject: Subject, masked: Masked, about: str = "") -> lesson.Number:
     """What does a row add up to that was masked after its softmax?"""
-    from vizformer.analysis.mask_mistakes import given_away, left_over
-
     row = _worst(masked, "after")
     given, left = (
         float(given_away(masked.scores, masked.blocked)[row]),
@@ -105,10 +109,8 @@ def sum_question(subject: Subject, masked: "Masked", about: str = "") -> lesson.
     )
 
 
-def _worst(masked: "Masked", mistake: str) -> int:
+def _worst(masked: Masked, mistake: str) -> int:
     """The query for which a mistake does the most harm, of those that keep something that three digits show."""
-    from vizformer.analysis.mask_mistakes import given_away, kept_by_blocked, left_over
-
     if mistake == "after":
         seen = left_over(masked.scores, masked.blocked) >= SEEN
         return int((given_away(masked.scores, masked.blocked) + seen).argmax())
@@ -117,11 +119,8 @@ def _worst(masked: "Masked", mistake: str) -> int:
     return (len(masked.scores) - 1) // 2
 
 
-def _row_by_row(masked: "Masked", keys: list[str], rows: list[str], row: int, mistake: str) -> None:
+def _row_by_row(masked: Masked, keys: list[str], rows: list[str], row: int, mistake: str) -> None:
     """The weights of one query, right and wrong, and what every row's mistake amounts to."""
-    from vizformer.analysis.mask_mistakes import given_away, kept_by_blocked, left_over, masked_after, zeroed
-    from vizformer.explain import latex
-
     blocked = masked.blocked
     after = mistake == "after"
     wrong = masked_after(masked.scores, blocked) if after else zeroed(masked.scores, blocked)
@@ -158,7 +157,7 @@ def _row_by_row(masked: "Masked", keys: list[str], rows: list[str], row: int, mi
         )
 
 
-def _precision(outcomes: "Sequence[Outcome]") -> None:
+def _precision(outcomes: Sequence[Outcome]) -> None:
     """What a big negative number becomes in each precision, and the weight that blocked cells get with it."""
     precisions = list(dict.fromkeys(o.precision for o in outcomes))
     ways = list(dict.fromkeys((o.how, o.value) for o in outcomes))
@@ -185,14 +184,12 @@ def _way(how: str, value: float | None) -> str:
     return _("filled with {number}", number=number) if how == "fill" else _("{number} added", number=number)
 
 
-def _outcome(outcome: "Outcome", weight: str) -> str:
+def _outcome(outcome: Outcome, weight: str) -> str:
     return _("refused") if outcome.refused else matrix.number(getattr(outcome, weight), 3)
 
 
-def _blind(masked: "Masked", keys: list[str], row: int) -> None:
+def _blind(masked: Masked, keys: list[str], row: int) -> None:
     """The query's row blocked as a whole: 0 / 0, what it does to the next layer, and the way out."""
-    from vizformer.analysis.mask_mistakes import blind_row, poisoned
-
     weights = blind_row(masked.scores, masked.blocked, row)
     cells = [["−∞"] * len(keys), [matrix.number(value, 3) for value in weights[row]]]
     st.html(wording.table(_("Query {query}, all keys blocked", query=row), keys, [_("score"), _("exp / sum")], cells))

@@ -1,12 +1,13 @@
 """A laboratory of the lesson Masks: one mask in four notations, and two of them mixed up."""
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
 
+from vizformer.analysis.mask_mistakes import mixed_up, nan_rows, notations
 from vizformer.components import matrix
+from vizformer.explain import Masked
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks import boxes, computed, snippets, wording
 from vizformer.web.lessons.masks.which_attention import causal_on, tokens
@@ -16,15 +17,10 @@ from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.explain import Masked
-
 
 @laboratory
 def four_notations(subject: Subject) -> None:
     """The causal mask as four tables with the call each belongs to, and the weights where two are mixed up."""
-    from vizformer.analysis.mask_mistakes import mixed_up, nan_rows, notations
-
     attention = causal_on(subject)
     boxes.place(subject, attention, 2)
     view = state.view()
@@ -76,10 +72,8 @@ def _written(value: object) -> str:
     return str(value)
 
 
-def notation_question(subject: Subject, masked: "Masked") -> lesson.Choice:
+def notation_question(subject: Subject, masked: Masked) -> lesson.Choice:
     """What does the last query see through a mask that is read the other way round?"""
-    from vizformer.analysis.mask_mistakes import mixed_up
-
     last = len(masked.scores) - 1
     weights = mixed_up(masked.scores, masked.blocked)[last]
     choices = [

@@ -1,11 +1,11 @@
 """A laboratory of the lesson Masks: cells blocked and opened by hand, and the model run with that mask."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import streamlit as st
 
+from vizformer.analysis import Kind, kinds, n_layers
 from vizformer.components import mask, matrix
+from vizformer.explain import Masked
 from vizformer.messages import ranges
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
@@ -20,18 +20,12 @@ from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.analysis import Kind
-    from vizformer.explain import Masked
-
 _PAINT = "masks.paint"
 
 
 @laboratory
 def painted_by_hand(subject: Subject) -> None:
     """Cells blocked and opened by hand; the model runs with that mask."""
-    from vizformer.analysis import kinds, n_layers
-
     have = kinds(subject.trace)
     default = "decoder" if "decoder" in have else "encoder"
     attention: Kind = st.segmented_control(
@@ -95,7 +89,7 @@ def painted_by_hand(subject: Subject) -> None:
     lesson.ask(block_question(subject, attention))
 
 
-def block_question(subject: Subject, attention: "Kind") -> lesson.CellChoice | None:
+def block_question(subject: Subject, attention: Kind) -> lesson.CellChoice | None:
     """Which cell must be blocked so that one token no longer sees another?"""
     asked = computed.cell_question(subject, attention, LARGEST)
     if asked is None:  # a single token
@@ -124,7 +118,7 @@ def block_question(subject: Subject, attention: "Kind") -> lesson.CellChoice | N
     )
 
 
-def _blind(masked: "Masked", names: list[str]) -> None:
+def _blind(masked: Masked, names: list[str]) -> None:
     """Says what becomes of rows in which everything is blocked."""
     if masked.blind:
         rows = wording.listed([names[i] for i in masked.blind])
@@ -137,7 +131,7 @@ def _blind(masked: "Masked", names: list[str]) -> None:
         )
 
 
-def _expected(subject: Subject, attention: "Kind", flips: mask_bitmap.Cells, layers: tuple[int, ...]) -> None:
+def _expected(subject: Subject, attention: Kind, flips: mask_bitmap.Cells, layers: tuple[int, ...]) -> None:
     """What is predicted at every position, before and after painting in these layers."""
     if not model_cache.predicts(subject.model):
         st.caption(_("These weights came without a head that predicts tokens."))

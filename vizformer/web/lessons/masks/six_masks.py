@@ -1,10 +1,10 @@
 """A laboratory of the lesson Masks: six kinds of mask, each laid over a head."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
+from vizformer.analysis import Kind
 from vizformer.components import mask, matrix
+from vizformer.model.mask_recipe import KINDS, MaskKind, MaskRecipe
 from vizformer.web.catalogue import model_cache, shelf, sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks import boxes, computed, snippets, wording
@@ -18,18 +18,12 @@ from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.analysis import Kind
-    from vizformer.model.mask_recipe import MaskKind, MaskRecipe
-
 _PANELS = "masks.panels"
 
 
 @laboratory
 def six_masks(subject: Subject) -> None:
     """A mask of a kind over a head of the model: M, the scores and the weights side by side."""
-    from vizformer.model.mask_recipe import KINDS, MaskRecipe
-
     kind = st.segmented_control(
         _("Mask"),
         KINDS,
@@ -94,7 +88,7 @@ def six_masks(subject: Subject) -> None:
             st.code(lesson.pasteable(lines, given), language="python", wrap_lines=True)
 
 
-def _named(subject: Subject, attention: "Kind", found: computed.Laid) -> list[str]:
+def _named(subject: Subject, attention: Kind, found: computed.Laid) -> list[str]:
     """The labels of the rows: with what they choose, where they are those of the typed sentence."""
     own = subject.trace.tokens[labels.stacks(attention)[0]]
     given = row_names.queries(subject, attention)
@@ -102,10 +96,8 @@ def _named(subject: Subject, attention: "Kind", found: computed.Laid) -> list[st
     return given + labels.texts(found.queries[len(own) :]) if same else labels.texts(found.queries)
 
 
-def _settings(kind: "MaskKind", attention: "Kind", n: int, window: int | None) -> "MaskRecipe":
+def _settings(kind: MaskKind, attention: Kind, n: int, window: int | None) -> MaskRecipe:
     """The sliders of a kind of mask; the widest window is 8 keys, or the model's own where that is wider."""
-    from vizformer.model.mask_recipe import MaskRecipe
-
     if kind == "causal":
         return MaskRecipe(kind)
     if kind == "prefix":
@@ -127,7 +119,7 @@ def _settings(kind: "MaskKind", attention: "Kind", n: int, window: int | None) -
     return MaskRecipe(kind, reach=reach, n_global=n_global, n_random=n_random, seed=seed, causal=causal)
 
 
-def _batch(subject: Subject, attention: "Kind") -> computed.Laid:
+def _batch(subject: Subject, attention: Kind) -> computed.Laid:
     """The second sentence, the batch as a table, and which of its two sentences is shown."""
     chinese = any("\u4e00" <= character <= "\u9fff" for character in subject.text)
     example = "今天天气很好，我们去公园。" if chinese else "The cat sat on the chair and looked at me."

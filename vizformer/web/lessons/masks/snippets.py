@@ -4,15 +4,12 @@ Each is pasted as it stands (`lesson.pasteable`), with the numbers that it reads
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vizformer.explain.snippet import Given
+from vizformer.model.mask_recipe import MaskKind, MaskRecipe
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.explain.snippet import Given
-    from vizformer.model.mask_recipe import MaskKind, MaskRecipe
 
 _PLACES = "i, j = torch.arange(n)[:, None], torch.arange(n)[None, :]\n"
 _SOFTMAX = "weights = torch.softmax(scores + M, dim=-1)"
@@ -20,7 +17,7 @@ _PADDING = (
     "is_padding = torch.arange(n_k) >= n_real\n"
     "M = torch.zeros(n_q, n_k).masked_fill(is_padding[None, :], -math.inf)\n" + _SOFTMAX
 )
-CODES: "dict[MaskKind, str]" = {
+CODES: dict[MaskKind, str] = {
     "causal": "M = torch.full((n, n), -math.inf).triu(1)\n" + _SOFTMAX,
     "padding": _PADDING,
     "cross": _PADDING,
@@ -38,7 +35,7 @@ CODES: "dict[MaskKind, str]" = {
 CAUSAL_TOO = "M = M + torch.full((n, n), -math.inf).triu(1)\n"
 
 
-def code(recipe: "MaskRecipe", causal: bool, window: int | None = None) -> str:
+def code(recipe: MaskRecipe, causal: bool, window: int | None = None) -> str:
     """The PyTorch lines of a mask; `causal` where the future is blocked besides, and what a `window` hides."""
     written = CODES[recipe.kind]
     if not causal:
@@ -49,7 +46,7 @@ def code(recipe: "MaskRecipe", causal: bool, window: int | None = None) -> str:
     return written.replace(_SOFTMAX, CAUSAL_TOO + _SOFTMAX)
 
 
-def given(recipe: "MaskRecipe", scores: np.ndarray, is_padding: Sequence[bool]) -> "dict[str, Given]":
+def given(recipe: MaskRecipe, scores: np.ndarray, is_padding: Sequence[bool]) -> dict[str, Given]:
     """The numbers that the code of a mask reads, by its names for them; what is padding comes after all that is not."""
     (n_q, n_k), (p, w, g, r) = scores.shape, (recipe.prefix, recipe.reach, recipe.n_global, recipe.n_random)
     sizes: dict[str, Given] = {"n": n_q, "n_q": n_q, "n_k": n_k, "p": p, "w": w, "g": g, "r": r, "seed": recipe.seed}

@@ -2,27 +2,24 @@
 
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vizformer.analysis import Kind
+from vizformer.analysis.leakage import RunMask
+from vizformer.config import ModelConfig
+from vizformer.explain import Masked, latex
 from vizformer.messages import ranges
+from vizformer.model.mask_recipe import MaskKind
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis import Kind
-    from vizformer.analysis.leakage import RunMask
-    from vizformer.config import ModelConfig
-    from vizformer.explain import Masked
-    from vizformer.model.mask_recipe import MaskKind
 
 TERMS = 4  # of a sum that are written out
 SHOWN = 10  # rows and columns of the tables: True and False of so many fit beside each other
 _CENTRED = 'style="text-align: center"'
 
 _CASES = r"M_{ij} = \begin{cases} 0 & %s \\ -\infty & \text{%s} \end{cases}"
-_CONDITIONS: "dict[MaskKind, str]" = {
+_CONDITIONS: dict[MaskKind, str] = {
     "causal": r"j \le i",
     "padding": r"\mathrm{key}_j \ne \mathrm{pad}",
     "cross": r"\mathrm{source}_j \ne \mathrm{pad}",
@@ -32,12 +29,12 @@ _CONDITIONS: "dict[MaskKind, str]" = {
 }
 
 
-def formula(kind: "MaskKind") -> str:
+def formula(kind: MaskKind) -> str:
     """The mask in symbols."""
     return _CASES % (_CONDITIONS[kind], _("otherwise"))
 
 
-def kind_name(kind: "MaskKind") -> str:
+def kind_name(kind: MaskKind) -> str:
     return {
         "causal": _("Causal"),
         "padding": _("Padding"),
@@ -48,7 +45,7 @@ def kind_name(kind: "MaskKind") -> str:
     }[kind]
 
 
-def run_name(run: "RunMask") -> str:
+def run_name(run: RunMask) -> str:
     return {
         "own": _("as the model has it"),
         "causal": _("causal"),
@@ -57,7 +54,7 @@ def run_name(run: "RunMask") -> str:
     }[run]
 
 
-def own_mask(config: "ModelConfig", attention: "Kind", layer: int, n: int) -> str:
+def own_mask(config: ModelConfig, attention: Kind, layer: int, n: int) -> str:
     """What a model with sliding windows masks in a layer, for a text of n tokens; empty for other models."""
     window, have = config.sliding_window, config.windowed_layers
     if window is not None and attention == "encoder" and layer in have:
@@ -103,13 +100,11 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(plain(name) for name in names[:SHOWN]) + (" …" if len(names) > SHOWN else "")
 
 
-def live_row(masked: "Masked", unused: Sequence[int] = ()) -> str:
+def live_row(masked: Masked, unused: Sequence[int] = ()) -> str:
     """The softmax of one row with its numbers: what is blocked is missing from the denominator.
 
     `unused` are queries whose rows nobody reads, those of padding: none of them is worked out.
     """
-    from vizformer.explain import latex
-
     if (telling := masked.telling_row(unused)) is None:
         return ""
     i, seen = telling

@@ -1,7 +1,5 @@
 """Tokens in another order, in the lesson Positions: which output rows change?"""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
 from vizformer.components import matrix
@@ -14,9 +12,6 @@ from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    pass
 
 EXAMPLES = ("我爱中国", "国中爱我", "dog bites man")
 

@@ -1,10 +1,9 @@
 """The laboratory A soft look-up: five notes that can be typed over, and a head of the model as the same table."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import streamlit as st
 
+from vizformer.analysis import Kind, soft_lookup
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
@@ -15,9 +14,6 @@ from vizformer.web.widgets import attention_selector, lesson, proof_badge, row_n
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis import Kind
 
 _WISHES = tuple(np.arange(-2.0, 3.5, 0.5).tolist())
 MOST_ROWS = 12  # of a table of keys; of longer sentences the keys with the largest weights are shown
@@ -38,8 +34,6 @@ def lookup(subject: Subject) -> None:
 
 def notes(temperature: float) -> None:
     """The table of notes, which can be typed over, and both answers."""
-    from vizformer.analysis import soft_lookup
-
     names = (_("sweet"), _("cold"), _("spicy"))
     st.markdown(_("**Query**: what you are looking for"))
     settings, usual = ("qkv.sweet", "qkv.cold", "qkv.spicy"), soft_lookup.RECIPE_QUERY.tolist()
@@ -78,8 +72,6 @@ def notes(temperature: float) -> None:
 def _typed_over(titles: list[str], names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Keys and values as the reader has them; the columns are named without a language, so that changes survive it."""
     import pandas as pd
-
-    from vizformer.analysis import soft_lookup
 
     keys, values = [f"k{i}" for i in range(len(names))], ["v0", "v1"]
     frame = pd.DataFrame(np.hstack([soft_lookup.RECIPE_KEYS, soft_lookup.RECIPE_VALUES]), columns=[*keys, *values])
@@ -136,7 +128,7 @@ def sentence(subject: Subject, temperature: float) -> None:
         proof_badge.show(head.proof, edited=bool(subject.edited))
 
 
-def self_question(subject: Subject, kind: "Kind") -> lesson.Choice | None:
+def self_question(subject: Subject, kind: Kind) -> lesson.Choice | None:
     """The question: where does a query look?"""
     asked = computed.where_question(subject, kind)
     if asked is None:

@@ -1,18 +1,12 @@
 """The questions of the lesson Query, key, value."""
 
-from typing import TYPE_CHECKING
-
+from vizformer.analysis import Kind, kinds
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.qkv import lookup, scaling, step_by_step, three_matrices
 from vizformer.web.widgets.questions import Choice, Registry
 
-if TYPE_CHECKING:
-    from vizformer.analysis import Kind
 
-
-def _kind(subject: Subject) -> "Kind":
-    from vizformer.analysis import kinds
-
+def _kind(subject: Subject) -> Kind:
     return kinds(subject.trace)[0]
 
 

@@ -1,10 +1,9 @@
 """The laboratory of Why ÷ √d in the lesson Query, key, value: random vectors first, then a head of the model."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis import Kind, kinds, scaling
 from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.figures import scaling as scaling_figures
@@ -18,15 +17,10 @@ from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.analysis import Kind
-
 
 @laboratory
 def scale(subject: Subject) -> None:
     """Random vectors first, then a head of the model."""
-    from vizformer.analysis import scaling
-
     st.html(table.style())
     width, warmth, again = st.columns([2, 2, 1], vertical_alignment="bottom")
     d = width.select_slider(_("d, the width of q and k"), scaling.WIDTHS, **lesson.setting("qkv.d", 64, scaling.WIDTHS))
@@ -82,13 +76,11 @@ def scale(subject: Subject) -> None:
         code=f"q, k = torch.randn(2, {scaling.PAIRS}, {d})\nvariance = (q * k).sum(-1).var()",
     )
     if subject.config.attention_scale is None and subject.config.score_cap is None:
-        from vizformer.analysis import kinds
-
         lesson.ask(scale_question(subject, state.fit(kind=kinds(subject.trace)).kind))
     real_head(subject)
 
 
-def scale_question(subject: Subject, kind: "Kind") -> lesson.Choice | None:
+def scale_question(subject: Subject, kind: Kind) -> lesson.Choice | None:
     """The question: what does the largest weight become without the division?"""
     asked = computed.scale_question(subject, kind)
     if asked is None:

@@ -1,7 +1,6 @@
 """The laboratory Step by step: one head and one query, every number of it, with numbers that can be set by hand."""
 
-from typing import TYPE_CHECKING
-
+from vizformer.analysis import Kind
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.qkv import computed
@@ -14,9 +13,6 @@ from vizformer.web.widgets.step_view import walk
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis import Kind
 
 PLACE = ("kind", "layer", "head", "query", "step")
 
@@ -55,7 +51,7 @@ def steps(subject: Subject) -> None:
     walk(found, lambda step: {"keys": key_tokens}, before)
 
 
-def ratio_question(subject: Subject, kind: "Kind") -> lesson.Number | None:
+def ratio_question(subject: Subject, kind: Kind) -> lesson.Number | None:
     """What does softmax make of the gap between two scores?"""
     asked = computed.ratio_question(subject, kind)
     if asked is None:  # no query has two keys to choose from

@@ -1,12 +1,12 @@
 """The laboratory Why three matrices: the scores with one matrix for both sides beside the learned ones."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis import Kind
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
+from vizformer.config import ModelConfig
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.qkv import computed
 from vizformer.web.link import state
@@ -16,10 +16,6 @@ from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis import Kind
-    from vizformer.config import ModelConfig
 
 PRINTED_UP_TO = 9  # tokens: two maps side by side with more numbers are slow to paint and too small to read
 
@@ -106,7 +102,7 @@ def three(subject: Subject) -> None:
     product(subject)
 
 
-def side_question(subject: Subject, kind: "Kind") -> lesson.CellChoice | None:
+def side_question(subject: Subject, kind: Kind) -> lesson.CellChoice | None:
     """Which of two mirrored cells holds a weight?"""
     asked = computed.cell_question(subject, kind, LARGEST)
     if asked is None:  # a single token
@@ -188,7 +184,7 @@ def _layer() -> int:
     return int(attention_selector.site().split(".")[1])
 
 
-def scores_formula(config: "ModelConfig", layer: int) -> str:
+def scores_formula(config: ModelConfig, layer: int) -> str:
     """The scores of a head of this layer over all pairs of rows, with the model's biases, rotation or factor; LaTeX."""
     b_Q, b_K = (" + b_Q", " + b_K") if config.qkv_bias else ("", "")
     own = config.attention_scale

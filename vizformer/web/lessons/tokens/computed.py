@@ -2,9 +2,33 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import numpy as np
+from jaxtyping import Float
+from torch import Tensor
+
+from vizformer.analysis import embeddings
+from vizformer.analysis.contexts import Contexts
+from vizformer.analysis.embeddings import (
+    Lookup,
+    Neighbours,
+    Norms,
+    Projection,
+    directions,
+    entries,
+    input_parts,
+    project,
+    with_scale,
+)
+from vizformer.analysis.minimal_pairs import minimal_pair
+from vizformer.analysis.senses import SenseGap, sense_gap
+from vizformer.analysis.word_vectors import WordVectors, read_word_vectors
 from vizformer.assets import asset
+from vizformer.explain.snippet import Given
+from vizformer.model import Trace
+from vizformer.text import IdTokenizer, merging
+from vizformer.text.merging import Applied, Learned, pair_counts
+from vizformer.text.schemes import Piece, Scheme, cut, pieces, scheme_tokenizer
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
@@ -12,21 +36,7 @@ from vizformer.web.lessons.tokens.sentences import FRAMES, OCCASIONS, OTHERS, Oc
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.words import labels
 
-if TYPE_CHECKING:
-    import numpy as np
-    from jaxtyping import Float
-    from torch import Tensor
-
-    from vizformer.analysis.contexts import Contexts
-    from vizformer.analysis.embeddings import Lookup, Neighbours, Norms, Projection
-    from vizformer.analysis.senses import SenseGap
-    from vizformer.analysis.word_vectors import WordVectors
-    from vizformer.explain.snippet import Given
-    from vizformer.model import Trace
-    from vizformer.text.merging import Applied, Learned
-    from vizformer.text.schemes import Piece, Scheme
-
-SCHEMES: "tuple[Scheme, ...]" = ("word", "character", "bpe", "wordpiece", "unigram", "byte")
+SCHEMES: tuple[Scheme, ...] = ("word", "character", "bpe", "wordpiece", "unigram", "byte")
 MERGES = 40  # steps of learning that are shown
 NEAREST = 8  # neighbours of the chosen token
 NEAR = 3  # neighbours of every other token, on the map
@@ -38,7 +48,7 @@ TRIED = 12  # tokens that a model generates with the factor switched
 class Cut:
     """A text under one tokenizer: its tokens in order, without special ones around it, and the vocabulary's entries."""
 
-    pieces: "tuple[Piece, ...]"
+    pieces: tuple[Piece, ...]
     vocab_size: int
 
 
@@ -59,9 +69,6 @@ class Cuts:
 
 @cached
 def cuts(subject: Subject) -> Cuts:
-    from vizformer.text import IdTokenizer
-    from vizformer.text.schemes import cut, pieces, scheme_tokenizer
-
     loaded = subject.checkpoint
     config, reader = loaded.model.config, loaded.tokenizer_of("encoder")
     schemes = {scheme: Cut(cut(scheme, subject.text), scheme_tokenizer(scheme).vocab_size) for scheme in SCHEMES}
@@ -70,28 +77,22 @@ def cuts(subject: Subject) -> Cuts:
 
 
 @cached
-def applied(text: str) -> "tuple[tuple[tuple[str, ...], ...], tuple[Applied, ...]]":
+def applied(text: str) -> tuple[tuple[tuple[str, ...], ...], tuple[Applied, ...]]:
     """The words of the text as characters, and the merges of the bundled table one by one."""
-    from vizformer.text import merging
-
     words = merging.words_of(text)
     return words, merging.apply(words, *merging.bundled_table())
 
 
 @cached
-def learned(text: str) -> "tuple[tuple[tuple[tuple[str, ...], int], ...], tuple[Learned, ...]]":
+def learned(text: str) -> tuple[tuple[tuple[tuple[str, ...], int], ...], tuple[Learned, ...]]:
     """Words with how often they occur, and what BPE learns from them; an empty text stands for the paper's words."""
-    from vizformer.text import merging
-
     words = Counter(merging.words_of(text)) if text else merging.PAPER
     return tuple(words.items()), merging.learn(words, MERGES)
 
 
 @cached
-def next_counts(text: str, step: int) -> "tuple[tuple[tuple[str, str], int], ...]":
+def next_counts(text: str, step: int) -> tuple[tuple[tuple[str, str], int], ...]:
     """The pairs of neighbours before merge `step`, most frequent first."""
-    from vizformer.text.merging import pair_counts
-
     words, steps = learned(text)
     if step < len(steps):
         return steps[step].counts
@@ -99,33 +100,25 @@ def next_counts(text: str, step: int) -> "tuple[tuple[tuple[str, str], int], ...
 
 
 @cached
-def lookup(model: ModelRef, id: int) -> "Lookup":
-    from vizformer.analysis.embeddings import lookup
-
-    return lookup(model_cache.checkpoint(model), id)
+def lookup(model: ModelRef, id: int) -> Lookup:
+    return embeddings.lookup(model_cache.checkpoint(model), id)
 
 
 @cached
-def table(model: ModelRef, rows: tuple[int, ...], columns: tuple[int, ...]) -> "Float[np.ndarray, 'rows columns']":
+def table(model: ModelRef, rows: tuple[int, ...], columns: tuple[int, ...]) -> Float[np.ndarray, "rows columns"]:
     """Some numbers of the embedding table."""
-    from vizformer.analysis.embeddings import entries
-
     return entries(model_cache.checkpoint(model), rows, columns)
 
 
 @cached
-def _directions(model: ModelRef, centred: bool) -> "tuple[Float[np.ndarray, 'vocab_size d_model'], float]":
-    from vizformer.analysis.embeddings import average_cosine, directions
-
+def _directions(model: ModelRef, centred: bool) -> tuple[Float[np.ndarray, "vocab_size d_model"], float]:
     unit = directions(model_cache.checkpoint(model), centred=centred)
-    return unit, average_cosine(unit)
+    return unit, embeddings.average_cosine(unit)
 
 
 @cached
-def neighbours(model: ModelRef, id: int, centred: bool) -> "Neighbours":
-    from vizformer.analysis.embeddings import neighbours
-
-    return neighbours(_directions(model, centred)[0], id, NEAREST)
+def neighbours(model: ModelRef, id: int, centred: bool) -> Neighbours:
+    return embeddings.neighbours(_directions(model, centred)[0], id, NEAREST)
 
 
 def average_cosine(model: ModelRef, centred: bool) -> float:
@@ -134,10 +127,8 @@ def average_cosine(model: ModelRef, centred: bool) -> float:
 
 
 @cached
-def near(model: ModelRef, ids: tuple[int, ...], chosen: int, centred: bool) -> "tuple[tuple[int, ...], Projection]":
+def near(model: ModelRef, ids: tuple[int, ...], chosen: int, centred: bool) -> tuple[tuple[int, ...], Projection]:
     """The distinct tokens of a text, the neighbours of `chosen`, some of every other's; and all of them on a plane."""
-    from vizformer.analysis.embeddings import project
-
     own = list(dict.fromkeys(ids))
     close = neighbours(model, chosen, centred).ids
     rest = [other for id in own if id != chosen for other in neighbours(model, id, centred).ids[:NEAR]]
@@ -183,7 +174,7 @@ def _fitting(model: ModelRef, text: str) -> str:
     return max(others, key=lambda other: len(own & words(other)))
 
 
-def _reading(model: ModelRef, text: str) -> "Trace":
+def _reading(model: ModelRef, text: str) -> Trace:
     # Only what the encoder makes of it is compared, and that knows nothing of the target: any short one will do.
     target = text.split()[0] if model_cache.reads_target(model) else ""
     return Subject(model, text, target).trace
@@ -198,17 +189,15 @@ def shared(model: ModelRef, first: str, second: str) -> tuple[tuple[int, int], .
 
 
 @cached
-def contexts(model: ModelRef, first: str, second: str, i: int, j: int) -> "Contexts":
+def contexts(model: ModelRef, first: str, second: str, i: int, j: int) -> Contexts:
     from vizformer.analysis.contexts import contexts
 
     return contexts(model_cache.checkpoint(model), _reading(model, first), _reading(model, second), i, j)
 
 
 @cached
-def word_vectors() -> "WordVectors":
+def word_vectors() -> WordVectors:
     """The bundled table of static word vectors."""
-    from vizformer.analysis.word_vectors import read_word_vectors
-
     return read_word_vectors(asset("lessons", "tokens", "word_vectors.safetensors"))
 
 
@@ -226,11 +215,8 @@ def senses(model: ModelRef) -> tuple[tuple[Occasion, float], ...]:
 
 
 @cached
-def sense_gaps(model: ModelRef) -> "dict[str, SenseGap]":
+def sense_gaps(model: ModelRef) -> dict[str, SenseGap]:
     """Of each word in frames whose sentences the model can read; none where it is too large to read them all."""
-    from vizformer.analysis.minimal_pairs import minimal_pair
-    from vizformer.analysis.senses import sense_gap
-
     if sum(parameter.numel() for parameter in model_cache.checkpoint(model).model.parameters()) > AFFORDABLE:
         return {}
     return {
@@ -241,31 +227,21 @@ def sense_gaps(model: ModelRef) -> "dict[str, SenseGap]":
 
 
 @cached
-def norms(model: ModelRef, ids: tuple[int, ...]) -> "Norms":
-    import numpy as np
-
-    from vizformer.analysis.embeddings import norms
-
-    return norms(model_cache.checkpoint(model), np.array(ids))
+def norms(model: ModelRef, ids: tuple[int, ...]) -> Norms:
+    return embeddings.norms(model_cache.checkpoint(model), np.array(ids))
 
 
-def added(model: ModelRef, ids: tuple[int, ...]) -> "dict[str, Given]":
+def added(model: ModelRef, ids: tuple[int, ...]) -> dict[str, Given]:
     """What is added up before the first layer, by the names that code has for it."""
-    from vizformer.analysis.embeddings import input_parts
-
     return dict(input_parts(model_cache.checkpoint(model), ids))
 
 
 @cached
 def written(model: ModelRef, text: str, scaled: bool) -> str:
     """What the model makes of the text with or without the factor sqrt(d_model), the first tokens of it."""
-    from vizformer.analysis.embeddings import with_scale
-
     return with_scale(model_cache.checkpoint(model), scaled).generate(text, max_new=TRIED).text
 
 
-def embedding_table(model: ModelRef) -> "Tensor":
+def embedding_table(model: ModelRef) -> Tensor:
     """The table of embeddings that the text is read with [vocab_size, d_model]."""
-    from vizformer.analysis.embeddings import table
-
-    return table(model_cache.checkpoint(model))
+    return embeddings.table(model_cache.checkpoint(model))

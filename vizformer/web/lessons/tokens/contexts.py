@@ -1,10 +1,10 @@
 """How the lesson Tokens and embeddings draws one token in several sentences, from the table through every layer."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.contexts import Contexts
+from vizformer.figures.embeddings import ENGLISH, Curve
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
@@ -17,9 +17,6 @@ from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.other_sentence import other_sentence
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis.contexts import Contexts
 
 # One row for the layers' input and one after each layer; the last cosine is the one of the formula.
 CODE = (
@@ -69,8 +66,6 @@ def context(subject: Subject) -> None:
     if third and (again := dict(computed.shared(subject.model, subject.text, third))).get(i) is not None:
         control = computed.contexts(subject.model, subject.text, third, i, again[i])
         curves.append((_("first and third"), control))
-    from vizformer.figures.embeddings import ENGLISH, Curve  # loads plotly, which the frame does not wait for
-
     chart.show(
         figures.similarity_curves(
             [Curve(name, one.curve) for name, one in curves],
@@ -125,7 +120,7 @@ def expected(subject: Subject, pairs: tuple[tuple[int, int], ...]) -> int:
     )
 
 
-def context_question(subject: Subject, second: str, i: int, found: "Contexts") -> lesson.Choice:
+def context_question(subject: Subject, second: str, i: int, found: Contexts) -> lesson.Choice:
     """Whether one layer is enough to make the vectors of one token differ."""
     choices = [
         _("Exactly the same, but for rounding"),

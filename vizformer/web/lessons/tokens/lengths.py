@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.embeddings import Norms
 from vizformer.config import ModelConfig
+from vizformer.explain.snippet import Given
+from vizformer.figures.embeddings import ENGLISH
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
@@ -17,18 +19,12 @@ from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.analysis.embeddings import Norms
-    from vizformer.explain.snippet import Given
-
 SOME = 64  # tokens whose ids are written into the code
 
 
 @laboratory
 def norms(subject: Subject) -> None:
     """How long the token and the position vectors are, with and without the factor sqrt(d_model)."""
-    from vizformer.figures.embeddings import ENGLISH  # as above
-
     config = subject.config
     tokens = subject.tokens
     found = computed.norms(subject.model, tuple(token.id for token in tokens))
@@ -89,7 +85,7 @@ def norms(subject: Subject) -> None:
         )
 
 
-def formula_of_lengths(config: ModelConfig, scaled: bool, given: "Mapping[str, Given]") -> None:
+def formula_of_lengths(config: ModelConfig, scaled: bool, given: Mapping[str, Given]) -> None:
     """What enters the first layer, as this model computes it with the factor as it is switched."""
     positions, d_model = config.positions, config.d_model
     root = math.sqrt(d_model)
@@ -123,7 +119,7 @@ def input_code(positions: str, scaled: bool, times: float = 1.0, *, projected: b
     return f"x_0 = E[ids]{factors}{' @ W' if projected else ''}{added}"
 
 
-def forgotten_question(subject: Subject, found: "Norms") -> lesson.Choice:
+def forgotten_question(subject: Subject, found: Norms) -> lesson.Choice:
     """How much of what is added up would be positions with the factor the other way round?"""
     token, position, share = found.compared(not found.scaled)
     shares = [_("less than a tenth"), _("between a tenth and a half"), _("between a half and nine tenths")]
@@ -155,7 +151,7 @@ def forgotten_question(subject: Subject, found: "Norms") -> lesson.Choice:
     )
 
 
-def longest_question(subject: Subject, found: "Norms") -> lesson.Choice | None:
+def longest_question(subject: Subject, found: Norms) -> lesson.Choice | None:
     """Where no positions are added: which token has the longest row?"""
     tokens, lengths = subject.tokens, found.tokens.tolist()
     order = sorted(range(len(tokens)), key=lambda i: -lengths[i])

@@ -2,20 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import streamlit as st
 
 from vizformer.components import cuts, listing
+from vizformer.explain.snippet import Given
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import counts
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.explain.snippet import Given
 
 W = TypeVar("W")
 CHOICES = 4  # pairs that a question offers
@@ -185,7 +183,7 @@ def learned_question(text: str) -> lesson.Choice | None:
     )
 
 
-def neighbouring(words: "Sequence[tuple[str, ...]]") -> list[tuple[str, str]]:
+def neighbouring(words: Sequence[tuple[str, ...]]) -> list[tuple[str, str]]:
     """The pairs of neighbours, each once, in the order of the text."""
     return list(dict.fromkeys(pair for word in words for pair in pairwise(word)))
 
@@ -193,7 +191,7 @@ def neighbouring(words: "Sequence[tuple[str, ...]]") -> list[tuple[str, str]]:
 def pair_question(
     standing: list[tuple[str, str]],
     first: tuple[str, str],
-    others: "Sequence[tuple[str, str]]",
+    others: Sequence[tuple[str, str]],
     question: str,
     why: str,
     about: str,
@@ -214,14 +212,14 @@ def pair_question(
     )
 
 
-def few(words: "Sequence[W]", found: Sequence[bool]) -> "list[W]":
+def few(words: Sequence[W], found: Sequence[bool]) -> list[W]:
     """As many words as are shown, among them those in which the pair is found."""
     if len(words) <= WORDS:
         return list(words)
     return [words[i] for i in sorted(range(len(words)), key=lambda i: not found[i])[:WORDS]]
 
 
-def python(code: str, given: "Mapping[str, Given]", count: int) -> None:
+def python(code: str, given: Mapping[str, Given], count: int) -> None:
     """The lines that find the pair, with the words that they look through."""
     st.caption(_("The same in Python"))
     shown = len(given["words"])  # type: ignore[arg-type]

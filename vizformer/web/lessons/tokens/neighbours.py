@@ -3,6 +3,7 @@
 import streamlit as st
 
 from vizformer import figures
+from vizformer.figures.neighbours import ENGLISH
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
 from vizformer.web.lessons.tokens.token_choice import choose_token, rarest
@@ -18,8 +19,6 @@ CODE = "cosines = F.normalize(E, dim=-1) @ F.normalize(E[id], dim=-1)  # [vocab_
 @laboratory
 def neighbours(subject: Subject) -> None:
     """The nearest rows of the table, and the sentence with its neighbours on a plane."""
-    from vizformer.figures.neighbours import ENGLISH  # loads plotly, which the frame does not wait for
-
     choose, centre = st.columns([2, 3], vertical_alignment="bottom")
     with choose:
         at = choose_token(subject, _("Token"))

@@ -1,16 +1,13 @@
 """Which token of the sentence the laboratories of the lesson Tokens and embeddings look at."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from vizformer.text import Token
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.widgets import lesson
 from vizformer.web.words import labels
-
-if TYPE_CHECKING:
-    from vizformer.text import Token
 
 
 def choose_token(subject: Subject, label: str) -> int:
@@ -23,6 +20,6 @@ def choose_token(subject: Subject, label: str) -> int:
     return lesson.value("tokens.at", first, places)
 
 
-def rarest(tokens: "Sequence[Token]") -> "list[Token]":
+def rarest(tokens: Sequence[Token]) -> list[Token]:
     """Words first, those that were learned last before the others: they have the largest ids."""
     return sorted(tokens, key=lambda token: (not token.special, token.text[:1].isalnum(), token.id), reverse=True)

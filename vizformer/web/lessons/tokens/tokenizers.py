@@ -1,18 +1,14 @@
 """Six ways to cut, in the lesson Tokens and embeddings: the sentence under six tokenizers and the model's own."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
 from vizformer.components import cuts, listing
+from vizformer.text.schemes import Piece
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.text.schemes import Piece
 
 BYTES = 240  # of the text that are drawn
 AROUND = 4  # merges above and below the current one in the table
@@ -86,7 +82,7 @@ def pieces(subject: Subject) -> None:
     st.caption(_("Counted without the special tokens that a model puts around the text."))
 
 
-def counted(row: "tuple[Piece, ...]") -> str:
+def counted(row: tuple[Piece, ...]) -> str:
     unknown = sum(piece.unknown for piece in row)
     if len(row) == 1:
         return _("1 token, unknown") if unknown else _("1 token")
@@ -95,7 +91,7 @@ def counted(row: "tuple[Piece, ...]") -> str:
     return _("{n} tokens", n=len(row))
 
 
-def cell(piece: "Piece") -> cuts.Cut:
+def cell(piece: Piece) -> cuts.Cut:
     hint = _("id {id}, vocabulary entry {piece}", id=piece.id, piece=piece.entry)
     continues = piece.entry.startswith("##") and len(piece.entry) > 2
     return cuts.Cut(piece.text, piece.start, piece.end, hint, piece.unknown, continues)

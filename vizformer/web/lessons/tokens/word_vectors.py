@@ -6,6 +6,8 @@ import streamlit as st
 from vizformer import figures
 from vizformer.components import table
 from vizformer.components.table import Number, Row
+from vizformer.figures.neighbours import ENGLISH
+from vizformer.text.plain_words import plain_words
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
 from vizformer.web.widgets import chart, lesson
@@ -27,9 +29,6 @@ CODE = "direction = a - b + c  # rows of length 1\ncosine = F.cosine_similarity(
 @laboratory
 def word_vectors(subject: Subject) -> None:
     """The nearest words of a static table, a sum of its rows, and senses that it cannot tell apart."""
-    from vizformer.figures.neighbours import ENGLISH  # loads plotly, which the frame does not wait for
-    from vizformer.text.plain_words import plain_words
-
     st.html(table.style())
     found = computed.word_vectors()
     own = list(dict.fromkeys(word for word in plain_words(subject.text) if word in found.rows))

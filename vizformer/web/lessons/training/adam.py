@@ -1,19 +1,15 @@
 """The laboratory Adam: one weight, a few gradients, and every number that is remembered in between."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
 from vizformer.components import table
 from vizformer.components.table import Number, Row
+from vizformer.explain.adam_numbers import BETA_1, BETA_2, AdamStep
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.training import computed
 from vizformer.web.widgets import lesson, proof_badge
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.explain.adam_numbers import AdamStep
 
 GRADIENTS = {
     "same": (0.2,) * 6,
@@ -34,8 +30,6 @@ for g in {gradients}:
 @laboratory
 def adam(subject: Subject) -> None:
     """The updates as a table, and one of them worked out."""
-    from vizformer.explain.adam_numbers import BETA_1, BETA_2
-
     st.html(table.style())
     lesson.ask(first_question())
     names = {
@@ -109,7 +103,7 @@ def _small(value: float) -> Number:
     return Number(value, f"{value:.4g}".replace("-", "−"))
 
 
-def _live(steps: "tuple[AdamStep, ...]", t: int, rate: float, corrected: bool, beta_1: float, beta_2: float) -> str:
+def _live(steps: tuple[AdamStep, ...], t: int, rate: float, corrected: bool, beta_1: float, beta_2: float) -> str:
     now = steps[t - 1]
     m, v, w = (steps[t - 2].m, steps[t - 2].v, steps[t - 2].weight) if t > 1 else (0.0, 0.0, 0.5)
     hats = (

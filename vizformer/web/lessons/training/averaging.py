@@ -1,11 +1,10 @@
 """The laboratory Averaging: the last checkpoints of a training, and one model of the mean of their weights."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.small_trainings import Averaging
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
@@ -13,9 +12,6 @@ from vizformer.web.lessons.training import computed
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis.small_trainings import Averaging
 
 CODE = """last = [torch.nn.Linear(3, 2) for _ in range(5)]  # five checkpoints of one training
 mean = torch.nn.Linear(3, 2)
@@ -117,5 +113,5 @@ def mean_question() -> lesson.Choice:
     )
 
 
-def _run(run: "Averaging") -> str:
+def _run(run: Averaging) -> str:
     return _("ε = {eps:g}, seed {seed}", eps=run.smoothing, seed=run.seed)

@@ -1,9 +1,8 @@
 """The laboratory Batches: how much of them is padding, mixed and by length."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
+from vizformer.analysis.padding import Batches
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
@@ -11,9 +10,6 @@ from vizformer.web.lessons.training import computed
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis.padding import Batches
 
 SIZES = (2, 3, 4, 5, 6, 8, 10, 15)
 LARGEST_LINE = 48  # cells that are drawn of a sentence
@@ -68,7 +64,7 @@ def batches(subject: Subject) -> None:
     _corpus()
 
 
-def _picture(found: "Batches") -> None:
+def _picture(found: Batches) -> None:
     """A line for each sentence of the first batches: squares for tokens, dots for padding."""
     lines = []
     for batch in found.batches[:3]:

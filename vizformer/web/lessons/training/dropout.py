@@ -1,7 +1,5 @@
 """The laboratory Dropout: the loss of the same text, pass by pass, while dropout is on."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
 from vizformer.components import table
@@ -12,9 +10,6 @@ from vizformer.web.lessons.training import computed, place
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    pass
 
 RATES = (0.0, 0.1, 0.2, 0.3, 0.5)
 PAPER = ((0.0, 5.77, 24.6), (0.1, 4.92, 25.8), (0.2, 4.95, 25.5))  # dropout, perplexity, BLEU: Table 3, row D and base

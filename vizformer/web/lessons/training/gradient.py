@@ -1,10 +1,10 @@
 """The laboratory Gradient: one training step on the reader's own sentence, matrix by matrix."""
 
 import math
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from vizformer.analysis.step_gradient import StepGradient
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
@@ -13,9 +13,6 @@ from vizformer.web.widgets import lesson
 from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis.step_gradient import StepGradient
 
 CODE = """torch.manual_seed(0)
 layer = torch.nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
@@ -61,7 +58,7 @@ def gradient(subject: Subject) -> None:
     lesson.ask(rows_question(found, subject))
 
 
-def rows_question(found: "StepGradient", subject: Subject) -> lesson.Choice:
+def rows_question(found: StepGradient, subject: Subject) -> lesson.Choice:
     return lesson.Choice(
         "training",
         "rows",
@@ -91,7 +88,7 @@ def _short(layer: str) -> str:
     return layer.replace("encoder", "enc").replace("decoder", "dec")
 
 
-def largest_question(found: "StepGradient", about: str) -> lesson.CellChoice | None:
+def largest_question(found: StepGradient, about: str) -> lesson.CellChoice | None:
     rows, columns = [_short(layer) for layer in found.layers], list(found.kinds)
     if max(len(rows), len(columns)) > LARGEST:
         return None
@@ -112,7 +109,7 @@ def largest_question(found: "StepGradient", about: str) -> lesson.CellChoice | N
     )
 
 
-def _table(subject: Subject, found: "StepGradient") -> None:
+def _table(subject: Subject, found: StepGradient) -> None:
     shown = [
         Row(
             (

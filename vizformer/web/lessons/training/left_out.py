@@ -1,7 +1,5 @@
 """The laboratory Left out: the same small training without warm-up, without scaling, without the sums."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import streamlit as st
 
@@ -14,9 +12,6 @@ from vizformer.web.lessons.training import computed
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    pass
 
 
 @laboratory

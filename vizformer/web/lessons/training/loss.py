@@ -1,12 +1,13 @@
 """The laboratory Loss: the cross-entropy of one prediction number by number, then of all rows, padding left out."""
 
 import math
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
+from vizformer.explain import latex
+from vizformer.explain.loss_numbers import Losses, LossNumbers
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.training import computed
 from vizformer.web.lessons.training.place import choose
@@ -14,9 +15,6 @@ from vizformer.web.widgets import lesson, proof_badge
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.explain.loss_numbers import Losses, LossNumbers
 
 SHOWN = 40  # rows of the text
 PADDING = range(21)
@@ -42,7 +40,7 @@ def loss(subject: Subject) -> None:
     _padding(found, f"{subject}")
 
 
-def _one_row(found: "LossNumbers") -> None:
+def _one_row(found: LossNumbers) -> None:
     rows = [
         Row(
             (name, float(z), Number(float(p), labels.percent(float(p))), -math.log(p) if p > 0 else math.inf),
@@ -58,9 +56,7 @@ def _one_row(found: "LossNumbers") -> None:
     st.html(table.to_html(columns, rows, bar=2, caption=_("What this row says, and (framed) what it should say")))
 
 
-def _formula(found: "LossNumbers") -> None:
-    from vizformer.explain import latex
-
+def _formula(found: LossNumbers) -> None:
     z = found.logits
     first = min(2, len(z))
     terms = " + ".join(rf"e^{{{latex.number(float(one))}}}" for one in z[:first])
@@ -98,7 +94,7 @@ def guess_question(vocabulary: int) -> lesson.Number:
     )
 
 
-def _all_rows(found: "Losses", masked: bool) -> None:
+def _all_rows(found: Losses, masked: bool) -> None:
     st.markdown(_("**What is the loss of each row?**"))
     shown = [
         Row(
@@ -127,7 +123,7 @@ def _all_rows(found: "Losses", masked: bool) -> None:
         )
 
 
-def _padding(found: "Losses", about: str) -> None:
+def _padding(found: Losses, about: str) -> None:
     n = len(found.losses)
     st.markdown(_("**Padding left out**"))
     lesson.ask(padding_question(about, found))
@@ -154,7 +150,7 @@ def _padding(found: "Losses", about: str) -> None:
     )
 
 
-def padding_question(about: str, found: "Losses") -> lesson.Choice:
+def padding_question(about: str, found: Losses) -> lesson.Choice:
     """What does padding do to the mean, if it is counted?"""
     n = len(found.losses)
     return lesson.Choice(

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from vizformer import figures
+from vizformer.training.schedule import inverse_square_root, peak
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.training import computed
 from vizformer.web.widgets import chart, lesson
@@ -18,8 +19,6 @@ LAST = 5  # times the warm-up that the picture shows
 @laboratory
 def rate(subject: Subject) -> None:
     """The curve with sliders for width, warm-up and step."""
-    from vizformer.training.schedule import inverse_square_root, peak
-
     lesson.ask(peak_question())
     left, middle, right = st.columns(3)
     d = left.select_slider("d_model", WIDTHS, **lesson.setting("training.d", 512, WIDTHS))
@@ -88,8 +87,6 @@ def _tex(value: float) -> str:
 
 
 def peak_question() -> lesson.Number:
-    from vizformer.training.schedule import peak
-
     highest = peak(1024, 4000)
     return lesson.Number(
         "training",

@@ -1,9 +1,8 @@
 """The laboratory Shared weights: one table in up to three places, counted for the open model and for the paper's."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
+from vizformer.analysis.weight_sharing import Sharing
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
@@ -11,9 +10,6 @@ from vizformer.web.lessons.training import computed
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis.weight_sharing import Sharing
 
 
 @laboratory
@@ -55,7 +51,7 @@ def tied_question() -> lesson.Choice:
     )
 
 
-def _table(name: str, found: "Sharing") -> None:
+def _table(name: str, found: Sharing) -> None:
     uses = {"encoder": _("encoder's input"), "decoder": _("decoder's input"), "logits": _("logits")}
     rows = [
         Row(

@@ -1,13 +1,12 @@
 """The laboratory Smoothing: the target as bars, the floor of the loss, the gradient, and two small trainings."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import streamlit as st
 
 from vizformer import figures
 from vizformer.components import table
 from vizformer.components.table import Number, Row
+from vizformer.explain.loss_numbers import LossNumbers
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.training import computed
 from vizformer.web.lessons.training.place import choose
@@ -17,9 +16,6 @@ from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.explain.loss_numbers import LossNumbers
 
 EPSILONS = (0.0, 0.05, 0.1, 0.2, 0.3)
 PAPER = (
@@ -51,7 +47,7 @@ def smoothing(subject: Subject) -> None:
     two_trainings()
 
 
-def _target(found: "LossNumbers") -> None:
+def _target(found: LossNumbers) -> None:
     names = [*labels.told_apart(found.tokens), _("{n} other tokens", n=f"{found.rest:,}")]
     chart.show(
         figures.next_token_bars(
@@ -64,7 +60,7 @@ def _target(found: "LossNumbers") -> None:
     )
 
 
-def _numbers(found: "LossNumbers") -> None:
+def _numbers(found: LossNumbers) -> None:
     rows = [
         Row(
             (
@@ -95,7 +91,7 @@ def _numbers(found: "LossNumbers") -> None:
     st.html(table.to_html(columns, rows, bar=2, caption=caption))
 
 
-def _formula(found: "LossNumbers") -> None:
+def _formula(found: LossNumbers) -> None:
     eps, v = found.eps, found.vocabulary
     lesson.formula(
         r"\begin{aligned} q_j &= (1 - \epsilon)\,[j = y] + \epsilon / V \\ L_\epsilon &= -\sum_j q_j \ln p_j = "

@@ -86,7 +86,7 @@ def worse_question() -> lesson.Choice:
     )
 
 
-def _verdict(notes: dict[str, Any], marks: "dict[float, Any]") -> str:
+def _verdict(notes: dict[str, Any], marks: dict[float, Any]) -> str:
     plain, smoothed = marks[0.0], marks[0.1]
     said = _(
         "{n} parameters, {updates} updates on {pairs} sentence pairs; BLEU on {test} others.",

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from vizformer.analysis import kinds
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import PICTURES
@@ -46,8 +47,6 @@ def translation(subject: Subject) -> None:
 @guarded()
 def kind(subject: Subject) -> None:
     """Which attention to look at."""
-    from vizformer.analysis import kinds
-
     known = kinds(subject.trace)
     state.fit(kind=known)
     st.segmented_control(

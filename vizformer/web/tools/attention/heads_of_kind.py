@@ -1,19 +1,15 @@
 """The heads of the kind of attention that is looked at, and the tokens between which they attend."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from vizformer.analysis import Kind
+from vizformer.components.attention import ByWord
+from vizformer.text import Token
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.widgets import row_names
 from vizformer.web.words import labels
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from vizformer.analysis import Kind
-    from vizformer.components.attention import ByWord
-    from vizformer.text import Token
 
 
 @dataclass(frozen=True)
@@ -21,10 +17,10 @@ class Heads:
     """The heads of the chosen kind of attention, and the tokens between which they attend."""
 
     subject: Subject
-    kind: "Kind"
+    kind: Kind
     shape: tuple[int, int, int, int]  # layers, heads, queries, keys
-    queries: "Sequence[Token]"
-    keys: "Sequence[Token]"
+    queries: Sequence[Token]
+    keys: Sequence[Token]
 
     @property
     def query_tokens(self) -> list[str]:
@@ -33,7 +29,7 @@ class Heads:
         return row_names.queries(self.subject, self.kind)
 
     @property
-    def by_word(self) -> "ByWord | None":
+    def by_word(self) -> ByWord | None:
         """The words of queries and keys, where the reader wants words."""
         if state.view().level != "words":
             return None

@@ -2,22 +2,18 @@
 
 from dataclasses import dataclass, replace
 from math import isqrt
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from vizformer.analysis import Kind, layer_weights, n_layers, site_name
 from vizformer.components import lines
-from vizformer.components.payload import LIMIT_BYTES
+from vizformer.components.payload import LIMIT_BYTES, HeadsPayload
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import line_settings, state
 from vizformer.web.link.view import Without
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis import Kind
-    from vizformer.components.payload import HeadsPayload
 
 TOKENS = 400  # of a part; fewer where a layer has very many heads
 _START = "attention.lines.start"
@@ -90,10 +86,8 @@ def _move() -> None:
 
 
 @cached
-def packed(subject: Subject, kind: "Kind", layer: int, part: Part, without: Without) -> "HeadsPayload":
+def packed(subject: Subject, kind: Kind, layer: int, part: Part, without: Without) -> HeadsPayload:
     """The weights of one layer's heads between the tokens of a part."""
-    from vizformer.analysis import layer_weights, n_layers, site_name
-
     trace, queries, keys = subject_cache.seen(subject, kind, without), part.queries, part.keys
     reasons = trace[site_name(kind, layer)].of_queries(queries.start, queries.stop).reason(0)
     return lines.pack_layer(

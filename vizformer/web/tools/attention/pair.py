@@ -4,6 +4,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis import site_name
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.view import Kind
@@ -17,8 +18,6 @@ from vizformer.web.words.i18n import _
 @guarded()
 def terms(subject: Subject, kind: Kind, layer: int, head: int, query: int, key: int) -> None:
     """The terms of the score of a chosen cell, from the largest to the smallest, with their sum and its proof."""
-    from vizformer.analysis import site_name
-
     stacks = labels.stacks(kind)
     said = {
         "query": query,

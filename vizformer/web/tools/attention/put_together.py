@@ -1,10 +1,10 @@
 """Heads put together: at once where that is quick; of a longer text in a thread, watched from the page and stopped there."""
 
 import secrets
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from vizformer.components.payload import HeadsPayload
 from vizformer.web.catalogue import head_pictures
 from vizformer.web.catalogue.long_work import WORK
 from vizformer.web.catalogue.subject import Subject
@@ -12,16 +12,13 @@ from vizformer.web.link.view import Kind, Over, Without
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.components.payload import HeadsPayload
-
 Call = tuple[Subject, Kind, Over, Without, int]
 
 POLL = 0.5  # seconds between two looks at work that goes on
 _READER, _BEGUN = "attention.together.reader", "attention.together.begun"
 
 
-def payload(call: Call, shape: tuple[int, int, int, int]) -> "HeadsPayload | None":
+def payload(call: Call, shape: tuple[int, int, int, int]) -> HeadsPayload | None:
     """What `head_pictures.together` packs; None while it goes on, and once it was stopped.
 
     Args:

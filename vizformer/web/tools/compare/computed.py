@@ -2,16 +2,27 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from vizformer.analysis import first_departure, submitted_steps
+from vizformer.analysis.first_departure import (
+    LONGEST,
+    TOLERANCE,
+    TOLERANCES,
+    Comparison,
+    Named,
+    Picture,
+    compare,
+    expected,
+    length,
+    picture,
+)
+from vizformer.analysis.known_mistakes import hints
+from vizformer.analysis.submitted_steps import MAX_BYTES, MAX_TEXT_BYTES, SUFFIXES, read_file, read_text
 from vizformer.messages import Message
 from vizformer.web.catalogue.bounded_cache import cached
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from vizformer.analysis.first_departure import Comparison, Named, Picture
-    from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject import Subject
 
 
 @dataclass(frozen=True)
@@ -25,40 +36,34 @@ class Checked:
         picture: its differences; None where the shapes differ, or everything agrees.
     """
 
-    subject: "Subject"
+    subject: Subject
     tolerance: float
-    comparison: "Comparison"
+    comparison: Comparison
     hints: tuple[Message, ...]
-    picture: "Picture | None"
+    picture: Picture | None
 
 
 @cached
-def named(subject: "Subject") -> "tuple[Named, ...]":
+def named(subject: Subject) -> tuple[Named, ...]:
     """What can be handed in.
 
     Raises:
         TraceError: a text that is too long for this page.
     """
-    from vizformer.analysis.first_departure import named
-
-    return named(subject.checkpoint, subject.trace)
+    return first_departure.named(subject.checkpoint, subject.trace)
 
 
 def check_size(size: int) -> None:
     """Raises TraceError where files of so many bytes together are more than is read."""
-    from vizformer.analysis.submitted_steps import check_size
-
-    check_size(size)
+    submitted_steps.check_size(size)
 
 
-def read(files: "list[tuple[str, bytes]]", text: str, name: str) -> "dict[str, np.ndarray]":
+def read(files: list[tuple[str, bytes]], text: str, name: str) -> dict[str, np.ndarray]:
     """The tensors of files and of a text.
 
     Raises:
         TraceError: what cannot be read.
     """
-    from vizformer.analysis.submitted_steps import read_file, read_text
-
     found: dict[str, np.ndarray] = {}
     for title, content in files:
         found |= read_file(title, content)
@@ -67,15 +72,12 @@ def read(files: "list[tuple[str, bytes]]", text: str, name: str) -> "dict[str, n
     return found
 
 
-def check(subject: "Subject", given: "Mapping[str, np.ndarray]", tolerance: float) -> Checked:
+def check(subject: Subject, given: Mapping[str, np.ndarray], tolerance: float) -> Checked:
     """Compares what was handed in with the trace of the subject.
 
     Raises:
         TraceError: a text that is too long for this page.
     """
-    from vizformer.analysis.first_departure import compare, expected, picture
-    from vizformer.analysis.known_mistakes import hints
-
     checkpoint, trace = subject.checkpoint, subject.trace
     comparison = compare(checkpoint, trace, given, tolerance)
     first = comparison.first
@@ -88,34 +90,24 @@ def check(subject: "Subject", given: "Mapping[str, np.ndarray]", tolerance: floa
     return Checked(subject, tolerance, comparison, said, drawn)
 
 
-def too_long(subject: "Subject") -> tuple[int, int] | None:
+def too_long(subject: Subject) -> tuple[int, int] | None:
     """How many tokens the text has and how many it may have, where it has more; else None."""
-    from vizformer.analysis.first_departure import LONGEST, length
-
     n = length(subject.trace)
     return (n, LONGEST) if n > LONGEST else None
 
 
 def tolerances() -> tuple[float, ...]:
-    from vizformer.analysis.first_departure import TOLERANCES
-
     return TOLERANCES
 
 
 def usual_tolerance() -> float:
-    from vizformer.analysis.first_departure import TOLERANCE
-
     return TOLERANCE
 
 
 def limits() -> tuple[int, int]:
     """Bytes of a file, and of a text."""
-    from vizformer.analysis.submitted_steps import MAX_BYTES, MAX_TEXT_BYTES
-
     return MAX_BYTES, MAX_TEXT_BYTES
 
 
 def suffixes() -> tuple[str, ...]:
-    from vizformer.analysis.submitted_steps import SUFFIXES
-
     return SUFFIXES

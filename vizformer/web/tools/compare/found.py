@@ -1,27 +1,25 @@
 """What was found: the table of steps, the first that departs, what may have gone wrong there, and its differences."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.first_departure import Compared, Picture
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.tools.compare.computed import Checked
 from vizformer.web.widgets import chart
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
 
-if TYPE_CHECKING:
-    from vizformer.analysis.first_departure import Compared, Picture
-    from vizformer.web.tools.compare.computed import Checked
-
 UNKNOWN = 8  # names that are listed
 
 
-def show(checked: "Checked", current: Subject) -> None:
+def show(checked: Checked, current: Subject) -> None:
     """All of it, for the sentence with which it was compared."""
     if checked.subject != current:
         st.info(
@@ -52,7 +50,7 @@ def show(checked: "Checked", current: Subject) -> None:
     _table(checked, first)
 
 
-def _first(first: "Compared", checked: "Checked") -> None:
+def _first(first: Compared, checked: Checked) -> None:
     st.error(
         _(
             "The first step that departs: **{name}** · {title}",
@@ -86,7 +84,7 @@ def _first(first: "Compared", checked: "Checked") -> None:
         _picture(first, checked.picture, checked.subject)
 
 
-def _picture(first: "Compared", picture: "Picture", subject: Subject) -> None:
+def _picture(first: Compared, picture: Picture, subject: Subject) -> None:
     n_rows, n_columns = picture.values.shape
     stack = first.name.split(".")[0]
     tokens = labels.texts(subject.trace.tokens.get(stack, ()))
@@ -112,7 +110,7 @@ def _picture(first: "Compared", picture: "Picture", subject: Subject) -> None:
     )
 
 
-def _table(checked: "Checked", first: "Compared | None") -> None:
+def _table(checked: Checked, first: Compared | None) -> None:
     past = False
     rows = []
     for step in checked.comparison.steps:

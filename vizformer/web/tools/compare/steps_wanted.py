@@ -1,18 +1,14 @@
 """What can be handed in: names and shapes for the reader's sentence, and the lines that write them into a file."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
+from vizformer.analysis.first_departure import Named
 from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.compare import computed
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _, translate
-
-if TYPE_CHECKING:
-    from vizformer.analysis.first_departure import Named
 
 LOGITS = "logits"
 
@@ -54,7 +50,7 @@ def _ids(subject: Subject) -> str:
     return "\n".join(lines)
 
 
-def _snippet(shown: "list[Named]") -> str:
+def _snippet(shown: list[Named]) -> str:
     """The lines for the steps of a layer; the variables are the reader's own."""
     lines = [f'steps["{step.name}"] = {_variable(step.name)}  # {list(step.shape)}' for step in shown]
     return "\n".join(

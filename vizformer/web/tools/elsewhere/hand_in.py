@@ -1,10 +1,10 @@
 """The form of the page Attention from elsewhere: a file of arrays, and the tokens between which they attend."""
 
 from threading import Lock
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from vizformer.analysis.attention_arrays import MAX_BYTES, SUFFIXES, AttentionArrays, read_attention
 from vizformer.errors import VizformerError
 from vizformer.messages import N_
 from vizformer.web.catalogue import uploads
@@ -12,9 +12,6 @@ from vizformer.web.tools.elsewhere import pictures
 from vizformer.web.widgets import dropzone
 from vizformer.web.words import errors
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis.attention_arrays import AttentionArrays
 
 _ERROR = "elsewhere.error"  # of what was handed in last, until it is shown
 _ROUND = "elsewhere.round"  # of uploads: a new one begins with an empty box
@@ -34,8 +31,6 @@ def hand_in() -> None:
     if not uploads.is_on():
         st.info(_("This server takes no uploads. In Python `vf.view(arrays, tokens)` shows them."))
         return
-    from vizformer.analysis.attention_arrays import MAX_BYTES, SUFFIXES
-
     number = st.session_state.setdefault(_ROUND, 0)
     most = min(MAX_BYTES, uploads.limit())
     with st.form("elsewhere.form"):
@@ -84,9 +79,7 @@ def hand_in() -> None:
         errors.show(message)
 
 
-def _read(name: str, content: bytes, queries: str, keys: str) -> "dict[str, AttentionArrays]":
-    from vizformer.analysis.attention_arrays import read_attention
-
+def _read(name: str, content: bytes, queries: str, keys: str) -> dict[str, AttentionArrays]:
     with _ONE_AT_A_TIME:
         return read_attention(name, content, _tokens(queries), _tokens(keys))
 

@@ -2,13 +2,18 @@
 
 import secrets
 import weakref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.attention_arrays import AttentionArrays
 from vizformer.components import attention, lines
+from vizformer.components.attention import HeadsPayload
 from vizformer.errors import TraceError
+from vizformer.figures.figure import Figure
 from vizformer.messages import N_
 from vizformer.web.catalogue import session_folders
 from vizformer.web.catalogue.bounded_cache import Cache, limit
@@ -17,15 +22,6 @@ from vizformer.web.words import counts
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy as np
-
-    from vizformer.analysis.attention_arrays import AttentionArrays
-    from vizformer.components.attention import HeadsPayload
-    from vizformer.figures.figure import Figure
 
 _ARRAYS = Cache(lambda: limit() // 2)  # of all sessions, and what is made of them: payloads, small maps
 _FOUND = "elsewhere.found"
@@ -36,20 +32,20 @@ class _HandedIn:
     """What one session handed in: a name in the store. It is let go with this object, or when the session has ended."""
 
     def __init__(
-        self, found: "Mapping[str, AttentionArrays]", watch: session_folders.Watch = session_folders.WATCH
+        self, found: Mapping[str, AttentionArrays], watch: session_folders.Watch = session_folders.WATCH
     ) -> None:
         self.name = secrets.token_hex(8)
         watch.add(session_folders.current(), weakref.finalize(self, _ARRAYS.forget, self.name.__eq__))
         _ARRAYS.get(self.name, lambda: {name: (arrays, _packed(arrays)) for name, arrays in found.items()})
 
-    def found(self) -> "dict[str, tuple[AttentionArrays, HeadsPayload | np.ndarray]]":
+    def found(self) -> dict[str, tuple[AttentionArrays, HeadsPayload | np.ndarray]]:
         """The arrays by name, and what is made of each.
 
         Raises:
             TraceError: the store needed the room for what others handed in later.
         """
 
-        def missing() -> "dict[str, tuple[AttentionArrays, HeadsPayload | np.ndarray]]":
+        def missing() -> dict[str, tuple[AttentionArrays, HeadsPayload | np.ndarray]]:
             raise TraceError(
                 N_("This server needed the memory for others. Hand the file in again, or run VizFormer yourself.")
             )
@@ -57,13 +53,13 @@ class _HandedIn:
         return _ARRAYS.get(self.name, missing)
 
 
-def _packed(arrays: "AttentionArrays") -> "HeadsPayload | np.ndarray":
+def _packed(arrays: AttentionArrays) -> HeadsPayload | np.ndarray:
     """All heads where they fit; else their small maps."""
     fits = attention.fits(arrays.shape)
     return attention.pack_heads(arrays.weights, None, arrays.reasons) if fits else attention.thumbnails(arrays.weights)
 
 
-def keep(found: "Mapping[str, AttentionArrays]") -> None:
+def keep(found: Mapping[str, AttentionArrays]) -> None:
     """For this session, until another file takes its place."""
     st.session_state[_FOUND] = _HandedIn(found)
 
@@ -111,7 +107,7 @@ def pictures() -> None:
             st.markdown("\n".join(f"- {layer}: {plain(called)}" for layer, called in enumerate(arrays.layers)))
 
 
-def _as_map(name: str, arrays: "AttentionArrays", packed: "HeadsPayload | np.ndarray") -> None:
+def _as_map(name: str, arrays: AttentionArrays, packed: HeadsPayload | np.ndarray) -> None:
     last = st.session_state.get(_SELECTED)
     shown = attention.peek(key="elsewhere.heads", selected=last)
     payload = _payload(arrays, packed, min(shown.layer, arrays.shape[0] - 1), min(shown.head, arrays.shape[1] - 1))
@@ -123,7 +119,7 @@ def _as_map(name: str, arrays: "AttentionArrays", packed: "HeadsPayload | np.nda
     chosen = attention.mount(payload, selected=last, key="elsewhere.heads", **shown_as)
     st.session_state[_SELECTED] = chosen
 
-    def drawn() -> "Figure":
+    def drawn() -> Figure:
         weights = arrays.weights[chosen.layer, chosen.head]
         texts = words(figures.ENGLISH)
         tokens = (arrays.query_tokens, arrays.key_tokens)
@@ -142,14 +138,14 @@ def _as_map(name: str, arrays: "AttentionArrays", packed: "HeadsPayload | np.nda
     )
 
 
-def _payload(arrays: "AttentionArrays", packed: "HeadsPayload | np.ndarray", layer: int, head: int) -> "HeadsPayload":
+def _payload(arrays: AttentionArrays, packed: HeadsPayload | np.ndarray, layer: int, head: int) -> HeadsPayload:
     """Of all heads where they fit; else of one, beside the small maps."""
     if isinstance(packed, attention.HeadsPayload):
         return packed
     return attention.pack_chosen(packed, arrays.weights[layer, head], None, arrays.reasons, chosen=(layer, head))
 
 
-def _as_lines(name: str, arrays: "AttentionArrays", packed: "HeadsPayload | np.ndarray") -> None:
+def _as_lines(name: str, arrays: AttentionArrays, packed: HeadsPayload | np.ndarray) -> None:
     if not lines.fits((1, *arrays.shape[1:]), scored=False):
         st.info(_("The text is too long for lines. The map shows every head of it."))
         return
@@ -169,7 +165,7 @@ def _as_lines(name: str, arrays: "AttentionArrays", packed: "HeadsPayload | np.n
     st.session_state[f"{_SELECTED}.lines"] = chosen
     heads = list(chosen.heads or ())
 
-    def drawn() -> "Figure":
+    def drawn() -> Figure:
         return figures.attention_lines(
             arrays.weights[chosen.layer, heads],
             arrays.query_tokens,

@@ -1,28 +1,22 @@
 """Cached computations of the page Fill in the blank."""
 
-from typing import TYPE_CHECKING
+import numpy as np
+from jaxtyping import Float
 
+from vizformer.analysis import Guess, Prediction, hide, next_tokens
+from vizformer.model import Trace
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 
-if TYPE_CHECKING:
-    import numpy as np
-    from jaxtyping import Float
-
-    from vizformer.analysis import Guess, Prediction
-    from vizformer.model import Trace
-
 
 @cached
-def trace(subject: Subject, hidden: tuple[int, ...]) -> "Trace":
+def trace(subject: Subject, hidden: tuple[int, ...]) -> Trace:
     """The forward over the text with these positions hidden."""
-    from vizformer.analysis import hide
-
     return hide(subject.checkpoint, subject.tokens, hidden)
 
 
 @cached
-def guesses(subject: Subject) -> "Float[np.ndarray, ' n']":
+def guesses(subject: Subject) -> Float[np.ndarray, " n"]:
     """The probability of each token where it alone is hidden."""
     from vizformer.analysis import guesses
 
@@ -30,14 +24,12 @@ def guesses(subject: Subject) -> "Float[np.ndarray, ' n']":
 
 
 @cached
-def predictions(subject: Subject, hidden: tuple[int, ...], position: int) -> "tuple[Prediction, ...]":
-    from vizformer.analysis import next_tokens
-
+def predictions(subject: Subject, hidden: tuple[int, ...], position: int) -> tuple[Prediction, ...]:
     return next_tokens(subject.checkpoint, trace(subject, hidden), position)
 
 
 @cached
-def guess(subject: Subject, hidden: tuple[int, ...], position: int) -> "Guess":
+def guess(subject: Subject, hidden: tuple[int, ...], position: int) -> Guess:
     """How well the token that stands at `position` in the text is found."""
     from vizformer.analysis import guess
 
@@ -47,7 +39,7 @@ def guess(subject: Subject, hidden: tuple[int, ...], position: int) -> "Guess":
 @cached
 def looks_at(
     subject: Subject, hidden: tuple[int, ...], position: int, head: int | None
-) -> "Float[np.ndarray, 'n_layers n']":
+) -> Float[np.ndarray, "n_layers n"]:
     """Where a position looks, layer by layer: in one head, or averaged over the heads."""
     from vizformer.analysis import looks_at
 

@@ -1,11 +1,7 @@
 """The tokens of the sentence, which of them are hidden, and how a gap is written."""
 
-from typing import TYPE_CHECKING
-
+from vizformer.text import Token
 from vizformer.web.catalogue.subject import Subject
-
-if TYPE_CHECKING:
-    from vizformer.text import Token
 
 Shown = tuple["Token", ...]
 Positions = tuple[int, ...]

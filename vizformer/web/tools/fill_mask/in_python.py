@@ -1,17 +1,14 @@
 """The guesses of the page Fill in the blank in Python: with this package, or with `transformers` in its format."""
 
 import json
-from typing import TYPE_CHECKING
 
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import USUAL_DTYPE
+from vizformer.web.tools.fill_mask.gaps import Positions
 from vizformer.web.widgets import in_python
 
-if TYPE_CHECKING:
-    from vizformer.web.tools.fill_mask.gaps import Positions
 
-
-def of_gap(subject: Subject, hidden: "Positions", position: int) -> dict[str, str]:
+def of_gap(subject: Subject, hidden: Positions, position: int) -> dict[str, str]:
     """The most probable words of one gap, by the package that the code needs."""
     places, model = ", ".join(map(str, sorted(hidden))), subject.model
     found = {

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import streamlit as st
 
+from vizformer.analysis import mean_guess
 from vizformer.components import tokens
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
@@ -86,8 +87,6 @@ def chips(subject: Subject, shown: Shown, hidden: Positions, chances: np.ndarray
 
 
 def nothing_hidden(model: ModelRef, chances: np.ndarray) -> None:
-    from vizformer.analysis import mean_guess
-
     if (mean := mean_guess(chances)) is not None:
         st.caption(
             _(

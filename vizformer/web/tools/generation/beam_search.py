@@ -1,10 +1,10 @@
 """Beam search: the tree of the search, and what it found."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
 from vizformer.components import sortable, tree
+from vizformer.figures.table import Table
+from vizformer.generation import Hypothesis
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.generation_settings import Settings
 from vizformer.web.tools.generation import computed, in_python
@@ -13,10 +13,6 @@ from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.figures.table import Table
-    from vizformer.generation import Hypothesis
 
 
 @laboratory
@@ -74,12 +70,8 @@ def beam(subject: Subject, settings: Settings) -> None:
     st.text(_("Greedy writes: {text}", text=new or _("(nothing)")))
 
 
-def _told(
-    nodes: "list[tree.Node]", best: "tuple[str, Hypothesis] | None", texts: dict[str, str]
-) -> "tuple[str, Table]":
+def _told(nodes: list[tree.Node], best: tuple[str, Hypothesis] | None, texts: dict[str, str]) -> tuple[str, Table]:
     """The best result in a sentence, and the tree as a table."""
-    from vizformer.figures.table import Table
-
     columns = (_("number"), _("continues"), _("new token"), _("token"), "log p", _("score"), _("what became of it"))
     rows = [
         (

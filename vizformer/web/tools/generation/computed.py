@@ -1,21 +1,19 @@
 """Cached texts of the page Generation: written once, then shown step by step."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from vizformer.analysis import Kind, head_maps
+from vizformer.analysis.cost import TextCosts, text_costs
+from vizformer.components.packing import pack_heads, pack_layer
+from vizformer.components.payload import HeadsPayload, fits
+from vizformer.components.player import DecoderKind, Steps, read_branch
+from vizformer.generation import BeamTree, Hypothesis, leading_candidates
+from vizformer.model import Trace
+from vizformer.text import Token, Tokenizer
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import edits
 from vizformer.web.link.generation_settings import MOST_IN_A_BEAM, Settings
-
-if TYPE_CHECKING:
-    from vizformer.analysis import Kind
-    from vizformer.analysis.cost import TextCosts
-    from vizformer.components.payload import HeadsPayload
-    from vizformer.components.player import DecoderKind, Steps
-    from vizformer.generation import BeamTree, Hypothesis
-    from vizformer.model import Trace
-    from vizformer.text import Token, Tokenizer
 
 LIMIT_BYTES = 2_000_000  # of attention maps that go to the browser at once
 
@@ -34,26 +32,22 @@ class Text:
         costs: multiplications and bytes of the KV cache, step by step.
     """
 
-    source: "tuple[Token, ...]"
-    tokens: "tuple[Token, ...]"
+    source: tuple[Token, ...]
+    tokens: tuple[Token, ...]
     start: int
-    steps: "Steps"
-    trace: "Trace"
+    steps: Steps
+    trace: Trace
     read: str
-    costs: "TextCosts"
+    costs: TextCosts
 
     @property
-    def kinds(self) -> "tuple[DecoderKind, ...]":
+    def kinds(self) -> tuple[DecoderKind, ...]:
         return ("decoder", "cross") if self.source else ("decoder",)
 
 
 @cached
 def text(subject: Subject, settings: Settings, branch: str) -> Text:
     """The text that is written from the subject's, with these settings and tokens taken by hand."""
-    from vizformer.analysis.cost import text_costs
-    from vizformer.components.player import Steps, read_branch
-    from vizformer.generation import leading_candidates
-
     loaded, edit = subject.checkpoint, edits.edit(subject.edited)
     source, beginning = loaded.opening(subject.text, subject.target)
     instead = {one.step: one.id for one in read_branch(branch) or ()}
@@ -96,12 +90,8 @@ def text(subject: Subject, settings: Settings, branch: str) -> Text:
 
 
 @cached
-def heads(subject: Subject, settings: Settings, branch: str, kind: "Kind", layer: int) -> "HeadsPayload":
+def heads(subject: Subject, settings: Settings, branch: str, kind: Kind, layer: int) -> HeadsPayload:
     """The heads of one kind for the player: all of them where they fit, else those of one layer."""
-    from vizformer.analysis import head_maps
-    from vizformer.components.packing import pack_heads, pack_layer
-    from vizformer.components.payload import fits
-
     maps = head_maps(text(subject, settings, branch).trace, kind)
     if fits(maps.weights.shape, scored=False, limit=LIMIT_BYTES):
         return pack_heads(maps.weights, None, maps.reasons)
@@ -113,16 +103,14 @@ def heads(subject: Subject, settings: Settings, branch: str, kind: "Kind", layer
 class Beam:
     """A beam search: its tree, the texts of the ids in it, and what it found, best first."""
 
-    tree: "BeamTree"
+    tree: BeamTree
     names: dict[int, str]
-    found: "list[tuple[str, Hypothesis]]"
+    found: list[tuple[str, Hypothesis]]
 
 
 @cached
 def beam(subject: Subject, settings: Settings) -> Beam:
     """What beam search makes of the subject's text."""
-    from vizformer.generation import BeamTree
-
     loaded, tree = subject.checkpoint, BeamTree()
     found = loaded.beam(
         subject.text,
@@ -135,7 +123,7 @@ def beam(subject: Subject, settings: Settings) -> Beam:
     return Beam(tree, _names(loaded.tokenizer, sorted({node.id for node in tree.nodes})), found)
 
 
-def _names(tokenizer: "Tokenizer", ids: list[int]) -> dict[int, str]:
+def _names(tokenizer: Tokenizer, ids: list[int]) -> dict[int, str]:
     """Texts of ids; a table of embeddings may have more rows than there are tokens."""
     known = tokenizer.tokens([id for id in ids if id < tokenizer.vocab_size])
     return {**{id: f"#{id}" for id in ids}, **{token.id: token.text for token in known}}

@@ -1,16 +1,15 @@
 """The text of the page Generation in Python: with this package, and with `transformers` for models in its format."""
 
 import json
-from typing import TYPE_CHECKING
+from dataclasses import fields
 
+from vizformer.components.player import read_branch
+from vizformer.generation import Sampling
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import edits
 from vizformer.web.link.generation_settings import MOST_IN_A_BEAM, Settings
 from vizformer.web.link.model_ref import USUAL_DTYPE
 from vizformer.web.widgets import in_python
-
-if TYPE_CHECKING:
-    from vizformer.generation import Sampling
 
 
 def of_text(subject: Subject, settings: Settings, branch: str) -> dict[str, str]:
@@ -41,8 +40,6 @@ def of_beam(subject: Subject, settings: Settings) -> dict[str, str]:
 
 
 def _vizformer(subject: Subject, settings: Settings, branch: str) -> str:
-    from vizformer.components.player import read_branch
-
     given, imports = _target(subject), ["import vizformer as vf"]
     if settings.sampling.temperature > 0 or settings.penalty != 1:
         imports.append("from vizformer.generation import Sampling")
@@ -95,10 +92,8 @@ def _target(subject: Subject) -> str:
     return f", target={subject.target!r}" if subject.target.strip() else ""
 
 
-def _written(sampling: "Sampling") -> str:
+def _written(sampling: Sampling) -> str:
     """The options that are not as they are by default."""
-    from dataclasses import fields
-
     own = ((field.name, getattr(sampling, field.name)) for field in fields(sampling))
     usual = type(sampling)()
     return f"Sampling({', '.join(f'{name}={value!r}' for name, value in own if value != getattr(usual, name))})"

@@ -1,20 +1,16 @@
 """Which head is shown: the one that was chosen, or else the strongest of the measure."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from vizformer.analysis.corpus_heads import KindReport
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson
-
-if TYPE_CHECKING:
-    from vizformer.analysis.corpus_heads import KindReport
 
 _FIRST = "headreport.first"
 """Set where head 0 of layer 0 was chosen: a link leaves both out, as if nothing was."""
 
 
-def place(found: "KindReport", measure: str) -> tuple[int, int]:
+def place(found: KindReport, measure: str) -> tuple[int, int]:
     """Layer and head."""
     view = state.view()
     if (view.layer, view.head) != (0, 0) or lesson.value(_FIRST, False):

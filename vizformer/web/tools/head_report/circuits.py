@@ -1,13 +1,16 @@
 """What the chosen head does by its weights alone: copying, pairs of tokens, and the heads that it reads or that read it."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis import Kind
+from vizformer.analysis.circuits.composition import FALSE
 from vizformer.components import composition
 from vizformer.figures import head_report as head_figures
+from vizformer.figures.table import MOST_ROWS, Table
 from vizformer.web.catalogue import model_cache
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import chosen_head, computed
@@ -16,15 +19,11 @@ from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
 
-if TYPE_CHECKING:
-    from vizformer.analysis import Kind
-    from vizformer.figures.table import Table
-
 PAIRS = 12
 FURTHEST = 31  # tokens between query and key that can be chosen
 
 
-def circuits(model: ModelRef, kind: "Kind", place: tuple[int, int]) -> None:
+def circuits(model: ModelRef, kind: Kind, place: tuple[int, int]) -> None:
     """Of the chosen head, where its stack is the one that predicts."""
     if kind != computed.predicting(model):
         st.text(_("Circuits are shown for the self-attention of the stack that predicts."))
@@ -79,8 +78,6 @@ def copying(model: ModelRef, layer: int, head: int) -> None:
 
 def composing(model: ModelRef, layer: int, head: int) -> None:
     """The heads that this one reads or that read it, clearest first; a click goes there."""
-    from vizformer.analysis.circuits.composition import FALSE
-
     found = computed.composition(model)
     here = (layer, head)
     rows = [
@@ -150,10 +147,8 @@ def together(model: ModelRef, layer: int, head: int) -> None:
         st.rerun()  # what stands above shows the head as well
 
 
-def _told(edges: list[composition.Edge]) -> "tuple[str, Table]":
+def _told(edges: list[composition.Edge]) -> tuple[str, Table]:
     """The clearest pair in a sentence, and all of them as a table."""
-    from vizformer.figures.table import MOST_ROWS, Table
-
     said = words(composition.ENGLISH)
     rows = [
         (*edge["first"], *edge["second"], said[f"way_{edge['way']}"], round(edge["excess"], 2))
@@ -183,7 +178,7 @@ def choose(others: list[tuple[int, int]], here: tuple[int, int]) -> None:
         chosen_head.choose(*others[rows[0]])
 
 
-def table(pairs: "list[tuple[str, str, float]]", row: str, column: str, value: str) -> None:
+def table(pairs: list[tuple[str, str, float]], row: str, column: str, value: str) -> None:
     """Pairs of tokens, the largest first."""
     said: dict[str, Any] = {
         row: [pair[0] for pair in pairs],

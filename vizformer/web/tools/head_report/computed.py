@@ -1,68 +1,62 @@
 """Cached computations of the page Head report."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from jaxtyping import Complex, Float
+from numpy import ndarray
+
+from vizformer.analysis import Kind
+from vizformer.analysis.circuits import (
+    Composition,
+    compositions,
+    copying_scores,
+    ov_pairs,
+    predicting_kind,
+    qk_pairs,
+    what_is_left_out,
+)
+from vizformer.analysis.corpus_heads import Corpus, Passage, bundled_corpus
+from vizformer.analysis.corpus_heads.passage import HeadOnPassage, head_on_passage
+from vizformer.messages import Message
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.link.model_ref import ModelRef
 
-if TYPE_CHECKING:
-    from jaxtyping import Complex, Float
-    from numpy import ndarray
-
-    from vizformer.analysis import Kind
-    from vizformer.analysis.circuits import Composition
-    from vizformer.analysis.corpus_heads import Corpus, Passage
-    from vizformer.analysis.corpus_heads.passage import HeadOnPassage
-    from vizformer.messages import Message
-
 
 @cached
-def bundled(name: str) -> "Corpus":
+def bundled(name: str) -> Corpus:
     """The texts that come with VizFormer, in a language."""
     prepare_torch()
-    from vizformer.analysis.corpus_heads import bundled_corpus
-
     return bundled_corpus(name)
 
 
 @cached
-def on_passage(
-    model: ModelRef, passage: "Passage", kind: "Kind", layer: int, head: int, measure: str
-) -> "HeadOnPassage":
+def on_passage(model: ModelRef, passage: Passage, kind: Kind, layer: int, head: int, measure: str) -> HeadOnPassage:
     """One head on one text, with the cells of what was measured marked."""
-    from vizformer.analysis.corpus_heads.passage import head_on_passage
-
     return head_on_passage(model_cache.checkpoint(model), passage, kind, layer, head, measure)
 
 
 @cached
-def predicting(model: ModelRef) -> "Kind":
+def predicting(model: ModelRef) -> Kind:
     """The self-attention whose circuits are shown."""
-    from vizformer.analysis.circuits import predicting_kind
-
     return predicting_kind(model_cache.checkpoint(model))
 
 
 @cached
-def left_out(model: ModelRef) -> "tuple[Message, ...]":
+def left_out(model: ModelRef) -> tuple[Message, ...]:
     """What the circuits of a model leave out."""
-    from vizformer.analysis.circuits import what_is_left_out
-
     return what_is_left_out(model_cache.checkpoint(model))
 
 
 @cached
-def copying(model: ModelRef) -> "Float[ndarray, 'n_layers n_heads']":
+def copying(model: ModelRef) -> Float[ndarray, "n_layers n_heads"]:
     """The copying score of every head."""
-    from vizformer.analysis.circuits import copying_scores
-
     return copying_scores(model_cache.checkpoint(model))
 
 
 @cached
-def eigenvalues(model: ModelRef, layer: int, head: int) -> "Complex[ndarray, ' d_head']":
+def eigenvalues(model: ModelRef, layer: int, head: int) -> Complex[ndarray, " d_head"]:
     """Those of a head's OV circuit."""
     from vizformer.analysis.circuits import eigenvalues
 
@@ -70,10 +64,8 @@ def eigenvalues(model: ModelRef, layer: int, head: int) -> "Complex[ndarray, ' d
 
 
 @cached
-def composition(model: ModelRef) -> "Composition":
+def composition(model: ModelRef) -> Composition:
     """Which head reads what which earlier one writes."""
-    from vizformer.analysis.circuits import compositions
-
     return compositions(model_cache.checkpoint(model))
 
 
@@ -82,8 +74,6 @@ def pairs(
     model: ModelRef, circuit: Literal["qk", "ov"], layer: int, head: int, distance: int
 ) -> list[tuple[str, str, float]]:
     """The largest pairs of tokens of a circuit, as texts."""
-    from vizformer.analysis.circuits import ov_pairs, qk_pairs
-
     checkpoint = model_cache.checkpoint(model)
     found = (
         qk_pairs(checkpoint, layer, head, distance=distance) if circuit == "qk" else ov_pairs(checkpoint, layer, head)

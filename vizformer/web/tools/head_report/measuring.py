@@ -1,10 +1,11 @@
 """Which model and which texts, and the measuring itself: it waits, runs, stops and goes on."""
 
 import secrets
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from vizformer.analysis.corpus_heads import Corpus
+from vizformer.analysis.corpus_heads.worker import Request
 from vizformer.web.catalogue import head_reports, model_cache, precision, sources
 from vizformer.web.frame import sitemap
 from vizformer.web.link.model_ref import ModelRef
@@ -12,16 +13,13 @@ from vizformer.web.tools.head_report import computed
 from vizformer.web.widgets import lesson, own_texts
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.analysis.corpus_heads import Corpus
-
 MOST_CHARACTERS = 200_000  # of the reader's own texts
 OWN = "own"
 _WATCHER, _LEFT = "head_report.watcher", "head_report.left"
 CORPORA = ("en", "zh", OWN)
 
 
-def texts(model: ModelRef) -> "Corpus | None":
+def texts(model: ModelRef) -> Corpus | None:
     """The texts that are chosen; None where there are none yet.  A model that translates begins with pairs."""
     usual = "zh" if model_cache.reads_target(model) else "en"
     names = {
@@ -42,7 +40,7 @@ def texts(model: ModelRef) -> "Corpus | None":
     return own_texts.box("head_report.texts", MOST_CHARACTERS)
 
 
-def begin(model: ModelRef, corpus: "Corpus", name: str) -> None:
+def begin(model: ModelRef, corpus: Corpus, name: str) -> None:
     """The button that starts, or goes on."""
     st.text(
         _(
@@ -56,14 +54,12 @@ def begin(model: ModelRef, corpus: "Corpus", name: str) -> None:
         st.rerun()
 
 
-def submit(model: ModelRef, corpus: "Corpus", name: str) -> None:
+def submit(model: ModelRef, corpus: Corpus, name: str) -> None:
     """Queues the measuring.
 
     Raises:
         VizformerError: the model is not there, or the queue is full.
     """
-    from vizformer.analysis.corpus_heads.worker import Request
-
     come_back()
     request = Request(
         str(sources.folder(model)),
@@ -126,7 +122,7 @@ def left(now: head_reports.State) -> None:
     st.button(_("Watch again"), key="head_report.watch", on_click=come_back)
 
 
-def ended(model: ModelRef, corpus: "Corpus", name: str, now: head_reports.State) -> None:
+def ended(model: ModelRef, corpus: Corpus, name: str, now: head_reports.State) -> None:
     """Why there is no report, and what can be done."""
     if now.phase == "stopped":
         st.info(

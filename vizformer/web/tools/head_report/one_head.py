@@ -1,10 +1,10 @@
 """One head of the report: what it does in a sentence, and its map on the text where the measure is strongest."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.corpus_heads import Corpus, HeadReport, KindReport
+from vizformer.analysis.corpus_heads.report import LEAST_COMPARED
 from vizformer.figures import head_report as head_figures
 from vizformer.web.frame import sitemap
 from vizformer.web.link import state
@@ -15,18 +15,13 @@ from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
 
-if TYPE_CHECKING:
-    from vizformer.analysis.corpus_heads import Corpus, HeadReport, KindReport
-
 SHOWN = 64  # tokens of a text, around which a map is still read
 
 
 def one_head(
-    model: ModelRef, corpus: "Corpus", report: "HeadReport", found: "KindReport", measure: str, place: tuple[int, int]
+    model: ModelRef, corpus: Corpus, report: HeadReport, found: KindReport, measure: str, place: tuple[int, int]
 ) -> None:
     """The chosen head."""
-    from vizformer.analysis.corpus_heads.report import LEAST_COMPARED
-
     layer, head = place
     st.subheader(_("Layer {layer}, head {head}", layer=layer, head=head), anchor=False)
     st.text(wording.sentence(found, layer, head, report.texts))

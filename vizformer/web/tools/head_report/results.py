@@ -1,11 +1,12 @@
 """A finished report: a picture of all heads coloured by a measure, a table of them, and which heads are alike."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.corpus_heads import Corpus, KindReport
 from vizformer.components import cells
 from vizformer.figures import head_report as head_figures
 from vizformer.web.catalogue import head_reports
@@ -21,14 +22,11 @@ from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
 
-if TYPE_CHECKING:
-    from vizformer.analysis.corpus_heads import Corpus, KindReport
-
 ROW, MOST_ROWS = 35, 12  # px, and rows of the table before it scrolls
 
 
 @laboratory
-def results(model: ModelRef, corpus: "Corpus", name: str) -> None:
+def results(model: ModelRef, corpus: Corpus, name: str) -> None:
     """Everything that is shown of a report; what is clicked in it draws nothing else."""
     report = head_reports.report(name)
     kinds = list(report.kinds)
@@ -74,7 +72,7 @@ def results(model: ModelRef, corpus: "Corpus", name: str) -> None:
     )
 
 
-def chosen_measure(found: "KindReport") -> str:
+def chosen_measure(found: KindReport) -> str:
     """What colours the picture and sorts the table."""
     known = [name for name in wording.TITLES if np.isfinite(found.mean[name]).any()]
     titles = {name: wording.title(name) for name in known}
@@ -90,7 +88,7 @@ def chosen_measure(found: "KindReport") -> str:
     return measure
 
 
-def picture(found: "KindReport", measure: str) -> None:
+def picture(found: KindReport, measure: str) -> None:
     """A cell for every head; a click chooses it."""
     values = found.mean[measure]
     if max(found.shape) > cells.LARGEST or measure not in wording.SHARES or not np.isfinite(values).all():
@@ -128,7 +126,7 @@ def picture(found: "KindReport", measure: str) -> None:
         chosen_head.choose(*chosen)
 
 
-def table(found: "KindReport", measure: str) -> None:
+def table(found: KindReport, measure: str) -> None:
     """Every head, sorted by the measure; the boxes above leave some out, a click on a row chooses it."""
     values = found.mean[measure]
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
@@ -167,7 +165,7 @@ def choose(places: list[tuple[int, ...]]) -> None:
         chosen_head.choose(layer, head)
 
 
-def columns(found: "KindReport", measure: str, places: list[tuple[int, ...]]) -> dict[str, Any]:
+def columns(found: KindReport, measure: str, places: list[tuple[int, ...]]) -> dict[str, Any]:
     """The table by its columns: the chosen measure first, with its spread over the texts."""
     grouped = found.n_kv_heads < found.shape[1]
     table: dict[str, Any] = {
@@ -195,7 +193,7 @@ def _rounded(value: float) -> float | None:
     return round(float(value), 3) if np.isfinite(value) else None
 
 
-def alike(found: "KindReport") -> None:
+def alike(found: KindReport) -> None:
     """The cosines of every two heads, those of a cluster side by side."""
     if not found.similarity.size:
         st.text(_("This model has too many heads to compare every two."))

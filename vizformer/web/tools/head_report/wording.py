@@ -1,12 +1,8 @@
 """The measures of the head report in words, and what a head does in a sentence."""
 
-from typing import TYPE_CHECKING
-
+from vizformer.analysis.corpus_heads import KindReport
 from vizformer.messages import N_, Message
 from vizformer.web.words.i18n import _, translate
-
-if TYPE_CHECKING:
-    from vizformer.analysis.corpus_heads import KindReport
 
 TITLES: dict[str, Message] = {
     "previous": N_("Token before"),
@@ -140,7 +136,7 @@ def number(measure: str, value: float) -> str:
     return f"{value:.1%}" if measure in SHARES else f"{value:.2f}"
 
 
-def sentence(report: "KindReport", layer: int, head: int, texts: int) -> str:
+def sentence(report: KindReport, layer: int, head: int, texts: int) -> str:
     """What a head does: the target that most of its rows have, or that there is none."""
     place = (layer, head)
     enough = _MANY * max(int(rows[place]) for rows in report.rows.values())

@@ -1,7 +1,6 @@
 """The chosen layer for the typed sentence, step by step."""
 
-from typing import TYPE_CHECKING
-
+from vizformer.explain import Step
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
@@ -12,9 +11,6 @@ from vizformer.web.widgets.number_editor import what_changed
 from vizformer.web.widgets.step_view import walk
 from vizformer.web.words import labels
 
-if TYPE_CHECKING:
-    from vizformer.explain import Step
-
 
 @laboratory
 def sentence(subject: Subject) -> None:
@@ -24,7 +20,7 @@ def sentence(subject: Subject) -> None:
     tokens = {name: labels.texts(found) for name, found in subject.trace.tokens.items()}
     queries = row_names.queries(subject, stack)
 
-    def names(step: "Step") -> dict[str, list[str]]:
+    def names(step: Step) -> dict[str, list[str]]:
         keys = tokens["encoder"] if step.key.startswith("cross.") else tokens[stack]
         return {"queries": queries, "keys": keys, "candidates": candidates}
 

@@ -1,19 +1,16 @@
 """What is asked: the token whose logit is looked at, at one position, and what is taken off it."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from vizformer.analysis.attribution_terms import Against
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.lens import computed
 from vizformer.web.widgets import asked_position, lesson
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis.attribution_terms import Against
 
 OWN = -1  # the token that the model itself finds most probable
 
@@ -30,7 +27,7 @@ class Asked:
     position: int
     token: int
     text: str
-    against: "Against"
+    against: Against
 
 
 def choose(subject: Subject) -> Asked:

@@ -1,33 +1,35 @@
 """Cached computations of the page Where does the answer come from?"""
 
-from typing import TYPE_CHECKING
+from jaxtyping import Float
+from numpy import ndarray
 
+from vizformer.analysis import (
+    InputAttribution,
+    LogitAttribution,
+    LogitLens,
+    input_attribution,
+    logit_attribution,
+    logit_lens,
+)
+from vizformer.analysis.attribution_terms import Against
+from vizformer.analysis.contributions import key_contributions
+from vizformer.analysis.logit_attribution import by_key, what_is_frozen
+from vizformer.analysis.logit_lens import right_tokens, what_is_inexact
+from vizformer.analysis.scan import Finding, scan
+from vizformer.messages import Message
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-    from numpy import ndarray
-
-    from vizformer.analysis import InputAttribution, LogitAttribution, LogitLens
-    from vizformer.analysis.attribution_terms import Against
-    from vizformer.analysis.scan import Finding
-    from vizformer.messages import Message
 
 
 @cached
 def right(subject: Subject) -> tuple[int, ...]:
     """The id that every row is asked for."""
-    from vizformer.analysis.logit_lens import right_tokens
-
     return right_tokens(subject.checkpoint, subject.trace)
 
 
 @cached
-def lens(subject: Subject, positions: tuple[int, ...], targets: tuple[int, ...] | None = None) -> "LogitLens":
+def lens(subject: Subject, positions: tuple[int, ...], targets: tuple[int, ...] | None = None) -> LogitLens:
     """The logit lens of some positions."""
-    from vizformer.analysis import logit_lens
-
     return logit_lens(subject.checkpoint, subject.trace, positions, targets=targets)
 
 
@@ -38,44 +40,35 @@ def texts(subject: Subject, ids: tuple[int, ...]) -> tuple[str, ...]:
 
 
 @cached
-def inexact(subject: Subject) -> "tuple[Message, ...]":
+def inexact(subject: Subject) -> tuple[Message, ...]:
     """What the lens takes for granted."""
-    from vizformer.analysis.logit_lens import what_is_inexact
-
     return what_is_inexact(subject.checkpoint)
 
 
 @cached
-def frozen(subject: Subject) -> "tuple[Message, ...]":
+def frozen(subject: Subject) -> tuple[Message, ...]:
     """What the terms hold at its value."""
-    from vizformer.analysis.logit_attribution import what_is_frozen
-
     return what_is_frozen(subject.checkpoint)
 
 
 @cached
-def attribution(subject: Subject, position: int, token: int, against: "Against") -> "LogitAttribution":
+def attribution(subject: Subject, position: int, token: int, against: Against) -> LogitAttribution:
     """The terms of a logit."""
-    from vizformer.analysis import logit_attribution
-
     return logit_attribution(subject.checkpoint, subject.trace, position, token, against=against)
 
 
 @cached
 def keys(
-    subject: Subject, position: int, token: int, against: "Against", site: str, head: int
-) -> "tuple[Float[ndarray, ' n_k'], Float[ndarray, ' n_k'], Float[ndarray, ' n_k']]":
+    subject: Subject, position: int, token: int, against: Against, site: str, head: int
+) -> tuple[Float[ndarray, " n_k"], Float[ndarray, " n_k"], Float[ndarray, " n_k"]]:
     """Of one head and every key: its share of the logit, the weight, and the length of what arrives from it."""
-    from vizformer.analysis.contributions import key_contributions
-    from vizformer.analysis.logit_attribution import by_key
-
     found = attribution(subject, position, token, against)
     arriving = key_contributions(subject.checkpoint, subject.trace, site, head, position)
     return by_key(subject.checkpoint, subject.trace, found, site, head), arriving.weights, arriving.norms
 
 
 @cached
-def neurons(subject: Subject, position: int, token: int, against: "Against", layer: int) -> "Float[ndarray, ' d_ff']":
+def neurons(subject: Subject, position: int, token: int, against: Against, layer: int) -> Float[ndarray, " d_ff"]:
     """The share of every neuron of a layer."""
     from vizformer.analysis.logit_attribution import neurons
 
@@ -84,16 +77,12 @@ def neurons(subject: Subject, position: int, token: int, against: "Against", lay
 
 
 @cached
-def inputs(subject: Subject, position: int, token: int, against: "Against") -> "InputAttribution":
+def inputs(subject: Subject, position: int, token: int, against: Against) -> InputAttribution:
     """What the tokens of the input add, by gradients."""
-    from vizformer.analysis import input_attribution
-
     return input_attribution(subject.checkpoint, subject.trace, position, token, against=against)
 
 
 @cached
-def findings(subject: Subject, position: int, token: int) -> "list[Finding]":
+def findings(subject: Subject, position: int, token: int) -> list[Finding]:
     """What is most remarkable."""
-    from vizformer.analysis.scan import scan
-
     return scan(subject.checkpoint, subject.trace, position, token)

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
 from vizformer.components import tinted
+from vizformer.figures.table import Table
+from vizformer.text import Token
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.lens import computed
 from vizformer.web.tools.lens.asked import Asked
@@ -18,10 +19,6 @@ from vizformer.web.widgets.running_text import running_text
 from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.figures.table import Table
-    from vizformer.text import Token
 
 WORK = 1.5e9  # parameters times tokens: above it the gradients take half a minute and more
 METHODS = ("integrated", "gradient")
@@ -95,10 +92,8 @@ def opened(subject: Subject, asked: Asked) -> None:
     )
 
 
-def _told(tokens: "Sequence[Token]", values: NDArray[np.floating]) -> "tuple[str, Table]":
+def _told(tokens: Sequence[Token], values: NDArray[np.floating]) -> tuple[str, Table]:
     """The tokens that add and take off most, and the number of each."""
-    from vizformer.figures.table import Table
-
     most, least = int(np.argmax(values)), int(np.argmin(values))
     said = _(
         "Largest: token {most} “{most_text}”, {high}. Smallest: token {least} “{least_text}”, {low}.",

@@ -1,14 +1,15 @@
 """The logit lens as a table: what the model would say after every layer, at positions around the chosen one."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
 from vizformer import figures
 from vizformer.components import cells
 from vizformer.figures import style
+from vizformer.figures.figure import Figure
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.tools.lens import computed
@@ -19,11 +20,6 @@ from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from vizformer.figures.figure import Figure
 
 ANCHOR = "lens-layers"
 GRID, ROW = "lens.cells", "lens.row"
@@ -109,8 +105,8 @@ def layers(subject: Subject, asked: Asked) -> None:
 
 
 def _as_figure(
-    probabilities: "NDArray[np.floating]", texts: "NDArray[np.object_]", rows: list[str], columns: Sequence[str]
-) -> "Figure":
+    probabilities: NDArray[np.floating], texts: NDArray[np.object_], rows: list[str], columns: Sequence[str]
+) -> Figure:
     """The most probable token of each layer at each position, as a map of its probability."""
     shown = columns[: probabilities.shape[1]]
     figure = figures.matrix_heatmap(probabilities, rows, shown, title=_("Logit lens"), words=words(figures.ENGLISH))

@@ -1,9 +1,9 @@
 """The scan: what is most remarkable about this answer, each sentence with a way to its picture."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
+from vizformer.analysis.scan import Finding
+from vizformer.analysis.scan_words import sentence
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.link import state
@@ -13,14 +13,9 @@ from vizformer.web.widgets import lesson
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, translate
 
-if TYPE_CHECKING:
-    from vizformer.analysis.scan import Finding
-
 
 def remarkable(subject: Subject, asked: Asked) -> None:
     """The button and, once it was pressed, the findings; also in the link."""
-    from vizformer.analysis.scan_words import sentence
-
     if not lesson.value("lens.scan", False):
         asking = _("Scan: what is most remarkable here?")
         st.button(asking, type="primary", key="lens.scan", on_click=lesson.change, args=("lens.scan", True, False))
@@ -42,7 +37,7 @@ def remarkable(subject: Subject, asked: Asked) -> None:
         st.button(_("Hide"), type="tertiary", key="lens.hide", on_click=lesson.change, args=("lens.scan", False, False))
 
 
-def picture(finding: "Finding", number: int) -> None:
+def picture(finding: Finding, number: int) -> None:
     """The way to the picture of a finding: a head on the page Attention, or what is drawn below."""
     if finding.head is None:
         below = (terms.ANCHOR, _("the terms")) if finding.what in ("part", "layer") else (layers.ANCHOR, _("the lens"))
@@ -53,7 +48,7 @@ def picture(finding: "Finding", number: int) -> None:
         go_to(finding)
 
 
-def go_to(finding: "Finding") -> None:
+def go_to(finding: Finding) -> None:
     """The page Attention at that head."""
     state.update(
         kind=finding.kind, layer=finding.layer, head=finding.head, query=finding.query, picture="map", over="one"

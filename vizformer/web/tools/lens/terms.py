@@ -1,11 +1,13 @@
 """The logit of the answer as a sum: what every part of the model has added, and one part looked into."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis import LogitAttribution, Term
+from vizformer.analysis.attribution_terms import Against
 from vizformer.components import tinted
 from vizformer.figures.logit_bars import ENGLISH as TERMS
 from vizformer.web.catalogue.subject import Subject
@@ -19,10 +21,6 @@ from vizformer.web.widgets.running_text import running_text
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
-
-if TYPE_CHECKING:
-    from vizformer.analysis import LogitAttribution, Term
-    from vizformer.analysis.attribution_terms import Against
 
 ANCHOR = "lens-terms"
 BARS = 14
@@ -72,7 +70,7 @@ def terms(subject: Subject, asked: Asked) -> None:
     one_part(subject, asked, found)
 
 
-def less(subject: Subject, against: "Against") -> str:
+def less(subject: Subject, against: Against) -> str:
     """What was taken off the logit, in words."""
     if against == "mean":
         return _("the mean logit of all tokens")
@@ -80,7 +78,7 @@ def less(subject: Subject, against: "Against") -> str:
     return _("that of “{token}”", token=plain(text))
 
 
-def bars(subject: Subject, found: "LogitAttribution") -> tuple[list[str], np.ndarray]:
+def bars(subject: Subject, found: LogitAttribution) -> tuple[list[str], np.ndarray]:
     """The largest terms; the biases as one, the others as one."""
     own = [(name(subject, term), term.value) for term in found.sorted if term.part not in _BIASES]
     if biases := [term.value for term in found.terms if term.part in _BIASES]:
@@ -92,7 +90,7 @@ def bars(subject: Subject, found: "LogitAttribution") -> tuple[list[str], np.nda
     return [one for one, __ in shown], np.array([value for __, value in shown])
 
 
-def name(subject: Subject, term: "Term") -> str:
+def name(subject: Subject, term: Term) -> str:
     """What a term is called."""
     if term.part == "head":
         where = {"layer": term.layer, "head": term.head}
@@ -124,7 +122,7 @@ def name(subject: Subject, term: "Term") -> str:
     return plain_names[term.part]
 
 
-def one_part(subject: Subject, asked: Asked, found: "LogitAttribution") -> None:
+def one_part(subject: Subject, asked: Asked, found: LogitAttribution) -> None:
     """One head, key by key, or one network, neuron by neuron; the strongest where none was chosen."""
     parts = {
         f"{term.place}.{term.head}" if term.part == "head" else term.place: term
@@ -149,7 +147,7 @@ def one_part(subject: Subject, asked: Asked, found: "LogitAttribution") -> None:
         head(subject, asked, chosen)
 
 
-def head(subject: Subject, asked: Asked, term: "Term") -> None:
+def head(subject: Subject, asked: Asked, term: Term) -> None:
     """A head's share, key by key."""
     shares, weights, lengths = computed.keys(
         subject, asked.position, asked.token, asked.against, term.place, term.head or 0
@@ -192,7 +190,7 @@ def head(subject: Subject, asked: Asked, term: "Term") -> None:
         st.switch_page(sitemap.ATTENTION.file)
 
 
-def network(subject: Subject, asked: Asked, term: "Term") -> None:
+def network(subject: Subject, asked: Asked, term: Term) -> None:
     """A feed-forward network's share, neuron by neuron."""
     shares = computed.neurons(subject, asked.position, asked.token, asked.against, term.layer or 0)
     order = np.argsort(-np.abs(shares), kind="stable")[:NEURONS]

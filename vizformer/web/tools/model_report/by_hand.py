@@ -5,11 +5,19 @@ as a TOML file, which is read by itself where it lies beside the weights.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import streamlit as st
 
+from vizformer.checkpoints import Report, UnansweredError
+from vizformer.checkpoints.bare.mapping.fitting import choices, with_biases
+from vizformer.checkpoints.bare.mapping.kinds import TensorKind
+from vizformer.checkpoints.bare.mapping.proposal import Sheet
+from vizformer.checkpoints.bare.mapping.roles import Role, roles
+from vizformer.checkpoints.tensors import role_mapping
+from vizformer.checkpoints.tensors.role_mapping import Entry, RoleMapping
 from vizformer.errors import VizformerError
 from vizformer.messages import N_, Message
 from vizformer.web.catalogue import mapping_files, model_cache, sources
@@ -21,13 +29,6 @@ from vizformer.web.tools.model_report import report_words
 from vizformer.web.words import errors
 from vizformer.web.words.errors import guarded, plain
 from vizformer.web.words.i18n import _, translate
-
-if TYPE_CHECKING:
-    from vizformer.checkpoints import Report
-    from vizformer.checkpoints.bare.mapping.kinds import TensorKind
-    from vizformer.checkpoints.bare.mapping.proposal import Sheet
-    from vizformer.checkpoints.bare.mapping.roles import Role
-    from vizformer.checkpoints.tensors.role_mapping import Entry, RoleMapping
 
 _WORDS: dict[str, Message] = {
     "embedding": N_("embedding of the tokens"),
@@ -65,7 +66,7 @@ _PARTS: dict[str, Message] = {"weight": N_("weight"), "bias": N_("bias")}
 _LARGEST_FILE = 2**16
 
 
-def by_hand(model: ModelRef, report: "Report | None") -> None:
+def by_hand(model: ModelRef, report: Report | None) -> None:
     """The form, folded away where the model opens without it; nothing for models that say themselves what they are."""
     if not model.is_from_elsewhere:
         return
@@ -86,10 +87,8 @@ def by_hand(model: ModelRef, report: "Report | None") -> None:
         _take_along(model, report, report.mapping)
 
 
-def _current(model: ModelRef, report: "Report | None", sheet: "Sheet") -> "RoleMapping":
+def _current(model: ModelRef, report: Report | None, sheet: Sheet) -> RoleMapping:
     """The mapping of the link, of the file beside the weights, or the one that is proposed."""
-    from vizformer.checkpoints.tensors import role_mapping
-
     if report is not None and report.mapping is not None:
         return report.mapping
     try:
@@ -100,7 +99,7 @@ def _current(model: ModelRef, report: "Report | None", sheet: "Sheet") -> "RoleM
 
 
 @guarded()
-def _form(model: ModelRef, sheet: "Sheet", current: "RoleMapping") -> None:
+def _form(model: ModelRef, sheet: Sheet, current: RoleMapping) -> None:
     st.text(
         _(
             "Which tensor plays which role? Filled in is what names and shapes say; what they leave open is empty. "
@@ -135,13 +134,10 @@ def _form(model: ModelRef, sheet: "Sheet", current: "RoleMapping") -> None:
     )
     st.page_link(sitemap.COMPARE.file, label=_("Compare with your own forward: Check your own"))
     if sent:
-        from vizformer.checkpoints.bare.mapping.fitting import with_biases
-        from vizformer.checkpoints.tensors.role_mapping import RoleMapping
-
         open_with(model, RoleMapping(with_biases(entries, sheet.kinds, left_out), tuple(left_out)))
 
 
-def _frame(key: str, sheet: "Sheet", current: "RoleMapping") -> tuple[bool, int]:
+def _frame(key: str, sheet: Sheet, current: RoleMapping) -> tuple[bool, int]:
     """How many stacks there are and how wide their rows are: what the boxes depend on."""
     stacks, side = st.columns(2)
     now = any(role.startswith(("encoder.", "decoder.layers.")) for role in current.roles) or sheet.both
@@ -158,10 +154,8 @@ def _frame(key: str, sheet: "Sheet", current: "RoleMapping") -> tuple[bool, int]
     return bool(both), int(width or sheet.width)
 
 
-def _boxes(key: str, sheet: "Sheet", current: "RoleMapping", both: bool, width: int) -> "dict[str, Entry]":
+def _boxes(key: str, sheet: Sheet, current: RoleMapping, both: bool, width: int) -> dict[str, Entry]:
     """A box for the weight of every role, and one for its bias, stack by stack."""
-    from vizformer.checkpoints.bare.mapping.roles import roles
-
     entries: dict[str, Entry] = {}
     places: dict[str, list[Role]] = {}
     for role in roles(both=both):
@@ -179,9 +173,7 @@ def _boxes(key: str, sheet: "Sheet", current: "RoleMapping", both: bool, width: 
     return entries
 
 
-def _box(key: str, sheet: "Sheet", current: "RoleMapping", role: "Role", part: str, width: int) -> "Entry | None":
-    from vizformer.checkpoints.bare.mapping.fitting import choices
-
+def _box(key: str, sheet: Sheet, current: RoleMapping, role: Role, part: str, width: int) -> Entry | None:
     name = f"{role.name}.{part}"
     now = current.roles.get(name)
     turned = any(entry.transpose for entry in current.roles.values())
@@ -204,7 +196,7 @@ def _box(key: str, sheet: "Sheet", current: "RoleMapping", role: "Role", part: s
     )
 
 
-def _said(entry: "Entry", kind: "TensorKind") -> str:
+def _said(entry: Entry, kind: TensorKind) -> str:
     shape = " × ".join(map(str, kind.shape))
     said = f"{_printable(entry.tensor)} [{shape}]"
     if entry.transpose:
@@ -214,7 +206,7 @@ def _said(entry: "Entry", kind: "TensorKind") -> str:
     return said
 
 
-def _tensors(kinds: "Sequence[TensorKind]", current: "RoleMapping") -> str:
+def _tensors(kinds: Sequence[TensorKind], current: RoleMapping) -> str:
     """Every kind of tensor with its shape, and the role that it plays now."""
     from vizformer.checkpoints.bare.mapping import roles
 
@@ -250,7 +242,7 @@ def _printable(name: str) -> str:
     return name if name.isprintable() else ascii(name)
 
 
-def open_with(model: ModelRef, mapping: "RoleMapping") -> None:
+def open_with(model: ModelRef, mapping: RoleMapping) -> None:
     """Puts a mapping into the link, with those of the answers that are still asked for."""
     try:
         mapped = model.under(dict(mapping.answers)).mapped(mapping.plain())
@@ -270,8 +262,6 @@ class _Asked(NamedTuple):
 
 
 def _asked(model: ModelRef) -> _Asked:
-    from vizformer.checkpoints import UnansweredError
-
     try:
         report = model_cache.report(sources.stamped(model))
         return _Asked(frozenset(question.name for question in report.questions), report.family)
@@ -291,17 +281,13 @@ def _file(model: ModelRef) -> None:
         return
     if not st.button(_("Open with the mapping of this file"), key="by_hand.file.open"):
         return
-    from vizformer.checkpoints.tensors import role_mapping
-
     content = given.read(_LARGEST_FILE + 1)
     open_with(model, role_mapping.from_toml(content.decode(errors="replace"), given.name))
 
 
 @guarded()
-def _take_along(model: ModelRef, report: "Report", mapping: "RoleMapping") -> None:
+def _take_along(model: ModelRef, report: Report, mapping: RoleMapping) -> None:
     """The mapping as a file, beside the weights where that is this reader's to do, and the way back."""
-    from dataclasses import replace
-
     answers = {name: value for name, value in report.answers.items() if report.taken[name] != "usual"}
     text = replace(mapping, answers=answers).to_toml()
     file = f"{next(iter(report.files))}{mapping_files.SUFFIX}"

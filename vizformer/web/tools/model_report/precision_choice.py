@@ -1,9 +1,9 @@
 """The control that chooses in which precision a model computes."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
+from vizformer.checkpoints import Report
+from vizformer.checkpoints.tensors.memory import DoesNotFitError, size
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.precision import DTYPES, device
@@ -12,14 +12,9 @@ from vizformer.web.link.model_ref import USUAL_DTYPE, ModelRef
 from vizformer.web.words import errors
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.checkpoints import Report
 
-
-def choose(model: ModelRef, report: "Report") -> None:
+def choose(model: ModelRef, report: Report) -> None:
     """The control for the precision, what each takes of memory, and the way out where it is too much."""
-    from vizformer.checkpoints.tensors.memory import DoesNotFitError, size
-
     stored = {tensor.dtype for tensor in report.with_fate("used")}
     as_stored = next(iter(stored)) if len(stored) == 1 else ""
     now, key = model.dtype, f"computing.{model.files}"

@@ -1,9 +1,10 @@
 """What weights alone do not say: a form of questions, whose answers become part of the model's link."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import streamlit as st
 
+from vizformer.checkpoints import Question, Report
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.link import state
@@ -13,11 +14,8 @@ from vizformer.web.words import errors
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _, translate
 
-if TYPE_CHECKING:
-    from vizformer.checkpoints import Question, Report
 
-
-def read(model: ModelRef) -> "Report | None":
+def read(model: ModelRef) -> Report | None:
     """The report; where the folder cannot be understood at all, the reason in its place."""
     try:
         with st.spinner(_("Reading the files …"), show_time=False):
@@ -55,7 +53,7 @@ def absent(model: ModelRef) -> None:
 
 
 @guarded()
-def ask(model: ModelRef, questions: "tuple[Question, ...]", known: dict[str, object]) -> None:
+def ask(model: ModelRef, questions: tuple[Question, ...], known: dict[str, object]) -> None:
     """A form of what is open; the answers become part of the model's name, and so of the link."""
     with st.form(f"assume.{model}", border=False):
         answers: dict[str, Any] = {}
@@ -83,7 +81,7 @@ def assume(model: ModelRef, answers: dict[str, object]) -> None:
     state.update(model=model.under(answers))
 
 
-def field(model: ModelRef, question: "Question", known: object) -> object:
+def field(model: ModelRef, question: Question, known: object) -> object:
     """The widget for one question; None where it is not answered."""
     key, label = f"assume.{model}.{question.name}", translate(question.text)
     if question.whole:

@@ -2,16 +2,18 @@
 
 from collections.abc import Iterable
 from html import escape
-from typing import TYPE_CHECKING
 
+from vizformer.checkpoints import Question, Report, UnansweredError
+from vizformer.checkpoints.agreement import Agreement, is_possible
+from vizformer.checkpoints.bare.layouts import NAMES
+from vizformer.checkpoints.files.untrusted_folder import listed
+from vizformer.checkpoints.hugging_face.families import FAMILIES
+from vizformer.checkpoints.tensors.model_details import details
+from vizformer.checkpoints.tensors.report import UNDER_ASSUMPTIONS
+from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, translate
-
-if TYPE_CHECKING:
-    from vizformer.checkpoints import Question, Report
-    from vizformer.checkpoints.agreement import Agreement
-    from vizformer.config import ModelConfig
 
 ARCHITECTURES: dict[str, Message] = {
     "encoder-decoder": N_("encoder and decoder"),
@@ -87,7 +89,7 @@ _CHOICES: dict[str, dict[str, Message]] = {
 _ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU (tanh)", "quick_gelu": "QuickGELU", "silu": "SiLU"}
 
 
-def facts(report: "Report") -> list[tuple[str, str]]:
+def facts(report: Report) -> list[tuple[str, str]]:
     """What the model is, as pairs of words."""
     config = report.config
     written = translate(_WRITTEN[report.format])
@@ -104,16 +106,14 @@ def facts(report: "Report") -> list[tuple[str, str]]:
     return found
 
 
-def _family(report: "Report") -> str:
+def _family(report: Report) -> str:
     if report.family != BY_HAND:
         return report.family
     return _("written by hand, mapped by hand") if report.mapping else _("written by hand, read by role")
 
 
-def _shapes(config: "ModelConfig") -> list[tuple[str, str]]:
+def _shapes(config: ModelConfig) -> list[tuple[str, str]]:
     depth = [str(n) for n in (config.n_encoder_layers, config.n_decoder_layers) if n]
-    from vizformer.checkpoints.tensors.model_details import details
-
     heads = _("{n} of width {width}", n=config.n_heads, width=config.d_head)
     if config.kv_heads != config.n_heads:
         heads += " · " + _("{n} key/value heads", n=config.kv_heads)
@@ -150,21 +150,19 @@ def _shapes(config: "ModelConfig") -> list[tuple[str, str]]:
     ]
 
 
-def problems(report: "Report") -> tuple[Message, ...]:
+def problems(report: Report) -> tuple[Message, ...]:
     """What keeps the model from opening: the first few; the table of tensors has them all."""
-    from vizformer.checkpoints.files.untrusted_folder import listed
-
     return listed(list(report.problems))
 
 
-def parts(report: "Report") -> list[tuple[str, int, float]]:
+def parts(report: Report) -> list[tuple[str, int, float]]:
     """Name, numbers and share of every component, the largest first."""
     total = max(report.n_parameters, 1)
     ordered = sorted(report.parameters.items(), key=lambda item: -item[1])
     return [(translate(COMPONENTS[name]) if name in COMPONENTS else name, n, n / total) for name, n in ordered]
 
 
-def tensors(report: "Report") -> dict[str, list[str]]:
+def tensors(report: Report) -> dict[str, list[str]]:
     """The columns of a table with every tensor of the files; what needs attention comes first."""
     order = list(FATES)
     rows = sorted(report.tensors, key=lambda tensor: order.index(tensor.fate))
@@ -179,36 +177,28 @@ def tensors(report: "Report") -> dict[str, list[str]]:
     }
 
 
-def open_questions(error: Exception) -> "tuple[tuple[Question, ...], dict[str, object]]":
+def open_questions(error: Exception) -> tuple[tuple[Question, ...], dict[str, object]]:
     """What has to be answered before bare weights open, and what is known of it; nothing for other errors."""
-    from vizformer.checkpoints import UnansweredError
-
     return (error.questions, dict(error.answers)) if isinstance(error, UnansweredError) else ((), {})
 
 
 def read_by_role(error: Exception) -> list[str]:
     """How the tensors of bare weights were understood, in sentences that begin like sentences."""
-    from vizformer.checkpoints import UnansweredError
-
     said = [translate(message) for message in error.read] if isinstance(error, UnansweredError) else []
     return [f"• {text[:1].upper()}{text[1:]}" for text in said]
 
 
-def under_assumptions(report: "Report") -> str:
+def under_assumptions(report: Report) -> str:
     """What is claimed of bare weights; empty for models that say themselves what they are."""
-    from vizformer.checkpoints.tensors.report import UNDER_ASSUMPTIONS
-
     return translate(UNDER_ASSUMPTIONS) if report.format == "state-dict" else ""
 
 
 def can_compare() -> bool:
     """Whether `transformers` is installed."""
-    from vizformer.checkpoints.agreement import is_possible
-
     return is_possible()
 
 
-def agreement(found: "Agreement") -> str:
+def agreement(found: Agreement) -> str:
     """The badge: what was compared, and how far apart it is."""
     values = dict(
         version=found.version,
@@ -270,15 +260,11 @@ def parts_table(rows: list[tuple[str, int, float]]) -> str:
 
 def families() -> tuple[str, ...]:
     """The families of models that open."""
-    from vizformer.checkpoints.hugging_face.families import FAMILIES
-
     return tuple(family.name for family in FAMILIES)
 
 
 def layouts() -> tuple[str, ...]:
     """The layouts of bare weights that open."""
-    from vizformer.checkpoints.bare.layouts import NAMES
-
     return tuple(NAMES)
 
 

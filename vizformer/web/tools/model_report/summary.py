@@ -1,23 +1,20 @@
 """What the files of a model hold: its facts, assumptions, parameters by part, and every tensor with its fate."""
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from vizformer.checkpoints import Report
 from vizformer.web.tools.model_report import report_words
 from vizformer.web.widgets import data_table
 from vizformer.web.words.errors import guarded, plain
 from vizformer.web.words.i18n import _, translate
 
-if TYPE_CHECKING:
-    from vizformer.checkpoints import Report
-
 ROW, MOST = 35, 12  # pixels of a row; rows that are shown before the table scrolls
 
 
 @guarded()
-def problems(report: "Report") -> None:
+def problems(report: Report) -> None:
     """What is wrong with the tensors, and what to do about it."""
     st.subheader(_("This model does not open"), anchor=False)
     with st.container(border=True):
@@ -37,7 +34,7 @@ def problems(report: "Report") -> None:
 
 
 @guarded()
-def summary(report: "Report") -> None:
+def summary(report: Report) -> None:
     st.subheader(_("The model"), anchor=False)
     parameters, stored, used = st.columns(3)
     parameters.metric(_("Parameters"), f"{report.n_parameters:,}")
@@ -47,7 +44,7 @@ def summary(report: "Report") -> None:
 
 
 @guarded()
-def assumptions(report: "Report") -> None:
+def assumptions(report: Report) -> None:
     """What the files do not say, or what was decided differently."""
     st.subheader(_("Assumed"), anchor=False)
     for message in report.assumptions:
@@ -57,13 +54,13 @@ def assumptions(report: "Report") -> None:
 
 
 @guarded()
-def components(report: "Report") -> None:
+def components(report: Report) -> None:
     st.subheader(_("Parameters by part"), anchor=False)
     st.html(report_words.parts_table(report_words.parts(report)))
 
 
 @guarded()
-def tensors(report: "Report") -> None:
+def tensors(report: Report) -> None:
     """Every tensor; what needs attention stands first."""
     st.subheader(_("Every tensor"), anchor=False)
     counts = Counter[str](tensor.fate for tensor in report.tensors)

@@ -1,9 +1,10 @@
 """A text of the model's own kind decides between the answers to what bare weights do not say, as far as it can."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
+from vizformer.checkpoints import Report
+from vizformer.checkpoints.own.checkpoint import MAX_CHARACTERS
+from vizformer.checkpoints.weighing.evidence import LEAST_TOKENS, MOST_COMBINATIONS, Evidence, evidence
 from vizformer.web.catalogue import precision, sources
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
@@ -16,17 +17,10 @@ from vizformer.web.widgets.watched import watched
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, translate
 
-if TYPE_CHECKING:
-    from vizformer.checkpoints import Report
-    from vizformer.checkpoints.weighing.evidence import Evidence
-
 
 @laboratory
-def text_evidence(model: ModelRef, report: "Report") -> None:
+def text_evidence(model: ModelRef, report: Report) -> None:
     """The boxes for the text and for the author's number, and what they say."""
-    from vizformer.checkpoints.own.checkpoint import MAX_CHARACTERS
-    from vizformer.checkpoints.weighing.evidence import LEAST_TOKENS, MOST_COMBINATIONS
-
     kind = report.config.architecture
     st.markdown("**" + _("Let a text decide") + "**")
     st.text(
@@ -74,15 +68,13 @@ def text_evidence(model: ModelRef, report: "Report") -> None:
 
 
 @cached
-def weigh(model: ModelRef, text: str, author: str, mask_id: int | None) -> "Evidence":
+def weigh(model: ModelRef, text: str, author: str, mask_id: int | None) -> Evidence:
     """What the text, or the author's number for it, says of the answers.
 
     Raises:
         VizformerError: nothing can be decided with them.
     """
     prepare_torch()
-    from vizformer.checkpoints.weighing.evidence import evidence
-
     with sources.reading(model) as folder:
         return evidence(
             folder,
@@ -95,7 +87,7 @@ def weigh(model: ModelRef, text: str, author: str, mask_id: int | None) -> "Evid
         )
 
 
-def results(model: ModelRef, found: "Evidence") -> None:
+def results(model: ModelRef, found: Evidence) -> None:
     """A row for each question, what keeps the rest open, and the button that takes over what is decided."""
     if found.by_author:
         said = _("{n} combinations of answers were held against the author's number.", n=found.combinations)

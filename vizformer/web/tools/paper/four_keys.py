@@ -3,6 +3,7 @@
 import numpy as np
 import streamlit as st
 
+from vizformer.explain import examples
 from vizformer.web.tools.paper.matrices import editable, tables
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
@@ -11,8 +12,6 @@ from vizformer.web.words.i18n import _
 @laboratory
 def four_keys() -> None:
     """One query, four keys: what a widely copied text prints, and what is right."""
-    from vizformer.explain import examples
-
     st.subheader(_("One query, four keys: three answers, two of them right"), anchor=False)
     cells = st.columns(3)
     with cells[0]:

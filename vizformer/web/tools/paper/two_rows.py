@@ -3,6 +3,7 @@
 import numpy as np
 import streamlit as st
 
+from vizformer.explain import examples
 from vizformer.web.tools.paper.matrices import editable, tables
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
@@ -11,8 +12,6 @@ from vizformer.web.words.i18n import _
 @laboratory
 def two_rows() -> None:
     """X = [[1, 0, 1], [0, 1, 1]] with identity projections."""
-    from vizformer.explain import examples
-
     st.subheader(_("Two rows that look at each other"), anchor=False)
     left, right = st.columns([1, 2], gap="medium")
     with left:

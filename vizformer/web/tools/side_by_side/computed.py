@@ -1,64 +1,56 @@
 """Cached computations of the page Side by side."""
 
-from typing import TYPE_CHECKING
+from jaxtyping import Float
+from numpy import ndarray
 
+from vizformer.analysis import (
+    Kind,
+    head_divergences,
+    head_pair,
+    moved_weights,
+    side_by_side,
+    stream_cosines,
+    two_answers,
+)
+from vizformer.analysis.side_by_side import Answers, HeadPair, MovedWeights, StreamCosines
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.side_by_side.pair import Pair
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
-    from numpy import ndarray
-
-    from vizformer.analysis import Kind
-    from vizformer.analysis.side_by_side import Answers, HeadPair, MovedWeights, StreamCosines
-
 
 @cached
-def divergences(pair: Pair, kind: "Kind") -> "Float[ndarray, 'n_layers n_heads']":
+def divergences(pair: Pair, kind: Kind) -> Float[ndarray, "n_layers n_heads"]:
     """The divergence of every head, in bits."""
-    from vizformer.analysis import head_divergences
-
     return head_divergences(pair.runs, kind, heard=HEARD.get())
 
 
 @cached
-def head(pair: Pair, kind: "Kind", layer: int, head: int, queries: range, keys: range) -> "HeadPair":
+def head(pair: Pair, kind: Kind, layer: int, head: int, queries: range, keys: range) -> HeadPair:
     """The maps of one head, and their difference."""
-    from vizformer.analysis import head_pair
-
     return head_pair(pair.runs, kind, layer, head, queries, keys)
 
 
 @cached
-def cosines(pair: Pair, stack: str) -> "StreamCosines":
+def cosines(pair: Pair, stack: str) -> StreamCosines:
     """Those of the residual streams."""
-    from vizformer.analysis import stream_cosines
-
     return stream_cosines(pair.runs, stack)
 
 
 @cached
-def answers(pair: Pair, row: int, other_row: int) -> "Answers":
+def answers(pair: Pair, row: int, other_row: int) -> Answers:
     """What both say."""
-    from vizformer.analysis import two_answers
-
     return two_answers(pair.runs, row, other_row)
 
 
 @cached
 def differing_rows(pair: Pair) -> tuple[int, ...]:
     """The rows where the two find different tokens most probable; of texts of equal length."""
-    from vizformer.analysis.side_by_side import differing_rows
-
-    return differing_rows(pair.runs)
+    return side_by_side.differing_rows(pair.runs)
 
 
 @cached
-def moved(first: ModelRef, second: ModelRef) -> "MovedWeights":
+def moved(first: ModelRef, second: ModelRef) -> MovedWeights:
     """How far the weights of the second model are from those of the first."""
-    from vizformer.analysis import moved_weights
-
     return moved_weights(model_cache.checkpoint(first), model_cache.checkpoint(second), heard=HEARD.get())

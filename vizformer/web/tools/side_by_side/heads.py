@@ -1,11 +1,11 @@
 """All heads by how far apart their rows are in the two runs: a picture, and a table, most different first."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
 from vizformer import figures
+from vizformer.analysis import Kind
 from vizformer.components import cells
 from vizformer.figures import head_report as head_figures
 from vizformer.web.link import state
@@ -16,11 +16,6 @@ from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from vizformer.analysis import Kind
 
 FIRST = "beside.first"
 """Set where head 0 of layer 0 was chosen: a link leaves both out, as if nothing was."""
@@ -75,7 +70,7 @@ def heads(pair: Pair) -> None:
     )
 
 
-def chosen_kind(pair: Pair) -> "Kind":
+def chosen_kind(pair: Pair) -> Kind:
     """The kind of attention."""
     kinds = pair.runs.kinds
     kind = state.fit(kind=kinds).kind
@@ -89,7 +84,7 @@ def chosen_kind(pair: Pair) -> "Kind":
     return kind
 
 
-def divergences(pair: Pair, kind: "Kind") -> "NDArray[np.floating] | None":
+def divergences(pair: Pair, kind: Kind) -> NDArray[np.floating] | None:
     """Of every head; None until they are wanted, where they take long."""
     runs = pair.runs
     layers, n_heads = runs.shape(kind)
@@ -106,7 +101,7 @@ def divergences(pair: Pair, kind: "Kind") -> "NDArray[np.floating] | None":
     )
 
 
-def place(found: "NDArray[np.floating] | None") -> Place:
+def place(found: NDArray[np.floating] | None) -> Place:
     """The head that was chosen, or else the one that differs most."""
     view = state.view()
     if found is None or (view.layer, view.head) != (0, 0) or lesson.value(FIRST, False):
@@ -127,12 +122,12 @@ def choose_head(layer: int, head: int) -> None:
     lesson.change(FIRST, (layer, head) == (0, 0), False)
 
 
-def picture(found: "NDArray[np.floating]", chosen: Place) -> None:
+def picture(found: NDArray[np.floating], chosen: Place) -> None:
     """A cell for every head; a click chooses it."""
     title, measure = _("How far the heads are apart"), _("divergence, bits")
     figure_words = words(head_figures.ENGLISH)
 
-    def figure() -> "figures.figure.Figure":
+    def figure() -> figures.figure.Figure:
         return figures.measure_of_heads(found, measure=measure, title=title, words=figure_words)
 
     if max(found.shape) > cells.LARGEST or not np.isfinite(found).all():
@@ -162,7 +157,7 @@ def picture(found: "NDArray[np.floating]", chosen: Place) -> None:
         st.rerun(scope="fragment")  # the table above shows the head as well
 
 
-def table(found: "NDArray[np.floating]") -> None:
+def table(found: NDArray[np.floating]) -> None:
     """The heads, most different first; a click on a row chooses one."""
     order = np.argsort(-np.where(np.isfinite(found), found, -np.inf), axis=None, kind="stable")
     places = [tuple(int(at) for at in np.unravel_index(index, found.shape)) for index in order]
@@ -180,7 +175,7 @@ def table(found: "NDArray[np.floating]") -> None:
     )
 
 
-def _take_row(places: "list[tuple[int, ...]]") -> None:
+def _take_row(places: list[tuple[int, ...]]) -> None:
     rows = st.session_state[TABLE]["selection"]["rows"]
     if rows and rows[0] < len(places):
         layer, head = places[rows[0]]

@@ -1,12 +1,14 @@
 """The chosen head in both runs, and the difference of its maps."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
 from vizformer import figures
 from vizformer.figures import side_by_side as pictures
+from vizformer.text import Token
 from vizformer.web.link import state
 from vizformer.web.tools.side_by_side import computed
 from vizformer.web.tools.side_by_side.heads import shown
@@ -15,13 +17,6 @@ from vizformer.web.widgets import chart, lesson
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from vizformer.text import Token
 
 MOST = 64
 """Rows and columns of a map that are drawn at once: of more a slider chooses some."""
@@ -84,17 +79,17 @@ def window(n: int, label: str, name: str) -> range:
     return range(first, first + MOST)
 
 
-def some(tokens: "Sequence[Token]", chosen: range) -> list[str]:
+def some(tokens: Sequence[Token], chosen: range) -> list[str]:
     return [token.text for token in tokens[chosen.start : chosen.stop]]
 
 
-def both_texts(first: "Sequence[Token]", second: "Sequence[Token]", chosen: range) -> list[str]:
+def both_texts(first: Sequence[Token], second: Sequence[Token], chosen: range) -> list[str]:
     """What stands at the positions that both have: one text, or the first one's and the second one's."""
     pairs = zip(first[chosen.start : chosen.stop], second[chosen.start : chosen.stop], strict=False)
     return [one.text if one.text == two.text else f"{one.text} → {two.text}" for one, two in pairs]
 
 
-def strongest(divergence: "NDArray[np.floating] | None", names: "Sequence[str]", first: int) -> None:
+def strongest(divergence: NDArray[np.floating] | None, names: Sequence[str], first: int) -> None:
     """The rows of the difference that are furthest apart, in words."""
     if divergence is None or not np.isfinite(divergence).any():
         return

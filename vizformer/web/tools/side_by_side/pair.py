@@ -1,10 +1,12 @@
 """The two runs that are compared: the sentence and model of the page, and what is chosen beside them."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import streamlit as st
 
+from vizformer.analysis import TwoRuns, two_runs
+from vizformer.analysis.prompt_pairs import EXAMPLES
 from vizformer.web.catalogue import shelf, sources, training_steps, trainings
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
@@ -13,9 +15,6 @@ from vizformer.web.widgets import model_assumptions
 from vizformer.web.widgets.model_input import readable
 from vizformer.web.widgets.other_sentence import other_sentence
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis import TwoRuns
 
 MODEL, EXAMPLE = "side_by_side.model", "side_by_side.example"
 SAME = ""  # in the place of a second model
@@ -33,14 +32,12 @@ class Pair:
     second: Subject
 
     @property
-    def runs(self) -> "TwoRuns":
+    def runs(self) -> TwoRuns:
         """Both runs.
 
         Raises:
             TraceError: they cannot be compared.
         """
-        from vizformer.analysis import two_runs
-
         first, second = self.first, self.second
         return two_runs(first.checkpoint, first.trace, second.checkpoint, second.trace)
 
@@ -153,8 +150,6 @@ def is_first_of(example: Example, subject: Subject) -> bool:
 
 def examples() -> tuple[Example, ...]:
     """Prompts that come with VizFormer, and the beginning and the end of the training that does."""
-    from vizformer.analysis.prompt_pairs import EXAMPLES
-
     found = [Example(ModelRef("bundled", one.model), one.clean, None, one.corrupted) for one in EXAMPLES]
     name = trainings.example().name
     plan = trainings.run(name).plan

@@ -4,6 +4,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.side_by_side.streams import DOMINANT
 from vizformer.figures import side_by_side as pictures
 from vizformer.web.tools.side_by_side import computed
 from vizformer.web.tools.side_by_side.one_head import both_texts, window
@@ -23,8 +24,6 @@ def chosen_stack(pair: Pair) -> str:
 
 def streams(pair: Pair) -> None:
     """The cosines of one stack; of the embeddings first, and of what every layer ends with."""
-    from vizformer.analysis.side_by_side.streams import DOMINANT
-
     st.subheader(_("How the residual streams point"), anchor=False)
     tokens = [one.trace.tokens for one in (pair.first, pair.second)]
     names = {"encoder": _("Encoder"), "decoder": _("Decoder")}

@@ -1,18 +1,15 @@
 """The weights that differ most between two models of the same shape."""
 
 import math
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from vizformer.analysis.side_by_side import MovedTensor, MovedWeights
 from vizformer.web.tools.side_by_side import computed
 from vizformer.web.tools.side_by_side.pair import Pair
 from vizformer.web.widgets import data_table, watched
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, ngettext
-
-if TYPE_CHECKING:
-    from vizformer.analysis.side_by_side import MovedTensor, MovedWeights
 
 AT_ONCE = 20_000_000  # parameters that are compared without being asked for: about two seconds
 ROW, MOST_ROWS = 35, 12  # px, and rows of the table before it scrolls
@@ -40,7 +37,7 @@ def weights(pair: Pair) -> None:
         table(found)
 
 
-def table(found: "MovedWeights") -> None:
+def table(found: MovedWeights) -> None:
     """One row a tensor, and what all of them say together."""
     st.text(
         _(
@@ -84,11 +81,11 @@ def _rounded(value: float) -> float | None:
     return float(f"{value:.4g}") if math.isfinite(value) else None
 
 
-def _values(one: "MovedTensor") -> str:
+def _values(one: MovedTensor) -> str:
     return "" if one.singular is None else ", ".join(f"{value:.3g}" for value in one.singular)
 
 
-def _share(one: "MovedTensor") -> float | None:
+def _share(one: MovedTensor) -> float | None:
     if not one.singular or not one.distance:
         return None
     return _rounded(min(1.0, (one.singular[0] / one.distance) ** 2))

@@ -1,29 +1,21 @@
 """What the walk shows, computed once for everybody."""
 
-from typing import TYPE_CHECKING
-
+from vizformer.analysis.walkthrough import SHOWN, Walkthrough, walkthrough
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.view import usual_query
 
-if TYPE_CHECKING:
-    from vizformer.analysis.walkthrough import Walkthrough
-
 
 @cached
-def numbers(subject: Subject) -> "Walkthrough":
+def numbers(subject: Subject) -> Walkthrough:
     """The numbers of one forward that are shown."""
-    from vizformer.analysis.walkthrough import walkthrough
-
     predicts = model_cache.predicts(subject.model)
     return walkthrough(subject.checkpoint, subject.trace, followed(subject), predicts=predicts)
 
 
 def followed(subject: Subject) -> int:
     """The token whose way is followed: a gap to be filled, the token after which the text goes on, else a word."""
-    from vizformer.analysis.walkthrough import SHOWN
-
     config, shown = subject.config, subject.tokens[:SHOWN]
     if config.architecture == "decoder-only":
         return len(shown) - 1

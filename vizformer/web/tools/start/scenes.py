@@ -1,21 +1,18 @@
 """The scenes of the walk in words: what each shows, with the sentence's own tokens and numbers in it."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vizformer.analysis.walkthrough import Look, Walkthrough
 from vizformer.components.walkthrough import Candidates, Lines, Piece, Scene, SceneKind, Strips, Walk
 from vizformer.config import ModelConfig
+from vizformer.text import Token
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.start import computed
 from vizformer.web.widgets import row_names
 from vizformer.web.words import counts, labels
 from vizformer.web.words.i18n import _, language
-
-if TYPE_CHECKING:
-    from vizformer.analysis.walkthrough import Look, Walkthrough
-    from vizformer.text import Token
 
 
 def walk(subject: Subject) -> Walk:
@@ -62,7 +59,7 @@ def walk(subject: Subject) -> Walk:
 # --- one sentence a scene ---------------------------------------------------------------------------------------------
 
 
-def drawn_text(subject: Subject, found: "Walkthrough") -> str:
+def drawn_text(subject: Subject, found: Walkthrough) -> str:
     """The text as far as its tokens are drawn."""
     if found.count == len(found.tokens):
         return subject.text
@@ -75,7 +72,7 @@ def characters(text: str) -> str:
     )
 
 
-def tokens(found: "Walkthrough") -> str:
+def tokens(found: Walkthrough) -> str:
     token = found.tokens[found.followed]
     return _(
         "The text is cut into pieces from a list of {vocabulary}, {count} of them here: “{token}” is number {id}.",
@@ -86,7 +83,7 @@ def tokens(found: "Walkthrough") -> str:
     )
 
 
-def vectors(found: "Walkthrough") -> str:
+def vectors(found: Walkthrough) -> str:
     row = found.embedded[found.followed]
     return _(
         "Each number picks a row of a learned table: “{token}” becomes {width} numbers, the first three {a}, {b} and {c}.",
@@ -96,7 +93,7 @@ def vectors(found: "Walkthrough") -> str:
     )
 
 
-def position(found: "Walkthrough", config: ModelConfig) -> tuple[SceneKind, str, str]:
+def position(found: Walkthrough, config: ModelConfig) -> tuple[SceneKind, str, str]:
     """The kind of picture, its title and sentence: how this model is told where a token stands."""
     at, title = found.followed, _("Positions")
     token = found.tokens[at].text
@@ -146,7 +143,7 @@ def position(found: "Walkthrough", config: ModelConfig) -> tuple[SceneKind, str,
     return "unplaced", title, said
 
 
-def attention(found: "Walkthrough") -> str:
+def attention(found: Walkthrough) -> str:
     look = found.look
     return _(
         "Each token looks at the others: in head {head} of layer {layer}, “{token}” looks at “{key}” with weight "
@@ -159,7 +156,7 @@ def attention(found: "Walkthrough") -> str:
     )
 
 
-def residual(found: "Walkthrough", config: ModelConfig) -> str:
+def residual(found: Walkthrough, config: ModelConfig) -> str:
     before, _brought, between, after = map(number, found.sublayers.lengths)
     values = {
         "token": found.tokens[found.followed].text,
@@ -189,7 +186,7 @@ def residual(found: "Walkthrough", config: ModelConfig) -> str:
     )
 
 
-def layers(found: "Walkthrough") -> str:
+def layers(found: Walkthrough) -> str:
     return _(
         "So it goes from layer to layer, {layers} in all: the row of “{token}” ends {length} long, and its direction has "
         "a cosine of {cosine} with where it began.",
@@ -200,7 +197,7 @@ def layers(found: "Walkthrough") -> str:
     )
 
 
-def end(subject: Subject, found: "Walkthrough") -> list[Scene]:
+def end(subject: Subject, found: Walkthrough) -> list[Scene]:
     """What comes out: of a decoder that looks at the encoder, after the last token, or in place of one."""
     scenes = []
     architecture = subject.config.architecture
@@ -234,7 +231,7 @@ def end(subject: Subject, found: "Walkthrough") -> list[Scene]:
     return scenes
 
 
-def cross(found: "Walkthrough", look: "Look") -> str:
+def cross(found: Walkthrough, look: Look) -> str:
     values = {
         "head": look.head,
         "layer": look.layer,
@@ -256,7 +253,7 @@ def cross(found: "Walkthrough", look: "Look") -> str:
     )
 
 
-def written(words: str, found: "Walkthrough") -> str:
+def written(words: str, found: Walkthrough) -> str:
     own = found.writing is not None and all(choice.own.id == choice.next.id for choice in found.writing.choices)
     if own:
         return _(
@@ -271,7 +268,7 @@ def written(words: str, found: "Walkthrough") -> str:
     )
 
 
-def note(found: "Walkthrough") -> str:
+def note(found: Walkthrough) -> str:
     """What is not drawn, and what the colours mean."""
     cells = found.embedded.shape[1]
     said = [
@@ -291,7 +288,7 @@ def note(found: "Walkthrough") -> str:
 # --- names and numbers ------------------------------------------------------------------------------------------------
 
 
-def sublayer_names(found: "Walkthrough", config: ModelConfig) -> list[str]:
+def sublayer_names(found: Walkthrough, config: ModelConfig) -> list[str]:
     token, layer = found.tokens[found.followed].text, found.look.layer
     if config.residual == "none":
         after = [_("what takes its place"), _("after the feed-forward network")]
@@ -306,16 +303,16 @@ def sublayer_names(found: "Walkthrough", config: ModelConfig) -> list[str]:
     ]
 
 
-def layer_names(found: "Walkthrough") -> list[str]:
+def layer_names(found: Walkthrough) -> list[str]:
     count = len(found.layers.lengths) - 1
     return [_("at the start"), *(_("after layer {layer}", layer=layer) for layer in range(count))]
 
 
-def lines(look: "Look", queries: Sequence[str], keys: Sequence[str]) -> Lines:
+def lines(look: Look, queries: Sequence[str], keys: Sequence[str]) -> Lines:
     return Lines(queries, keys, look.query, look.key, look.weights, look.blocked, look.elsewhere)
 
 
-def candidates(found: "Walkthrough") -> Candidates | None:
+def candidates(found: Walkthrough) -> Candidates | None:
     if not found.candidates:
         return None
     names = [prediction.token.text for prediction in found.candidates]

@@ -2,24 +2,19 @@
 
 from collections.abc import Iterator
 from math import degrees
-from typing import TYPE_CHECKING
 
 from vizformer.components.walkthrough import Candidates, Lines, Scene, Strips, Walk
+from vizformer.figures.table import Cell, Table
 from vizformer.web.words.i18n import _, language
 
-if TYPE_CHECKING:
-    from vizformer.figures.table import Cell, Table
-
-    Numbers = Iterator[tuple[str, str | int, Cell]]  # of a scene: the row, the place in it, the number
+Numbers = Iterator[tuple[str, str | int, Cell]]  # of a scene: the row, the place in it, the number
 
 
-def told(walk: Walk) -> "tuple[str, Table]":
+def told(walk: Walk) -> tuple[str, Table]:
     """The sentences of all scenes, and what they are drawn from.
 
     Of the layers it has length and direction only, so that a deep model has as short a table as a shallow one.
     """
-    from vizformer.figures.table import Table
-
     rows = [(scene.title, *numbers) for scene in walk.scenes for numbers in _numbers(walk, scene)]
     said = [scene.caption for scene in walk.scenes]
     said.append(_("The table follows “{token}”.", token=walk.tokens[walk.followed].text))
@@ -27,7 +22,7 @@ def told(walk: Walk) -> "tuple[str, Table]":
     return ("" if language().startswith("zh") else " ").join(said), Table(columns, rows, len(rows))
 
 
-def _numbers(walk: Walk, scene: Scene) -> "Numbers":
+def _numbers(walk: Walk, scene: Scene) -> Numbers:
     at = walk.followed
     token = walk.tokens[at].text
     if scene.kind == "characters":
@@ -60,11 +55,11 @@ def _numbers(walk: Walk, scene: Scene) -> "Numbers":
         yield from _candidates(walk.written)
 
 
-def _strip(name: str, cells: list[float]) -> "Numbers":
+def _strip(name: str, cells: list[float]) -> Numbers:
     return ((name, index, cell) for index, cell in enumerate(cells))
 
 
-def _looks(lines: Lines) -> "Numbers":
+def _looks(lines: Lines) -> Numbers:
     """The weights of the row that is followed; a key that the mask blocks has none."""
     query = lines.queries[lines.query]
     for index, key in enumerate(lines.keys):
@@ -74,13 +69,13 @@ def _looks(lines: Lines) -> "Numbers":
         yield query, _("not drawn"), elsewhere
 
 
-def _lengths(strips: Strips) -> "Numbers":
+def _lengths(strips: Strips) -> Numbers:
     for index, (name, length) in enumerate(zip(strips.names, strips.lengths, strict=True)):
         yield name, _("length"), float(length)
         if strips.cosines:
             yield name, _("cosine with the start"), float(strips.cosines[index])
 
 
-def _candidates(candidates: Candidates) -> "Numbers":
+def _candidates(candidates: Candidates) -> Numbers:
     pairs = zip(candidates.names, candidates.probabilities, strict=True)
     return ((name, index, float(probability)) for index, (name, probability) in enumerate(pairs))

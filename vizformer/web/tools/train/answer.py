@@ -1,22 +1,18 @@
 """What the model in training answers to the reader's own input, and how sure it is."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
 from vizformer import figures
 from vizformer.errors import VizformerError
+from vizformer.training.live import Plan
 from vizformer.web.catalogue import trainings
 from vizformer.web.widgets import chart
 from vizformer.web.words import errors
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.training.live import Plan
 
-
-def question(plan: "Plan") -> str:
+def question(plan: Plan) -> str:
     """What the model is asked; if it cannot be, one sentence says why and the last question stays."""
     key, good = f"train.text.{plan.task}", f"train.asked.{plan.task}"
     if key not in st.session_state:

@@ -1,17 +1,15 @@
 """What is to be trained: the choices of the page Train."""
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import streamlit as st
 
+from vizformer.training.live import Plan
 from vizformer.web.catalogue import trainings
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson
 from vizformer.web.words.i18n import _, translate
-
-if TYPE_CHECKING:
-    from vizformer.training.live import Plan
 
 STEPS = (100, 300, 500, 800, 1000, 1500, 2000, 3000, 5000)
 USUAL = {"copy": 1000, "reverse": 1000, "sort": 800, "addition": 2000, "repeat": 800}
@@ -21,7 +19,7 @@ _SHOWN = "train.form_of"
 WITHOUT = {"warmup": 10, "scaled": True, "residual": True}  # what the link says of a training, and its usual value
 
 
-def choose(shown: str, plan: "Plan | None") -> None:
+def choose(shown: str, plan: Plan | None) -> None:
     """The form; its button queues the training and makes it the one that the page shows.
 
     It begins with the choices of the training that is shown, and whenever another one is, so that both say the same.
@@ -182,7 +180,7 @@ def _begins(name: str, usual: Any, options: Collection[Any]) -> str:
     return key
 
 
-def _take(plan: "Plan", *, linked: bool) -> None:
+def _take(plan: Plan, *, linked: bool) -> None:
     """Fills the form with the choices of a training; what it did without only where its link was opened."""
     repeat = plan.task == "repeat"
     values: dict[str, Any] = {
@@ -206,8 +204,6 @@ def _take(plan: "Plan", *, linked: bool) -> None:
 
 
 def _begin(task: str, choices: dict[str, Any]) -> None:
-    from vizformer.training.live import Plan
-
     before, beside = state.view().run, state.view().beside
     name = trainings.submit(Plan(task=task, **choices))
     if before and before != name:

@@ -1,23 +1,20 @@
 """The heads of the model in training: one head beside that of the untrained model, and induction along the training."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.induction import strongest_head
+from vizformer.training.job_queue import State
+from vizformer.training.live import Plan
 from vizformer.web.catalogue import trainings
 from vizformer.web.widgets import chart, row_names
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.training.job_queue import State
-    from vizformer.training.live import Plan
 
-
-def heads(name: str, plan: "Plan", index: int, text: str) -> None:
+def heads(name: str, plan: Plan, index: int, text: str) -> None:
     """The chosen head's attention, beside that of the untrained model."""
     st.subheader(_("Attention"), anchor=False)
     kinds = list(trainings.look(name, index, text).maps)
@@ -61,10 +58,8 @@ def heads(name: str, plan: "Plan", index: int, text: str) -> None:
             column.text(_("Its answer: {answer}", answer=look.own or "–"))
 
 
-def induction(name: str, plan: "Plan", now: "State", index: int) -> None:
+def induction(name: str, plan: Plan, now: State, index: int) -> None:
     """The two halves of an induction head, in every head, along the training."""
-    from vizformer.analysis.induction import strongest_head
-
     st.subheader(_("Do induction heads form?"), anchor=False)
     st.markdown(
         _(

@@ -1,22 +1,18 @@
 """The vectors that tell the model in training where a token stands."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.training.job_queue import State
+from vizformer.training.live import Plan
 from vizformer.web.catalogue import trainings
 from vizformer.web.widgets import chart
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.training.job_queue import State
-    from vizformer.training.live import Plan
 
-
-def position_vectors(name: str, plan: "Plan", now: "State", index: int) -> None:
+def position_vectors(name: str, plan: Plan, now: State, index: int) -> None:
     """The vectors that tell the model where a token stands."""
     st.subheader(_("Position vectors"), anchor=False)
     vectors = trainings.positions(name, index)

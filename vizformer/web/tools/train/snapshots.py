@@ -1,11 +1,11 @@
 """Everything at one step of a training: one slider moves the loss, the answer, the heads and the position vectors."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.training.job_queue import State
+from vizformer.training.live import Plan
 from vizformer.web.catalogue import trainings
 from vizformer.web.link import state
 from vizformer.web.tools.train.answer import answer, question
@@ -16,16 +16,12 @@ from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.training.job_queue import State
-    from vizformer.training.live import Plan
-
 # The slider stays in sight while one scrolls through what it moves.
 STICKY = """<style>div:has(> .st-key-train_when) { position: sticky; top: 3.5rem; z-index: 90;
 backdrop-filter: blur(16px); }</style>"""
 
 
-def explore(name: str, plan: "Plan", now: "State") -> None:
+def explore(name: str, plan: Plan, now: State) -> None:
     """Everything at the chosen step: one slider moves all of it."""
     st.html(STICKY)
     with st.container(key="train_when"):
@@ -42,7 +38,7 @@ def explore(name: str, plan: "Plan", now: "State") -> None:
         induction(name, plan, now, index)
 
 
-def moment(name: str, plan: "Plan", now: "State") -> int:
+def moment(name: str, plan: Plan, now: State) -> int:
     """The chosen snapshot: the last one up to where the slider stands, which begins at the end, and so follows.
 
     While the training goes on, the slider is never moved from here: the browser would send its old place back.
@@ -69,7 +65,7 @@ def moment(name: str, plan: "Plan", now: "State") -> int:
     return shown
 
 
-def loss(plan: "Plan", now: "State", index: int) -> None:
+def loss(plan: Plan, now: State, index: int) -> None:
     progress = now.progress
     kept = progress.snapshots
     run = trainings.beside(state.view().beside, plan)

@@ -1,22 +1,18 @@
 """Where a training stands, in words: waiting, running or over, and what can be done about it."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import streamlit as st
 
+from vizformer.training.job_queue import State
+from vizformer.training.live import Plan
 from vizformer.web.catalogue import trainings
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.training.job_queue import State
-    from vizformer.training.live import Plan
-
 LEARNED = 0.5  # of the new examples answered right: below, a word of advice
 
 
-def status(name: str, plan: "Plan", now: "State") -> None:
+def status(name: str, plan: Plan, now: State) -> None:
     """Where the training stands, in words, and the way to end it."""
     progress = now.progress
     st.subheader(trainings.title_of(plan), anchor=False)
@@ -52,7 +48,7 @@ def _stop(name: str) -> None:
         st.session_state["train.refused"] = name
 
 
-def _ended(plan: "Plan", now: "State") -> None:
+def _ended(plan: Plan, now: State) -> None:
     """How it ended, and what can be done about it."""
     progress = now.progress
     if progress.ending == "full":

@@ -1,10 +1,12 @@
 """The neurons of one feed-forward network, taken out one after the other: those that matter most."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import streamlit as st
 
+from vizformer.analysis.ablation import Part
+from vizformer.analysis.neuron_sweep import NeuronEffects
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
@@ -12,10 +14,6 @@ from vizformer.web.tools.what_if import computed, other_texts, wording
 from vizformer.web.tools.what_if.place import Place
 from vizformer.web.widgets import in_python, lesson, watched
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis.ablation import Part
-    from vizformer.analysis.neuron_sweep import NeuronEffects
 
 LISTED = 15
 HOW: tuple[Literal["zero", "mean"], ...] = ("zero", "mean")
@@ -54,7 +52,7 @@ def all_neurons(subject: Subject, place: Place) -> None:
     st.code(code(subject, place, block, instead, most), language="python", wrap_lines=True)
 
 
-def how_many(subject: Subject, block: "Part") -> int:
+def how_many(subject: Subject, block: Part) -> int:
     """All neurons; of a large model those of which a gradient expects most, if the reader does not want all."""
     n = subject.config.d_ff
     if n <= LIKELY or cost(subject, block, n) < watched.AT_ONCE or subject.checkpoint.model.is_streamed:
@@ -73,7 +71,7 @@ def how_many(subject: Subject, block: "Part") -> int:
     return n if lesson.value("whatif.which", "likely", list(names)) == "all" else LIKELY
 
 
-def cost(subject: Subject, block: "Part", neurons: int) -> float:
+def cost(subject: Subject, block: Part, neurons: int) -> float:
     """Multiplications of a sweep, in which a run begins at the network."""
     config, (stack, layer) = subject.config, computed.block_of(block)
     layers = {"encoder": config.n_encoder_layers, "decoder": config.n_decoder_layers}
@@ -82,8 +80,8 @@ def cost(subject: Subject, block: "Part", neurons: int) -> float:
 
 
 def swept(
-    subject: Subject, place: Place, block: "Part", instead: Literal["zero"] | computed.Mean, most: int
-) -> "NeuronEffects | None":
+    subject: Subject, place: Place, block: Part, instead: Literal["zero"] | computed.Mean, most: int
+) -> NeuronEffects | None:
     """The effects of the neurons; None until they are wanted."""
     return watched.watched(
         computed.neurons,
@@ -95,7 +93,7 @@ def swept(
     )
 
 
-def strongest(subject: Subject, place: Place, effects: "NeuronEffects") -> None:
+def strongest(subject: Subject, place: Place, effects: NeuronEffects) -> None:
     """The neurons without which the answer moves most."""
     most = max(float(effects.divergence.max()), 1e-12)  # (a bar is a share of it)
     rows = [
@@ -152,7 +150,7 @@ def strongest(subject: Subject, place: Place, effects: "NeuronEffects") -> None:
     )
 
 
-def code(subject: Subject, place: Place, block: "Part", instead: Literal["zero"] | computed.Mean, most: int) -> str:
+def code(subject: Subject, place: Place, block: Part, instead: Literal["zero"] | computed.Mean, most: int) -> str:
     """The sweep in Python."""
     stack, layer = computed.block_of(block)
     names, lines, given = "neuron_sweep", list[str](), ""

@@ -1,10 +1,10 @@
 """One part after the other taken out: a picture of all heads, the parts that matter most, looking against mattering."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis import Kind, kinds
+from vizformer.analysis.ablation import Effect, by_head
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.figures import head_report as head_figures
@@ -18,10 +18,6 @@ from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.analysis import Kind
-    from vizformer.analysis.ablation import Effect
-
 LISTED = 10
 
 
@@ -30,9 +26,6 @@ def all_parts(subject: Subject, place: Place) -> None:
     effects = swept(subject, place)
     if effects is None:
         return
-    from vizformer.analysis import kinds
-    from vizformer.analysis.ablation import by_head
-
     usable = kinds(subject.trace)
     kind = state.fit(kind=usable).kind
     if len(usable) > 1:
@@ -54,7 +47,7 @@ def all_parts(subject: Subject, place: Place) -> None:
     looking_and_mattering(subject, place, kind)
 
 
-def swept(subject: Subject, place: Place) -> "tuple[Effect, ...] | None":
+def swept(subject: Subject, place: Place) -> tuple[Effect, ...] | None:
     """The effects of all parts; None until they are wanted."""
     runs = computed.runs(subject, place.instead)
     return watched.watched(
@@ -67,7 +60,7 @@ def swept(subject: Subject, place: Place) -> "tuple[Effect, ...] | None":
     )
 
 
-def strongest(place: Place, effects: "tuple[Effect, ...]") -> None:
+def strongest(place: Place, effects: tuple[Effect, ...]) -> None:
     """The parts without which the answer moves most."""
     listed = sorted(effects, key=lambda one: -one.divergence)[:LISTED]
     drawn = isinstance(place.instead, computed.Drawn)
@@ -100,7 +93,7 @@ def strongest(place: Place, effects: "tuple[Effect, ...]") -> None:
     )
 
 
-def looking_and_mattering(subject: Subject, place: Place, kind: "Kind") -> None:
+def looking_and_mattering(subject: Subject, place: Place, kind: Kind) -> None:
     """Every head: how much its row gives to one token, and how much the answer moves without it."""
     queries, keys = (subject.trace.tokens[stack] for stack in labels.stacks(kind))
     query = min(place.row, len(queries) - 1) if labels.stacks(kind)[0] == _answering(subject) else len(queries) - 1

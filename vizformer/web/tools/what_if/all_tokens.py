@@ -1,9 +1,9 @@
 """The tokens of the input, taken out one after the other: how far the answer moves without each."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
+from vizformer.analysis.neuron_sweep import Stack
+from vizformer.analysis.token_sweep import TokenEffect, Way, ways
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
@@ -12,15 +12,9 @@ from vizformer.web.tools.what_if.place import Place
 from vizformer.web.widgets import in_python, lesson, watched
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.analysis.neuron_sweep import Stack
-    from vizformer.analysis.token_sweep import TokenEffect, Way
-
 
 def all_tokens(subject: Subject, place: Place) -> None:
     """The stack, how a token is taken out, and the table of all tokens."""
-    from vizformer.analysis.token_sweep import ways
-
     stacks: list[Stack] = [stack for stack in ("encoder", "decoder") if stack in subject.trace.tokens]
     stack: Stack = stacks[0]
     if len(stacks) > 1:
@@ -63,7 +57,7 @@ def all_tokens(subject: Subject, place: Place) -> None:
     st.code(code(subject, place, stack, way), language="python", wrap_lines=True)
 
 
-def listed(subject: Subject, place: Place, effects: "tuple[TokenEffect, ...]") -> None:
+def listed(subject: Subject, place: Place, effects: tuple[TokenEffect, ...]) -> None:
     """Every token in the order of the text; the one that matters most is marked."""
     most = max(effects, key=lambda one: one.divergence)
     rows = [
@@ -91,7 +85,7 @@ def listed(subject: Subject, place: Place, effects: "tuple[TokenEffect, ...]") -
     st.html(table.to_html(columns, rows, bar=2, caption=_("How far the answer moves without each token")))
 
 
-def explained(way: "Way") -> None:
+def explained(way: Way) -> None:
     """What becomes of a token that is taken out."""
     if way == "unseen":
         st.caption(
@@ -109,7 +103,7 @@ def explained(way: "Way") -> None:
         )
 
 
-def code(subject: Subject, place: Place, stack: "Stack", way: "Way") -> str:
+def code(subject: Subject, place: Place, stack: Stack, way: Way) -> str:
     """The sweep in Python."""
     return "\n".join(
         [

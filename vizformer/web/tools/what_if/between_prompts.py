@@ -2,6 +2,8 @@
 
 import streamlit as st
 
+from vizformer.analysis import kinds
+from vizformer.analysis.heads import n_layers
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.tools.what_if import patched_cells
@@ -80,9 +82,6 @@ def what_is_patched() -> str:
 
 def patch_choice(prompts: Prompts, what: str) -> Asked:
     """The boxes that say where it is patched."""
-    from vizformer.analysis import kinds
-    from vizformer.analysis.heads import n_layers
-
     trace = prompts.clean.trace
     usable = [kind for kind in kinds(trace) if what != "stream" or kind != "cross"]
     if what == "stream" and state.view().kind == "cross":  # nobody asked for it here

@@ -1,21 +1,28 @@
 """Cached computations of the page What if."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from vizformer.analysis import Kind, Prediction, ablation, next_tokens, other_texts
+from vizformer.analysis.ablation import Effect, MassAndEffect, Means, Part, edit_without, parts_of
+from vizformer.analysis.corpus_heads import Corpus, Passage, bundled_corpus
+from vizformer.analysis.head_gates import HeadGates, fit_gates
+from vizformer.analysis.neuron_sweep import NeuronEffects, Stack, likely_neurons, mean_neurons, neuron_sweep
+from vizformer.analysis.other_texts import read_other_texts, read_repeated_tokens
+from vizformer.analysis.part_outputs import Outputs, mean_outputs, outputs_of
+from vizformer.analysis.predictions import most_probable
+from vizformer.analysis.resampling import (
+    draw_outputs,
+    mean_log_probabilities,
+    resample_sweep,
+    resampled_effect,
+    resampled_logits,
+)
+from vizformer.analysis.token_sweep import TokenEffect, Way, token_sweep
+from vizformer.model import Trace
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject
-
-if TYPE_CHECKING:
-    from vizformer.analysis import Kind, Prediction
-    from vizformer.analysis.ablation import Effect, MassAndEffect, Means, Part
-    from vizformer.analysis.corpus_heads import Corpus, Passage
-    from vizformer.analysis.head_gates import HeadGates
-    from vizformer.analysis.neuron_sweep import NeuronEffects, Stack
-    from vizformer.analysis.part_outputs import Outputs
-    from vizformer.analysis.token_sweep import TokenEffect, Way
-    from vizformer.model import Trace
 
 MEAN_TEXTS = 12  # over which outputs are averaged, and from which outputs are drawn
 GATE_TEXTS = 16  # on which gates are learned
@@ -25,7 +32,7 @@ GATE_TEXTS = 16  # on which gates are learned
 class Mean:
     """The mean over other texts: the reader's own, or bundled ones."""
 
-    texts: "Corpus | None" = None
+    texts: Corpus | None = None
 
 
 @dataclass(frozen=True)
@@ -34,16 +41,14 @@ class Drawn:
 
     draws: int
     seed: int
-    texts: "Corpus | None" = None
+    texts: Corpus | None = None
 
 
 Instead = Literal["zero"] | Mean | Drawn
 """What stands in the place of a part."""
 
 
-def parts(subject: Subject) -> "tuple[Part, ...]":
-    from vizformer.analysis.ablation import parts_of
-
+def parts(subject: Subject) -> tuple[Part, ...]:
     return parts_of(subject.trace)
 
 
@@ -53,60 +58,45 @@ def corpus_of(subject: Subject) -> str:
 
 
 @cached
-def unknown_share(model: Subject, texts: "Corpus | None", count: int) -> float:
+def unknown_share(model: Subject, texts: Corpus | None, count: int) -> float:
     """Which share of the tokens of the other texts the model's vocabulary does not have."""
-    from vizformer.analysis.other_texts import unknown_share
-
-    return unknown_share(model.checkpoint, _passages(model, texts)[:count])
+    return other_texts.unknown_share(model.checkpoint, _passages(model, texts)[:count])
 
 
 @cached
-def means(subject: Subject, texts: "Corpus | None" = None) -> "Means":
+def means(subject: Subject, texts: Corpus | None = None) -> Means:
     """What every head and sublayer puts out on average, over some other texts that the model can read."""
-    from vizformer.analysis.part_outputs import mean_outputs
-
     return mean_outputs(subject.checkpoint, _others(subject, texts))
 
 
 @cached
-def outputs(subject: Subject, texts: "Corpus | None") -> "tuple[Outputs, ...]":
+def outputs(subject: Subject, texts: Corpus | None) -> tuple[Outputs, ...]:
     """What every part puts out for each of the same texts."""
-    from vizformer.analysis.part_outputs import outputs_of
-
     return tuple(outputs_of(subject.checkpoint, trace) for trace in _others(subject, texts))
 
 
-def _passages(subject: Subject, texts: "Corpus | None") -> "tuple[Passage, ...]":
-    from vizformer.analysis.corpus_heads import bundled_corpus
-
+def _passages(subject: Subject, texts: Corpus | None) -> tuple[Passage, ...]:
     return (texts or bundled_corpus(corpus_of(subject))).passages
 
 
-def _others(subject: Subject, texts: "Corpus | None") -> "list[Trace]":
-    from vizformer.analysis.other_texts import read_other_texts
-
+def _others(subject: Subject, texts: Corpus | None) -> list[Trace]:
     return read_other_texts(subject.checkpoint, _passages(subject, texts), MEAN_TEXTS)
 
 
-def _drawn(subject: Subject, instead: Drawn) -> "tuple[Outputs, ...]":
-    from vizformer.analysis.resampling import draw_outputs
-
+def _drawn(subject: Subject, instead: Drawn) -> tuple[Outputs, ...]:
     return draw_outputs(subject.trace, outputs(subject.unedited, instead.texts), instead.draws, instead.seed)
 
 
-def _means(subject: Subject, instead: Instead) -> "Means | None":
+def _means(subject: Subject, instead: Instead) -> Means | None:
     return means(subject.unedited, instead.texts) if isinstance(instead, Mean) else None
 
 
 @cached
-def sweep(subject: Subject, row: int, token: int, instead: Instead) -> "tuple[Effect, ...]":
-    from vizformer.analysis.ablation import sweep
-    from vizformer.analysis.resampling import resample_sweep
-
+def sweep(subject: Subject, row: int, token: int, instead: Instead) -> tuple[Effect, ...]:
     checkpoint, trace, heard = subject.checkpoint, subject.trace, HEARD.get()
     if isinstance(instead, Drawn):
         return resample_sweep(checkpoint, trace, row, token, _drawn(subject, instead), heard=heard)
-    return sweep(checkpoint, trace, row, token, _means(subject, instead), heard=heard)
+    return ablation.sweep(checkpoint, trace, row, token, _means(subject, instead), heard=heard)
 
 
 def runs(subject: Subject, instead: Instead) -> int:
@@ -115,39 +105,29 @@ def runs(subject: Subject, instead: Instead) -> int:
 
 
 @cached
-def without(subject: Subject, chosen: "tuple[Part, ...]", instead: Instead, row: int) -> "tuple[Prediction, ...]":
+def without(subject: Subject, chosen: tuple[Part, ...], instead: Instead, row: int) -> tuple[Prediction, ...]:
     """The most probable tokens at a row without some parts; of several draws by the mean of their probabilities."""
-    from vizformer.analysis import next_tokens
-    from vizformer.analysis.ablation import without
-    from vizformer.analysis.predictions import most_probable
-    from vizformer.analysis.resampling import mean_log_probabilities, resampled_logits
-
     checkpoint, trace = subject.checkpoint, subject.trace
     if isinstance(instead, Drawn):
         drawn, rows = _drawn(subject, instead), slice(row, row + 1)
         logits = resampled_logits(checkpoint, trace, chosen, drawn, rows=rows)
         return most_probable(checkpoint, mean_log_probabilities(logits, 0))
-    return next_tokens(checkpoint, without(checkpoint, trace, chosen, _means(subject, instead)), row)
+    return next_tokens(checkpoint, ablation.without(checkpoint, trace, chosen, _means(subject, instead)), row)
 
 
 @cached
-def effect(subject: Subject, chosen: "tuple[Part, ...]", instead: Instead, row: int, token: int) -> "Effect":
+def effect(subject: Subject, chosen: tuple[Part, ...], instead: Instead, row: int, token: int) -> Effect:
     """What taking out some parts together changes."""
-    from vizformer.analysis.ablation import effect, without
-    from vizformer.analysis.resampling import resampled_effect
-
     checkpoint, trace = subject.checkpoint, subject.trace
     if isinstance(instead, Drawn):
         return resampled_effect(checkpoint, trace, chosen, _drawn(subject, instead), row, token)
-    other = without(checkpoint, trace, chosen, _means(subject, instead))
-    return effect(trace, chosen[0], trace.logits, other.logits, row, token)
+    other = ablation.without(checkpoint, trace, chosen, _means(subject, instead))
+    return ablation.effect(trace, chosen[0], trace.logits, other.logits, row, token)
 
 
 @cached
-def written(subject: Subject, chosen: "tuple[Part, ...]", instead: Literal["zero"] | Mean) -> str:
+def written(subject: Subject, chosen: tuple[Part, ...], instead: Literal["zero"] | Mean) -> str:
     """The translation, or some tokens that go on the text, written without these parts."""
-    from vizformer.analysis.ablation import edit_without
-
     edit = edit_without(chosen, _means(subject, instead)) if chosen else None
     most = 40 if subject.config.architecture == "encoder-decoder" else 12
     return subject.checkpoint.generate(subject.text, max_new=most, edit=edit).text
@@ -155,20 +135,16 @@ def written(subject: Subject, chosen: "tuple[Part, ...]", instead: Literal["zero
 
 @cached
 def mass_and_effect(
-    subject: Subject, row: int, token: int, instead: Instead, kind: "Kind", query: int, key: int
-) -> "tuple[MassAndEffect, ...]":
-    from vizformer.analysis.ablation import mass_and_effect
-
-    return mass_and_effect(subject.trace, sweep(subject, row, token, instead), kind, query, key)
+    subject: Subject, row: int, token: int, instead: Instead, kind: Kind, query: int, key: int
+) -> tuple[MassAndEffect, ...]:
+    return ablation.mass_and_effect(subject.trace, sweep(subject, row, token, instead), kind, query, key)
 
 
 @cached
 def neurons(
-    subject: Subject, block: "Part", row: int, token: int, instead: Literal["zero"] | Mean, most: int
-) -> "NeuronEffects":
+    subject: Subject, block: Part, row: int, token: int, instead: Literal["zero"] | Mean, most: int
+) -> NeuronEffects:
     """Every neuron of one feed-forward network taken out, or those `most` of which a gradient expects most."""
-    from vizformer.analysis.neuron_sweep import likely_neurons, mean_neurons, neuron_sweep
-
     (stack, layer), checkpoint, trace = block_of(block), subject.checkpoint, subject.trace
     given = None
     if isinstance(instead, Mean):
@@ -179,17 +155,15 @@ def neurons(
     return neuron_sweep(checkpoint, trace, stack, layer, row, token, given, neurons=wanted, heard=HEARD.get())
 
 
-def block_of(block: "Part") -> "tuple[Stack, int]":
+def block_of(block: Part) -> tuple[Stack, int]:
     """The stack and the layer of a feed-forward sublayer."""
     stack, layer, __ = block.sublayer.split(".")
     return "encoder" if stack == "encoder" else "decoder", int(layer)
 
 
 @cached
-def tokens(subject: Subject, stack: "Stack", row: int, token: int, way: "Way") -> "tuple[TokenEffect, ...]":
+def tokens(subject: Subject, stack: Stack, row: int, token: int, way: Way) -> tuple[TokenEffect, ...]:
     """Every token of a stack's input taken out."""
-    from vizformer.analysis.token_sweep import token_sweep
-
     return token_sweep(subject.checkpoint, subject.trace, stack, row, token, way, heard=HEARD.get())
 
 
@@ -197,11 +171,8 @@ GateTexts = Literal["corpus", "repeated"]
 
 
 @cached
-def gates(model: Subject, on: "GateTexts | Corpus", push: float, seeds: int) -> "HeadGates":
+def gates(model: Subject, on: GateTexts | Corpus, push: float, seeds: int) -> HeadGates:
     """The gates that are learned on other texts than that of the page; of `model` only the model counts."""
-    from vizformer.analysis.head_gates import fit_gates
-    from vizformer.analysis.other_texts import read_other_texts, read_repeated_tokens
-
     checkpoint, prompts = model.checkpoint, None
     if on == "repeated":
         texts, prompts = read_repeated_tokens(checkpoint, GATE_TEXTS)

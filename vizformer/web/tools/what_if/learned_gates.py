@@ -1,10 +1,11 @@
 """Gates over heads, learned on a text set: which heads help, hinder or do not matter, beside the plain ablation."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis import kinds
+from vizformer.analysis.corpus_heads import Corpus
+from vizformer.analysis.head_gates import MOST_TOKENS, TEXTS_AT_ONCE, HeadGates, Role, runs, table_of
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.figures import head_report as head_figures
@@ -15,10 +16,6 @@ from vizformer.web.widgets import chart, in_python, lesson, watched
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis.corpus_heads import Corpus
-    from vizformer.analysis.head_gates import HeadGates, Role
 
 PUSHES = (0.001, 0.003, 0.01, 0.03, 0.1)
 SEEDS = (1, 2, 3, 5)
@@ -51,7 +48,7 @@ def learned_gates(subject: Subject) -> None:
     st.code(code(subject, on, push, seeds), language="python", wrap_lines=True)
 
 
-def text_set(subject: Subject) -> "computed.GateTexts | Corpus":
+def text_set(subject: Subject) -> computed.GateTexts | Corpus:
     """The texts on which the gates are learned."""
     possible = ("corpus", "own", "repeated") if subject.config.architecture == "decoder-only" else ("corpus", "own")
     names = {
@@ -75,11 +72,9 @@ def text_set(subject: Subject) -> "computed.GateTexts | Corpus":
 
 
 def learned(
-    subject: Subject, model: Subject, on: "computed.GateTexts | Corpus", push: float, seeds: int
-) -> "HeadGates | None":
+    subject: Subject, model: Subject, on: computed.GateTexts | Corpus, push: float, seeds: int
+) -> HeadGates | None:
     """The gates; None until they are wanted."""
-    from vizformer.analysis.head_gates import MOST_TOKENS, TEXTS_AT_ONCE, runs
-
     steps = runs(sum(part.head is not None for part in computed.parts(subject)), seeds)
     length = sum(len(tokens) for tokens in subject.trace.tokens.values())
     texts = watched.cost(subject, 1) / length * MOST_TOKENS * TEXTS_AT_ONCE  # multiplications of one batch
@@ -93,11 +88,8 @@ def learned(
     )
 
 
-def map_of_roles(subject: Subject, found: "HeadGates") -> None:
+def map_of_roles(subject: Subject, found: HeadGates) -> None:
     """One score of every head of one kind of attention."""
-    from vizformer.analysis import kinds
-    from vizformer.analysis.head_gates import table_of
-
     names = role_names()
     left, right = st.columns(2)
     left.segmented_control(
@@ -127,11 +119,11 @@ def map_of_roles(subject: Subject, found: "HeadGates") -> None:
     )
 
 
-def role_names() -> "dict[str, str]":
+def role_names() -> dict[str, str]:
     return {"facilitating": _("facilitating"), "interfering": _("interfering"), "irrelevant": _("irrelevant")}
 
 
-def roles(found: "HeadGates") -> None:
+def roles(found: HeadGates) -> None:
     """The heads, those first that help most, and the losses."""
     names, scores = role_names(), {role: found.scores(role) for role in ROLE_NAMES}  # type: ignore[arg-type]
     means = {role: each.mean(0) for role, each in scores.items()}
@@ -197,7 +189,7 @@ def roles(found: "HeadGates") -> None:
     )
 
 
-def code(subject: Subject, on: "computed.GateTexts | Corpus", push: float, seeds: int) -> str:
+def code(subject: Subject, on: computed.GateTexts | Corpus, push: float, seeds: int) -> str:
     """The gates in Python."""
     imports = [
         "import vizformer as vf",

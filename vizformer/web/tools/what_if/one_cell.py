@@ -1,6 +1,6 @@
 """One patch: what the corrupted run says with it, beside both prompts; and the whole in Python."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import streamlit as st
 
@@ -14,11 +14,8 @@ from vizformer.web.widgets import in_python
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
-
-def one_cell(prompts: Prompts, asked: Asked, place: "Sequence[int]", name: str, shares: str) -> None:
+def one_cell(prompts: Prompts, asked: Asked, place: Sequence[int], name: str, shares: str) -> None:
     """The three runs: corrupted, with the patch, clean.
 
     Args:
@@ -72,7 +69,7 @@ def opening(prompts: Prompts, *imports: str) -> list[str]:
     ]
 
 
-def code(prompts: Prompts, asked: Asked, place: "Sequence[int] | None") -> str:
+def code(prompts: Prompts, asked: Asked, place: Sequence[int] | None) -> str:
     """Both maps, and the run of the chosen cell, in Python."""
     clean = prompts.clean
     target = f", target={clean.target!r}" if clean.target else ""

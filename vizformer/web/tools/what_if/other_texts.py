@@ -1,24 +1,20 @@
 """The other texts from which means, outputs and gates come: bundled ones, or the reader's own; and whether they fit."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
+from vizformer.analysis.corpus_heads import Corpus
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if import computed
 from vizformer.web.widgets import lesson, own_texts
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.analysis.corpus_heads import Corpus
-
 MOST_CHARACTERS = 6_000  # of the reader's own: about as many as the bundled ones that are read
 TOO_MANY_UNKNOWN = 0.05
 WHOSE = ("bundled", "own")
 
 
-def choose(subject: Subject) -> "Corpus | None":
+def choose(subject: Subject) -> Corpus | None:
     """The reader's own texts; None for the bundled ones, also while there are no others."""
     names = {"bundled": _("texts of the bundled collection"), "own": _("My own texts")}
     st.segmented_control(
@@ -33,7 +29,7 @@ def choose(subject: Subject) -> "Corpus | None":
     return texts
 
 
-def box() -> "Corpus | None":
+def box() -> Corpus | None:
     """The reader's own texts."""
     found = own_texts.box("what_if.texts", MOST_CHARACTERS)
     if found is None:
@@ -41,7 +37,7 @@ def box() -> "Corpus | None":
     return found
 
 
-def warn(subject: Subject, texts: "Corpus | None", count: int) -> None:
+def warn(subject: Subject, texts: Corpus | None, count: int) -> None:
     """Says where the model's vocabulary does not have the words of the texts."""
     share = computed.unknown_share(Subject(subject.model, "", ""), texts, count)
     if share > TOO_MANY_UNKNOWN:
@@ -54,7 +50,7 @@ def warn(subject: Subject, texts: "Corpus | None", count: int) -> None:
         )
 
 
-def in_python(subject: Subject, texts: "Corpus | None", count: int) -> tuple[list[str], str]:
+def in_python(subject: Subject, texts: Corpus | None, count: int) -> tuple[list[str], str]:
     """The imports, and what runs the model over the texts."""
     imports = ["from vizformer.analysis.other_texts import read_other_texts"]
     if texts is None:

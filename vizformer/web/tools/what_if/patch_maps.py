@@ -1,10 +1,10 @@
 """The maps of patches between two prompts, measured and estimated, with the same cell chosen in both."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
+from vizformer.analysis import Patched
 from vizformer.web.tools.what_if import patched_cells
 from vizformer.web.tools.what_if.one_cell import code, one_cell
 from vizformer.web.tools.what_if.patched_cells import Asked
@@ -12,11 +12,6 @@ from vizformer.web.tools.what_if.prompts import Prompts
 from vizformer.web.tools.what_if.share_map import Place, chosen_cell, one_map, window
 from vizformer.web.widgets import watched
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from vizformer.analysis import Patched
 
 ABREAST = 9
 """Columns of maps that stand side by side; wider ones stand one below the other."""
@@ -57,7 +52,7 @@ def maps(prompts: Prompts, asked: Asked) -> None:
     st.code(code(prompts, asked, place), language="python", wrap_lines=True)
 
 
-def measured(prompts: Prompts, asked: Asked, runs: int, cost: float) -> "Patched | None":
+def measured(prompts: Prompts, asked: Asked, runs: int, cost: float) -> Patched | None:
     """What was measured; None until it is wanted, or where it takes too long."""
     if cost > patched_cells.MOST:
         st.info(
@@ -78,7 +73,7 @@ def measured(prompts: Prompts, asked: Asked, runs: int, cost: float) -> "Patched
     )
 
 
-def one_table(values: "NDArray[np.floating]", asked: Asked) -> "NDArray[np.floating]":
+def one_table(values: NDArray[np.floating], asked: Asked) -> NDArray[np.floating]:
     """Rows and columns; of one layer, its heads by positions."""
     return values if asked.layer is None else values[0]
 
@@ -96,7 +91,7 @@ def rows_and_columns(prompts: Prompts, asked: Asked, shape: tuple[int, ...]) -> 
     return [*(_("into layer {layer}", layer=layer) for layer in range(shape[0] - 1)), _("at the end")], columns
 
 
-def how_good(found: "Patched | None", estimate: "NDArray[np.floating] | None") -> None:
+def how_good(found: Patched | None, estimate: NDArray[np.floating] | None) -> None:
     """The error of the estimate, where both are there."""
     if found is not None and estimate is not None:
         st.text(
@@ -119,7 +114,7 @@ def how_good(found: "Patched | None", estimate: "NDArray[np.floating] | None") -
         st.caption(_("The gradient for the estimate takes too long here."))
 
 
-def shares(exact: "NDArray[np.floating] | None", estimate: "NDArray[np.floating] | None", cell: Place) -> str:
+def shares(exact: NDArray[np.floating] | None, estimate: NDArray[np.floating] | None, cell: Place) -> str:
     """What the maps say of one cell."""
     said = []
     if exact is not None:

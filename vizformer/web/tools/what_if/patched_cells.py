@@ -1,20 +1,20 @@
 """Cached computations of the patches between two prompts."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from jaxtyping import Float
+from numpy import ndarray
+from torch import Tensor
+
+from vizformer.analysis import Kind, Patched, attribution_patches, patch_of, patch_runs
+from vizformer.analysis.heads import n_layers
+from vizformer.analysis.masked_runs import rerun
+from vizformer.analysis.patching import What
+from vizformer.model import Edit
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if.prompts import Prompts
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-    from numpy import ndarray
-    from torch import Tensor
-
-    from vizformer.analysis import Kind, Patched
-    from vizformer.analysis.patching import What
 
 MOST = 4e12
 """Multiplications that a page takes on: some minutes."""
@@ -28,8 +28,8 @@ class Asked:
         layer: of heads one position at a time; None for all layers.
     """
 
-    what: "What"
-    kind: "Kind"
+    what: What
+    kind: Kind
     layer: int | None = None
 
     @property
@@ -38,18 +38,14 @@ class Asked:
 
 
 @cached
-def measured(prompts: Prompts, asked: Asked) -> "Patched":
-    from vizformer.analysis import patch_runs
-
+def measured(prompts: Prompts, asked: Asked) -> Patched:
     return patch_runs(
         prompts.clean.checkpoint, prompts.pair, asked.what, asked.kind, layers=asked.layers, heard=HEARD.get()
     )
 
 
 @cached
-def estimated(prompts: Prompts, asked: Asked) -> "Float[ndarray, '*shape']":
-    from vizformer.analysis import attribution_patches
-
+def estimated(prompts: Prompts, asked: Asked) -> Float[ndarray, "*shape"]:
     return attribution_patches(prompts.clean.checkpoint, prompts.pair, asked.what, asked.kind, layers=asked.layers)
 
 
@@ -75,10 +71,6 @@ class Said:
 @cached
 def said(prompts: Prompts, asked: Asked, cell: tuple[int, ...]) -> tuple[Said, Said, Said]:
     """The corrupted run, the same with the patch of one cell of the whole table, and the clean run."""
-    from vizformer.analysis import patch_of
-    from vizformer.analysis.masked_runs import rerun
-    from vizformer.model import Edit
-
     checkpoint, pair = prompts.clean.checkpoint, prompts.pair
     edit = Edit(patches=(patch_of(pair, asked.what, asked.kind, cell),))
     patched = rerun(checkpoint, pair.corrupted.tokens, edit)
@@ -86,7 +78,7 @@ def said(prompts: Prompts, asked: Asked, cell: tuple[int, ...]) -> tuple[Said, S
     return first, second, third
 
 
-def say(prompts: Prompts, logits: "Tensor") -> Said:
+def say(prompts: Prompts, logits: Tensor) -> Said:
     """What a run of these logits says where the answers are compared."""
     row = logits[prompts.row]
     best = int(row.argmax())
@@ -101,8 +93,6 @@ def text_of(prompts: Prompts, token: int) -> str:
 
 def runs(subject: Subject, asked: Asked) -> int:
     """How many cells the table has: one run of the model for each."""
-    from vizformer.analysis.heads import n_layers
-
     trace = subject.trace
     n = len(trace.tokens["encoder" if asked.kind == "encoder" else "decoder"])
     layers, heads = n_layers(trace, asked.kind), subject.config.n_heads

@@ -1,18 +1,18 @@
 """Cached computations of the paths between heads."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
+from vizformer.analysis import Kind, PathPatched, Receiver, path_edit, path_patch_runs
+from vizformer.analysis.ablation import Part, parts_of
+from vizformer.analysis.heads import n_layers
+from vizformer.analysis.masked_runs import rerun
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if import patched_cells, wording
 from vizformer.web.tools.what_if.patched_cells import Said
 from vizformer.web.tools.what_if.prompts import Prompts
-
-if TYPE_CHECKING:
-    from vizformer.analysis import Kind, PathPatched, Receiver
-    from vizformer.analysis.ablation import Part
 
 Into = Literal["logits", "q", "k", "v"]
 Held = Literal["clean", "corrupted"]
@@ -31,20 +31,18 @@ class Path:
         held: the prompt that is held.
     """
 
-    kind: "Kind"
+    kind: Kind
     into: Into
     written: str
     held: Held
 
     @property
-    def head(self) -> "Part | None":
+    def head(self) -> Part | None:
         found = wording.parts(self.written)
         return found[0] if found else None
 
     @property
-    def receivers(self) -> "tuple[Receiver, ...]":
-        from vizformer.analysis import Receiver
-
+    def receivers(self) -> tuple[Receiver, ...]:
         head = self.head
         if head is None or head.head is None or self.into == "logits":
             return ()
@@ -52,20 +50,15 @@ class Path:
 
 
 @cached
-def measured(prompts: Prompts, asked: Path) -> "PathPatched":
-    from vizformer.analysis import path_patch_runs
-
+def measured(prompts: Prompts, asked: Path) -> PathPatched:
     return path_patch_runs(
         prompts.clean.checkpoint, prompts.pair, asked.kind, asked.receivers, held=asked.held, heard=HEARD.get()
     )
 
 
 @cached
-def said(prompts: Prompts, asked: Path, sender: "Part") -> tuple[Said, Said, Said]:
+def said(prompts: Prompts, asked: Path, sender: Part) -> tuple[Said, Said, Said]:
     """The held run, the same with the path patched, and the other run."""
-    from vizformer.analysis import path_edit
-    from vizformer.analysis.masked_runs import rerun
-
     checkpoint, pair = prompts.clean.checkpoint, prompts.pair
     edit = path_edit(checkpoint, pair, [sender], asked.receivers, held=asked.held)
     held, other = (pair.clean, pair.corrupted) if asked.held == "clean" else (pair.corrupted, pair.clean)
@@ -74,15 +67,11 @@ def said(prompts: Prompts, asked: Path, sender: "Part") -> tuple[Said, Said, Sai
     return first, second, third
 
 
-def heads(subject: Subject) -> "tuple[Part, ...]":
+def heads(subject: Subject) -> tuple[Part, ...]:
     """All heads of the model, of which each can receive."""
-    from vizformer.analysis.ablation import parts_of
-
     return tuple(part for part in parts_of(subject.trace) if part.head is not None)
 
 
 def senders(subject: Subject, asked: Path) -> int:
     """How many heads send, one after the other."""
-    from vizformer.analysis.heads import n_layers
-
     return n_layers(subject.trace, asked.kind) * subject.config.n_heads

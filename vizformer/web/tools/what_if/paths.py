@@ -1,10 +1,10 @@
 """Path patching: what goes from every head to one receiver alone, as a picture, one path in numbers, and in Python."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import streamlit as st
 
+from vizformer.analysis import PathPatched, kinds
+from vizformer.analysis.ablation import Part
 from vizformer.web.link import state
 from vizformer.web.tools.what_if import patched_cells, patched_paths, wording
 from vizformer.web.tools.what_if.one_cell import opening, three_runs
@@ -15,10 +15,6 @@ from vizformer.web.tools.what_if.wording import signed
 from vizformer.web.widgets import lesson, watched
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis import PathPatched
-    from vizformer.analysis.ablation import Part
 
 TO, HEAD, STANDS = "whatif.to", "whatif.tohead", "whatif.held"
 
@@ -46,8 +42,6 @@ def paths(prompts: Prompts) -> None:
 
 def choose(prompts: Prompts) -> Path:
     """Who sends, who receives, and which prompt is held."""
-    from vizformer.analysis import kinds
-
     usable = kinds(prompts.clean.trace)
     kind = state.fit(kind=usable).kind
     if len(usable) > 1:
@@ -83,7 +77,7 @@ def choose(prompts: Prompts) -> Path:
     return Path(kind, into, head, held)  # type: ignore[arg-type]  # (some of INTO and HELD)
 
 
-def measured(prompts: Prompts, asked: Path) -> "PathPatched | None":
+def measured(prompts: Prompts, asked: Path) -> PathPatched | None:
     """The map; None until it is wanted, or where it takes too long."""
     senders = patched_paths.senders(prompts.clean, asked)
     runs = senders * (1 if asked.into == "logits" else 2)
@@ -119,10 +113,8 @@ def receiver_name(asked: Path) -> str:
     }[asked.into]
 
 
-def one_path(prompts: Prompts, asked: Path, found: "PathPatched", cell: tuple[int, int]) -> None:
+def one_path(prompts: Prompts, asked: Path, found: PathPatched, cell: tuple[int, int]) -> None:
     """The three runs of the chosen sender, and the way back to who sends to it."""
-    from vizformer.analysis.ablation import Part
-
     sender = Part(found.names[cell[0]], cell[1])
     titles = (_("clean"), _("patched"), _("corrupted"))
     name = _("from {sender} to {receiver}", sender=wording.name(sender), receiver=receiver_name(asked))
@@ -150,7 +142,7 @@ def one_path(prompts: Prompts, asked: Path, found: "PathPatched", cell: tuple[in
     )
 
 
-def _trace_back(sender: "Part") -> None:
+def _trace_back(sender: Part) -> None:
     """The sender becomes the receiver, and those send that are read for its keys."""
     lesson.change(TO, "k", "logits")
     lesson.change(HEAD, wording.write([sender]), "")

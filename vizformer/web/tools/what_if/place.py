@@ -1,10 +1,10 @@
 """The row at which answers are compared, the token that is followed, and what stands in the place of a part."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from vizformer.analysis import Prediction
 from vizformer.components import tokens
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
@@ -15,10 +15,6 @@ from vizformer.web.widgets import lesson
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis import Prediction
-
 
 HOW = ("zero", "mean", "resample")
 DRAWS = (4, 8, 16, 32)
@@ -36,7 +32,7 @@ class Place:
     """
 
     row: int
-    best: "tuple[Prediction, ...]"
+    best: tuple[Prediction, ...]
     instead: Instead
 
     @property

@@ -1,10 +1,10 @@
 """The two prompts that are compared: which, where their answers are compared, and which two tokens are the answers."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from vizformer.analysis.prompt_pairs import EXAMPLES, PromptExample, PromptPair
 from vizformer.components import tokens
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
@@ -15,9 +15,6 @@ from vizformer.web.widgets.other_sentence import other_sentence
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis.prompt_pairs import PromptExample, PromptPair
 
 OWN = -1  # the token that the model itself finds most probable
 EXAMPLE = "what_if.example"
@@ -40,7 +37,7 @@ class Prompts:
     other: int
 
     @property
-    def pair(self) -> "PromptPair":
+    def pair(self) -> PromptPair:
         """The two runs.
 
         Raises:
@@ -66,8 +63,6 @@ def choose(subject: Subject) -> Prompts | None:
 
 def second(subject: Subject) -> str:
     """The box of the second prompt, and the examples."""
-    from vizformer.analysis.prompt_pairs import EXAMPLES
-
     left, right = st.columns([3, 2])
     found = next((one for one in EXAMPLES if is_of(one, subject)), None)
     proposed = "" if found is None else found.corrupted if subject.text == found.clean else found.clean
@@ -90,7 +85,7 @@ def second(subject: Subject) -> str:
     return text
 
 
-def is_of(example: "PromptExample", subject: Subject) -> bool:
+def is_of(example: PromptExample, subject: Subject) -> bool:
     """Whether a subject is one of the two prompts of an example."""
     model = subject.model
     return (model.source, model.name) == ("bundled", example.model) and subject.text in (

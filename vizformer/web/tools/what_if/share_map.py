@@ -1,9 +1,8 @@
 """A map of shares of a difference, of which as much is shown as can be drawn, and in which a click chooses a cell."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
 from vizformer import figures
 from vizformer.components import cells
@@ -12,9 +11,6 @@ from vizformer.web.widgets import lesson
 from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 CELL, ACROSS, DOWN = "whatif.cell", "whatif.across", "whatif.down"
 Place = tuple[int, int]
@@ -31,7 +27,7 @@ def window(shape: tuple[int, ...]) -> Place:
     return first[0], first[1]
 
 
-def chosen_cell(values: "NDArray[np.floating]", first: Place, key: str) -> Place:
+def chosen_cell(values: NDArray[np.floating], first: Place, key: str) -> Place:
     """The cell that was clicked last, in either map; else the one that a link names, or the strongest."""
     row, column = np.unravel_index(int(np.abs(values).argmax()), values.shape)
     cell = read_cell(lesson.value(CELL, ""), values.shape) or (int(row), int(column))
@@ -63,7 +59,7 @@ def read_cell(written: str, shape: tuple[int, ...]) -> Place | None:
 
 
 def one_map(
-    values: "NDArray[np.floating]",
+    values: NDArray[np.floating],
     title: str,
     names: tuple[list[str], list[str]],
     chosen: Place,

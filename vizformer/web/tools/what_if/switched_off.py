@@ -1,9 +1,10 @@
 """Parts that the reader switches off together: the answer before and after, and the text that the model writes then."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import streamlit as st
 
+from vizformer.analysis.ablation import Part
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue import model_cache
@@ -13,9 +14,6 @@ from vizformer.web.tools.what_if.place import Place
 from vizformer.web.widgets import in_python, lesson
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis.ablation import Part
 
 MOST = 8  # parts that a link carries
 NAME = "whatif.off"
@@ -64,14 +62,14 @@ def switched_off(subject: Subject, place: Place) -> None:
     st.code(snippet(subject, chosen, place.instead), language="python")
 
 
-def write_anew(subject: Subject, chosen: "tuple[Part, ...]", instead: Literal["zero"] | computed.Mean) -> None:
+def write_anew(subject: Subject, chosen: tuple[Part, ...], instead: Literal["zero"] | computed.Mean) -> None:
     """What the model writes with these parts and without them."""
     whole, less = (computed.written(subject.unedited, parts, instead) for parts in ((), chosen))
     st.text(_("It writes, as it is: {text}", text=whole.strip()))
     st.text(_("Without these parts: {text}", text=less.strip()))
 
 
-def snippet(subject: Subject, chosen: "tuple[Part, ...]", instead: computed.Instead) -> str:
+def snippet(subject: Subject, chosen: tuple[Part, ...], instead: computed.Instead) -> str:
     """The forward without the parts, in Python."""
     parts = ", ".join(f"Part({one.sublayer!r}{'' if one.head is None else f', {one.head}'})" for one in chosen)
     corpus, texts = (

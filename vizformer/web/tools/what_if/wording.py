@@ -2,19 +2,16 @@
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from vizformer.analysis.ablation import Part
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
-
-if TYPE_CHECKING:
-    from vizformer.analysis.ablation import Part
 
 _LETTERS = {"self": "s", "cross": "c", "feedforward": "f"}
 _ITEM = re.compile(r"([ed])([0-9]{1,3})([scf])([0-9]{0,3})")
 
 
-def name(part: "Part") -> str:
+def name(part: Part) -> str:
     """A part in words: decoder, layer 1, head 3."""
     stack, layer, what = part.sublayer.split(".")
     place = {
@@ -34,7 +31,7 @@ def signed(value: float, digits: int = 3) -> str:
     return f"{value:+.{digits}f}".replace("-", "−")
 
 
-def write(parts: "Iterable[Part]") -> str:
+def write(parts: Iterable[Part]) -> str:
     """Parts as a setting of a link: e0s3,d1f."""
     items = []
     for part in parts:
@@ -43,10 +40,8 @@ def write(parts: "Iterable[Part]") -> str:
     return ",".join(items)
 
 
-def parts(text: str) -> "tuple[Part, ...]":
+def parts(text: str) -> tuple[Part, ...]:
     """The parts that a setting names, whether the model has them or not; anything else in it does not count."""
-    from vizformer.analysis.ablation import Part
-
     sublayers, stacks = {letter: what for what, letter in _LETTERS.items()}, {"e": "encoder", "d": "decoder"}
     found = []
     for item in text.split(","):
@@ -56,7 +51,7 @@ def parts(text: str) -> "tuple[Part, ...]":
     return tuple(found)
 
 
-def read(text: str, known: "Iterable[Part]") -> "tuple[Part, ...]":
+def read(text: str, known: Iterable[Part]) -> tuple[Part, ...]:
     """The parts of a setting that the model has; anything else in it does not count."""
     there = set(known)
     return tuple(dict.fromkeys(part for part in parts(text) if part in there))

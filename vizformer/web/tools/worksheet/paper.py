@@ -3,18 +3,15 @@
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
 
 from vizformer.components import matrix
+from vizformer.explain.worksheet import Problem, Table, choice_order
 from vizformer.web.widgets.questions import CellChoice, Choice, Grid, Number, Question
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, translate
-
-if TYPE_CHECKING:
-    from vizformer.explain.worksheet import Problem, Table
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 BLANK = '<div class="vf-paper-blank"></div>'
@@ -30,7 +27,7 @@ def name_line(*fields: str) -> str:
     return '<div class="vf-paper-name">' + "".join(f"<span>{escape(field)}</span>" for field in fields) + "</div>"
 
 
-def problem(number: int, one: "Problem", title: str) -> None:
+def problem(number: int, one: Problem, title: str) -> None:
     """A calculation, with room for it."""
     st.markdown(f"**{number}.** {translate(one.text, plain)} *({title})*")
     st.latex(one.formula)
@@ -39,7 +36,7 @@ def problem(number: int, one: "Problem", title: str) -> None:
     st.html(BLANK)
 
 
-def problem_answer(number: int, one: "Problem") -> None:
+def problem_answer(number: int, one: Problem) -> None:
     """The answer to a calculation, and how its first number comes about."""
     st.markdown(f"**{number}.** {translate(one.text, plain)}")
     for answered in one.answer:
@@ -83,8 +80,6 @@ def answer(number: int, asked: Question, seed: int) -> None:
 
 def order(asked: Choice, seed: int) -> Sequence[int]:
     """The order in which a version prints the choices; the lines of a program stay where they are."""
-    from vizformer.explain.worksheet import choice_order
-
     if asked.code:
         return range(len(asked.choices))
     return choice_order(f"{asked.lesson}/{asked.name}", len(asked.choices), seed)
@@ -107,7 +102,7 @@ def _numbered(texts: Sequence[str]) -> list[str]:
     return [f"{place} · {text}" for place, text in enumerate(texts)]
 
 
-def _table(table: "Table") -> str:
+def _table(table: Table) -> str:
     value = np.round(table.value, table.digits) + 0.0  # (never −0.00): as many digits as were asked for
     rows = table.rows if table.rows and value.ndim == 2 else None
     return matrix.to_html(value, rows=rows, caption=table.symbol, digits=table.digits)

@@ -1,12 +1,12 @@
 """A worksheet for paper: calculations with the tokens of the sentence, the questions of the lessons, and the key."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from vizformer.components import matrix
 from vizformer.errors import VizformerError
+from vizformer.explain.worksheet import SEEDS, Problem, worksheet
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame.sitemap import COURSE
 from vizformer.web.tools.worksheet import paper
@@ -16,9 +16,6 @@ from vizformer.web.widgets.questions import Question, Registry
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, translate
-
-if TYPE_CHECKING:
-    from vizformer.explain.worksheet import Problem
 
 USUAL = "4"  # the lessons whose questions are printed, by number; "0": none
 _LESSONS = "worksheet.chosen"
@@ -32,8 +29,6 @@ def sheet(subject: Subject, registries: Mapping[str, Registry]) -> None:
         subject: whose sentence and model the numbers are of.
         registries: the questions of each lesson, by its address.
     """
-    from vizformer.explain.worksheet import SEEDS, worksheet
-
     st.html(matrix.style() + paper.style())
     with st.container(key="worksheet-settings"):
         left, middle, right = st.columns(3, vertical_alignment="bottom")
@@ -72,7 +67,7 @@ def sheet(subject: Subject, registries: Mapping[str, Registry]) -> None:
             _key(heading, problems, asked, int(seed))
 
 
-def _key(heading: str, problems: "tuple[Problem, ...]", asked: list[Question], seed: int) -> None:
+def _key(heading: str, problems: tuple[Problem, ...], asked: list[Question], seed: int) -> None:
     st.markdown(heading + " · " + _("**the answers**"))
     if problems:
         st.caption(
