@@ -13,13 +13,17 @@ import torch
 
 from tests import pretend, tiny
 from tests.checkpoints import folders as made
-from vizformer.analysis import blanks, contributions, embeddings, heads, induction, leakage, mask_mistakes, masked_runs
-from vizformer.analysis import contexts as in_contexts
-from vizformer.analysis import positions as of_positions
-from vizformer.analysis import predictions as following
-from vizformer.analysis.qk_circuit import bilinear, score_forms
-from vizformer.analysis.scaling import score_scale
-from vizformer.analysis.soft_lookup import head_look_up
+from vizformer.analysis.attribution import blanks
+from vizformer.analysis.attribution import predictions as following
+from vizformer.analysis.heads import induction, residual_contributions
+from vizformer.analysis.heads import maps as heads
+from vizformer.analysis.heads.qk_circuit import bilinear, score_forms
+from vizformer.analysis.heads.score_scaling import score_scale
+from vizformer.analysis.heads.soft_lookup import head_look_up
+from vizformer.analysis.masks import leakage, mistakes, runs
+from vizformer.analysis.positions import effects as of_positions
+from vizformer.analysis.vectors import contextual as in_contexts
+from vizformer.analysis.vectors import embeddings
 from vizformer.checkpoints import load, save
 from vizformer.errors import CheckpointError
 from vizformer.explain import attention_steps, layer_steps, masked_attention, output_steps
@@ -68,8 +72,8 @@ def everything(checkpoint: Any) -> dict[str, Any]:
         steps = attention_steps(checkpoint, trace, site, 1, 2)
         found[f"{site} steps"] = [step.result for step in steps]
         assert all(step.proof.holds for step in steps)
-        found[f"{site} parts"] = contributions.contributions(checkpoint, trace, site, 1).parts
-        found[f"{site} keys"] = contributions.key_contributions(checkpoint, trace, site, 0, 1).norms
+        found[f"{site} parts"] = residual_contributions.contributions(checkpoint, trace, site, 1).parts
+        found[f"{site} keys"] = residual_contributions.key_contributions(checkpoint, trace, site, 0, 1).norms
         found[f"{site} look-up"] = head_look_up(trace, site, 1, 2).found.soft
         found[f"{site} scale"] = score_scale(trace, site, 0).largest
         n = trace[site].q.shape[1]
@@ -83,7 +87,7 @@ def everything(checkpoint: Any) -> dict[str, Any]:
             found[f"{site} forms"] = score_forms(checkpoint, trace, site, 1).learned
             found[f"{site} rank"] = bilinear(checkpoint, trace, site, 1).singular
             if number == 0:
-                found["notations"] = mask_mistakes.agreement(trace[site], 0, np.triu(np.ones((n, n), dtype=bool), 1))
+                found["notations"] = mistakes.agreement(trace[site], 0, np.triu(np.ones((n, n), dtype=bool), 1))
     for stack in trace.tokens:
         steps = layer_steps(checkpoint, trace, f"{stack}.1")
         assert all(step.proof.holds for step in steps)
@@ -93,7 +97,7 @@ def everything(checkpoint: Any) -> dict[str, Any]:
         found[f"maps {kind}"] = heads.head_maps(trace, kind).weights
     found["next"] = [p.token.id for p in following.next_tokens(checkpoint, trace, last)]
     second = checkpoint.trace("I have two dogs and a cat.", target=target)
-    found["padded"] = masked_runs.padded_run(checkpoint, trace, second).difference
+    found["padded"] = runs.padded_run(checkpoint, trace, second).difference
     found["leak"] = leakage.leak(trace, trace, "encoder" if config.n_encoder_layers else "decoder").outputs
     i, j = in_contexts.shared(trace, second)[0]
     found["contexts"] = in_contexts.contexts(checkpoint, trace, second, i, j).same

@@ -16,24 +16,15 @@ import torch
 
 import vizformer as vf
 from tests import tiny
-from vizformer.analysis import (
-    ablation,
-    blanks,
-    contexts,
-    contributions,
-    leakage,
-    neuron_sweep,
-    neurons,
-    part_outputs,
-    resampling,
-    scan,
-    token_sweep,
-    walkthrough,
-)
+from vizformer.analysis.attribution import blanks, findings, forward_scenes
+from vizformer.analysis.causes import ablation, neurons_left_out, part_outputs, resampling, tokens_left_out
+from vizformer.analysis.heads import residual_contributions
+from vizformer.analysis.masks import leakage
+from vizformer.analysis.vectors import contextual, neurons
 from vizformer.checkpoints import Checkpoint, save
 from vizformer.checkpoints.export import Layout
 from vizformer.errors import TraceError
-from vizformer.explain import block_stream, layer, linear_attention, online_softmax
+from vizformer.explain import attention_without_softmax, block_rows, layer, softmax_in_blocks
 from vizformer.figures import files
 from vizformer.model import Trace
 
@@ -70,29 +61,29 @@ AT: dict[str, Callable[[Checkpoint, Trace, int], object]] = {
     "prompt_pair": lambda c, t, at: (
         vf.analysis.prompt_pair(c, TEXT, "The dogs are here", row=at, answer=5, other=6).row
     ),
-    "contributions": lambda c, t, at: contributions.contributions(c, t, HEAD[0], at),
-    "key_contributions": lambda c, t, at: contributions.key_contributions(c, t, *HEAD, at),
-    "scan": lambda c, t, at: scan.scan(c, t, at),
+    "contributions": lambda c, t, at: residual_contributions.contributions(c, t, HEAD[0], at),
+    "key_contributions": lambda c, t, at: residual_contributions.key_contributions(c, t, *HEAD, at),
+    "scan": lambda c, t, at: findings.scan(c, t, at),
     "sweep": lambda c, t, at: ablation.sweep(c, t, at, 5),
     "resample_sweep": lambda c, t, at: resampling.resample_sweep(
         c, t, at, 5, resampling.draw_outputs(t, [part_outputs.outputs_of(c, t)], 1), parts=ablation.parts_of(t)[:1]
     ),
-    "neuron_sweep": lambda c, t, at: neuron_sweep.neuron_sweep(c, t, "decoder", 0, at, 5),
-    "neuron_estimates": lambda c, t, at: neuron_sweep.neuron_estimates(c, t, "decoder", 0, at, 5),
-    "token_sweep": lambda c, t, at: token_sweep.token_sweep(c, t, "decoder", at, 5, "unseen"),
+    "neuron_sweep": lambda c, t, at: neurons_left_out.neuron_sweep(c, t, "decoder", 0, at, 5),
+    "neuron_estimates": lambda c, t, at: neurons_left_out.neuron_estimates(c, t, "decoder", 0, at, 5),
+    "token_sweep": lambda c, t, at: tokens_left_out.token_sweep(c, t, "decoder", at, 5, "unseen"),
     "firing": lambda c, t, at: neurons.firing(c, t, "decoder", 0, at).values,
-    "walkthrough": lambda c, t, at: walkthrough.walkthrough(c, t, at).candidates,
+    "walkthrough": lambda c, t, at: forward_scenes.walkthrough(c, t, at).candidates,
     "guess": lambda c, t, at: blanks.guess(t, at, 5),
     "replacements": lambda c, t, at: leakage.replacements(c, t, "decoder", at),
     "leak_of": replaced,
-    "contexts": lambda c, t, at: contexts.contexts(c, t, t, at, at).same,
-    "unit_rows": lambda c, t, at: contexts.unit_rows(t, at),
-    "block_stream": lambda c, t, at: block_stream.block_stream(c, t, "decoder", 0, at),
+    "contexts": lambda c, t, at: contextual.contexts(c, t, t, at, at).same,
+    "unit_rows": lambda c, t, at: contextual.unit_rows(t, at),
+    "block_stream": lambda c, t, at: block_rows.block_stream(c, t, "decoder", 0, at),
     "attention_steps": lambda c, t, at: [step.result for step in vf.explain.attention_steps(c, t, *HEAD, at)],
     "output_steps": lambda c, t, at: [step.result for step in layer.output_steps(c, t, at)],
     "candidates": lambda c, t, at: layer.candidates(c, t, at),
-    "online_softmax": lambda c, t, at: online_softmax.online_softmax(t[HEAD[0]], 1, at, 2).z,
-    "linear_attention": lambda c, t, at: linear_attention.state(t[HEAD[0]], 1, at),
+    "online_softmax": lambda c, t, at: softmax_in_blocks.online_softmax(t[HEAD[0]], 1, at, 2).z,
+    "linear_attention": lambda c, t, at: attention_without_softmax.state(t[HEAD[0]], 1, at),
 }
 
 
@@ -132,10 +123,10 @@ WITH_TOKEN: list[Callable[[Checkpoint, Trace, Any], object]] = [
     lambda c, t, token: vf.analysis.input_attribution(c, t, -1, token),
     lambda c, t, token: vf.analysis.logit_lens(c, t, [-1], targets=[token]),
     lambda c, t, token: vf.analysis.prompt_pair(c, TEXT, "The dogs are here", answer=token),
-    lambda c, t, token: scan.scan(c, t, token=token),
+    lambda c, t, token: findings.scan(c, t, token=token),
     lambda c, t, token: ablation.sweep(c, t, -1, token),
-    lambda c, t, token: neuron_sweep.neuron_sweep(c, t, "decoder", 0, -1, token),
-    lambda c, t, token: token_sweep.token_sweep(c, t, "decoder", -1, token, "unseen"),
+    lambda c, t, token: neurons_left_out.neuron_sweep(c, t, "decoder", 0, -1, token),
+    lambda c, t, token: tokens_left_out.token_sweep(c, t, "decoder", -1, token, "unseen"),
     lambda c, t, token: blanks.guess(t, -1, token),
 ]
 

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from tests.shapes import checked
-from vizformer.analysis import blanks
+from vizformer.analysis.attribution import blanks
 from vizformer.explain.step import Contraction
 
 

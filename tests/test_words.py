@@ -9,7 +9,7 @@ import pytest
 from babel.messages.pofile import read_po
 
 from vizformer import load
-from vizformer.analysis.architecture import architecture
+from vizformer.analysis.costs.model_boxes import architecture
 
 ROOT = Path(__file__).resolve().parent.parent
 LESSONS = ROOT / "assets" / "lessons"

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from jaxtyping import UInt8
 
-from vizformer.analysis.attention_arrays import AttentionArrays, as_arrays, attention_groups
+from vizformer.analysis.heads.attention_arrays import AttentionArrays, as_arrays, attention_groups
 from vizformer.components import attention, lines
 from vizformer.components._mount import Html
 from vizformer.errors import TraceError

@@ -240,7 +240,7 @@ def train(name: str, data: Path, out: Path | None, work: Path | None, threads: i
 @click.option("--data", required=True, type=click.Path(path_type=Path), help="The folder with what it was trained on.")
 def evaluate(model: str, data: Path) -> None:
     """Measure a trained model on its held-out data and write the figures into its card."""
-    from vizformer.analysis.measures import measure
+    from vizformer.analysis.training.attention_measures import measure
     from vizformer.training.commands import evaluate_bundled
 
     evaluate_bundled(model, data, click.echo, measure)
@@ -338,8 +338,8 @@ def scan(model: str, text: str, target: str | None, position: int | None, device
 
     Under each sentence stands the address of its picture in the app.
     """
-    from vizformer.analysis.scan import scan as look
-    from vizformer.analysis.scan_words import address, sentence
+    from vizformer.analysis.attribution.finding_words import address, sentence
+    from vizformer.analysis.attribution.findings import scan as look
     from vizformer.assets import bundled_models
     from vizformer.checkpoints import load
 

@@ -8,7 +8,7 @@ import torch
 
 from tests import tiny
 from vizformer import load
-from vizformer.analysis.ablation import (
+from vizformer.analysis.causes.ablation import (
     Part,
     by_head,
     edit_without,
@@ -18,7 +18,7 @@ from vizformer.analysis.ablation import (
     without,
     without_layer,
 )
-from vizformer.analysis.part_outputs import mean_outputs
+from vizformer.analysis.causes.part_outputs import mean_outputs
 from vizformer.errors import TraceError
 from vizformer.model import Edit, Patch
 

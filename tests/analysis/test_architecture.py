@@ -8,7 +8,7 @@ from torch import nn
 
 from tests import tiny
 from vizformer import load
-from vizformer.analysis.architecture import Box, architecture
+from vizformer.analysis.costs.model_boxes import Box, architecture
 from vizformer.model import Trace, Transformer
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [

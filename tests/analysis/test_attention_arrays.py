@@ -13,8 +13,8 @@ import torch
 from safetensors.numpy import save
 
 import vizformer as vf
-from vizformer.analysis import attention_arrays
-from vizformer.analysis.attention_arrays import read_attention
+from vizformer.analysis.heads import attention_arrays
+from vizformer.analysis.heads.attention_arrays import read_attention
 from vizformer.errors import TraceError
 
 

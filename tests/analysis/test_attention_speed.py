@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from vizformer.analysis.attention_speed import (
+from vizformer.analysis.costs.attention_speed import (
     REACH,
     RESULTS,
     SETTINGS,

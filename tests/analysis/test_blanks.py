@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer.analysis import blanks, guess, guesses, head_maps, hide, looks_at, mean_guess
+from vizformer.analysis import guess, guesses, head_maps, hide, looks_at, mean_guess
+from vizformer.analysis.attribution import blanks
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.text import Tokenizer

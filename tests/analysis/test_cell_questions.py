@@ -7,7 +7,8 @@ import pytest
 
 from tests import tiny
 from vizformer.analysis import answer_cell, cell_question, habit_question, head_maps, kinds
-from vizformer.analysis.head_statistics import head_statistics
+from vizformer.analysis.heads import cell_questions
+from vizformer.analysis.heads.statistics import head_statistics
 from vizformer.errors import TraceError
 
 KINDS = [("encoder-decoder", {}), ("decoder-only", tiny.LLAMA), ("encoder-only", tiny.BERT)]
@@ -69,7 +70,7 @@ def test_a_habit_is_asked_about_where_the_row_has_it(architecture, options):
 )
 def test_every_habit_has_its_cell(monkeypatch, habit, shift):
     """One head of two does one thing in every row; the other one spreads its attention."""
-    from vizformer.analysis import HeadMaps, cell_questions
+    from vizformer.analysis import HeadMaps
 
     n = 6
     trace = tiny.checkpoint("encoder-only").trace(ids=[5, 6, 7, 8, 9, 10])

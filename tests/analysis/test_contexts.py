@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from vizformer import load
-from vizformer.analysis.contexts import contexts, shared
+from vizformer.analysis.vectors.contextual import contexts, shared
 from vizformer.errors import TraceError
 
 FIRST, SECOND, CONTROL = "我在花园里。", "我花了十元。", "他们在花园里玩。"

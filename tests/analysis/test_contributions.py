@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer.analysis.contributions import contributions, key_contributions
+from vizformer.analysis.heads.residual_contributions import contributions, key_contributions
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit
 

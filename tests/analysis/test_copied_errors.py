@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from vizformer import load
-from vizformer.analysis import copied_errors, error_contrasts, error_operands
-from vizformer.analysis.mask_mistakes import masked_after
-from vizformer.analysis.parameter_count import BASE, count
+from vizformer.analysis.costs.parameter_count import BASE, count
+from vizformer.analysis.masks.mistakes import masked_after
+from vizformer.analysis.own_steps import copied_errors, error_contrasts, error_operands
 from vizformer.explain import examples, masked_attention, standalone
 from vizformer.model.mask_recipe import MaskRecipe
 

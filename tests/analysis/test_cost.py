@@ -8,7 +8,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests import tiny
-from vizformer.analysis.cost import (
+from vizformer.analysis.costs.generation_cost import (
     Multiplications,
     cache_bytes,
     encoder_pass,

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from vizformer import load
-from vizformer.analysis.cost import generation_costs
-from vizformer.analysis.decoding import beams, cache_difference, first_token, growth, written, written_from
+from vizformer.analysis.costs.generation_cost import generation_costs
+from vizformer.analysis.decoding.ways import beams, cache_difference, first_token, growth, written, written_from
 from vizformer.generation import Sampling, leading_candidates, length_penalty
 
 TEXTS = {"zh-en": "今天天气", "stories": "Once upon a time"}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from vizformer.analysis import depth_gradients as depths
+from vizformer.analysis.training import depth_gradients as depths
 
 
 def test_without_sum_and_norm_the_gradient_dies_with_the_depth() -> None:

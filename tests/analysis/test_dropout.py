@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer.analysis import dropout
+from vizformer.analysis.training import dropout
 
 
 def test_what_is_kept_is_scaled_so_that_the_mean_stays() -> None:

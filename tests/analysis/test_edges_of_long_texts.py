@@ -23,7 +23,7 @@ from vizformer.analysis import (
     without_keys,
 )
 from vizformer.components.attention import pack_heads, pack_operands
-from vizformer.components.thumbnails import pools, shades, thumbnails
+from vizformer.components.small_maps import pools, shades, thumbnails
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit, Trace, Transformer
 

@@ -8,7 +8,7 @@ import torch
 
 from tests.tiny import OPT, checkpoint
 from vizformer import load
-from vizformer.analysis.embeddings import (
+from vizformer.analysis.vectors.embeddings import (
     average_cosine,
     directions,
     entries,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from vizformer import load
-from vizformer.analysis import first_departure as steps
-from vizformer.analysis import known_mistakes
-from vizformer.analysis.known_mistakes import hints
+from vizformer.analysis.own_steps import first_departure as steps
+from vizformer.analysis.own_steps import known_mistakes
+from vizformer.analysis.own_steps.known_mistakes import hints
 from vizformer.errors import TraceError
 from vizformer.explain import layer_steps
 

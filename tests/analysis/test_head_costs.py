@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer.analysis import cost
-from vizformer.analysis.head_costs import layer_cost, possible_groups, possible_heads, sharing_cost, with_heads
+from vizformer.analysis.costs import generation_cost
+from vizformer.analysis.costs.head_sharing import layer_cost, possible_groups, possible_heads, sharing_cost, with_heads
 from vizformer.config import ModelConfig
 from vizformer.model import Cache, Transformer, count_parameters
 
@@ -17,7 +17,7 @@ BASE = ModelConfig.preset("transformer-base")
 @pytest.mark.parametrize("options", [{}, tiny.LLAMA, {"head_dim": 6}])
 def test_a_layer_is_its_share_of_a_pass(options: dict[str, object]) -> None:
     config = tiny.config("encoder-only", **options)
-    found, whole = layer_cost(config, 9), cost.encoder_pass(config, 9)
+    found, whole = layer_cost(config, 9), generation_cost.encoder_pass(config, 9)
     assert found.projections * config.n_encoder_layers == whole.projections
     assert found.products * config.n_encoder_layers == whole.attention
     attention = Transformer(config).encoder.layers[0].self_attention

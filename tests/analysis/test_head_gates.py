@@ -8,10 +8,10 @@ import torch
 
 from tests import tiny
 from vizformer import load
-from vizformer.analysis.ablation import Part, without
-from vizformer.analysis.head_gates import ROLES, HeadGates, _batches, fit_gates, runs, table_of
-from vizformer.analysis.induction import repeatable
-from vizformer.analysis.other_texts import read_repeated_tokens
+from vizformer.analysis.causes.ablation import Part, without
+from vizformer.analysis.causes.head_gates import ROLES, HeadGates, _batches, fit_gates, runs, table_of
+from vizformer.analysis.causes.other_texts import read_repeated_tokens
+from vizformer.analysis.heads.induction import repeatable
 from vizformer.errors import TraceError
 from vizformer.training.by_hand import INDUCTION, PREVIOUS_TOKEN, induction_by_hand
 

@@ -20,8 +20,8 @@ from vizformer.analysis import (
     one_head,
     site_name,
 )
-from vizformer.analysis.head_measures import HeadMeasures
-from vizformer.components.thumbnails import THUMBNAIL, pools, shades, thumbnails
+from vizformer.analysis.heads.measures import HeadMeasures
+from vizformer.components.small_maps import THUMBNAIL, pools, shades, thumbnails
 from vizformer.model import Cell, Edit, Trace, Transformer
 
 N = 300  # tokens: pools of 9 and of 10 cells

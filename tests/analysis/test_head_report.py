@@ -12,7 +12,7 @@ import torch
 from tests import tiny
 from vizformer.analysis import head_maps, kinds
 from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, head_report, read_texts
-from vizformer.analysis.corpus_heads.clusters import clusters
+from vizformer.analysis.corpus_heads.clustering import clusters
 from vizformer.analysis.corpus_heads.measures import CROSS, MEASURES, TARGETS
 from vizformer.analysis.corpus_heads.one_text import is_delimiter, read_tokens, run
 from vizformer.analysis.corpus_heads.report import COLUMNS

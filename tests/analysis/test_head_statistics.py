@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from vizformer.analysis import HeadMaps, head_maps
-from vizformer.analysis.head_statistics import head_statistics
+from vizformer.analysis.heads.statistics import head_statistics
 from vizformer.checkpoints import load
 
 N = 6

@@ -6,7 +6,7 @@ import torch
 
 from tests import tiny
 from vizformer.analysis import head_maps, head_scores, induction_score, previous_token_score, repeated_tokens
-from vizformer.analysis.induction import strongest_head
+from vizformer.analysis.heads.induction import strongest_head
 from vizformer.errors import TraceError
 from vizformer.model import Trace
 

@@ -6,7 +6,7 @@ import torch
 
 from tests import tiny
 from vizformer.analysis import input_attribution
-from vizformer.analysis.input_attribution import CLOSE, _baselines, _rows, forward
+from vizformer.analysis.attribution.input_gradients import CLOSE, _baselines, _rows, forward
 from vizformer.errors import TraceError
 from vizformer.training.by_hand import task_by_hand
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from vizformer.analysis.layer_types import (
+from vizformer.analysis.costs.layer_types import (
     LAYER_TYPES,
     LayerType,
     Sizes,

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer.analysis.leakage import leak, leak_of, replacements, run_blocked
-from vizformer.analysis.masked_runs import own_blocked
+from vizformer.analysis.masks.leakage import leak, leak_of, replacements, run_blocked
+from vizformer.analysis.masks.runs import own_blocked
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.model import Trace

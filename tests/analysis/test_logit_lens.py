@@ -10,11 +10,11 @@ import torch
 
 from tests import tiny
 from vizformer.analysis import logit_attribution, logit_lens, value_weighted
-from vizformer.analysis.contributions import key_contributions
-from vizformer.analysis.logit_attribution import by_key, neurons, what_is_frozen
-from vizformer.analysis.logit_lens import right_tokens, what_is_inexact
-from vizformer.analysis.scan import scan
-from vizformer.analysis.scan_words import sentence
+from vizformer.analysis.attribution.direct import by_key, neurons, what_is_frozen
+from vizformer.analysis.attribution.finding_words import sentence
+from vizformer.analysis.attribution.findings import scan
+from vizformer.analysis.attribution.lens import right_tokens, what_is_inexact
+from vizformer.analysis.heads.residual_contributions import key_contributions
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit
 from vizformer.training.by_hand import INDUCTION, induction_by_hand
@@ -94,7 +94,7 @@ def test_the_lens_reads_every_layer_through_the_models_own_end(name):
 def test_the_lens_reads_some_positions_a_few_rows_at_a_time(monkeypatch):
     checkpoint, trace = traced("pre, tied")
     whole = logit_lens(checkpoint, trace)
-    module = importlib.import_module("vizformer.analysis.logit_lens")
+    module = importlib.import_module("vizformer.analysis.attribution.lens")
     monkeypatch.setattr(module, "AT_ONCE", 2 * checkpoint.model.config.vocab_size)
     some = logit_lens(checkpoint, trace, [4, 1], targets=[7, 8])
     assert some.top.tolist() == whole.top[:, [4, 1]].tolist()

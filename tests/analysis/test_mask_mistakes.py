@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer.analysis.mask_mistakes import (
+from vizformer.analysis.masks.mistakes import (
     PRECISIONS,
     agreement,
     blind_output,

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer.analysis.masked_runs import (
+from vizformer.analysis.masks.runs import (
     expectations,
     layers_masked_alike,
     mask_edit,

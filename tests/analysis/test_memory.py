@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer.analysis.memory import changed_memory, probabilities, written
+from vizformer.analysis.decoding.changed_memory import changed_memory, probabilities, written
 from vizformer.checkpoints import load
 from vizformer.errors import TraceError
 

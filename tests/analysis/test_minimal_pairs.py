@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 
 from vizformer import load
-from vizformer.analysis.minimal_pairs import MOST_PAIRS, coins, minimal_pair, places
-from vizformer.analysis.reference import reference_shift
-from vizformer.analysis.senses import sense_gap
+from vizformer.analysis.heads.minimal_pairs import MOST_PAIRS, coins, minimal_pair, places
+from vizformer.analysis.heads.pronouns import reference_shift
+from vizformer.analysis.vectors.senses import sense_gap
 from vizformer.web.lessons.heads.reference import MOST, RARE
 from vizformer.web.lessons.heads.sentences import PAIRS
 from vizformer.web.lessons.tokens.sentences import FRAMES, OCCASIONS

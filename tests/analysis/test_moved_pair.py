@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from vizformer.analysis.moved_pair import moved_scores
-from vizformer.analysis.positions import small_model
+from vizformer.analysis.positions.effects import small_model
+from vizformer.analysis.positions.moved_pair import moved_scores
 from vizformer.model import Trace
 
 QUERY, KEY, FILLER, DISTANCE, FURTHEST = 5, 9, 2, 3, 20

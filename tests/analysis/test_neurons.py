@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests import tiny
-from vizformer.analysis import neurons
+from vizformer.analysis.vectors import neurons
 
 TEXTS = [(text, None) for text in tiny.TEXTS[:4]]
 

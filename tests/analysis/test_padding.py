@@ -2,7 +2,7 @@
 
 import pytest
 
-from vizformer.analysis.padding import batches_of
+from vizformer.analysis.masks.padding import batches_of
 
 LENGTHS = (3, 5, 4, 12, 3, 11, 5, 12, 4)
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests import tiny
 from vizformer import load
-from vizformer.analysis import parameter_count
-from vizformer.analysis.parameter_count import BASE, Sizes, count
+from vizformer.analysis.costs import parameter_count
+from vizformer.analysis.costs.parameter_count import BASE, Sizes, count
 from vizformer.model import Transformer
 from vizformer.model.transformer import count_parameters
 

@@ -8,8 +8,8 @@ import torch
 
 from tests import tiny
 from vizformer import load
-from vizformer.analysis.patching import What, attribution_patches, patch_of, patch_runs
-from vizformer.analysis.prompt_pairs import EXAMPLES, PromptExample, PromptPair, prompt_pair
+from vizformer.analysis.causes.patching import What, attribution_patches, patch_of, patch_runs
+from vizformer.analysis.causes.prompt_pairs import EXAMPLES, PromptExample, PromptPair, prompt_pair
 from vizformer.errors import TraceError
 from vizformer.model import Edit, Patch
 from vizformer.training.by_hand import INDUCTION, PREVIOUS_TOKEN

@@ -5,11 +5,11 @@ import pytest
 
 from tests.analysis.test_patching import CLEAN, CORRUPTED, KINDS_OF_MODEL, TARGET, made
 from vizformer import load
-from vizformer.analysis.ablation import Part
-from vizformer.analysis.heads import kinds
-from vizformer.analysis.patching import patch_runs
-from vizformer.analysis.path_patching import Receiver, path_edit, path_patch_runs, path_patches
-from vizformer.analysis.prompt_pairs import prompt_pair
+from vizformer.analysis.causes.ablation import Part
+from vizformer.analysis.causes.patching import patch_runs
+from vizformer.analysis.causes.path_patching import Receiver, path_edit, path_patch_runs, path_patches
+from vizformer.analysis.causes.prompt_pairs import prompt_pair
+from vizformer.analysis.heads.maps import kinds
 from vizformer.errors import TraceError
 from vizformer.model import Edit, Patch
 from vizformer.training.by_hand import INDUCTION, PREVIOUS_TOKEN, induction_by_hand

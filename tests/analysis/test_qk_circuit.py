@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer.analysis.qk_circuit import asymmetry, bilinear, score_forms
+from vizformer.analysis.heads.qk_circuit import asymmetry, bilinear, score_forms
 from vizformer.checkpoints import load
 from vizformer.model import Cell, Edit
 

@@ -10,14 +10,14 @@ from vizformer.analysis import (
     HeadMaps,
     head_maps,
     kinds,
-    questions,
     ratio_question,
     scale_question,
     score_scale,
     site_name,
     where_question,
 )
-from vizformer.analysis.questions import MOST_CHOICES
+from vizformer.analysis.heads import questions
+from vizformer.analysis.heads.questions import MOST_CHOICES
 
 KINDS = [("encoder-decoder", {}), ("decoder-only", tiny.LLAMA), ("encoder-only", tiny.BERT)]
 

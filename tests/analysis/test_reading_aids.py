@@ -20,7 +20,7 @@ from vizformer.analysis import (
     site_name,
     without_keys,
 )
-from vizformer.components.thumbnails import pools
+from vizformer.components.small_maps import pools
 from vizformer.model import Cell, Edit, Reason, Trace
 from vizformer.model.trace import AttentionRecord
 

@@ -7,11 +7,11 @@ import torch
 from tests import tiny
 from tests.analysis.test_ablation import KINDS_OF_MODEL, made
 from vizformer import load
-from vizformer.analysis.ablation import Part, effect, parts_of, without
+from vizformer.analysis.causes.ablation import Part, effect, parts_of, without
+from vizformer.analysis.causes.other_texts import read_other_texts
+from vizformer.analysis.causes.part_outputs import outputs_of
+from vizformer.analysis.causes.resampling import draw_outputs, resample_sweep, resampled_effect, resampled_logits
 from vizformer.analysis.corpus_heads import bundled_corpus
-from vizformer.analysis.other_texts import read_other_texts
-from vizformer.analysis.part_outputs import outputs_of
-from vizformer.analysis.resampling import draw_outputs, resample_sweep, resampled_effect, resampled_logits
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit, Patch
 from vizformer.training.by_hand import INDUCTION, PREVIOUS_TOKEN

@@ -5,11 +5,11 @@ from click.testing import CliRunner
 
 from tests import tiny
 from vizformer.analysis import logit_attribution
-from vizformer.analysis.ablation import Part, parts_of, without, without_layer
-from vizformer.analysis.heads import site_name
-from vizformer.analysis.logit_attribution import by_key
-from vizformer.analysis.scan import SHARE, scan
-from vizformer.analysis.scan_words import address, sentence
+from vizformer.analysis.attribution.direct import by_key
+from vizformer.analysis.attribution.finding_words import address, sentence
+from vizformer.analysis.attribution.findings import SHARE, scan
+from vizformer.analysis.causes.ablation import Part, parts_of, without, without_layer
+from vizformer.analysis.heads.maps import site_name
 from vizformer.checkpoints import load
 from vizformer.cli import main
 from vizformer.errors import TraceError
@@ -113,7 +113,7 @@ def test_what_the_answer_needs_is_what_its_probability_falls_without(model, text
 
 
 def test_runs_that_take_too_long_are_said_to_be_left_out(monkeypatch):
-    monkeypatch.setattr("vizformer.analysis.scan.MOST_WORK", 1.0)
+    monkeypatch.setattr("vizformer.analysis.attribution.findings.MOST_WORK", 1.0)
     checkpoint = load("induction-by-hand")
     found = {finding.what: finding for finding in scan(checkpoint, checkpoint.trace("abcdabc"))}
     assert "needed" not in found

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from vizformer.analysis import signal_tokens
+from vizformer.analysis.vectors import signal_tokens
 
 
 @pytest.mark.parametrize("side", [3, 4, 6, 8, 12])

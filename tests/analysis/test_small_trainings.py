@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from vizformer.analysis.small_trainings import averaging, by_smoothing, left_out_curves
+from vizformer.analysis.training.small_trainings import averaging, by_smoothing, left_out_curves
 
 
 def run(smoothing: float, seed: int, loss: float, bleu: float) -> dict[str, object]:

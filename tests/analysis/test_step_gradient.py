@@ -9,9 +9,9 @@ import torch.nn.functional as F
 
 from tests.explain.test_loss_numbers import asked_of
 from tests.tiny import STACKS
-from vizformer.analysis import step_gradient as gradients
-from vizformer.analysis.step_gradient import matrix_lengths, step_gradient
-from vizformer.explain.loss_numbers import losses
+from vizformer.analysis.training import gradient as gradients
+from vizformer.analysis.training.gradient import matrix_lengths, step_gradient
+from vizformer.explain.loss_parts import losses
 
 
 @pytest.mark.parametrize("architecture", STACKS)

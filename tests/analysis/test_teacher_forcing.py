@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from vizformer import load
-from vizformer.analysis.teacher_forcing import LONGEST, forced_rows, one_error, right_rows
+from vizformer.analysis.decoding.teacher_forcing import LONGEST, forced_rows, one_error, right_rows
 from vizformer.errors import TraceError
 
 SENTENCE = "我有一只猫。"

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.tiny import randomise
-from vizformer.analysis.trained_tasks import position_rows, repetition_scores, task_answer
+from vizformer.analysis.training.trained_tasks import position_rows, repetition_scores, task_answer
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import VizformerError
 from vizformer.model import Transformer

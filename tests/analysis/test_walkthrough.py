@@ -8,8 +8,8 @@ import torch
 
 from tests import tiny
 from vizformer.analysis import next_tokens
-from vizformer.analysis.contributions import contributions
-from vizformer.analysis.walkthrough import CELLS, SHOWN, walkthrough
+from vizformer.analysis.attribution.forward_scenes import CELLS, SHOWN, walkthrough
+from vizformer.analysis.heads.residual_contributions import contributions
 from vizformer.errors import TraceError
 from vizformer.explain import rope
 

@@ -27,7 +27,7 @@ from torch import Tensor
 
 import vizformer as vf
 from vizformer import analysis
-from vizformer.analysis.ablation import Part, sweep
+from vizformer.analysis.causes.ablation import Part, sweep
 from vizformer.analysis.circuits.composition import WAYS, compositions
 from vizformer.analysis.circuits.token_circuits import copying_scores
 from vizformer.checkpoints import Checkpoint, save

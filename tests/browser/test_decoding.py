@@ -5,8 +5,8 @@ from playwright.sync_api import expect
 
 from vizformer import load
 from vizformer.analysis import answer_cell
-from vizformer.analysis.decoding import beams
-from vizformer.analysis.teacher_forcing import one_error, right_rows
+from vizformer.analysis.decoding.teacher_forcing import one_error, right_rows
+from vizformer.analysis.decoding.ways import beams
 
 TEXT = "我有一只猫。"
 EXAMPLE = "今天天气"

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.driver import Tab
-from vizformer.analysis.walkthrough import walkthrough
+from vizformer.analysis.attribution.forward_scenes import walkthrough
 from vizformer.checkpoints import load
 from vizformer.web.link.view import usual_query
 

@@ -191,7 +191,7 @@ def test_every_token_is_hidden_once() -> None:
 
 def test_the_losses_are_those_of_the_pages() -> None:
     """A short text in one window: as the lesson on the loss computes them."""
-    from vizformer.explain.loss_numbers import asked_rows, losses
+    from vizformer.explain.loss_parts import asked_rows, losses
 
     checkpoint, text = vf.load("stories"), "Once upon a time there was a princess who lived in a castle."
     asked = material.asked(checkpoint, text, None, whole=True)

@@ -15,7 +15,7 @@ import pytest
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.tokenizers import deberta
-from vizformer.checkpoints.tokenizers import sentencepiece as spm
+from vizformer.checkpoints.tokenizers import sentencepiece_files as spm
 from vizformer.checkpoints.tokenizers.charsmap import check_charsmap
 from vizformer.checkpoints.tokenizers.protobuf import WireError
 from vizformer.errors import CheckpointError, VizformerError

@@ -16,8 +16,8 @@ from tests import tiny
 from tests.checkpoints import folders
 from tests.handmade import MODELS
 from vizformer import explain
+from vizformer.analysis.causes.neurons_left_out import neuron_estimates
 from vizformer.analysis.circuits import compositions
-from vizformer.analysis.neuron_sweep import neuron_estimates
 from vizformer.analysis.side_by_side.weights import moved_weights
 from vizformer.checkpoints import Opened, describe, inspect, load, save
 from vizformer.checkpoints.tensors import memory

@@ -8,8 +8,8 @@ import torch
 from tests import tiny
 from tests.checkpoints.test_state_dict import saved
 from tests.parity.test_two_vocabularies import SAID, SOURCES, TARGETS, Translator, written
-from vizformer.analysis.contexts import contexts, shared
-from vizformer.analysis.embeddings import directions, lookup, norms, with_scale
+from vizformer.analysis.vectors.contextual import contexts, shared
+from vizformer.analysis.vectors.embeddings import directions, lookup, norms, with_scale
 from vizformer.checkpoints import Checkpoint, describe, inspect, load, save
 from vizformer.checkpoints.tensors import memory
 from vizformer.errors import CheckpointError, TokenizerError, TraceError

@@ -15,7 +15,7 @@ from vizformer.analysis import head_operands, kinds, largest_weights, mask_reaso
 from vizformer.components import attention
 from vizformer.components._bundle import read_module
 from vizformer.components.attention import HeadsPayload, Selection, pack_operands, to_html
-from vizformer.components.thumbnails import pools, shades
+from vizformer.components.small_maps import pools, shades
 from vizformer.model import Trace
 
 pytestmark = pytest.mark.browser

@@ -7,7 +7,7 @@ from vizformer.components.attention import Selection
 from vizformer.components.operands import pack_operands
 from vizformer.components.packing import pack_chosen, pack_heads, pack_layer, quantise
 from vizformer.components.payload import HeadsPayload, fits
-from vizformer.components.thumbnails import thumbnails
+from vizformer.components.small_maps import thumbnails
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:

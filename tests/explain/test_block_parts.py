@@ -12,7 +12,7 @@ from vizformer import errors
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import layer_steps
 from vizformer.explain.arrays import float64
-from vizformer.explain.block_stream import (
+from vizformer.explain.block_rows import (
     block_stream,
     feedforward_input,
     find_block,
@@ -20,15 +20,15 @@ from vizformer.explain.block_stream import (
     stack_stream,
     sublayers,
 )
-from vizformer.explain.feedforward_numbers import (
+from vizformer.explain.feedforward_rows import (
     each_alone,
     feedforward_numbers,
     multiplied_out,
     one_matrix,
     row_of_numbers,
 )
-from vizformer.explain.norm_numbers import neighbour_effect, norm_numbers, norm_rows
-from vizformer.explain.snippet import standalone
+from vizformer.explain.norm_rows import neighbour_effect, norm_numbers, norm_rows
+from vizformer.explain.snippets import standalone
 
 MODELS: list[tuple[str, str, dict[str, Any]]] = [
     ("encoder-decoder", "encoder", {}),

@@ -9,9 +9,9 @@ import torch.nn.functional as F
 
 from tests import tiny
 from tests.explain.running import run
-from vizformer.analysis.contributions import contributions
-from vizformer.analysis.qk_circuit import bilinear
-from vizformer.analysis.soft_lookup import head_look_up
+from vizformer.analysis.heads.qk_circuit import bilinear
+from vizformer.analysis.heads.residual_contributions import contributions
+from vizformer.analysis.heads.soft_lookup import head_look_up
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import attention_steps, layer_steps, output_steps
 from vizformer.explain.arrays import stored

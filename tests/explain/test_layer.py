@@ -15,7 +15,7 @@ from tests.explain.running import one_by_one
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain import Step, candidates, layer_steps, output_steps, toy
-from vizformer.explain.toy import tensors
+from vizformer.explain.toy_model import tensors
 from vizformer.model import Cell, Edit, Trace
 
 VARIANTS = {

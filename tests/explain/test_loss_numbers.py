@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from tests import tiny
 from vizformer.analysis import hide
 from vizformer.errors import TraceError
-from vizformer.explain.loss_numbers import asked_rows, loss_numbers, losses
+from vizformer.explain.loss_parts import asked_rows, loss_numbers, losses
 from vizformer.model import Trace
 
 TEXT = "I have a cat."

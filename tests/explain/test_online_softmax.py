@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 from tests.explain.running import one_by_one
 from vizformer import load
-from vizformer.explain.online_softmax import MOST_TILES, online_softmax, online_softmax_steps, tile_sizes
+from vizformer.explain.softmax_in_blocks import MOST_TILES, online_softmax, online_softmax_steps, tile_sizes
 from vizformer.model.masks import Reason
 from vizformer.model.trace import AttentionRecord
 

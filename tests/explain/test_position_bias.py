@@ -10,7 +10,7 @@ from tests import eager, tiny
 from tests.explain.running import run
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import Step, attention_steps, layer_steps
-from vizformer.explain.position_bias import Buckets, Slopes, position_bias, relative_positions, slope
+from vizformer.explain.position_terms import Buckets, Slopes, position_bias, relative_positions, slope
 from vizformer.model import Cell, Edit, Trace
 
 SITE, TEXT, HEAD, QUERY = "decoder.1.self", "I have a cat. 我有一只猫。", 2, 5

@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from vizformer.explain.worksheet import SEEDS, choice_order, worksheet
+from vizformer.explain.paper_calculations import SEEDS, choice_order, worksheet
 
 TOKENS = ["我", "有", "一", "只"]
 

@@ -3,8 +3,8 @@
 import pytest
 
 from vizformer import figures, load
-from vizformer.analysis.architecture import Box
-from vizformer.figures import files, table
+from vizformer.analysis.costs.model_boxes import Box
+from vizformer.figures import files, tables
 from vizformer.figures.figure import Figure
 from vizformer.web.lessons.map import box_words, computed
 from vizformer.web.link.model_ref import ModelRef
@@ -43,7 +43,7 @@ def test_every_box_of_a_model_is_drawn_and_they_do_not_overlap(name: str) -> Non
 
 def test_it_is_told_by_the_parameters_of_its_boxes() -> None:
     boxes = boxes_of("stories")
-    told = table.table(drawn("stories", boxes))
+    told = tables.table(drawn("stories", boxes))
     assert told.columns == ("row", "parameters") or told.columns[-1] == "parameters"
     assert {row[-1] for row in told.rows} == {box.parameters for box in boxes}
     assert "Add & LayerNorm" in files.table(drawn("cloze", boxes_of("cloze")))

@@ -5,7 +5,7 @@ import plotly.graph_objects as go
 import pytest
 
 from vizformer import figures
-from vizformer.figures import files, table
+from vizformer.figures import files, tables
 from vizformer.figures.style import QUALITATIVE
 
 
@@ -39,7 +39,7 @@ def test_strips_are_told_with_their_own_numbers_not_those_of_the_colours() -> No
         *((str(at), "x", value) for at, value in enumerate(x)),
         *((str(at), "q", value) for at, value in enumerate(q)),
     ]
-    told = table.table(figure)
+    told = tables.table(figure)
     assert told.total == 6
     assert "q, column 1, head 1: 50.0000" in {row[-1] for row in told.rows}
 

@@ -6,9 +6,9 @@ import pytest
 from vizformer import figures
 from vizformer.figures import files
 from vizformer.figures.figure import Figure, scatter
-from vizformer.figures.hover import hover, written
-from vizformer.figures.sentence import sentence
-from vizformer.figures.table import table
+from vizformer.figures.hovers import hover, written
+from vizformer.figures.sentences import sentence
+from vizformer.figures.tables import table
 
 PATTERN = np.array([[1.0, 0.0, 0.0], [0.25, 0.75, 0.0], [0.2, 0.3, 0.5]], dtype=np.float32)
 TOKENS = ["<b>", "a&amp;b", "猫"]

@@ -7,7 +7,7 @@ import torch
 
 from tests import tiny
 from tests.generation.test_greedy import steered
-from vizformer.analysis.cost import cache_bytes
+from vizformer.analysis.costs.generation_cost import cache_bytes
 from vizformer.errors import GenerationError, TraceError
 from vizformer.generation import Sampling, greedy_steps, next_token, stream
 from vizformer.model import Edit

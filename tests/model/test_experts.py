@@ -8,8 +8,8 @@ import torch
 
 from tests import tiny
 from tests.eager import Eager
-from vizformer.analysis.ablation import Part, without
-from vizformer.analysis.neurons import firing, raised_most, silent_by_layer
+from vizformer.analysis.causes.ablation import Part, without
+from vizformer.analysis.vectors.neurons import firing, raised_most, silent_by_layer
 from vizformer.checkpoints import load, save
 from vizformer.errors import CheckpointError, TraceError
 from vizformer.generation import greedy_steps

@@ -7,7 +7,7 @@ import torch
 
 from tests import tiny
 from vizformer.model import Transformer
-from vizformer.model.initialise import without_memory
+from vizformer.model.initialisation import without_memory
 
 
 @pytest.mark.parametrize("scaled", [True, False])

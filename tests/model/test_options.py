@@ -8,7 +8,7 @@ import torch
 from tests import tiny
 from tests.eager import Eager
 from vizformer.model import Cache, Transformer, count_parameters
-from vizformer.model.norm import OffsetRMSNorm
+from vizformer.model.norms import OffsetRMSNorm
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "qwen2": {**tiny.LLAMA, "attention_bias": "qkv"},

@@ -7,10 +7,11 @@ import torch
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, number, run, tables
 from vizformer import load
-from vizformer.analysis import depth_gradients, dropout, neurons
-from vizformer.explain.block_stream import block_stream, feedforward_input, stack_stream
-from vizformer.explain.feedforward_numbers import each_alone, multiplied_out, one_matrix
-from vizformer.explain.norm_numbers import norm_numbers, norm_rows
+from vizformer.analysis.training import depth_gradients, dropout
+from vizformer.analysis.vectors import neurons
+from vizformer.explain.block_rows import block_stream, feedforward_input, stack_stream
+from vizformer.explain.feedforward_rows import each_alone, multiplied_out, one_matrix
+from vizformer.explain.norm_rows import norm_numbers, norm_rows
 
 PAGE = "pages/learn/block.py"
 TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}

@@ -11,13 +11,13 @@ from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, number, opens_well, run, said, tables
 from tests.pages.test_questions import enter, right
 from vizformer import load
-from vizformer.analysis.attention_speed import WAYS, Measured
-from vizformer.analysis.complexity import table_one
-from vizformer.analysis.experts import mixture
-from vizformer.analysis.model_costs import model_cost, overtakes
-from vizformer.analysis.own_ablations import loss_changes, own_rows
-from vizformer.analysis.paper_results import TABLE_2, TABLE_3, counted
-from vizformer.analysis.sparse_reach import (
+from vizformer.analysis.costs.attention_speed import WAYS, Measured
+from vizformer.analysis.costs.experts import mixture
+from vizformer.analysis.costs.layer_complexity import table_one
+from vizformer.analysis.costs.model_costs import model_cost, overtakes
+from vizformer.analysis.costs.own_ablations import loss_changes, own_rows
+from vizformer.analysis.costs.paper_results import TABLE_2, TABLE_3, counted
+from vizformer.analysis.costs.sparse_reach import (
     SPARSE_KINDS,
     SparseKind,
     SparseSettings,
@@ -27,8 +27,8 @@ from vizformer.analysis.sparse_reach import (
 )
 from vizformer.assets import asset
 from vizformer.config import ModelConfig
-from vizformer.explain.linear_attention import linear_attention
-from vizformer.explain.online_softmax import online_softmax
+from vizformer.explain.attention_without_softmax import linear_attention
+from vizformer.explain.softmax_in_blocks import online_softmax
 from vizformer.web.catalogue import speed_run
 from vizformer.web.lessons.costs.sparse import KINDS
 

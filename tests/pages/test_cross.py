@@ -11,7 +11,7 @@ from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, marked, number, run, said, tables
 from vizformer import load
 from vizformer.analysis import alignment, alignment_score, linked, read_alignments
-from vizformer.analysis.memory import changed_memory, probabilities, written
+from vizformer.analysis.decoding.changed_memory import changed_memory, probabilities, written
 from vizformer.assets import asset
 from vizformer.explain.encoder_decoder import attended, empty_memory, memory_readers
 from vizformer.training.bottleneck import as_symbols, load_repeater, say_again, share_right

@@ -7,8 +7,8 @@ import pytest
 from tests.pages.conftest import Open
 from tests.pages.reading import run, tables
 from vizformer import load
-from vizformer.analysis.decoding import beams, first_token, written
-from vizformer.analysis.teacher_forcing import forced_rows, one_error, right_rows
+from vizformer.analysis.decoding.teacher_forcing import forced_rows, one_error, right_rows
+from vizformer.analysis.decoding.ways import beams, first_token, written
 from vizformer.checkpoints import Checkpoint
 from vizformer.generation import Sampling
 from vizformer.web.words.labels import percent

@@ -8,7 +8,7 @@ from tests.analysis.test_attention_arrays import npz, weights
 from tests.components.test_mount import sent as mounted
 from tests.pages.conftest import Open
 from tests.pages.reading import said
-from vizformer.analysis.attention_arrays import read_attention
+from vizformer.analysis.heads.attention_arrays import read_attention
 from vizformer.errors import TraceError
 from vizformer.web.catalogue import uploads
 from vizformer.web.catalogue.bounded_cache import VARIABLE

@@ -6,7 +6,7 @@ from streamlit.testing.v1 import AppTest
 from tests.pages.conftest import Open
 from tests.pages.reading import number, run, said, tables
 from vizformer import load
-from vizformer.analysis import copied_errors, error_contrasts
+from vizformer.analysis.own_steps import copied_errors, error_contrasts
 
 PAGE = "pages/learn/errors.py"
 TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}

@@ -9,7 +9,7 @@ import pytest
 from tests import tiny
 from tests.refs import ref
 from vizformer.analysis import head_maps
-from vizformer.analysis.cost import cache_bytes, generation_costs
+from vizformer.analysis.costs.generation_cost import cache_bytes, generation_costs
 from vizformer.checkpoints import Checkpoint, load
 from vizformer.generation import Sampling
 from vizformer.web.catalogue import model_cache, shelf

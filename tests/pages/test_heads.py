@@ -8,10 +8,10 @@ from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, marked, number, run, tables
 from vizformer import load
 from vizformer.analysis import head_maps
-from vizformer.analysis.contributions import contributions, key_contributions
-from vizformer.analysis.head_costs import layer_cost, sharing_cost, with_heads
-from vizformer.analysis.head_statistics import head_statistics
-from vizformer.analysis.reference import reference_shift
+from vizformer.analysis.costs.head_sharing import layer_cost, sharing_cost, with_heads
+from vizformer.analysis.heads.pronouns import reference_shift
+from vizformer.analysis.heads.residual_contributions import contributions, key_contributions
+from vizformer.analysis.heads.statistics import head_statistics
 from vizformer.model import Transformer
 from vizformer.web.lessons.heads.sentences import PAIRS
 

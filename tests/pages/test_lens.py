@@ -10,7 +10,7 @@ import torch
 from tests.components.test_mount import sent
 from tests.pages.reading import array, chart, run, said
 from vizformer.analysis import input_attribution, logit_attribution, logit_lens
-from vizformer.analysis.scan import scan
+from vizformer.analysis.attribution.findings import scan
 from vizformer.checkpoints import load
 from vizformer.training.by_hand import induction_by_hand
 from vizformer.web.catalogue import model_cache

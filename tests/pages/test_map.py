@@ -15,9 +15,9 @@ from tests.components.test_mount import sent
 from tests.pages.conftest import Open
 from tests.pages.reading import run
 from vizformer import load
-from vizformer.analysis.architecture import architecture
-from vizformer.analysis.layer_types import Sizes, full_cost, longest_path, reach, table_cost
-from vizformer.analysis.recurrent import gru_gradients, transformer_gradients
+from vizformer.analysis.costs.layer_types import Sizes, full_cost, longest_path, reach, table_cost
+from vizformer.analysis.costs.model_boxes import architecture
+from vizformer.analysis.training.recurrent import gru_gradients, transformer_gradients
 from vizformer.assets import asset
 from vizformer.training.gru import load_gru
 from vizformer.web.lessons.map import computed

@@ -14,9 +14,9 @@ from tests.pages.conftest import Open
 from tests.refs import subject
 from vizformer import load
 from vizformer.analysis import Kind
-from vizformer.analysis.leakage import leak
-from vizformer.analysis.mask_mistakes import masked_after, notations, zeroed
-from vizformer.analysis.masked_runs import mask_edit, rerun
+from vizformer.analysis.masks.leakage import leak
+from vizformer.analysis.masks.mistakes import masked_after, notations, zeroed
+from vizformer.analysis.masks.runs import mask_edit, rerun
 from vizformer.components import mask, matrix
 from vizformer.explain import latex, masked_attention
 from vizformer.model.mask_recipe import KINDS, MaskKind, MaskRecipe

@@ -8,7 +8,7 @@ from tests.pages.conftest import Open
 from tests.pages.reading import said, tables
 from vizformer import load
 from vizformer.analysis import patch_of, patch_runs, prompt_pair
-from vizformer.analysis.prompt_pairs import EXAMPLES
+from vizformer.analysis.causes.prompt_pairs import EXAMPLES
 from vizformer.model import Edit
 from vizformer.web.catalogue.long_work import WORK, hearing
 from vizformer.web.catalogue.subject import Subject

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import Open
 from vizformer import load
-from vizformer.analysis import positions, sinusoidal_code
+from vizformer.analysis.positions import effects, sinusoidal_code
 from vizformer.assets import asset
 from vizformer.components import matrix
 from vizformer.model.positions import sinusoidal_encoding
@@ -146,8 +146,8 @@ def test_shuffled_tokens(open_app: Open, scheme: Any, mask: str, order: str, bli
     )
     assert bool(app.success) == blind
     ids = [token.id for token in load("zh-en").encode("我爱中国") if not token.special]
-    model = positions.small_model(scheme, 7000, causal=mask == "causal")
-    found = positions.shuffle(model, ids, positions.other_order(4, order, 1))
+    model = effects.small_model(scheme, 7000, causal=mask == "causal")
+    found = effects.shuffle(model, ids, effects.other_order(4, order, 1))
     verdict = (app.success or app.info)[-1].value
     assert matrix.number(found.sets) in verdict
     assert verdict.startswith(f"{int((found.moved < 1e-5).sum())} of 4")
@@ -186,8 +186,8 @@ def test_what_a_scheme_adds(open_app: Open, scheme: Any) -> None:
     ids = [token.id for token in load("zh-en").encode(TEXT) if not token.special]
     trained = load(asset("lessons", "positions", scheme)).model
     tables = trained if scheme in ("learned", "relative") else None
-    model = positions.small_model(scheme, 7000, causal=True, tables_of=tables)
-    effect = positions.score_effect(model, ids)[2]
+    model = effects.small_model(scheme, 7000, causal=True, tables_of=tables)
+    effect = effects.score_effect(model, ids)[2]
     drawn = [trace for i in range(2) for trace in plotted(app, min(i, len(app.get("plotly_chart")) - 1))]
     maps = [numbers(trace["z"]) for trace in drawn if trace["type"] == "heatmap"]
     below = np.tril(np.ones((6, 6))) > 0
@@ -197,15 +197,15 @@ def test_what_a_scheme_adds(open_app: Open, scheme: Any) -> None:
         assert torch.allclose(known["x"], model.embed(torch.tensor([ids]))[0])
         assert f"{float(known['x'][4, 0]):.4f}" in words(app)
     elif scheme == "rope":
-        rows = positions.unturned(model, ids)
-        pair = positions.rotary_pair(rows[0][2, 4], rows[1][2, 1], 3, (13, 10))
+        rows = effects.unturned(model, ids)
+        pair = effects.rotary_pair(rows[0][2, 4], rows[1][2, 1], 3, (13, 10))
         known = run(app)  # q and k are written out
         assert float(known["score"]) == pytest.approx(pair.score, abs=1e-4)
         assert f"{pair.score:.5f}" in words(app)
         turned = [trace for trace in plotted(app, 0) if "turned" in trace["name"]]
         assert [numbers(t["x"])[1] for t in turned] == pytest.approx([pair.query[1][0], pair.key[1][0]], abs=1e-5)
     else:
-        table = positions.position_tables(model)
+        table = effects.position_tables(model)
         known = run(app, **({"table": table[0]} if table else {}))
         assert float(known["bias"]) == pytest.approx(effect[4, 1], abs=1e-4)
         assert f"{float(known['bias']):.4f}" in words(app)

@@ -7,7 +7,8 @@ import torch
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, marked, number, run, tables
 from vizformer import load
-from vizformer.analysis import head_maps, qk_circuit, scaling, soft_lookup
+from vizformer.analysis import head_maps
+from vizformer.analysis.heads import qk_circuit, score_scaling, soft_lookup
 
 PAGE = "pages/learn/qkv.py"
 TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
@@ -148,9 +149,9 @@ def test_cross_attention_gives_way_to_the_decoders_own(open_app: Open) -> None:
 def test_the_experiment_is_the_librarys(open_app: Open) -> None:
     app = open_app(PAGE, part="scale", text=TEXTS["zh-en"], dials="qkv.d:256~qkv.t:2")
     assert not app.exception
-    measured = scaling.variances(0)
+    measured = score_scaling.variances(0)
     np.testing.assert_allclose(array(chart(app, 0)["data"][1]["y"]), measured, rtol=1e-6)
-    curves = scaling.saturation(0)
+    curves = score_scaling.saturation(0)
     np.testing.assert_allclose(array(chart(app, 1)["data"][1]["y"]), curves.slopes, rtol=1e-5)
     marks = [shape["x0"] for shape in chart(app, 1)["layout"]["shapes"]]
     assert marks == pytest.approx([256**0.5 / 2, 1 / 2])
@@ -159,7 +160,7 @@ def test_the_experiment_is_the_librarys(open_app: Open) -> None:
     done = run(app.code[0].value)
     assert float(done["variance"]) == pytest.approx(256, rel=0.15)
     app = next(b for b in app.button if b.key == "qkv.again").click().run()
-    np.testing.assert_allclose(array(chart(app, 0)["data"][1]["y"]), scaling.variances(1), rtol=1e-6)
+    np.testing.assert_allclose(array(chart(app, 0)["data"][1]["y"]), score_scaling.variances(1), rtol=1e-6)
     assert "qkv.seed:1" in str(app.query_params["dials"])
 
 
@@ -168,7 +169,7 @@ def test_a_real_head_with_its_own_divisor(open_app: Open, model: str) -> None:
     kind, site = SITES[model]
     app = open_app(PAGE, part="scale", model=model, text=TEXTS[model], site=kind, layer=1, head=1)
     checkpoint = load(model)
-    found = scaling.score_scale(checkpoint.trace(TEXTS[model]), site, 1)
+    found = score_scaling.score_scale(checkpoint.trace(TEXTS[model]), site, 1)
     undivided, divided = tables(app)[0]
     assert f"√{checkpoint.model.config.d_head}" in divided[0]
     assert [number(cell) for cell in undivided[1:]] == pytest.approx(
@@ -186,7 +187,7 @@ def test_what_forgetting_the_division_does_is_asked_of_the_sentence(open_app: Op
     question = next(box.value for box in app.markdown if "Predict first" in box.value).replace("\\", "")
     layer, head = (int(word.rstrip(",:")) for word in question.split()[2:6] if word.rstrip(",:").isdigit())
     query = int(question.split("query “")[1].split(" ")[0])
-    found = scaling.score_scale(load(model).trace(TEXTS[model]), f"{kind}.{layer}.self", head)
+    found = score_scaling.score_scale(load(model).trace(TEXTS[model]), f"{kind}.{layer}.self", head)
     assert f"{found.largest[query]:.1%}" in question
     radio = next(r for r in app.radio if r.key.startswith("ask.qkv.scale"))
     options = [option.replace("\\", "") for option in radio.options]

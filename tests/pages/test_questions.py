@@ -10,13 +10,13 @@ from streamlit.testing.v1 import AppTest
 from tests.pages.conftest import Open
 from vizformer import load
 from vizformer.analysis import answer_cell, cell_question, habit_question, head_maps, ratio_question
-from vizformer.analysis.architecture import architecture
-from vizformer.analysis.contributions import contributions
-from vizformer.analysis.decoding import first_token
-from vizformer.analysis.embeddings import norms
-from vizformer.analysis.head_statistics import head_statistics
-from vizformer.analysis.mask_mistakes import left_over, mixed_up
-from vizformer.analysis.recurrent import gru_gradients
+from vizformer.analysis.costs.model_boxes import architecture
+from vizformer.analysis.decoding.ways import first_token
+from vizformer.analysis.heads.residual_contributions import contributions
+from vizformer.analysis.heads.statistics import head_statistics
+from vizformer.analysis.masks.mistakes import left_over, mixed_up
+from vizformer.analysis.training.recurrent import gru_gradients
+from vizformer.analysis.vectors.embeddings import norms
 from vizformer.assets import asset
 from vizformer.explain import masked_attention
 from vizformer.model.mask_recipe import MaskRecipe

@@ -7,7 +7,7 @@ from tests import tiny
 from tests.checkpoints import folders as made
 from tests.components.test_mount import sent
 from vizformer import load
-from vizformer.analysis.walkthrough import walkthrough
+from vizformer.analysis.attribution.forward_scenes import walkthrough
 from vizformer.checkpoints import save
 from vizformer.components.walkthrough import KINDS
 from vizformer.web.catalogue import server_folder

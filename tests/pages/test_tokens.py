@@ -11,11 +11,11 @@ import torch
 from tests.pages.conftest import Open
 from tests.pages.reading import run, tables
 from vizformer import load
-from vizformer.analysis.contexts import contexts
-from vizformer.analysis.embeddings import directions, neighbours, norms
-from vizformer.analysis.senses import sense_gap
-from vizformer.analysis.signal_tokens import drawn_cat, patch_tokens, patches
-from vizformer.analysis.word_vectors import read_word_vectors
+from vizformer.analysis.vectors.contextual import contexts
+from vizformer.analysis.vectors.embeddings import directions, neighbours, norms
+from vizformer.analysis.vectors.senses import sense_gap
+from vizformer.analysis.vectors.signal_tokens import drawn_cat, patch_tokens, patches
+from vizformer.analysis.vectors.word_vectors import read_word_vectors
 from vizformer.assets import asset
 from vizformer.text.merging import PAPER, apply, bundled_table, learn, words_of
 from vizformer.text.schemes import SCHEMES, cut

@@ -8,14 +8,15 @@ import pytest
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, number, run, tables
 from vizformer import load
-from vizformer.analysis import dropout, hide
-from vizformer.analysis.padding import batches_of
-from vizformer.analysis.small_trainings import averaging, by_smoothing, left_out_curves
-from vizformer.analysis.step_gradient import step_gradient
-from vizformer.analysis.weight_sharing import paper_sharing, sharing
+from vizformer.analysis import hide
+from vizformer.analysis.costs.weight_sharing import paper_sharing, sharing
+from vizformer.analysis.masks.padding import batches_of
+from vizformer.analysis.training import dropout
+from vizformer.analysis.training.gradient import step_gradient
+from vizformer.analysis.training.small_trainings import averaging, by_smoothing, left_out_curves
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.adam_numbers import adam
-from vizformer.explain.loss_numbers import Asked, asked_rows, loss_numbers, losses
+from vizformer.explain.loss_parts import Asked, asked_rows, loss_numbers, losses
 from vizformer.model import Trace
 from vizformer.training.schedule import inverse_square_root, peak
 from vizformer.web.lessons.training import computed

@@ -8,9 +8,9 @@ from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, said, tables
 from tests.pages.test_patches import press
 from vizformer import load
-from vizformer.analysis.ablation import Part, parts_of, sweep, without
+from vizformer.analysis.causes.ablation import Part, parts_of, sweep, without
+from vizformer.analysis.causes.other_texts import unknown_share
 from vizformer.analysis.corpus_heads import Corpus, Passage, bundled_corpus
-from vizformer.analysis.other_texts import unknown_share
 from vizformer.components import matrix
 from vizformer.figures.svg.map_marks import filled
 from vizformer.web.catalogue.subject import Subject

@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import Open
 from tests.pages.reading import said
-from vizformer.explain.worksheet import SEEDS, worksheet
+from vizformer.explain.paper_calculations import SEEDS, worksheet
 from vizformer.web.frame import progress
 from vizformer.web.frame.sitemap import COURSE
 from vizformer.web.widgets.lesson_text import lesson_prose

@@ -6,7 +6,7 @@ import torch
 from tests.checkpoints import folders as made
 from tests.pages.conftest import open_app  # noqa: F401  (a fixture)
 from vizformer.checkpoints import load
-from vizformer.checkpoints.agreement import agreement
+from vizformer.checkpoints.agreement_check import agreement
 from vizformer.errors import CheckpointError
 from vizformer.web.catalogue import server_folder
 

@@ -12,7 +12,7 @@ import torch
 from tests.checkpoints import folders as made
 from tests.parity.against_transformers import theirs
 from vizformer.checkpoints import load
-from vizformer.checkpoints.agreement import ROUNDINGS, agreement
+from vizformer.checkpoints.agreement_check import ROUNDINGS, agreement
 from vizformer.generation import greedy_steps, stream
 
 pytest.importorskip("transformers")

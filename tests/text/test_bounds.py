@@ -11,7 +11,7 @@ from tokenizers import Tokenizer as Backend
 from tests.checkpoints import hostile
 from vizformer.errors import TokenizerError
 from vizformer.messages import Message
-from vizformer.text import Tokenizer, bounds, growth, trial
+from vizformer.text import Tokenizer, bounds, text_growth, trial
 from vizformer.text.patterns import PatternError, cost
 
 ENDINGS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
@@ -116,7 +116,7 @@ def test_growth_is_at_least_what_the_library_makes():
     for first in parts:
         for second in parts:
             both = normalizers.Sequence([first, second])
-            factor = growth.growth(json.loads(both.__getstate__()), None).factor
+            factor = text_growth.growth(json.loads(both.__getstate__()), None).factor
             for text in ("a", "abcd" * 9, "\ufdfa", "\u0130é", "中文", "🐱", "b\u0301\u0323"):
                 reach = len(unicodedata.normalize("NFKD", text)) * factor
                 assert len(both.normalize_str(text)) <= reach, (first, second, text)
@@ -159,7 +159,7 @@ def test_what_is_quoted_of_a_file_can_be_shown(odd):
         {"model": {"type": f"BPE{odd}"}},
         {"normalizer": {"type": "Replace", "pattern": {"Regex": f"({odd}+)+b"}, "content": "x"}},
     ):
-        with pytest.raises(growth.BoundsError) as found:
+        with pytest.raises(text_growth.BoundsError) as found:
             bounds.check(json.loads(hostile.tokenizer({})) | content)
         assert str(found.value).isprintable()
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from vizformer.analysis.own_ablations import loss_changes, own_rows, paper_row
-from vizformer.analysis.paper_results import TABLE_3
+from vizformer.analysis.costs.own_ablations import loss_changes, own_rows, paper_row
+from vizformer.analysis.costs.paper_results import TABLE_3
 from vizformer.assets import asset
 from vizformer.config import ModelConfig
 from vizformer.model import count_parameters

@@ -8,7 +8,7 @@ import pytest
 
 from vizformer.assets import asset
 from vizformer.training import norm_order
-from vizformer.training.task_losses import averaged
+from vizformer.training.loss_curves import averaged
 
 BUNDLED = json.loads(asset("lessons", "block", "norm_order.json").read_text(encoding="utf-8"))
 

@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 
 from tests.tiny import GEMMA2, checkpoint
-from vizformer.analysis.architecture import architecture
+from vizformer.analysis.costs.model_boxes import architecture
 from vizformer.options import Activation, FeedForwardKind
 from vizformer.web.lessons.map import box_formulas
 

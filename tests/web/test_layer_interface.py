@@ -5,7 +5,7 @@ import warnings
 import pytest
 import torch
 
-from vizformer.explain.toy import toy
+from vizformer.explain.toy_model import toy
 from vizformer.web.tools.layer.interface import CODE, NAMES
 
 

@@ -1,7 +1,60 @@
 """A trace to what a reader wants to know of it: numpy out."""
 
 from vizformer.analysis import circuits
-from vizformer.analysis.alignment import (
+from vizformer.analysis.attribution.blanks import Guess, guess, guesses, hide, looks_at, mean_guess
+from vizformer.analysis.attribution.direct import logit_attribution
+from vizformer.analysis.attribution.input_gradients import InputAttribution, input_attribution
+from vizformer.analysis.attribution.lens import LogitLens, logit_lens
+from vizformer.analysis.attribution.predictions import Choice, Prediction, choices, next_tokens
+from vizformer.analysis.attribution.terms import LogitAttribution, Term
+from vizformer.analysis.causes.patching import Patched, attribution_patches, patch_of, patch_runs
+from vizformer.analysis.causes.path_patching import PathPatched, Receiver, path_edit, path_patch_runs, path_patches
+from vizformer.analysis.causes.prompt_pairs import PromptPair, prompt_pair
+from vizformer.analysis.corpus_heads import Corpus, HeadReport, bundled_corpus, head_report, read_texts
+from vizformer.analysis.heads.cell_questions import (
+    AnswerCell,
+    CellQuestion,
+    HabitQuestion,
+    answer_cell,
+    cell_question,
+    habit_question,
+)
+from vizformer.analysis.heads.induction import (
+    HeadScores,
+    head_scores,
+    induction_score,
+    previous_token_score,
+    repeated_tokens,
+)
+from vizformer.analysis.heads.layer_aggregates import Aggregate, aggregates, layer_aggregate
+from vizformer.analysis.heads.left_out_keys import without_keys
+from vizformer.analysis.heads.maps import HeadMaps, Kind, head_maps, kinds, n_layers, site_name
+from vizformer.analysis.heads.measures import HeadMeasures
+from vizformer.analysis.heads.qk_circuit import Asymmetry, Bilinear, ScoreForms, asymmetry, bilinear, score_forms
+from vizformer.analysis.heads.questions import (
+    RatioQuestion,
+    ScaleQuestion,
+    WhereQuestion,
+    ratio_question,
+    scale_question,
+    where_question,
+)
+from vizformer.analysis.heads.residual_contributions import value_weighted
+from vizformer.analysis.heads.score_scaling import ScoreScale, score_scale
+from vizformer.analysis.heads.score_terms import PairTerms, pair_terms
+from vizformer.analysis.heads.small_maps import (
+    HeadOperands,
+    HeadOverview,
+    OneHead,
+    head_operands,
+    head_overview,
+    largest_weights,
+    layer_weights,
+    mask_reasons,
+    one_head,
+)
+from vizformer.analysis.heads.soft_lookup import HeadLookUp, LookUp, head_look_up, look_up
+from vizformer.analysis.heads.word_alignment import (
     AlignedPair,
     Alignment,
     AlignmentScore,
@@ -14,58 +67,7 @@ from vizformer.analysis.alignment import (
     telling_row,
     word_order,
 )
-from vizformer.analysis.attribution_terms import LogitAttribution, Term
-from vizformer.analysis.blanks import Guess, guess, guesses, hide, looks_at, mean_guess
-from vizformer.analysis.cell_questions import (
-    AnswerCell,
-    CellQuestion,
-    HabitQuestion,
-    answer_cell,
-    cell_question,
-    habit_question,
-)
-from vizformer.analysis.contributions import value_weighted
-from vizformer.analysis.corpus_heads import Corpus, HeadReport, bundled_corpus, head_report, read_texts
-from vizformer.analysis.head_aggregates import Aggregate, aggregates, layer_aggregate
-from vizformer.analysis.head_measures import HeadMeasures
-from vizformer.analysis.head_overview import (
-    HeadOperands,
-    HeadOverview,
-    OneHead,
-    head_operands,
-    head_overview,
-    largest_weights,
-    layer_weights,
-    mask_reasons,
-    one_head,
-)
-from vizformer.analysis.heads import HeadMaps, Kind, head_maps, kinds, n_layers, site_name
-from vizformer.analysis.induction import (
-    HeadScores,
-    head_scores,
-    induction_score,
-    previous_token_score,
-    repeated_tokens,
-)
-from vizformer.analysis.input_attribution import InputAttribution, input_attribution
-from vizformer.analysis.left_out_keys import without_keys
-from vizformer.analysis.logit_attribution import logit_attribution
-from vizformer.analysis.logit_lens import LogitLens, logit_lens
-from vizformer.analysis.pair_terms import PairTerms, pair_terms
-from vizformer.analysis.patching import Patched, attribution_patches, patch_of, patch_runs
-from vizformer.analysis.path_patching import PathPatched, Receiver, path_edit, path_patch_runs, path_patches
-from vizformer.analysis.predictions import Choice, Prediction, choices, next_tokens
-from vizformer.analysis.prompt_pairs import PromptPair, prompt_pair
-from vizformer.analysis.qk_circuit import Asymmetry, Bilinear, ScoreForms, asymmetry, bilinear, score_forms
-from vizformer.analysis.questions import (
-    RatioQuestion,
-    ScaleQuestion,
-    WhereQuestion,
-    ratio_question,
-    scale_question,
-    where_question,
-)
-from vizformer.analysis.scaling import ScoreScale, score_scale
+from vizformer.analysis.heads.words import word_map, word_starts
 from vizformer.analysis.side_by_side import (
     TwoRuns,
     head_divergences,
@@ -76,8 +78,6 @@ from vizformer.analysis.side_by_side import (
     two_answers,
     two_runs,
 )
-from vizformer.analysis.soft_lookup import HeadLookUp, LookUp, head_look_up, look_up
-from vizformer.analysis.word_map import word_map, word_starts
 
 __all__ = [
     "Aggregate",

@@ -18,7 +18,7 @@ from vizformer.components._mount import N_
 from vizformer.components.operands import operand_columns, pack_address, pack_operands
 from vizformer.components.packing import pack_chosen, pack_heads
 from vizformer.components.payload import HeadsPayload, count, fits, nearest
-from vizformer.components.thumbnails import thumbnails
+from vizformer.components.small_maps import thumbnails
 
 __all__ = [
     "ENGLISH",

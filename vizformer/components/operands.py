@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from vizformer.components.packing import once
 from vizformer.components.payload import HeadsPayload
-from vizformer.components.thumbnails import THUMBNAIL, pool
+from vizformer.components.small_maps import THUMBNAIL, pool
 
 
 def pack_operands(

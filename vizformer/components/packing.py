@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.components.payload import LIMIT_BYTES, HeadsPayload, fits
-from vizformer.components.thumbnails import THUMBNAIL, pool, thumbnails
+from vizformer.components.small_maps import THUMBNAIL, pool, thumbnails
 
 EXACT_BYTES = 1 << 20
 _AT_ONCE = 1 << 18  # numbers

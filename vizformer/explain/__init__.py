@@ -3,11 +3,11 @@
 from vizformer.explain import examples
 from vizformer.explain.attention import attention_steps
 from vizformer.explain.layer import candidates, layer_steps, output_steps
-from vizformer.explain.masked_attention import Masked, masked_attention
-from vizformer.explain.snippet import Snippet, light, snippet, standalone
+from vizformer.explain.mask_over_head import Masked, masked_attention
+from vizformer.explain.snippets import Snippet, light, snippet, standalone
 from vizformer.explain.step import TOLERANCE, Axis, Contraction, Made, Operand, Proof, Step
-from vizformer.explain.toy import Toy, toy
-from vizformer.explain.toy import tensors as toy_tensors
+from vizformer.explain.toy_model import Toy, toy
+from vizformer.explain.toy_model import tensors as toy_tensors
 
 __all__ = [
     "TOLERANCE",

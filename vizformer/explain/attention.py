@@ -13,16 +13,16 @@ from torch import Tensor
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import latex, norms
 from vizformer.explain.arrays import rescaled, was_edited
-from vizformer.explain.mixing_steps import mixing_steps
+from vizformer.explain.mixing import mixing_steps
 from vizformer.explain.operands import Operands, gather
 from vizformer.explain.proof_anchors import recorded_head
-from vizformer.explain.qk_norm_steps import qk_norm_steps
+from vizformer.explain.qk_norms import qk_norm_steps
 from vizformer.explain.rope_steps import rotation_steps
 from vizformer.explain.site_words import in_words
 from vizformer.explain.softmax_steps import weight_steps
 from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.messages import N_, Message
-from vizformer.model.norm import Norm
+from vizformer.model.norms import Norm
 from vizformer.model.trace import Trace
 
 

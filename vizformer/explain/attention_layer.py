@@ -10,8 +10,8 @@ from vizformer.explain import disentangled_layer, latex
 from vizformer.explain.arrays import float64, is_half, soft_capped, softmax, stored
 from vizformer.explain.disentangled import DistanceTerms, terms_under_root
 from vizformer.explain.layer_projections import joined_heads, projections, worse
-from vizformer.explain.position_bias import Buckets, Slopes, relative_positions
 from vizformer.explain.position_bias_steps import layer_step
+from vizformer.explain.position_terms import Buckets, Slopes, relative_positions
 from vizformer.explain.site_words import in_words
 from vizformer.explain.softmax_steps import CAP_TITLE, cap_text, own_scale_text
 from vizformer.explain.step import Contraction, Made, Operand, Proof, Step

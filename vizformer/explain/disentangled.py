@@ -18,7 +18,7 @@ from vizformer.explain.arrays import float64, stored
 from vizformer.explain.norms import through
 from vizformer.model.attention import Attention
 from vizformer.model.disentangled import RelativeTable
-from vizformer.model.norm import Norm
+from vizformer.model.norms import Norm
 from vizformer.model.transformer import Transformer
 
 

@@ -11,7 +11,7 @@ from vizformer.explain.disentangled import DistanceTerms
 from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step
 from vizformer.messages import N_, Message
-from vizformer.model.norm import Norm
+from vizformer.model.norms import Norm
 
 C2P, P2C = N_("Queries with the keys of the distances"), N_("Keys with the queries of the distances")
 ROW, VECTOR = N_("The row of every distance"), N_("The vector of every distance")

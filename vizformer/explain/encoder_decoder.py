@@ -20,7 +20,7 @@ from torch import Tensor
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.arrays import float64
 from vizformer.explain.layer_projections import worse
-from vizformer.explain.masked_attention import masked_attention
+from vizformer.explain.mask_over_head import masked_attention
 from vizformer.explain.site import find_site
 from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Proof

@@ -13,7 +13,7 @@ from vizformer.explain.activations import activation_kind
 from vizformer.explain.arrays import float64, is_half
 from vizformer.explain.experts_numbers import MixtureNumbers, expert, mixture_numbers
 from vizformer.explain.experts_router import router_steps
-from vizformer.explain.feedforward_numbers import FeedForwardNumbers
+from vizformer.explain.feedforward_rows import FeedForwardNumbers
 from vizformer.explain.shared_expert import shared_expert_steps
 from vizformer.explain.step import Axis, Operand, Proof, Step
 from vizformer.explain.sublayer import ROWS, Sublayer, add_and_norm, bias_of, entry, norm_before

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 
 from vizformer.explain.arrays import float64, is_half, softmax, stored, was_edited
-from vizformer.explain.feedforward_numbers import FeedForwardNumbers, feedforward_numbers
+from vizformer.explain.feedforward_rows import FeedForwardNumbers, feedforward_numbers
 from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.trace import Trace

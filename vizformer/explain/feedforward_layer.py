@@ -8,7 +8,7 @@ from numpy import ndarray
 from vizformer.explain import latex
 from vizformer.explain.activations import activation_kind
 from vizformer.explain.arrays import float64
-from vizformer.explain.feedforward_numbers import FeedForwardNumbers, feedforward_numbers
+from vizformer.explain.feedforward_rows import FeedForwardNumbers, feedforward_numbers
 from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.explain.sublayer import (
     ROWS,

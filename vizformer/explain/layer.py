@@ -18,8 +18,8 @@ from vizformer.explain.attention_layer import attention_sublayer
 from vizformer.explain.disentangled import distance_terms
 from vizformer.explain.experts_layer import experts_sublayer
 from vizformer.explain.feedforward_layer import feedforward_sublayer
-from vizformer.explain.mlm_head_steps import mlm_head_steps, projection_step
-from vizformer.explain.position_bias import position_bias
+from vizformer.explain.mlm_head import mlm_head_steps, projection_step
+from vizformer.explain.position_terms import position_bias
 from vizformer.explain.proof_anchors import recorded
 from vizformer.explain.rope import angles, divisors
 from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step, sizes

@@ -8,8 +8,8 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.explain.arrays import float64, is_half, set_cells, stored
-from vizformer.explain.qk_norm_steps import layer_step as norm_step
-from vizformer.explain.qk_norm_steps import normalise_both
+from vizformer.explain.qk_norms import layer_step as norm_step
+from vizformer.explain.qk_norms import normalise_both
 from vizformer.explain.rope import turn
 from vizformer.explain.rope_steps import layer_step as rope_step
 from vizformer.explain.site_words import in_words

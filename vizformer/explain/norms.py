@@ -10,7 +10,7 @@ from vizformer.explain import latex
 from vizformer.explain.arrays import float64, stored
 from vizformer.explain.step import Operand
 from vizformer.messages import N_
-from vizformer.model.norm import Around, DeviationNorm, Norm, OffsetRMSNorm
+from vizformer.model.norms import Around, DeviationNorm, Norm, OffsetRMSNorm
 
 
 def is_rms(norm: Norm) -> bool:

@@ -13,12 +13,12 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.explain.arrays import float64, is_half, set_cells, soft_capped, stored
 from vizformer.explain.disentangled import DistanceTerms, distance_terms
 from vizformer.explain.norms import added_sizes, brought, normalise, through
-from vizformer.explain.position_bias import Buckets, Slopes, position_bias
+from vizformer.explain.position_terms import Buckets, Slopes, position_bias
 from vizformer.explain.rope import angles, divisors, turn
 from vizformer.explain.site import Site, find_site
 from vizformer.explain.step import sizes
 from vizformer.model.input_check import row_at
-from vizformer.model.norm import Norm
+from vizformer.model.norms import Norm
 from vizformer.model.trace import AttentionRecord, Trace
 
 

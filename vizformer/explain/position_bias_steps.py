@@ -10,7 +10,7 @@ from numpy import ndarray
 from vizformer.explain import latex
 from vizformer.explain.disentangled import DistanceTerms
 from vizformer.explain.operands import Operands
-from vizformer.explain.position_bias import Buckets, Slopes, relative_positions
+from vizformer.explain.position_terms import Buckets, Slopes, relative_positions
 from vizformer.explain.step import Operand, Proof, Step
 from vizformer.explain.sublayer import MAPS, Sublayer
 from vizformer.messages import N_, Message

@@ -8,7 +8,7 @@ from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model.attention import Attention
 from vizformer.model.block import Block
-from vizformer.model.norm import Around
+from vizformer.model.norms import Around
 from vizformer.model.trace import Trace
 
 _SITE = re.compile(r"(encoder|decoder)\.(\d+)\.(self|cross)")

@@ -15,7 +15,7 @@ from vizformer.explain.proof_anchors import recorded
 from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Axis, Operand, Proof, Step
 from vizformer.messages import N_, Message
-from vizformer.model.norm import Around, Norm
+from vizformer.model.norms import Around, Norm
 from vizformer.model.trace import Trace
 
 ROWS: tuple[Axis, ...] = ("queries", "features")

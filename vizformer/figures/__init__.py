@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from vizformer.figures.reach import cost_curves, gradient_reach, path_picture
     from vizformer.figures.results import changes, score_against_cost
     from vizformer.figures.scaling import saturation_curves, variance_growth
-    from vizformer.figures.score_terms import score_terms
+    from vizformer.figures.score_bars import score_terms
     from vizformer.figures.side_by_side import difference_map, stream_map
     from vizformer.figures.stream import stream_points
     from vizformer.figures.style import ENGLISH

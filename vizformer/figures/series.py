@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure, Trace
-from vizformer.figures.hover import Names, hover, one_line
+from vizformer.figures.hovers import Names, hover, one_line
 
 MASKED = "masked"
 """The `meta` of a trace that only says which cells are masked."""

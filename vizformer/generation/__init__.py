@@ -4,7 +4,7 @@ from vizformer.generation.beam import BeamNode, BeamTree, Hypothesis, beam_searc
 from vizformer.generation.candidates import Candidates, leading_candidates
 from vizformer.generation.greedy import greedy_batch, greedy_steps
 from vizformer.generation.sampling import GREEDY, Cut, NextToken, Sampling, next_token
-from vizformer.generation.stream import End, GenerationStep, stream
+from vizformer.generation.streaming import End, GenerationStep, stream
 
 __all__ = [
     "GREEDY",

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 from numpy import ndarray
 
-from vizformer.generation.stream import End, GenerationStep
+from vizformer.generation.streaming import End, GenerationStep
 
 AT_A_GLANCE = 10
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
-from vizformer.generation.stream import GenerationStep, stream
+from vizformer.generation.streaming import GenerationStep, stream
 from vizformer.model import Cache, Edit, Transformer
 
 

@@ -9,7 +9,7 @@ from vizformer.config import ModelConfig
 from vizformer.model.disentangled import Distances, RelativeProjections, distance_scores
 from vizformer.model.forward_pass import AttentionCall
 from vizformer.model.mixing import mix
-from vizformer.model.norm import Norm, norm
+from vizformer.model.norms import Norm, norm
 from vizformer.model.positions import Rotation
 
 

@@ -10,7 +10,7 @@ from vizformer.model.embedding import embedding_table
 from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.forward_pass import ForwardPass
-from vizformer.model.norm import Around, Norm, norm
+from vizformer.model.norms import Around, Norm, norm
 from vizformer.model.streamed import StreamedLayers, refused
 
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from vizformer.config import ModelConfig
 from vizformer.model.embedding import embedding_table
-from vizformer.model.norm import norm
+from vizformer.model.norms import norm
 from vizformer.model.positions import relative_positions
 
 

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from vizformer.config import ModelConfig
 from vizformer.model.feedforward import activation
-from vizformer.model.norm import norm
+from vizformer.model.norms import norm
 
 
 class PredictionTransform(nn.Module):

@@ -16,14 +16,14 @@ from vizformer.model.cache import Cache
 from vizformer.model.disentangled import Distances
 from vizformer.model.edit import Edit
 from vizformer.model.embedding import embedding_table
+from vizformer.model.fixed_positions import position_tables
 from vizformer.model.forward_pass import ForwardPass
-from vizformer.model.initialise import initialise, without_memory
+from vizformer.model.initialisation import initialise, without_memory
 from vizformer.model.input_check import check_ids
 from vizformer.model.masks import padding_mask
 from vizformer.model.mixing import soft_cap
 from vizformer.model.mlm_head import PredictionTransform
-from vizformer.model.norm import norm
-from vizformer.model.position_tables import position_tables
+from vizformer.model.norms import norm
 from vizformer.model.positions import Rotation, alibi_bias, relative_bias
 from vizformer.model.self_masks import decoder_masks, encoder_masks
 from vizformer.model.streamed import StreamedLayers

@@ -1,11 +1,11 @@
 """What a tokenizer.json may hold: its parts, the tokens that it adds, and its vocabulary.
 
 A file in which something is too large, too many, or of a kind that is not known is refused by name.  What texts may
-become in it stands in `vizformer.text.growth`.
+become in it stands in `vizformer.text.text_growth`.
 """
 
 from vizformer.messages import N_
-from vizformer.text.growth import LONGEST_TEXT, MOST_PARTS, BoundsError, called, decoded, growth, parts, shown
+from vizformer.text.text_growth import LONGEST_TEXT, MOST_PARTS, BoundsError, called, decoded, growth, parts, shown
 
 MOST_ENTRIES = 2**20  # tokens and merges; the largest vocabularies in use have 900,000
 MOST_IDS = 2**22

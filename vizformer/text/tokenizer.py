@@ -13,7 +13,7 @@ from tokenizers import Tokenizer as Backend
 
 from vizformer.errors import TokenizerError
 from vizformer.messages import N_, Message
-from vizformer.text import growth
+from vizformer.text import text_growth
 from vizformer.text.pieces import Spelling, piece_bytes, readable
 
 UNKNOWN_PIECES = ("<unk>", "[UNK]", "<UNK>")
@@ -57,10 +57,11 @@ class Tokenizer:
         self._spelling = _spelling(decoder)
         try:
             self._growth = [
-                growth.growth(_state(one.normalizer), _state(one.pre_tokenizer)) for one in (backend, target or backend)
+                text_growth.growth(_state(one.normalizer), _state(one.pre_tokenizer))
+                for one in (backend, target or backend)
             ]
-            self._grown_back = growth.decoded(decoder)
-        except growth.BoundsError as error:
+            self._grown_back = text_growth.decoded(decoder)
+        except text_growth.BoundsError as error:
             raise TokenizerError(
                 N_("The tokenizer is not used ({reason}). Copy it again from the model's source.", reason=error.message)
             ) from error
@@ -156,7 +157,7 @@ class Tokenizer:
 
     def decode(self, ids: list[int]) -> str:
         """The text of `ids`, without special tokens."""
-        if self._grown_back != growth.Growth():
+        if self._grown_back != text_growth.Growth():
             pieces = "".join(self._backend.id_to_token(id) or "" for id in ids if 0 <= id < 2**32)
             if not self._grown_back.allows(pieces):
                 raise _too_long(len(pieces))

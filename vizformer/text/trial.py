@@ -19,7 +19,7 @@ from typing import Any
 from vizformer.errors import TokenizerError
 from vizformer.messages import N_, Message
 from vizformer.text import bounds
-from vizformer.text.growth import BoundsError, shown
+from vizformer.text.text_growth import BoundsError, shown
 
 MEGABYTE = 2**20
 LIMIT = 48 * MEGABYTE  # bytes of a file; the largest in use have 34

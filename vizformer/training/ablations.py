@@ -39,7 +39,7 @@ class Variant:
 
     Attributes:
         group: of the paper's table, "base" or "A" to "E".
-        paper: what the paper's row changes, as `vizformer.analysis.paper_results` names it.
+        paper: what the paper's row changes, as `vizformer.analysis.costs.paper_results` names it.
         model: options of `ModelConfig` that differ from the base model.
         smoothing: of the labels.
     """

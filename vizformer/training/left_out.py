@@ -21,8 +21,8 @@ import torch
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
 from vizformer.training.live import Plan
+from vizformer.training.loss_curves import averaged, task_losses
 from vizformer.training.schedule import inverse_square_root
-from vizformer.training.task_losses import averaged, task_losses
 from vizformer.training.tasks import TASKS, Task
 
 LeftOut = Literal["nothing", "warm-up", "scaling", "residual"]

@@ -21,7 +21,7 @@ from vizformer.config import ModelConfig
 from vizformer.model import Transformer
 from vizformer.options import NormOrder
 from vizformer.training.live import Plan
-from vizformer.training.task_losses import averaged, task_losses
+from vizformer.training.loss_curves import averaged, task_losses
 from vizformer.training.tasks import TASKS
 
 AVERAGED = 5  # updates whose mean loss is one point of a curve

@@ -25,7 +25,7 @@ from safetensors.torch import load_file
 
 from vizformer.checkpoints import Checkpoint, save
 from vizformer.checkpoints.files.writing import write_weights
-from vizformer.model.initialise import without_memory
+from vizformer.model.initialisation import without_memory
 from vizformer.training.examples import Marks
 from vizformer.training.live import Plan, Snapshot
 

@@ -27,7 +27,7 @@ from numpy import ndarray
 from torch import Tensor, nn
 
 from vizformer.checkpoints.files.writing import write_weights
-from vizformer.text.plain_words import plain_words
+from vizformer.text.word_splitting import plain_words
 from vizformer.training.corpus import Corpus, read_corpus
 
 

@@ -30,7 +30,7 @@ from torch import Tensor
 
 from vizformer.analysis.circuits import chance
 from vizformer.analysis.circuits.weights import HeadWeights, head_weights, predicting_kind
-from vizformer.analysis.heads import Kind
+from vizformer.analysis.heads.maps import Kind
 from vizformer.checkpoints import Checkpoint
 from vizformer.model.block import Block
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vizformer.analysis.heads import Kind
+from vizformer.analysis.heads.maps import Kind
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
 from vizformer.model.block import Block, Stack
-from vizformer.model.norm import Norm, OffsetRMSNorm
+from vizformer.model.norms import Norm, OffsetRMSNorm
 from vizformer.model.transformer import Transformer
 
 

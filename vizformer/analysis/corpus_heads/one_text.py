@@ -9,8 +9,8 @@ from torch import Tensor
 from vizformer.analysis.corpus_heads.corpus import Passage
 from vizformer.analysis.corpus_heads.measures import layer_patterns, measure_layer, targets, visible_keys
 from vizformer.analysis.corpus_heads.sums import Sums
-from vizformer.analysis.heads import Kind, kinds, n_layers, site_name
-from vizformer.analysis.induction import induction_score, repeatable, repeated_tokens
+from vizformer.analysis.heads.induction import induction_score, repeatable, repeated_tokens
+from vizformer.analysis.heads.maps import Kind, kinds, n_layers, site_name
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import VizformerError
 from vizformer.model import Trace

@@ -10,7 +10,7 @@ from numpy import ndarray
 from vizformer.analysis.corpus_heads.corpus import Passage
 from vizformer.analysis.corpus_heads.measures import TARGETS, layer_patterns, targets, visible_keys
 from vizformer.analysis.corpus_heads.one_text import is_delimiter, read_tokens, run, stacks_of
-from vizformer.analysis.heads import Kind, site_name
+from vizformer.analysis.heads.maps import Kind, site_name
 from vizformer.checkpoints import Checkpoint
 from vizformer.text import Token
 

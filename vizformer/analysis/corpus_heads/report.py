@@ -16,11 +16,11 @@ from numpy import ndarray
 from torch import Tensor
 
 from vizformer.analysis.circuits import copying_scores, predicting_kind
-from vizformer.analysis.corpus_heads.clusters import clusters
+from vizformer.analysis.corpus_heads.clustering import clusters
 from vizformer.analysis.corpus_heads.corpus import Corpus
 from vizformer.analysis.corpus_heads.measures import CROSS, MEASURES, TARGETS
 from vizformer.analysis.corpus_heads.sums import Sums
-from vizformer.analysis.heads import Kind
+from vizformer.analysis.heads.maps import Kind
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import VizformerError
 from vizformer.figures.files import written

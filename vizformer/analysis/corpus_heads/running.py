@@ -25,7 +25,7 @@ from vizformer.analysis.corpus_heads.corpus import Corpus, Passage
 from vizformer.analysis.corpus_heads.one_text import MOST_TOKENS, heads_of, measure_text, repeated_induction
 from vizformer.analysis.corpus_heads.report import HeadReport, make_report
 from vizformer.analysis.corpus_heads.sums import CORNER, Sums
-from vizformer.analysis.heads import Kind
+from vizformer.analysis.heads.maps import Kind
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import VizformerError
 from vizformer.messages import N_

@@ -21,7 +21,7 @@ from jaxtyping import Float, UInt8
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.heads import Kind, site_name
+from vizformer.analysis.heads.maps import Kind, site_name
 from vizformer.analysis.side_by_side.runs import TwoRuns
 from vizformer.errors import TraceError
 from vizformer.messages import N_

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from vizformer.analysis.heads import Kind, kinds, n_layers, site_name
+from vizformer.analysis.heads.maps import Kind, kinds, n_layers, site_name
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_

@@ -4,7 +4,7 @@ from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.bare.vocabulary_tokenizer import Inside
 from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.tokenizers import sentencepiece, tiktoken
+from vizformer.checkpoints.tokenizers import sentencepiece_files, tiktoken
 from vizformer.checkpoints.tokenizers.refusals import guarded
 from vizformer.checkpoints.tokenizers.token_ids import without_tokenizer
 from vizformer.checkpoints.tokenizers.vocabularies import SOURCES, TOKENIZER, TRIAL, byte_level, read_tokenizer, tried
@@ -23,10 +23,10 @@ def backend_beside(folder: Folder, rows: int) -> Backend | None:
         return read_tokenizer(folder, rows=rows)
     if folder.has("vocab.json") and folder.has("merges.txt"):
         return byte_level(folder, {"bos_token": END, "eos_token": END, "unk_token": END})
-    name = sentencepiece.find(folder)
+    name = sentencepiece_files.find(folder)
     if name is not None and folder.has(PARAMS) and tiktoken.is_one(folder, name):
         return tiktoken.read(folder, name, rows)
-    return None if name is None else sentencepiece.sentencepiece(folder, name, begun=folder.has(PARAMS))
+    return None if name is None else sentencepiece_files.sentencepiece(folder, name, begun=folder.has(PARAMS))
 
 
 def usual_marks(folder: Folder, backend: Backend) -> dict[str, str]:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from vizformer.checkpoints.files.untrusted_folder import shown
-from vizformer.checkpoints.hugging_face.rope import TRAINED
+from vizformer.checkpoints.hugging_face.rotary import TRAINED
 from vizformer.messages import N_, Message
 
 TABLE = "rope_freqs.weight"

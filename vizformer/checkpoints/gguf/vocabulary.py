@@ -14,7 +14,7 @@ from tokenizers import Tokenizer as Backend
 from vizformer.checkpoints.files.untrusted_folder import Folder, shown
 from vizformer.checkpoints.tokenizers.protobuf import WireError
 from vizformer.checkpoints.tokenizers.refusals import guarded, refuse
-from vizformer.checkpoints.tokenizers.sentencepiece import BYTE, Piece, SentencePiece, build, check, mark
+from vizformer.checkpoints.tokenizers.sentencepiece_files import BYTE, Piece, SentencePiece, build, check, mark
 from vizformer.checkpoints.tokenizers.vocabularies import LLAMA3_WORDS, QWEN_WORDS, TOKENIZER, read_text, read_tokenizer
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message

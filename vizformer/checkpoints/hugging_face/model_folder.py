@@ -23,7 +23,7 @@ from vizformer.checkpoints.hugging_face.folder_tokenizers import (
     read_vocabularies,
     tokenizers_of,
 )
-from vizformer.checkpoints.hugging_face.rope import gained
+from vizformer.checkpoints.hugging_face.rotary import gained
 from vizformer.checkpoints.hugging_face.unsupported import BECAUSE
 from vizformer.checkpoints.tensors.filling import fill
 from vizformer.checkpoints.tensors.matching import Match
@@ -35,7 +35,7 @@ from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError, ConfigError
 from vizformer.messages import N_, Message
 from vizformer.model import Transformer
-from vizformer.model.initialise import without_memory
+from vizformer.model.initialisation import without_memory
 from vizformer.text import Tokenizer
 
 CONFIG, GENERATION = "config.json", "generation_config.json"

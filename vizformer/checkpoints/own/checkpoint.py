@@ -215,7 +215,7 @@ class Checkpoint:
     ) -> Iterator[GenerationStep]:
         """Translation or continuation of `text`, token by token, each with the distribution it was chosen from.
 
-        `target` is what the translation begins with; the rest is as in `vizformer.generation.stream`.
+        `target` is what the translation begins with; the rest is as in `vizformer.generation.streaming`.
 
         Raises:
             TraceError, GenerationError: as `opening`; before the first token.

@@ -26,7 +26,7 @@ from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 from vizformer.model import Transformer
-from vizformer.model.initialise import without_memory
+from vizformer.model.initialisation import without_memory
 from vizformer.text import Tokenizer
 
 FORMAT = "vizformer-1"

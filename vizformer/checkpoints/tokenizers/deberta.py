@@ -7,7 +7,7 @@ from tokenizers import AddedToken, normalizers, processors
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.tokenizers import sentencepiece as spm
+from vizformer.checkpoints.tokenizers import sentencepiece_files as spm
 from vizformer.checkpoints.tokenizers.refusals import guarded, no_tokenizer, refuse
 from vizformer.checkpoints.tokenizers.special_tokens import SETTINGS, add_listed, settings
 

@@ -12,7 +12,7 @@ from tokenizers import AddedToken, processors
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.tokenizers import sentencepiece as spm
+from vizformer.checkpoints.tokenizers import sentencepiece_files as spm
 from vizformer.checkpoints.tokenizers.refusals import guarded, refuse
 from vizformer.checkpoints.tokenizers.special_tokens import add_listed
 

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.tokenizers.refusals import guarded, refuse
-from vizformer.checkpoints.tokenizers.sentencepiece import MOST_CUTS
+from vizformer.checkpoints.tokenizers.sentencepiece_files import MOST_CUTS
 from vizformer.checkpoints.tokenizers.vocabularies import LLAMA3_WORDS
 from vizformer.text.bounds import LONGEST_TOKEN, MOST_ENTRIES
 from vizformer.text.pieces import byte_letters

@@ -13,7 +13,7 @@ from vizformer.components import attention
 from vizformer.components.attention import fits, pack_chosen
 from vizformer.components.lines import pack_heads, pack_layer
 from vizformer.components.payload import HeadsPayload
-from vizformer.components.thumbnails import pool, thumbnails
+from vizformer.components.small_maps import pool, thumbnails
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vizformer.checkpoints import Opened, Report
-    from vizformer.checkpoints.agreement import Agreement
+    from vizformer.checkpoints.agreement_check import Agreement
     from vizformer.checkpoints.bare.mapping.proposal import Sheet
     from vizformer.checkpoints.tensors.memory import Need
     from vizformer.checkpoints.tensors.questions import Value
@@ -68,7 +68,7 @@ def assumed(model: ModelRef) -> "Mapping[str, Value]":
 @cached
 def agreement(model: ModelRef, text: str) -> "Agreement":
     """A folder of others' held against `transformers`, for one text."""
-    from vizformer.checkpoints.agreement import agreement
+    from vizformer.checkpoints.agreement_check import agreement
 
     return agreement(checkpoint(model), sources.folder(model), text)
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from vizformer.analysis.attention_speed import LENGTHS, SECONDS, SETTINGS, Measured, read
+from vizformer.analysis.costs.attention_speed import LENGTHS, SECONDS, SETTINGS, Measured, read
 from vizformer.training.runs import STOP, WATCHED
 from vizformer.web.catalogue import session_folders
 
@@ -41,7 +41,7 @@ class SpeedRun:
     """Starts, looks at and stops the process.  Safe to use from many threads.
 
     Args:
-        lengths, seconds: what is measured and for how long; those of `vizformer.analysis.attention_speed` if not given.
+        lengths, seconds: what is measured and for how long; those of `attention_speed` if not given.
     """
 
     def __init__(self, lengths: Sequence[int] | None = None, seconds: float | None = None) -> None:
@@ -100,7 +100,7 @@ def _start(folder: Path) -> subprocess.Popen[bytes]:
     path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
     with (folder / "log.txt").open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "vizformer.analysis.attention_speed", str(folder), str(os.getpid())],
+            [sys.executable, "-m", "vizformer.analysis.costs.attention_speed", str(folder), str(os.getpid())],
             env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
             stdin=subprocess.DEVNULL,
             stdout=log,

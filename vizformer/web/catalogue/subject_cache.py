@@ -82,7 +82,7 @@ def overview(subject: Subject, kind: "Kind", without: Without) -> "tuple[ndarray
 def small_maps(subject: Subject, kind: "Kind", without: Without, layer: int) -> "tuple[ndarray, HeadMeasures]":
     """The small maps of one layer's heads [1, n_heads, rows, columns], and what they can be sorted by."""
     from vizformer.analysis import head_overview, site_name
-    from vizformer.components.thumbnails import pools, shades
+    from vizformer.components.small_maps import pools, shades
 
     trace = seen(subject, kind, without)
     first = trace[site_name(kind, layer)]

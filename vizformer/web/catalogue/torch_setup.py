@@ -1,4 +1,4 @@
-"""What happens once per server, when the first visitor needs torch."""
+"""What happens once per server, while it starts: torch is imported and made a good neighbour."""
 
 import gc
 import sys

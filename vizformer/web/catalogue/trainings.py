@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vizformer.analysis import HeadScores
-    from vizformer.analysis.trained_tasks import TaskAnswer
+    from vizformer.analysis.training.trained_tasks import TaskAnswer
     from vizformer.checkpoints import Checkpoint
     from vizformer.training.job_queue import JobQueue, State
     from vizformer.training.live import Plan
@@ -262,7 +262,7 @@ def checkpoint(name: str, index: int) -> "Checkpoint":
 @cached
 def look(name: str, index: int, text: str) -> "TaskAnswer":
     """How the model of a snapshot deals with a question."""
-    from vizformer.analysis.trained_tasks import task_answer
+    from vizformer.analysis.training.trained_tasks import task_answer
 
     return task_answer(checkpoint(name, index), run(name).plan, text)
 
@@ -270,7 +270,7 @@ def look(name: str, index: int, text: str) -> "TaskAnswer":
 @cached
 def positions(name: str, index: int) -> "NDArray[np.float32] | None":
     """The vectors that are added at the positions that occur in training; None where none are."""
-    from vizformer.analysis.trained_tasks import position_rows
+    from vizformer.analysis.training.trained_tasks import position_rows
 
     return position_rows(checkpoint(name, index), run(name).plan)
 
@@ -278,6 +278,6 @@ def positions(name: str, index: int) -> "NDArray[np.float32] | None":
 @cached
 def scores(name: str, index: int) -> "HeadScores":
     """How much each head is a previous-token head or an induction head, on random tokens that come twice."""
-    from vizformer.analysis.trained_tasks import repetition_scores
+    from vizformer.analysis.training.trained_tasks import repetition_scores
 
     return repetition_scores(checkpoint(name, index), run(name).plan)

@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from vizformer.figures import sentence
+from vizformer.figures import sentences
 from vizformer.figures.figure import Figure
 from vizformer.web.frame import presenting
 from vizformer.web.widgets.take_away import Picture, on_page, take_away
@@ -57,7 +57,7 @@ def _said(figure: Figure) -> str:
     sizes = [np.asarray(trace.get("z", trace.get("y", ()))).size for trace in traces]
     if sum(sizes) > MOST_TOLD:
         return title
-    told = sentence.sentence(figure, words(sentence.ENGLISH))
+    told = sentences.sentence(figure, words(sentences.ENGLISH))
     return _("{title}: {sentence}", title=title, sentence=told) if title else told
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import streamlit as st
 
 from vizformer.explain import standalone
-from vizformer.explain.snippet import Given
+from vizformer.explain.snippets import Given
 from vizformer.messages import Message
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import inline_scripts, presenting, progress

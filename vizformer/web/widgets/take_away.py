@@ -16,9 +16,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.components import sortable
-from vizformer.figures import files, table
+from vizformer.figures import files
+from vizformer.figures import tables as table
 from vizformer.figures.figure import Figure
-from vizformer.figures.table import Table
+from vizformer.figures.tables import Table
 from vizformer.web.catalogue import sources
 from vizformer.web.catalogue.bounded_cache import RESULTS
 from vizformer.web.frame import sitemap
@@ -137,7 +138,7 @@ def _told(picture: Picture) -> tuple[str, Table]:
 
 
 def _told_by_figure(picture: Picture) -> tuple[str, Table]:
-    from vizformer.figures import sentence
+    from vizformer.figures import sentences as sentence
 
     assert picture.figure is not None
     figure, texts = picture.figure(), words({**sentence.ENGLISH, **table.ENGLISH})

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from vizformer import figures
 from vizformer.analysis import Kind, head_maps, layer_weights, site_name
-from vizformer.analysis.word_map import word_map, word_starts
+from vizformer.analysis.heads.words import word_map, word_starts
 from vizformer.components import attention
 from vizformer.components.lines import LineSelection
 from vizformer.components.mask import MaskView

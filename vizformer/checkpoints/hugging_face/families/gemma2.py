@@ -24,7 +24,7 @@ from vizformer.checkpoints.hugging_face.llama_like import (
     tensors,
     ties,
 )
-from vizformer.checkpoints.hugging_face.rope import rope_of_layer_types
+from vizformer.checkpoints.hugging_face.rotary import rope_of_layer_types
 from vizformer.checkpoints.hugging_face.sliding_window import windowed_layers
 from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json

@@ -20,7 +20,7 @@ from vizformer.checkpoints.hugging_face.llama_like import (
     tensors,
     ties,
 )
-from vizformer.checkpoints.hugging_face.rope import PART
+from vizformer.checkpoints.hugging_face.rotary import PART
 from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig

@@ -13,7 +13,7 @@ from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gpt_like import ALIASES, UNUSED, head, side_by_side
-from vizformer.checkpoints.hugging_face.rope import turning_neighbours
+from vizformer.checkpoints.hugging_face.rotary import turning_neighbours
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
 from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig

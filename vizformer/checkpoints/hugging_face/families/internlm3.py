@@ -11,7 +11,7 @@ from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import UNUSED, decoder, tensors, ties
-from vizformer.checkpoints.tokenizers.sentencepiece import sentencepiece_or_refuse
+from vizformer.checkpoints.tokenizers.sentencepiece_files import sentencepiece_or_refuse
 
 DEFAULTS = {
     "vocab_size": 128_512,

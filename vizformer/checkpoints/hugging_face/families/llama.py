@@ -14,7 +14,7 @@ from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_export import FITS, WRITTEN, export
 from vizformer.checkpoints.hugging_face.llama_like import UNUSED, decoder, tensors, ties
 from vizformer.checkpoints.hugging_face.sliding_window import window_fields
-from vizformer.checkpoints.tokenizers.sentencepiece import sentencepiece_or_refuse
+from vizformer.checkpoints.tokenizers.sentencepiece_files import sentencepiece_or_refuse
 from vizformer.config import ModelConfig
 
 LLAMA = {

@@ -16,7 +16,7 @@ from vizformer.checkpoints.files.untrusted_folder import Folder, shown
 from vizformer.checkpoints.hugging_face.bart_like import ALIASES, UNUSED, both_stacks, start, tensors, ties
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.tokenizers.paired import paired
+from vizformer.checkpoints.tokenizers.paired_files import paired
 from vizformer.checkpoints.tokenizers.vocabularies import Vocabularies
 from vizformer.config import ModelConfig
 from vizformer.messages import N_

@@ -14,7 +14,7 @@ from vizformer.checkpoints.hugging_face.absent import NO_NORM_BIASES, Made, zero
 from vizformer.checkpoints.hugging_face.bert_like import USUAL
 from vizformer.checkpoints.hugging_face.family import Family, Options, says_head
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.rope import rope_of_layer_types
+from vizformer.checkpoints.hugging_face.rotary import rope_of_layer_types
 from vizformer.checkpoints.hugging_face.sliding_window import windowed_layers
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, linear

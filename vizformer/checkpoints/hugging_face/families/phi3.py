@@ -11,9 +11,9 @@ from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import NORMS, OUT, UNUSED, decoder, tensors, ties
-from vizformer.checkpoints.hugging_face.rope import PART, not_scaled
+from vizformer.checkpoints.hugging_face.rotary import PART, not_scaled
 from vizformer.checkpoints.tensors.tensor_map import Part
-from vizformer.checkpoints.tokenizers.sentencepiece import sentencepiece_or_refuse
+from vizformer.checkpoints.tokenizers.sentencepiece_files import sentencepiece_or_refuse
 from vizformer.config import ModelConfig
 
 DEFAULTS = {

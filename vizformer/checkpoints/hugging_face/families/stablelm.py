@@ -9,7 +9,7 @@ from dataclasses import replace
 from vizformer.checkpoints.hugging_face.family import Family, Options, says_head
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import ATTENTION, FEEDFORWARD, NORMS, OUT, UNUSED, ties
-from vizformer.checkpoints.hugging_face.rope import PART, rope, turned
+from vizformer.checkpoints.hugging_face.rotary import PART, rope, turned
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json

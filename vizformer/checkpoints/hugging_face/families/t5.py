@@ -19,7 +19,7 @@ from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
 from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
-from vizformer.checkpoints.tokenizers.sentencepiece import find, sentencepiece
+from vizformer.checkpoints.tokenizers.sentencepiece_files import find, sentencepiece
 from vizformer.checkpoints.tokenizers.special_tokens import settings
 from vizformer.config import ModelConfig
 from vizformer.messages import N_

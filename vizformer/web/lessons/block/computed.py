@@ -7,14 +7,18 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from vizformer.analysis import depth_gradients, dropout, neurons, parameter_count, read_alignments
-from vizformer.analysis.depth_gradients import ByDepth, untrained
-from vizformer.analysis.dropout import Answers, Dropped, drop
-from vizformer.analysis.neurons import Firing, Raised
-from vizformer.analysis.parameter_count import Counted, Sizes, WidthRatio, count, parts
+from vizformer.analysis import read_alignments
+from vizformer.analysis.costs import parameter_count
+from vizformer.analysis.costs.parameter_count import Counted, Sizes, WidthRatio, count, parts
+from vizformer.analysis.training import depth_gradients, dropout
+from vizformer.analysis.training.depth_gradients import ByDepth, untrained
+from vizformer.analysis.training.dropout import Answers, Dropped, drop
+from vizformer.analysis.vectors import neurons
+from vizformer.analysis.vectors.neurons import Firing, Raised
 from vizformer.assets import asset
-from vizformer.explain import activations, feedforward_numbers
-from vizformer.explain.block_stream import (
+from vizformer.explain import activations
+from vizformer.explain import feedforward_rows as feedforward_numbers
+from vizformer.explain.block_rows import (
     BlockStream,
     StackStream,
     SublayerKind,
@@ -22,8 +26,8 @@ from vizformer.explain.block_stream import (
     find_block,
     one_network,
 )
-from vizformer.explain.feedforward_numbers import Alone, OneMatrix, RowOfNumbers, multiplied_out, row_of_numbers
-from vizformer.explain.norm_numbers import NeighbourEffect, NormNumbers, norm_rows
+from vizformer.explain.feedforward_rows import Alone, OneMatrix, RowOfNumbers, multiplied_out, row_of_numbers
+from vizformer.explain.norm_rows import NeighbourEffect, NormNumbers, norm_rows
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
@@ -32,14 +36,14 @@ from vizformer.web.link.model_ref import ModelRef
 
 @cached
 def block_stream(subject: Subject, stack: str, layer: int, row: int) -> BlockStream:
-    from vizformer.explain.block_stream import block_stream
+    from vizformer.explain.block_rows import block_stream
 
     return block_stream(subject.checkpoint, subject.trace, stack, layer, row)
 
 
 @cached
 def stack_stream(subject: Subject, stack: str, row: int) -> StackStream:
-    from vizformer.explain.block_stream import stack_stream
+    from vizformer.explain.block_rows import stack_stream
 
     return stack_stream(subject.trace, stack, row)
 
@@ -54,7 +58,7 @@ def norm_numbers(
     gamma: float | None,
     beta: float | None,
 ) -> NormNumbers:
-    from vizformer.explain.norm_numbers import norm_numbers
+    from vizformer.explain.norm_rows import norm_numbers
 
     rows, norm = norm_rows(subject.checkpoint, subject.trace, stack, layer, kind)
     return norm_numbers(rows, norm, row, gamma, beta)
@@ -65,7 +69,7 @@ def neighbour_effect(
     subject: Subject, stack: str, layer: int, kind: SublayerKind, one: str, other: str
 ) -> NeighbourEffect:
     """The sentence's rows at a norm, in a batch with one neighbour and with the other."""
-    from vizformer.explain.norm_numbers import neighbour_effect
+    from vizformer.explain.norm_rows import neighbour_effect
 
     subjects = (subject, *(replace(subject, text=text, target="", edited="") for text in (one, other)))
     sentence, first, second = (norm_rows(s.checkpoint, s.trace, stack, layer, kind)[0] for s in subjects)
@@ -76,7 +80,7 @@ def norm_code(
     subject: Subject, stack: str, layer: int, kind: SublayerKind, variable: str, argument: str
 ) -> tuple[str, dict[str, Tensor]]:
     """A norm's line of code and what it reads."""
-    from vizformer.explain.block_stream import norm_code
+    from vizformer.explain.block_rows import norm_code
 
     return norm_code(subject.checkpoint, stack, layer, kind, variable, argument)
 
@@ -207,13 +211,13 @@ def width_ratios(model: ModelRef) -> tuple[WidthRatio, ...]:
 
 @cached
 def toy_program(lines: int) -> tuple[str, dict[str, Tensor]]:
-    from vizformer.explain.toy_program import toy_program
+    from vizformer.explain.toy_code import toy_program
 
     return toy_program(lines)
 
 
 @cached
 def toy_difference() -> float:
-    from vizformer.explain.toy_program import toy_difference
+    from vizformer.explain.toy_code import toy_difference
 
     return toy_difference()

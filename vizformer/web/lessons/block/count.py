@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from vizformer.analysis.parameter_count import BASE, RATIOS, Counted, Sizes
+from vizformer.analysis.costs.parameter_count import BASE, RATIOS, Counted, Sizes
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject

@@ -5,7 +5,7 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.explain import latex
-from vizformer.explain.feedforward_numbers import RowOfNumbers
+from vizformer.explain.feedforward_rows import RowOfNumbers
 from vizformer.figures import leakage as change_words
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block import computed

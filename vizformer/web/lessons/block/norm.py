@@ -6,8 +6,8 @@ import streamlit as st
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.explain import latex
-from vizformer.explain.block_stream import SublayerKind
-from vizformer.explain.norm_numbers import NeighbourEffect, NormNumbers
+from vizformer.explain.block_rows import SublayerKind
+from vizformer.explain.norm_rows import NeighbourEffect, NormNumbers
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block import computed, wording

@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.depth_gradients import WIDTH
+from vizformer.analysis.training.depth_gradients import WIDTH
 from vizformer.explain import latex
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block import computed

@@ -6,7 +6,7 @@ from vizformer import figures
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.explain import latex
-from vizformer.explain.block_stream import BlockStream
+from vizformer.explain.block_rows import BlockStream
 from vizformer.figures import stream as stream_figure
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block import computed, wording

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from vizformer.analysis.model_costs import ModelCost
-from vizformer.analysis.published import PUBLISHED, Published
+from vizformer.analysis.costs.model_costs import ModelCost
+from vizformer.analysis.costs.published import PUBLISHED, Published
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.config import ModelConfig

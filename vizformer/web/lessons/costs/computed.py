@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from vizformer.analysis import complexity, model_costs, own_ablations, paper_results, sparse_reach
-from vizformer.analysis.complexity import Complexity
-from vizformer.analysis.experts import Mixture
-from vizformer.analysis.model_costs import ModelCost
-from vizformer.analysis.own_ablations import OwnRow
-from vizformer.analysis.paper_results import RECIPES, Variant
-from vizformer.analysis.sparse_reach import (
+from vizformer.analysis.costs import layer_complexity as complexity
+from vizformer.analysis.costs import model_costs, own_ablations, paper_results, sparse_reach
+from vizformer.analysis.costs.experts import Mixture
+from vizformer.analysis.costs.layer_complexity import Complexity
+from vizformer.analysis.costs.model_costs import ModelCost
+from vizformer.analysis.costs.own_ablations import OwnRow
+from vizformer.analysis.costs.paper_results import RECIPES, Variant
+from vizformer.analysis.costs.sparse_reach import (
     SPARSE_KINDS,
     Cells,
     SparseCost,
@@ -24,8 +25,8 @@ from vizformer.analysis.sparse_reach import (
 from vizformer.assets import asset
 from vizformer.config import ModelConfig
 from vizformer.explain import Step
-from vizformer.explain.linear_attention import LinearAttention, state
-from vizformer.explain.online_softmax import OnlineSoftmax
+from vizformer.explain.attention_without_softmax import LinearAttention, state
+from vizformer.explain.softmax_in_blocks import OnlineSoftmax
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 
@@ -41,21 +42,21 @@ def model_cost(config: ModelConfig, n: int) -> ModelCost:
 
 @cached
 def online_softmax(subject: Subject, site: str, head: int, query: int, tile: int) -> OnlineSoftmax:
-    from vizformer.explain.online_softmax import online_softmax
+    from vizformer.explain.softmax_in_blocks import online_softmax
 
     return online_softmax(subject.trace[site], head, query, tile)
 
 
 @cached
 def online_softmax_steps(subject: Subject, site: str, head: int, query: int, tile: int) -> list[Step]:
-    from vizformer.explain.online_softmax import online_softmax_steps
+    from vizformer.explain.softmax_in_blocks import online_softmax_steps
 
     return online_softmax_steps(online_softmax(subject, site, head, query, tile))
 
 
 @cached
 def linear_attention(subject: Subject, site: str, head: int) -> LinearAttention:
-    from vizformer.explain.linear_attention import linear_attention
+    from vizformer.explain.attention_without_softmax import linear_attention
 
     return linear_attention(subject.trace[site], head)
 
@@ -89,14 +90,14 @@ def sparse_products(kind: SparseKind, n: int, settings: SparseSettings, config: 
 
 @cached
 def mixture(config: ModelConfig, experts: int, top_k: int) -> Mixture:
-    from vizformer.analysis.experts import mixture
+    from vizformer.analysis.costs.experts import mixture
 
     return mixture(config, experts, top_k)
 
 
 @cached
 def own_mixture(config: ModelConfig) -> Mixture | None:
-    from vizformer.analysis.experts import own_mixture
+    from vizformer.analysis.costs.experts import own_mixture
 
     return own_mixture(config)
 

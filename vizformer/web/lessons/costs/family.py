@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from vizformer.analysis.experts import Mixture
+from vizformer.analysis.costs.experts import Mixture
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.config import ModelConfig

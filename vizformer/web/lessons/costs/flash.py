@@ -6,7 +6,7 @@ from vizformer.components import table
 from vizformer.components.matrix import number
 from vizformer.components.table import Number, Row
 from vizformer.explain import Step
-from vizformer.explain.online_softmax import OnlineSoftmax, tile_sizes
+from vizformer.explain.softmax_in_blocks import OnlineSoftmax, tile_sizes
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.costs import computed
 from vizformer.web.link import state

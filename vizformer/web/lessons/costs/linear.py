@@ -5,7 +5,7 @@ import streamlit as st
 
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
-from vizformer.explain.linear_attention import LinearAttention, bracketing
+from vizformer.explain.attention_without_softmax import LinearAttention, bracketing
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.costs import computed, wording
 from vizformer.web.link import state

@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.attention_speed import LENGTHS, REACH, WAYS, Measured, Way
+from vizformer.analysis.costs.attention_speed import LENGTHS, REACH, WAYS, Measured, Way
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue import speed_run

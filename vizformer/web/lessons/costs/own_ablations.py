@@ -5,7 +5,7 @@ import math
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.own_ablations import OwnRow, loss_changes
+from vizformer.analysis.costs.own_ablations import OwnRow, loss_changes
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.lessons.costs import computed, wording

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.paper_results import RECIPES, SOURCE, TABLE_2, TABLE_3
+from vizformer.analysis.costs.paper_results import RECIPES, SOURCE, TABLE_2, TABLE_3
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.figures.results import Point

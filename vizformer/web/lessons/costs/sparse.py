@@ -3,7 +3,7 @@
 import numpy as np
 import streamlit as st
 
-from vizformer.analysis.sparse_reach import Cells, SparseKind, SparseSettings
+from vizformer.analysis.costs.sparse_reach import Cells, SparseKind, SparseSettings
 from vizformer.components import mask, table
 from vizformer.components.table import Number, Row
 from vizformer.model.sparse_masks import Kept

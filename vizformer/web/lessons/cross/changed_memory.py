@@ -3,7 +3,7 @@
 import numpy as np
 import streamlit as st
 
-from vizformer.analysis.memory import Change, Written
+from vizformer.analysis.decoding.changed_memory import Change, Written
 from vizformer.components import table, tokens
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue import model_cache

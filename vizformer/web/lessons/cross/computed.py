@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from vizformer.analysis import AlignedPair, Alignment, AlignmentScore, Link, linked, read_alignments
-from vizformer.analysis.memory import Change, Written, changed_memory, probabilities, written
+from vizformer.analysis.decoding.changed_memory import Change, Written, changed_memory, probabilities, written
 from vizformer.assets import asset
 from vizformer.explain import encoder_decoder
 from vizformer.explain.encoder_decoder import Attended, EmptyMemory, MemoryReader

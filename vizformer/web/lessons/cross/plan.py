@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from vizformer.analysis import Kind
 from vizformer.components import architecture
 from vizformer.explain.encoder_decoder import Attended
-from vizformer.figures.table import Table
+from vizformer.figures.tables import Table
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _

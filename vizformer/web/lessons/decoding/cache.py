@@ -4,8 +4,8 @@ import streamlit as st
 from numpy import ndarray
 
 from vizformer import figures
-from vizformer.analysis.cost import text_costs
-from vizformer.analysis.decoding import growth
+from vizformer.analysis.costs.generation_cost import text_costs
+from vizformer.analysis.decoding.ways import growth
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject

@@ -2,9 +2,11 @@
 
 from torch import Tensor
 
-from vizformer.analysis import AnswerCell, decoding, teacher_forcing
-from vizformer.analysis.decoding import Written, first_distribution, warmed, written_from
-from vizformer.analysis.teacher_forcing import ForcedRow, OneError
+from vizformer.analysis import AnswerCell
+from vizformer.analysis.decoding import teacher_forcing
+from vizformer.analysis.decoding import ways as decoding
+from vizformer.analysis.decoding.teacher_forcing import ForcedRow, OneError
+from vizformer.analysis.decoding.ways import Written, first_distribution, warmed, written_from
 from vizformer.generation import Candidates, Sampling, leading_candidates
 from vizformer.text import Token
 from vizformer.web.catalogue.bounded_cache import cached

@@ -4,7 +4,7 @@ from itertools import zip_longest
 
 import streamlit as st
 
-from vizformer.analysis.teacher_forcing import LONGEST
+from vizformer.analysis.decoding.teacher_forcing import LONGEST
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject

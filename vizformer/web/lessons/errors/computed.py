@@ -4,9 +4,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from vizformer.analysis import Kind, error_contrasts, error_operands, site_name
-from vizformer.analysis.copied_errors import EXERCISES, Exercise, Ran, run
-from vizformer.analysis.error_contrasts import (
+from vizformer.analysis import Kind, site_name
+from vizformer.analysis.costs.parameter_count import BASE, Counted, count
+from vizformer.analysis.decoding.changed_memory import Written
+from vizformer.analysis.own_steps import error_contrasts, error_operands
+from vizformer.analysis.own_steps.copied_errors import EXERCISES, Exercise, Ran, run
+from vizformer.analysis.own_steps.error_contrasts import (
     Contrast,
     Sums,
     after_contrast,
@@ -21,9 +24,7 @@ from vizformer.analysis.error_contrasts import (
     waves_contrast,
     written_with,
 )
-from vizformer.analysis.error_operands import hand_given
-from vizformer.analysis.memory import Written
-from vizformer.analysis.parameter_count import BASE, Counted, count
+from vizformer.analysis.own_steps.error_operands import hand_given
 from vizformer.model import AttentionRecord
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject

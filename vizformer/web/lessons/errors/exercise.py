@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from vizformer.analysis.error_contrasts import Contrast
+from vizformer.analysis.own_steps.error_contrasts import Contrast
 from vizformer.components import matrix
 from vizformer.web.lessons.errors import computed
 from vizformer.web.widgets import lesson

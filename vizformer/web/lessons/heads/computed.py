@@ -1,8 +1,7 @@
 """Cached computations of the lesson Many heads."""
 
-from vizformer.analysis import HabitQuestion, Kind, head_maps, reference
-from vizformer.analysis.contributions import Contributions, KeyContributions
-from vizformer.analysis.head_costs import (
+from vizformer.analysis import HabitQuestion, Kind, head_maps
+from vizformer.analysis.costs.head_sharing import (
     LayerCost,
     SharingCost,
     layer_cost,
@@ -11,9 +10,11 @@ from vizformer.analysis.head_costs import (
     sharing_cost,
     with_heads,
 )
-from vizformer.analysis.head_statistics import HeadStatistics
-from vizformer.analysis.minimal_pairs import minimal_pair
-from vizformer.analysis.reference import ReferenceShift
+from vizformer.analysis.heads import pronouns as reference
+from vizformer.analysis.heads.minimal_pairs import minimal_pair
+from vizformer.analysis.heads.pronouns import ReferenceShift
+from vizformer.analysis.heads.residual_contributions import Contributions, KeyContributions
+from vizformer.analysis.heads.statistics import HeadStatistics
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
@@ -25,21 +26,21 @@ AFFORDABLE = 100_000_000  # parameters of a model that reads two dozen sentences
 
 @cached
 def contributions(subject: Subject, site: str, query: int) -> Contributions:
-    from vizformer.analysis.contributions import contributions
+    from vizformer.analysis.heads.residual_contributions import contributions
 
     return contributions(subject.checkpoint, subject.trace, site, query)
 
 
 @cached
 def key_contributions(subject: Subject, site: str, head: int, query: int) -> KeyContributions:
-    from vizformer.analysis.contributions import key_contributions
+    from vizformer.analysis.heads.residual_contributions import key_contributions
 
     return key_contributions(subject.checkpoint, subject.trace, site, head, query)
 
 
 @cached
 def head_statistics(subject: Subject, kind: Kind) -> HeadStatistics:
-    from vizformer.analysis.head_statistics import head_statistics
+    from vizformer.analysis.heads.statistics import head_statistics
 
     return head_statistics(head_maps(subject.trace, kind), cross=kind == "cross")
 

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from vizformer.analysis.reference import ReferenceShift
+from vizformer.analysis.heads.pronouns import ReferenceShift
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject

@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.contributions import Contributions, output_matrix
+from vizformer.analysis.heads.residual_contributions import Contributions, output_matrix
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.explain import latex

@@ -1,7 +1,7 @@
 """What the lesson Many heads says of heads and of their number."""
 
 from vizformer.analysis import HabitQuestion
-from vizformer.analysis.head_statistics import HeadStatistics, Tendency
+from vizformer.analysis.heads.statistics import HeadStatistics, Tendency
 from vizformer.web.words.i18n import _
 
 SPREAD = 0.75  # of the visible keys: from so many on, a head reads from almost all of them

@@ -1,6 +1,6 @@
 """The arithmetic of the boxes of the lesson The map, as LaTeX."""
 
-from vizformer.analysis.architecture import Box
+from vizformer.analysis.costs.model_boxes import Box
 from vizformer.config import ModelConfig
 
 _FORMULAS = {

@@ -1,6 +1,6 @@
 """What each box of the lesson "The map" does, in a sentence or two, for the options of the model."""
 
-from vizformer.analysis.architecture import Box
+from vizformer.analysis.costs.model_boxes import Box
 from vizformer.config import ModelConfig
 from vizformer.messages import ranges
 from vizformer.web.words import counts

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from vizformer.analysis.architecture import Box
+from vizformer.analysis.costs.model_boxes import Box
 from vizformer.components import architecture
 from vizformer.config import ModelConfig
 from vizformer.web.frame import sitemap

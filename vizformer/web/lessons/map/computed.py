@@ -6,10 +6,19 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from vizformer.analysis import layer_types, recurrent
-from vizformer.analysis.architecture import Box, architecture
-from vizformer.analysis.layer_types import LayerType, Reach, Sizes, connections, full_cost, longest_path, table_cost
-from vizformer.analysis.recurrent import jacobian_cost
+from vizformer.analysis.costs import layer_types
+from vizformer.analysis.costs.layer_types import (
+    LayerType,
+    Reach,
+    Sizes,
+    connections,
+    full_cost,
+    longest_path,
+    table_cost,
+)
+from vizformer.analysis.costs.model_boxes import Box, architecture
+from vizformer.analysis.training import recurrent
+from vizformer.analysis.training.recurrent import jacobian_cost
 from vizformer.assets import asset
 from vizformer.text import Token, Tokenizer
 from vizformer.training.gru import GRULanguageModel, load_gru
@@ -33,7 +42,7 @@ def lengths(subject: Subject) -> tuple[int, int]:
 
 @cached
 def boxes(model: ModelRef, n: int, target: int) -> tuple[Box, ...]:
-    """The drawing's boxes, see `vizformer.analysis.architecture`; no prediction where the files hold no head for it."""
+    """The drawing's boxes, see `vizformer.analysis.costs.model_boxes`; no prediction where the files hold no head for it."""
     found = architecture(model_cache.checkpoint(model).model, n, target)
     return found if model_cache.predicts(model) else tuple(box for box in found if box.section != "prediction")
 

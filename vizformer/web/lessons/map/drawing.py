@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.architecture import Box
+from vizformer.analysis.costs.model_boxes import Box
 from vizformer.components import architecture
 from vizformer.config import ModelConfig
-from vizformer.figures.table import Table
+from vizformer.figures.tables import Table
 from vizformer.web.catalogue import model_cache, shelf, sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.map import box_formulas, box_sentences, box_words, computed

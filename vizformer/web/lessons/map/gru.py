@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.recurrent import felt, least_felt
+from vizformer.analysis.training.recurrent import felt, least_felt
 from vizformer.explain import latex
 from vizformer.figures import reach as reach_figures
 from vizformer.web.catalogue import model_cache

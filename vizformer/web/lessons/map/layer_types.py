@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from vizformer.analysis.layer_types import LayerType
+from vizformer.analysis.costs.layer_types import LayerType
 from vizformer.config import ModelConfig
 from vizformer.web.lessons.map import computed
 from vizformer.web.widgets import lesson

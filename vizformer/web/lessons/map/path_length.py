@@ -3,7 +3,7 @@
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.layer_types import LayerType
+from vizformer.analysis.costs.layer_types import LayerType
 from vizformer.figures import reach as reach_figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.map import computed, layer_types

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import UInt8
 
-from vizformer.analysis import CellQuestion, Kind, mask_mistakes, masked_runs, site_name
-from vizformer.analysis.leakage import Leak, RunMask, Stack, leak_of, run_blocked
-from vizformer.analysis.mask_mistakes import Outcome, in_every_precision
-from vizformer.analysis.masked_runs import Expected, PaddedRun, layers_masked_alike, padded_run, painted_run
+from vizformer.analysis import CellQuestion, Kind, site_name
+from vizformer.analysis.masks import mistakes as mask_mistakes
+from vizformer.analysis.masks import runs as masked_runs
+from vizformer.analysis.masks.leakage import Leak, RunMask, Stack, leak_of, run_blocked
+from vizformer.analysis.masks.mistakes import Outcome, in_every_precision
+from vizformer.analysis.masks.runs import Expected, PaddedRun, layers_masked_alike, padded_run, painted_run
 from vizformer.explain import Masked, masked_attention
 from vizformer.model import AttentionRecord, Trace
 from vizformer.model.mask_recipe import MaskRecipe
@@ -133,7 +135,7 @@ def precisions(subject: Subject, layer: int, head: int, row: int) -> tuple[Outco
 @cached
 def replacements(subject: Subject, stack: Stack, position: int) -> tuple[Token, ...]:
     """Tokens to put in place of one."""
-    from vizformer.analysis.leakage import replacements
+    from vizformer.analysis.masks.leakage import replacements
 
     return replacements(subject.checkpoint, subject.trace, stack, position)
 

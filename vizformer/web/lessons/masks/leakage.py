@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.leakage import RunMask, Stack
+from vizformer.analysis.masks.leakage import RunMask, Stack
 from vizformer.figures import leakage as figure_words
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks import computed, wording

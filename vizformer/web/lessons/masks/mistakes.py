@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
-from vizformer.analysis.mask_mistakes import (
+from vizformer.analysis.masks.mistakes import (
     Outcome,
     blind_row,
     given_away,

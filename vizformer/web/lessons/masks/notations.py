@@ -5,7 +5,7 @@ import math
 import numpy as np
 import streamlit as st
 
-from vizformer.analysis.mask_mistakes import mixed_up, nan_rows, notations
+from vizformer.analysis.masks.mistakes import mixed_up, nan_rows, notations
 from vizformer.components import matrix
 from vizformer.explain import Masked
 from vizformer.web.catalogue.subject import Subject

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from vizformer.explain.snippet import Given
+from vizformer.explain.snippets import Given
 from vizformer.model.mask_recipe import MaskKind, MaskRecipe
 from vizformer.web.words.i18n import _
 

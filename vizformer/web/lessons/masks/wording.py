@@ -6,7 +6,7 @@ from html import escape
 import numpy as np
 
 from vizformer.analysis import Kind
-from vizformer.analysis.leakage import RunMask
+from vizformer.analysis.masks.leakage import RunMask
 from vizformer.config import ModelConfig
 from vizformer.explain import Masked, latex
 from vizformer.messages import ranges

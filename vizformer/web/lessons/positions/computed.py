@@ -6,8 +6,9 @@ import numpy as np
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from vizformer.analysis import moved_pair, positions, sinusoidal_code
-from vizformer.analysis.positions import (
+from vizformer.analysis.positions import effects as positions
+from vizformer.analysis.positions import moved_pair, sinusoidal_code
+from vizformer.analysis.positions.effects import (
     RotaryPair,
     Shuffled,
     alibi_penalties,
@@ -22,7 +23,7 @@ from vizformer.analysis.positions import (
     shuffle,
     small_model,
 )
-from vizformer.analysis.sinusoidal_code import CodeFacts, code_facts, product_by_distance, shift_matrix
+from vizformer.analysis.positions.sinusoidal_code import CodeFacts, code_facts, product_by_distance, shift_matrix
 from vizformer.assets import asset
 from vizformer.checkpoints import Checkpoint, load
 from vizformer.model import Transformer

@@ -16,10 +16,10 @@ from vizformer.analysis import (
     WhereQuestion,
     asymmetry,
     head_look_up,
-    scaling,
     score_forms,
 )
-from vizformer.analysis.scaling import Saturation
+from vizformer.analysis.heads import score_scaling as scaling
+from vizformer.analysis.heads.score_scaling import Saturation
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 

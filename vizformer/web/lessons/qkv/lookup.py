@@ -3,7 +3,8 @@
 import numpy as np
 import streamlit as st
 
-from vizformer.analysis import Kind, soft_lookup
+from vizformer.analysis import Kind
+from vizformer.analysis.heads import soft_lookup
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject

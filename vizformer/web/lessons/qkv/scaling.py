@@ -3,7 +3,8 @@
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis import Kind, kinds, scaling
+from vizformer.analysis import Kind, kinds
+from vizformer.analysis.heads import score_scaling
 from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.figures import scaling as scaling_figures
@@ -23,20 +24,22 @@ def scale(subject: Subject) -> None:
     """Random vectors first, then a head of the model."""
     st.html(table.style())
     width, warmth, again = st.columns([2, 2, 1], vertical_alignment="bottom")
-    d = width.select_slider(_("d, the width of q and k"), scaling.WIDTHS, **lesson.setting("qkv.d", 64, scaling.WIDTHS))
+    d = width.select_slider(
+        _("d, the width of q and k"), score_scaling.WIDTHS, **lesson.setting("qkv.d", 64, score_scaling.WIDTHS)
+    )
     temperature = temperature_slider(warmth)
     seed = lesson.value("qkv.seed", 0, range(1000))
     again.button(_("Draw again"), on_click=lesson.change, args=("qkv.seed", (seed + 1) % 1000, 0), key="qkv.again")
     measured, curves = computed.variances(seed), computed.saturation(seed)
-    variance = float(measured[scaling.WIDTHS.index(d)])
+    variance = float(measured[score_scaling.WIDTHS.index(d)])
     marks = [(_("not divided"), d**0.5 / temperature), (_("divided by √d"), 1.0 / temperature)]
     left, right = st.columns(2)
     chart.show(
         figures.variance_growth(
-            scaling.WIDTHS,
+            score_scaling.WIDTHS,
             measured,
             at=d,
-            title=_("{n} random pairs of every width", n=f"{scaling.PAIRS:,}"),
+            title=_("{n} random pairs of every width", n=f"{score_scaling.PAIRS:,}"),
             words=words(scaling_figures.ENGLISH),
         ),
         key="qkv.variance",
@@ -48,7 +51,7 @@ def scale(subject: Subject) -> None:
             curves.largest,
             curves.slopes,
             marks=marks,
-            title=_("Softmax over {n} random scores", n=scaling.KEYS),
+            title=_("Softmax over {n} random scores", n=score_scaling.KEYS),
             words=words(scaling_figures.ENGLISH),
         ),
         key="qkv.saturation",
@@ -64,7 +67,7 @@ def scale(subject: Subject) -> None:
                 deviation=f"{deviation:.3g}",
                 largest=labels.percent(largest),
                 slope=f"{slope:.2g}",
-                n=scaling.KEYS,
+                n=score_scaling.KEYS,
             )
         )
     lesson.formula(
@@ -73,7 +76,7 @@ def scale(subject: Subject) -> None:
         r"\frac{\partial p_i}{\partial s_j} &= p_i\,(\delta_{ij} - p_j) & & \end{aligned}",
         live=rf"\widehat{{\mathrm{{Var}}}}(q \cdot k) = {variance:.1f} \approx {d}, \qquad "
         rf"\frac{{{variance:.1f}}}{{{d}}} = {variance / d:.2f}",
-        code=f"q, k = torch.randn(2, {scaling.PAIRS}, {d})\nvariance = (q * k).sum(-1).var()",
+        code=f"q, k = torch.randn(2, {score_scaling.PAIRS}, {d})\nvariance = (q * k).sum(-1).var()",
     )
     if subject.config.attention_scale is None and subject.config.score_cap is None:
         lesson.ask(scale_question(subject, state.fit(kind=kinds(subject.trace)).kind))

@@ -7,9 +7,10 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
-from vizformer.analysis import embeddings
-from vizformer.analysis.contexts import Contexts
-from vizformer.analysis.embeddings import (
+from vizformer.analysis.heads.minimal_pairs import minimal_pair
+from vizformer.analysis.vectors import embeddings
+from vizformer.analysis.vectors.contextual import Contexts
+from vizformer.analysis.vectors.embeddings import (
     Lookup,
     Neighbours,
     Norms,
@@ -20,11 +21,10 @@ from vizformer.analysis.embeddings import (
     project,
     with_scale,
 )
-from vizformer.analysis.minimal_pairs import minimal_pair
-from vizformer.analysis.senses import SenseGap, sense_gap
-from vizformer.analysis.word_vectors import WordVectors, read_word_vectors
+from vizformer.analysis.vectors.senses import SenseGap, sense_gap
+from vizformer.analysis.vectors.word_vectors import WordVectors, read_word_vectors
 from vizformer.assets import asset
-from vizformer.explain.snippet import Given
+from vizformer.explain.snippets import Given
 from vizformer.model import Trace
 from vizformer.text import IdTokenizer, merging
 from vizformer.text.merging import Applied, Learned, pair_counts
@@ -183,14 +183,14 @@ def _reading(model: ModelRef, text: str) -> Trace:
 @cached
 def shared(model: ModelRef, first: str, second: str) -> tuple[tuple[int, int], ...]:
     """Places of the same token in two texts."""
-    from vizformer.analysis.contexts import shared
+    from vizformer.analysis.vectors.contextual import shared
 
     return shared(_reading(model, first), _reading(model, second))
 
 
 @cached
 def contexts(model: ModelRef, first: str, second: str, i: int, j: int) -> Contexts:
-    from vizformer.analysis.contexts import contexts
+    from vizformer.analysis.vectors.contextual import contexts
 
     return contexts(model_cache.checkpoint(model), _reading(model, first), _reading(model, second), i, j)
 

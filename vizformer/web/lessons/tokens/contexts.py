@@ -3,7 +3,7 @@
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.contexts import Contexts
+from vizformer.analysis.vectors.contextual import Contexts
 from vizformer.figures.embeddings import ENGLISH, Curve
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.embeddings import Norms
+from vizformer.analysis.vectors.embeddings import Norms
 from vizformer.config import ModelConfig
-from vizformer.explain.snippet import Given
+from vizformer.explain.snippets import Given
 from vizformer.figures.embeddings import ENGLISH
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject

@@ -7,7 +7,7 @@ from typing import TypeVar
 import streamlit as st
 
 from vizformer.components import cuts, listing
-from vizformer.explain.snippet import Given
+from vizformer.explain.snippets import Given
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
 from vizformer.web.widgets import lesson

@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis import signal_tokens
+from vizformer.analysis.vectors import signal_tokens
 from vizformer.components import matrix, table
 from vizformer.components.table import Row
 from vizformer.figures.patches import ENGLISH

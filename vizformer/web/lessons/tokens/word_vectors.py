@@ -7,7 +7,7 @@ from vizformer import figures
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.figures.neighbours import ENGLISH
-from vizformer.text.plain_words import plain_words
+from vizformer.text.word_splitting import plain_words
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import computed
 from vizformer.web.widgets import chart, lesson

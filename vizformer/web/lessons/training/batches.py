@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from vizformer.analysis.padding import Batches
+from vizformer.analysis.masks.padding import Batches
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject

@@ -5,15 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from vizformer.analysis import dropout, hide, read_alignments, small_trainings, weight_sharing
-from vizformer.analysis.padding import Batches, Order, batches_of
-from vizformer.analysis.small_trainings import Averaging, LeftOutCurves, SmoothingMarks
-from vizformer.analysis.step_gradient import MOST_TOKENS, StepGradient
-from vizformer.analysis.weight_sharing import Sharing
+from vizformer.analysis import hide, read_alignments
+from vizformer.analysis.costs import weight_sharing
+from vizformer.analysis.costs.weight_sharing import Sharing
+from vizformer.analysis.masks.padding import Batches, Order, batches_of
+from vizformer.analysis.training import dropout, small_trainings
+from vizformer.analysis.training.gradient import MOST_TOKENS, StepGradient
+from vizformer.analysis.training.small_trainings import Averaging, LeftOutCurves, SmoothingMarks
 from vizformer.assets import asset
 from vizformer.explain import adam_numbers
 from vizformer.explain.adam_numbers import AdamStep
-from vizformer.explain.loss_numbers import Losses, LossNumbers, asked_rows
+from vizformer.explain.loss_parts import Losses, LossNumbers, asked_rows
 from vizformer.explain.step import Proof
 from vizformer.model import Trace
 from vizformer.training import loss
@@ -44,7 +46,7 @@ def prediction(subject: Subject, hidden: int | None) -> Trace:
 
 @cached
 def losses(subject: Subject, hidden: int | None) -> Losses:
-    from vizformer.explain.loss_numbers import losses
+    from vizformer.explain.loss_parts import losses
 
     trace = prediction(subject, hidden)
     return losses(trace, asked_rows(subject.checkpoint, trace, () if hidden is None else subject.tokens))
@@ -52,7 +54,7 @@ def losses(subject: Subject, hidden: int | None) -> Losses:
 
 @cached
 def loss_numbers(subject: Subject, hidden: int | None, index: int, eps: float) -> LossNumbers:
-    from vizformer.explain.loss_numbers import loss_numbers
+    from vizformer.explain.loss_parts import loss_numbers
 
     asked = losses(subject, hidden).asked[index]
     return loss_numbers(subject.checkpoint, prediction(subject, hidden), asked, eps)
@@ -130,7 +132,7 @@ def affordable(subject: Subject) -> bool:
 
 @cached
 def step_gradient(subject: Subject, hidden: int | None) -> StepGradient:
-    from vizformer.analysis.step_gradient import step_gradient
+    from vizformer.analysis.training.gradient import step_gradient
 
     trace = prediction(subject, hidden)
     return step_gradient(subject.checkpoint.model, trace, losses(subject, hidden).asked)
@@ -138,7 +140,7 @@ def step_gradient(subject: Subject, hidden: int | None) -> StepGradient:
 
 @cached
 def matrix_lengths(model: ModelRef) -> np.ndarray:
-    from vizformer.analysis.step_gradient import matrix_lengths
+    from vizformer.analysis.training.gradient import matrix_lengths
 
     return matrix_lengths(model_cache.checkpoint(model).model)
 

@@ -4,7 +4,7 @@ import math
 
 import streamlit as st
 
-from vizformer.analysis.step_gradient import StepGradient
+from vizformer.analysis.training.gradient import StepGradient
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject

@@ -7,7 +7,7 @@ import streamlit as st
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.explain import latex
-from vizformer.explain.loss_numbers import Losses, LossNumbers
+from vizformer.explain.loss_parts import Losses, LossNumbers
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.training import computed
 from vizformer.web.lessons.training.place import choose

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from vizformer.analysis.weight_sharing import Sharing
+from vizformer.analysis.costs.weight_sharing import Sharing
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject

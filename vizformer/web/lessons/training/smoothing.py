@@ -6,7 +6,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.components import table
 from vizformer.components.table import Number, Row
-from vizformer.explain.loss_numbers import LossNumbers
+from vizformer.explain.loss_parts import LossNumbers
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.training import computed
 from vizformer.web.lessons.training.place import choose

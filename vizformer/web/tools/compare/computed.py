@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vizformer.analysis import first_departure, submitted_steps
-from vizformer.analysis.first_departure import (
+from vizformer.analysis.own_steps import first_departure, submitted_steps
+from vizformer.analysis.own_steps.first_departure import (
     LONGEST,
     TOLERANCE,
     TOLERANCES,
@@ -18,8 +18,8 @@ from vizformer.analysis.first_departure import (
     length,
     picture,
 )
-from vizformer.analysis.known_mistakes import hints
-from vizformer.analysis.submitted_steps import MAX_BYTES, MAX_TEXT_BYTES, SUFFIXES, read_file, read_text
+from vizformer.analysis.own_steps.known_mistakes import hints
+from vizformer.analysis.own_steps.submitted_steps import MAX_BYTES, MAX_TEXT_BYTES, SUFFIXES, read_file, read_text
 from vizformer.messages import Message
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject

@@ -5,7 +5,7 @@ from typing import Literal
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.first_departure import Compared, Picture
+from vizformer.analysis.own_steps.first_departure import Compared, Picture
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from vizformer.analysis.first_departure import Named
+from vizformer.analysis.own_steps.first_departure import Named
 from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.web.catalogue.subject import Subject

@@ -4,7 +4,7 @@ from threading import Lock
 
 import streamlit as st
 
-from vizformer.analysis.attention_arrays import MAX_BYTES, SUFFIXES, AttentionArrays, read_attention
+from vizformer.analysis.heads.attention_arrays import MAX_BYTES, SUFFIXES, AttentionArrays, read_attention
 from vizformer.errors import VizformerError
 from vizformer.messages import N_
 from vizformer.web.catalogue import uploads

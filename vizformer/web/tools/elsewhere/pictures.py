@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.attention_arrays import AttentionArrays
+from vizformer.analysis.heads.attention_arrays import AttentionArrays
 from vizformer.components import attention, lines
 from vizformer.components.attention import HeadsPayload
 from vizformer.errors import TraceError

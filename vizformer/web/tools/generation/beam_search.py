@@ -3,7 +3,7 @@
 import streamlit as st
 
 from vizformer.components import sortable, tree
-from vizformer.figures.table import Table
+from vizformer.figures.tables import Table
 from vizformer.generation import Hypothesis
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.generation_settings import Settings

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from vizformer.analysis import Kind, head_maps
-from vizformer.analysis.cost import TextCosts, text_costs
+from vizformer.analysis.costs.generation_cost import TextCosts, text_costs
 from vizformer.components.packing import pack_heads, pack_layer
 from vizformer.components.payload import HeadsPayload, fits
 from vizformer.components.player import DecoderKind, Steps, read_branch

@@ -10,7 +10,7 @@ from vizformer.analysis import Kind
 from vizformer.analysis.circuits.composition import FALSE
 from vizformer.components import composition
 from vizformer.figures import head_report as head_figures
-from vizformer.figures.table import MOST_ROWS, Table
+from vizformer.figures.tables import MOST_ROWS, Table
 from vizformer.web.catalogue import model_cache
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import chosen_head, computed

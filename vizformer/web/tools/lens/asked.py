@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from vizformer.analysis.attribution_terms import Against
+from vizformer.analysis.attribution.terms import Against
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.lens import computed

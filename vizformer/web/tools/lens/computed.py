@@ -11,11 +11,11 @@ from vizformer.analysis import (
     logit_attribution,
     logit_lens,
 )
-from vizformer.analysis.attribution_terms import Against
-from vizformer.analysis.contributions import key_contributions
-from vizformer.analysis.logit_attribution import by_key, what_is_frozen
-from vizformer.analysis.logit_lens import right_tokens, what_is_inexact
-from vizformer.analysis.scan import Finding, scan
+from vizformer.analysis.attribution.direct import by_key, what_is_frozen
+from vizformer.analysis.attribution.findings import Finding, scan
+from vizformer.analysis.attribution.lens import right_tokens, what_is_inexact
+from vizformer.analysis.attribution.terms import Against
+from vizformer.analysis.heads.residual_contributions import key_contributions
 from vizformer.messages import Message
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
@@ -70,7 +70,7 @@ def keys(
 @cached
 def neurons(subject: Subject, position: int, token: int, against: Against, layer: int) -> Float[ndarray, " d_ff"]:
     """The share of every neuron of a layer."""
-    from vizformer.analysis.logit_attribution import neurons
+    from vizformer.analysis.attribution.direct import neurons
 
     found = attribution(subject, position, token, against)
     return neurons(subject.checkpoint, subject.trace, found, layer)

@@ -20,7 +20,7 @@ def code(subject: Subject, asked: Asked) -> str:
     """Lens, terms, input and scan of this answer."""
     against = repr(asked.against)
     lines = [
-        *opening(subject, "from vizformer.analysis.scan import scan"),
+        *opening(subject, "from vizformer.analysis.attribution.findings import scan"),
         f"lens = vf.analysis.logit_lens(checkpoint, trace, [{asked.position}], targets=[{asked.token}])",
         "print(lens.rank, lens.target_probability)",
         f"terms = vf.analysis.logit_attribution(checkpoint, trace, {asked.position}, {asked.token}, against={against})",

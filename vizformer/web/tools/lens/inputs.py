@@ -8,7 +8,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from vizformer.components import tinted
-from vizformer.figures.table import Table
+from vizformer.figures.tables import Table
 from vizformer.text import Token
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.lens import computed

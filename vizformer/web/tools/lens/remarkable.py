@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from vizformer.analysis.scan import Finding
-from vizformer.analysis.scan_words import sentence
+from vizformer.analysis.attribution.finding_words import sentence
+from vizformer.analysis.attribution.findings import Finding
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.link import state

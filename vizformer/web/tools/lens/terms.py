@@ -7,7 +7,7 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.analysis import LogitAttribution, Term
-from vizformer.analysis.attribution_terms import Against
+from vizformer.analysis.attribution.terms import Against
 from vizformer.components import tinted
 from vizformer.figures.logit_bars import ENGLISH as TERMS
 from vizformer.web.catalogue.subject import Subject

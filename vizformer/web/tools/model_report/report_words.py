@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from html import escape
 
 from vizformer.checkpoints import Question, Report, UnansweredError
-from vizformer.checkpoints.agreement import Agreement, is_possible
+from vizformer.checkpoints.agreement_check import Agreement, is_possible
 from vizformer.checkpoints.bare.layouts import NAMES
 from vizformer.checkpoints.files.untrusted_folder import listed
 from vizformer.checkpoints.hugging_face.families import FAMILIES

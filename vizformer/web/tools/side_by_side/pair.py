@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from vizformer.analysis import TwoRuns, two_runs
-from vizformer.analysis.prompt_pairs import EXAMPLES
+from vizformer.analysis.causes.prompt_pairs import EXAMPLES
 from vizformer.web.catalogue import shelf, sources, training_steps, trainings
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state

@@ -1,6 +1,6 @@
 """What the walk shows, computed once for everybody."""
 
-from vizformer.analysis.walkthrough import SHOWN, Walkthrough, walkthrough
+from vizformer.analysis.attribution.forward_scenes import SHOWN, Walkthrough, walkthrough
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject

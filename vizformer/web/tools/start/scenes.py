@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vizformer.analysis.walkthrough import Look, Walkthrough
+from vizformer.analysis.attribution.forward_scenes import Look, Walkthrough
 from vizformer.components.walkthrough import Candidates, Lines, Piece, Scene, SceneKind, Strips, Walk
 from vizformer.config import ModelConfig
 from vizformer.text import Token

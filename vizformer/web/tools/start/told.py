@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from math import degrees
 
 from vizformer.components.walkthrough import Candidates, Lines, Scene, Strips, Walk
-from vizformer.figures.table import Cell, Table
+from vizformer.figures.tables import Cell, Table
 from vizformer.web.words.i18n import _, language
 
 Numbers = Iterator[tuple[str, str | int, Cell]]  # of a scene: the row, the place in it, the number

@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.induction import strongest_head
+from vizformer.analysis.heads.induction import strongest_head
 from vizformer.training.job_queue import State
 from vizformer.training.live import Plan
 from vizformer.web.catalogue import trainings

@@ -5,8 +5,8 @@ from typing import Literal
 import numpy as np
 import streamlit as st
 
-from vizformer.analysis.ablation import Part
-from vizformer.analysis.neuron_sweep import NeuronEffects
+from vizformer.analysis.causes.ablation import Part
+from vizformer.analysis.causes.neurons_left_out import NeuronEffects
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
@@ -173,5 +173,8 @@ def code(subject: Subject, place: Place, block: Part, instead: Literal["zero"] |
         "    print(effects.neurons[at], effects.divergence[at], effects.probability[at])",
     ]
     return "\n".join(
-        [*in_python.opening(subject, *imports, f"from vizformer.analysis.neuron_sweep import {names}"), *lines]
+        [
+            *in_python.opening(subject, *imports, f"from vizformer.analysis.causes.neurons_left_out import {names}"),
+            *lines,
+        ]
     )

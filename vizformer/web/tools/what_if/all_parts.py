@@ -4,7 +4,7 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.analysis import Kind, kinds
-from vizformer.analysis.ablation import Effect, by_head
+from vizformer.analysis.causes.ablation import Effect, by_head
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.figures import head_report as head_figures

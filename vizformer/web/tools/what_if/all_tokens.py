@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from vizformer.analysis.neuron_sweep import Stack
-from vizformer.analysis.token_sweep import TokenEffect, Way, ways
+from vizformer.analysis.causes.neurons_left_out import Stack
+from vizformer.analysis.causes.tokens_left_out import TokenEffect, Way, ways
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
@@ -107,7 +107,7 @@ def code(subject: Subject, place: Place, stack: Stack, way: Way) -> str:
     """The sweep in Python."""
     return "\n".join(
         [
-            *in_python.opening(subject, "from vizformer.analysis.token_sweep import token_sweep"),
+            *in_python.opening(subject, "from vizformer.analysis.causes.tokens_left_out import token_sweep"),
             f"effects = token_sweep(checkpoint, trace, {stack!r}, row={place.row}, token={place.token}, way={way!r})",
             "for one in effects:",
             f"    print(trace.tokens[{stack!r}][one.position].text, one.divergence, one.probability, one.best.text)",

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from vizformer.analysis import kinds
-from vizformer.analysis.heads import n_layers
+from vizformer.analysis.heads.maps import n_layers
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.tools.what_if import patched_cells

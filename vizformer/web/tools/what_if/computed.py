@@ -3,22 +3,23 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from vizformer.analysis import Kind, Prediction, ablation, next_tokens, other_texts
-from vizformer.analysis.ablation import Effect, MassAndEffect, Means, Part, edit_without, parts_of
-from vizformer.analysis.corpus_heads import Corpus, Passage, bundled_corpus
-from vizformer.analysis.head_gates import HeadGates, fit_gates
-from vizformer.analysis.neuron_sweep import NeuronEffects, Stack, likely_neurons, mean_neurons, neuron_sweep
-from vizformer.analysis.other_texts import read_other_texts, read_repeated_tokens
-from vizformer.analysis.part_outputs import Outputs, mean_outputs, outputs_of
-from vizformer.analysis.predictions import most_probable
-from vizformer.analysis.resampling import (
+from vizformer.analysis import Kind, Prediction, next_tokens
+from vizformer.analysis.attribution.predictions import most_probable
+from vizformer.analysis.causes import ablation, other_texts
+from vizformer.analysis.causes.ablation import Effect, MassAndEffect, Means, Part, edit_without, parts_of
+from vizformer.analysis.causes.head_gates import HeadGates, fit_gates
+from vizformer.analysis.causes.neurons_left_out import NeuronEffects, Stack, likely_neurons, mean_neurons, neuron_sweep
+from vizformer.analysis.causes.other_texts import read_other_texts, read_repeated_tokens
+from vizformer.analysis.causes.part_outputs import Outputs, mean_outputs, outputs_of
+from vizformer.analysis.causes.resampling import (
     draw_outputs,
     mean_log_probabilities,
     resample_sweep,
     resampled_effect,
     resampled_logits,
 )
-from vizformer.analysis.token_sweep import TokenEffect, Way, token_sweep
+from vizformer.analysis.causes.tokens_left_out import TokenEffect, Way, token_sweep
+from vizformer.analysis.corpus_heads import Corpus, Passage, bundled_corpus
 from vizformer.model import Trace
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD

@@ -4,8 +4,8 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.analysis import kinds
+from vizformer.analysis.causes.head_gates import MOST_TOKENS, TEXTS_AT_ONCE, HeadGates, Role, runs, table_of
 from vizformer.analysis.corpus_heads import Corpus
-from vizformer.analysis.head_gates import MOST_TOKENS, TEXTS_AT_ONCE, HeadGates, Role, runs, table_of
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.figures import head_report as head_figures
@@ -193,10 +193,10 @@ def code(subject: Subject, on: computed.GateTexts | Corpus, push: float, seeds: 
     """The gates in Python."""
     imports = [
         "import vizformer as vf",
-        "from vizformer.analysis.head_gates import fit_gates",
+        "from vizformer.analysis.causes.head_gates import fit_gates",
     ]
     if on == "repeated":
-        imports.append("from vizformer.analysis.other_texts import read_repeated_tokens")
+        imports.append("from vizformer.analysis.causes.other_texts import read_repeated_tokens")
         lines = [f"texts, prompts = read_repeated_tokens(checkpoint, {computed.GATE_TEXTS})"]
     else:
         more, texts = other_texts.in_python(subject, None if on == "corpus" else on, computed.GATE_TEXTS)

@@ -52,7 +52,7 @@ def warn(subject: Subject, texts: Corpus | None, count: int) -> None:
 
 def in_python(subject: Subject, texts: Corpus | None, count: int) -> tuple[list[str], str]:
     """The imports, and what runs the model over the texts."""
-    imports = ["from vizformer.analysis.other_texts import read_other_texts"]
+    imports = ["from vizformer.analysis.causes.other_texts import read_other_texts"]
     if texts is None:
         imports.insert(0, "from vizformer.analysis.corpus_heads import bundled_corpus")
         passages = f"bundled_corpus({computed.corpus_of(subject)!r}).passages"

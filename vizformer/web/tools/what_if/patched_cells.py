@@ -7,9 +7,9 @@ from numpy import ndarray
 from torch import Tensor
 
 from vizformer.analysis import Kind, Patched, attribution_patches, patch_of, patch_runs
-from vizformer.analysis.heads import n_layers
-from vizformer.analysis.masked_runs import rerun
-from vizformer.analysis.patching import What
+from vizformer.analysis.causes.patching import What
+from vizformer.analysis.heads.maps import n_layers
+from vizformer.analysis.masks.runs import rerun
 from vizformer.model import Edit
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from vizformer.analysis import Kind, PathPatched, Receiver, path_edit, path_patch_runs
-from vizformer.analysis.ablation import Part, parts_of
-from vizformer.analysis.heads import n_layers
-from vizformer.analysis.masked_runs import rerun
+from vizformer.analysis.causes.ablation import Part, parts_of
+from vizformer.analysis.heads.maps import n_layers
+from vizformer.analysis.masks.runs import rerun
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject

@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer.analysis import PathPatched, kinds
-from vizformer.analysis.ablation import Part
+from vizformer.analysis.causes.ablation import Part
 from vizformer.web.link import state
 from vizformer.web.tools.what_if import patched_cells, patched_paths, wording
 from vizformer.web.tools.what_if.one_cell import opening, three_runs
@@ -166,7 +166,7 @@ def code(prompts: Prompts, asked: Path, sender: tuple[str, int] | None) -> str:
     if sender is not None:
         imports = [
             f"from vizformer.analysis import {names.replace('path_patch_runs', 'path_edit, path_patch_runs')}",
-            "from vizformer.analysis.ablation import Part",
+            "from vizformer.analysis.causes.ablation import Part",
         ]
     held = f", held={asked.held!r}"
     lines = [

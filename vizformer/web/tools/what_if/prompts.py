@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from vizformer.analysis.prompt_pairs import EXAMPLES, PromptExample, PromptPair
+from vizformer.analysis.causes.prompt_pairs import EXAMPLES, PromptExample, PromptPair
 from vizformer.components import tokens
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject

@@ -4,7 +4,7 @@ from typing import Literal
 
 import streamlit as st
 
-from vizformer.analysis.ablation import Part
+from vizformer.analysis.causes.ablation import Part
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue import model_cache
@@ -77,10 +77,10 @@ def snippet(subject: Subject, chosen: tuple[Part, ...], instead: computed.Instea
     )
     if isinstance(instead, computed.Drawn):
         imports = [
-            "from vizformer.analysis.ablation import Part",
+            "from vizformer.analysis.causes.ablation import Part",
             *corpus,
-            "from vizformer.analysis.part_outputs import outputs_of",
-            "from vizformer.analysis.resampling import draw_outputs, resampled_logits",
+            "from vizformer.analysis.causes.part_outputs import outputs_of",
+            "from vizformer.analysis.causes.resampling import draw_outputs, resampled_logits",
         ]
         lines = [
             f"texts = {texts}",
@@ -91,9 +91,9 @@ def snippet(subject: Subject, chosen: tuple[Part, ...], instead: computed.Instea
         ]
     elif isinstance(instead, computed.Mean):
         imports = [
-            "from vizformer.analysis.ablation import Part, without",
+            "from vizformer.analysis.causes.ablation import Part, without",
             *corpus,
-            "from vizformer.analysis.part_outputs import mean_outputs",
+            "from vizformer.analysis.causes.part_outputs import mean_outputs",
         ]
         lines = [
             f"texts = {texts}",
@@ -102,7 +102,7 @@ def snippet(subject: Subject, chosen: tuple[Part, ...], instead: computed.Instea
             "print((other.logits - trace.logits).abs().max())",
         ]
     else:
-        imports = ["from vizformer.analysis.ablation import Part, without"]
+        imports = ["from vizformer.analysis.causes.ablation import Part, without"]
         lines = [
             f"other = without(checkpoint, trace, [{parts}])",
             "print((other.logits - trace.logits).abs().max())",

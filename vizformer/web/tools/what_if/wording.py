@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from vizformer.analysis.ablation import Part
+from vizformer.analysis.causes.ablation import Part
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 

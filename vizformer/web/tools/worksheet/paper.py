@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer.components import matrix
-from vizformer.explain.worksheet import Problem, Table, choice_order
+from vizformer.explain.paper_calculations import Problem, Table, choice_order
 from vizformer.web.widgets.questions import CellChoice, Choice, Grid, Number, Question
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, translate

@@ -6,7 +6,7 @@ import streamlit as st
 
 from vizformer.components import matrix
 from vizformer.errors import VizformerError
-from vizformer.explain.worksheet import SEEDS, Problem, worksheet
+from vizformer.explain.paper_calculations import SEEDS, Problem, worksheet
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame.sitemap import COURSE
 from vizformer.web.tools.worksheet import paper

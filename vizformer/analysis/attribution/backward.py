@@ -1,0 +1,230 @@
+"""The way back from a logit to the parts of the model that have written into its row, with what is not linear frozen.
+
+What is frozen and why the terms sum to the logit is said in `vizformer.analysis.attribution.direct`.
+"""
+
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy import ndarray
+from torch import Tensor, nn
+
+from vizformer.analysis.attribution.lens import final_stack, predicting_stack
+from vizformer.analysis.attribution.terms import Against, Part, Row, Term
+from vizformer.checkpoints import Checkpoint
+from vizformer.explain.activations import activation_kind
+from vizformer.explain.arrays import float64, soft_capped
+from vizformer.explain.block_rows import network_input, sublayers
+from vizformer.explain.experts_numbers import mixture_numbers
+from vizformer.explain.feedforward_rows import feedforward_numbers
+from vizformer.explain.norms import divisor, is_deviation, is_offset, normalise, through
+from vizformer.explain.sublayer import bias_of
+from vizformer.model.attention import Attention
+from vizformer.model.block import Block
+from vizformer.model.experts import MixtureOfExperts
+from vizformer.model.feedforward import FeedForward
+from vizformer.model.norms import Norm
+from vizformer.model.trace import Trace
+
+
+class LogitBackward:
+    """The direction g on its way back from the logit, and the terms that it has met (see `logit_attribution`)."""
+
+    def __init__(self, checkpoint: Checkpoint, trace: Trace, position: int) -> None:
+        self.checkpoint, self.trace, self.position = checkpoint, trace, position
+        self.terms: list[Term] = []
+        self.directions: dict[str, Row] = {}
+        self.g: Row = np.zeros(checkpoint.model.config.d_model)
+        self.squares = 0.0  # of all products that were summed: what rounding is measured by
+
+    def head(self, token: int, against: Against) -> None:
+        """From the logit to the row that the last layer has left."""
+        model, stack = self.checkpoint.model, predicting_stack(self.checkpoint)
+        table = (model.embedding if model.unembedding is None else model.unembedding).weight
+        bias = model.logit_bias if model.prediction is None else model.prediction.logit_bias
+        ratios = None if model.config.logit_cap is None else self.bent(model.config.logit_cap, float64(table), bias)
+        self.g = float64(table[token]) * model.config.logit_scale * (1.0 if ratios is None else ratios[token])
+        if against == "mean":
+            mean = (
+                float64(table.mean(0, dtype=torch.float64))
+                if ratios is None
+                else ratios @ float64(table) / table.shape[0]
+            )
+            self.g = self.g - mean * model.config.logit_scale
+        elif against is not None:
+            ratio = 1.0 if ratios is None else ratios[against]
+            self.g = self.g - float64(table[against]) * model.config.logit_scale * ratio
+        if bias is not None:
+            each = float64(bias) * (1.0 if ratios is None else ratios)
+            self.add("logit_bias", "prediction", each[token] - reference(each, against))
+        x = self.row(f"{stack}.final")
+        if (head := model.prediction) is not None:
+            dense = x @ float64(head.dense.weight).T + bias_of(head.dense)
+            active = activation_kind(head.activation).compute(dense)
+            self.through(head.norm, active, "prediction")
+            ratio = np.divide(active, dense, out=np.zeros_like(dense), where=dense != 0)
+            self.g = self.g * ratio
+            self.add("head_bias", "prediction", self.g @ bias_of(head.dense))
+            self.g = self.g @ float64(head.dense.weight)
+        if (matrix := model.unembedding_projection) is not None:
+            self.g = self.g @ float64(matrix.weight)
+        self.squares += float(((self.g * x) ** 2).sum())
+        norm = final_stack(model).final_norm
+        last = self.row(f"{stack}.{len(final_stack(model).layers) - 1}.post")
+        self.set_by_hand(f"{stack}.final", last if norm is None else normalise(last, norm))
+        if norm is not None:
+            self.through(norm, last, f"{stack}.final")
+
+    def bent(self, cap: float, table: ndarray, bias: Tensor | None) -> Float[ndarray, " vocab"]:
+        """By what the soft cap multiplies every logit, at the value that it has."""
+        model = self.checkpoint.model
+        x = self.trace.residual(f"{predicting_stack(self.checkpoint)}.final")[self.position]
+        raw = table @ float64(model.compared(x)) + (0.0 if bias is None else float64(bias))
+        found: ndarray = np.divide(soft_capped(raw, cap), raw, out=np.ones_like(raw), where=raw != 0)
+        return found
+
+    def layer(self, block: Block, at: str) -> None:
+        """Through a layer, its last sublayer first."""
+        for kind, __, before, after in reversed(sublayers(block)):
+            x, around = self.row(f"{at}.{before}"), block.around(kind)
+            parts, bias = self.written(block, at, kind)
+            made = parts.sum(0) + bias
+            y = around.onto(x, around.scale * through(made, around.output))
+            self.set_by_hand(f"{at}.{after}", through(y, around.after))
+            place = f"{at}.{kind}"
+            if around.after is not None:
+                self.through(around.after, y, place)
+            stream = self.g if around.adds else np.zeros_like(self.g)
+            self.g = self.g * around.scale
+            if around.output is not None:
+                self.through(around.output, made, place)
+            self.directions[place] = self.g
+            self.squares += float(((stream * x) ** 2).sum() + ((parts * self.g) ** 2).sum())
+            self.sublayer(block, place, kind, parts, bias)
+            self.g = stream  # what was there before goes by the norm of what was added
+        previous = int(at.split(".")[1]) - 1
+        if previous >= 0:  # what a layer begins with, the one before it has ended with, unless it was set by hand
+            self.set_by_hand(f"{at}.pre", self.row(f"{at.split('.')[0]}.{previous}.post"))
+
+    def sublayer(self, block: Block, place: str, kind: str, parts: Float[ndarray, "parts d_model"], bias: Row) -> None:
+        """The terms of what a sublayer has written."""
+        if kind == "feedforward":
+            if isinstance(block.feedforward, FeedForward) and block.feedforward.W_out.bias is not None:
+                self.add("feedforward_bias", place, self.g @ bias)
+            self.add("feedforward", place, self.g @ parts.sum(0))
+            return
+        if bias.any():
+            self.add("attention_bias", place, self.g @ bias)
+        for head in reversed(range(len(parts))):
+            self.add("head", place, self.g @ parts[head], head)
+
+    def written(self, block: Block, at: str, kind: str) -> tuple[Float[ndarray, "parts d_model"], Row]:
+        """What a sublayer has written: of each head, or of all neurons; and its last bias.
+
+        The biases of experts belong to what these have written: they are added by weight, not to every token.
+        """
+        network = block.feedforward
+        if kind == "feedforward" and isinstance(network, MixtureOfExperts):
+            rows = slice(self.position, self.position + 1)
+            x = network_input(block, self.trace, at, rows)
+            out = mixture_numbers(x, network, self.trace, f"{at}.feedforward", rows).out
+            return out, np.zeros(out.shape[1])
+        if kind == "feedforward" and isinstance(network, FeedForward):
+            inner = inner_row(block, network, self.trace, at, self.position)
+            return (inner @ float64(network.W_out.weight).T)[None], bias_of(network.W_out)
+        attention = block.self_attention if kind == "self" else block.cross_attention
+        assert attention is not None
+        record = self.trace[f"{at}.{kind}"]
+        z = [float64(record.z(head)[self.position]) for head in range(record.n_heads)]
+        parts = np.stack([row @ output_rows(attention, head) for head, row in enumerate(z)])
+        return parts, bias_of(attention.W_O)
+
+    def embedding(self, stack: Literal["encoder", "decoder"]) -> None:
+        """From the first layer to the rows of the tables."""
+        model, config = self.checkpoint.model, self.checkpoint.model.config
+        tokens = self.trace.tokens[stack]
+        own = float64(model.token_rows(model.token_table(stack).weight[tokens[self.position].id]))
+        summed: dict[Part, Row] = {"token": own * config.factor_of(stack)}
+        added = model.positions(self.position + 1, stack)
+        if added is not None:
+            summed["position"] = float64(added[self.position])
+        if model.segment_embedding is not None:
+            segments = self.checkpoint.segments(tokens)
+            number = 0 if segments is None else int(segments[0, self.position])
+            summed["segment"] = float64(model.segment_embedding.weight[number])
+        late: Row | None = None  # positions that are added after the norm
+        if config.decoder_positions_after_norm and stack == "decoder":
+            late = summed.pop("position")
+        x: Row = np.sum(list(summed.values()), axis=0)
+        projection, projected = model.embedding_projection, config.embedding_projection
+        if projection is not None and projected == "sum":
+            x = x @ float64(projection.weight).T + bias_of(projection)
+        norm = model.embedding_norm
+        if model.decoder_embedding_norm is not None and stack == "decoder":
+            norm = model.decoder_embedding_norm
+        entering: Row = x if norm is None else normalise(x, norm)
+        entering = entering if late is None else entering + late
+        if projection is not None and projected == "normed_sum":
+            self.set_by_hand(f"{stack}.0.pre", entering @ float64(projection.weight).T + bias_of(projection))
+            self.through_projection(projection)
+        else:
+            self.set_by_hand(f"{stack}.0.pre", entering)
+        if late is not None:
+            self.squares += float(((self.g * late) ** 2).sum())
+            self.add("position", "embedding", self.g @ late)
+        if norm is not None:
+            self.through(norm, x, "embedding")
+        if projection is not None and projected == "sum":
+            self.through_projection(projection)
+        self.directions["embedding"] = self.g
+        for part, row in reversed(summed.items()):
+            self.squares += float(((self.g * row) ** 2).sum())
+            self.add(part, "embedding", self.g @ row)
+
+    def through_projection(self, projection: nn.Linear) -> None:
+        """Through the layer that makes narrow embeddings as wide as the stream: g . (W x + b) = g . b + (g W) . x."""
+        self.add("projection_bias", "embedding", self.g @ bias_of(projection))
+        self.g = self.g @ float64(projection.weight)
+
+    def through(self, norm: Norm, y: Row, place: str) -> None:
+        """Through a norm of the row y, with what it divides by held: g . norm(y) = g . beta + g' . y."""
+        centred = y - y.mean() if isinstance(norm, nn.LayerNorm) else y
+        square = (centred**2).sum(-1, keepdims=True) / (len(y) - (1 if is_deviation(norm) else 0))
+        if isinstance(norm, nn.LayerNorm):
+            self.add("norm_bias", place, self.g @ float64(norm.bias))
+        g = self.g * (float64(norm.weight) + (1.0 if is_offset(norm) else 0.0)) / divisor(square, norm)
+        self.g = g - g.mean() if isinstance(norm, nn.LayerNorm) else g
+
+    def set_by_hand(self, name: str, computed: Row) -> None:
+        """What was set by hand at a point of the residual stream, as a term of its own."""
+        edit = self.trace.edit
+        if edit is not None and any(cell.index[0] == self.position for cell in edit.cells_of(name)):
+            self.add("by_hand", name, self.g @ (self.row(name) - computed))
+
+    def row(self, name: str) -> Row:
+        return float64(self.trace.residual(name)[self.position])
+
+    def add(self, part: Part, place: str, value: float, head: int | None = None) -> None:
+        self.terms.append(Term(part, place, float(value), head))
+
+
+def reference(values: Float[ndarray, " vocab"], against: Against) -> float:
+    """What is taken off each logit, or off what belongs to it."""
+    if against is None:
+        return 0.0
+    return float(values.mean() if against == "mean" else values[against])
+
+
+def inner_row(block: Block, network: FeedForward, trace: Trace, at: str, position: int) -> Float[ndarray, " d_ff"]:
+    """What the neurons hand on at a position."""
+    x = network_input(block, trace, at, slice(position, position + 1))
+    found: ndarray = feedforward_numbers(x, network, trace.residual(f"{at}.pre").dtype).inner[0]
+    return found
+
+
+def output_rows(attention: Attention, head: int) -> Float[ndarray, "d_head d_model"]:
+    """The rows of W_O that belong to a head."""
+    own = slice(head * attention.d_head, (head + 1) * attention.d_head)
+    return float64(attention.W_O.weight[:, own]).T

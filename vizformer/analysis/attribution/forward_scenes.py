@@ -1,0 +1,324 @@
+"""One forward as a story: the few of its numbers that show how a text becomes a prediction, one token followed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from numpy import ndarray
+from torch import Tensor
+
+from vizformer.analysis.attribution.predictions import Choice, Prediction, choices
+from vizformer.analysis.heads.maps import n_layers, site_name
+from vizformer.checkpoints import Checkpoint
+from vizformer.explain import rope
+from vizformer.explain.site import find_site
+from vizformer.model.input_check import row_at
+from vizformer.model.trace import AttentionRecord, Trace
+from vizformer.text import Token
+
+SHOWN = 16
+"""Tokens of a stack that are shown: the first ones."""
+
+CELLS = 32
+"""Numbers of a row that are shown: the first ones.  Lengths and cosines are those of the whole row."""
+
+LAYERS = 12
+"""Layers, the first ones, among whose heads the one to show is chosen: in a very deep model that would take long."""
+
+_DIALS = 4  # pairs of a rotation: the fastest, and others as far apart as there are
+_CANDIDATES = 6
+
+
+@dataclass(frozen=True)
+class Look:
+    """One head, between the tokens that are shown.
+
+    Attributes:
+        layer, head: which one.
+        query, key: the row that is followed, and the token at which it is seen to look.
+        weights: its attention weights; a row sums to 1 - elsewhere.
+        blocked: where the mask forbids a look.
+        elsewhere: what each row gives to keys that are not shown.
+    """
+
+    layer: int
+    head: int
+    query: int
+    key: int
+    weights: Float[ndarray, "n_q n_k"]
+    blocked: Bool[ndarray, "n_q n_k"]
+    elsewhere: Float[ndarray, " n_q"]
+
+    @property
+    def weight(self) -> float:
+        """How much the row that is followed looks at the key."""
+        return float(self.weights[self.query, self.key])
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of d_model numbers: the first of them, and the lengths of the whole."""
+
+    cells: Float[ndarray, "m cells"]
+    lengths: Float[ndarray, " m"]
+
+
+@dataclass(frozen=True)
+class Writing:
+    """What the decoder chooses, row by row, of the rows that are shown.
+
+    Attributes:
+        choices: what follows each row, and what the model itself finds most probable.
+        probabilities: of the token that follows.
+    """
+
+    choices: tuple[Choice, ...]
+    probabilities: Float[ndarray, " n_target"]
+
+
+@dataclass(frozen=True)
+class Walkthrough:
+    """What is shown of one forward.
+
+    Attributes:
+        tokens: of the stack that reads the text; the first `SHOWN` of `count`.
+        count: tokens that the text has.
+        followed: the token whose row is followed.
+        width: d_model.
+        vocab_size: rows of the table that the text is read with.
+        embedded: E[id], times sqrt(d_model) where the model does that.
+        added: the position vectors; None where none are added.
+        entering: what enters the first layer.
+        plain: whether entering = embedded + added: nothing else is added, and nothing normalised.
+        angles: of RoPE, in radians: a column for some of the pairs, the fastest first; else None.
+        bias: what ALiBi or T5 add to the scores of the token that is followed, in the head of `look`; else None.
+        look: a head of self-attention.
+        sublayers: the row that is followed, in the layer of that head: before it, what its attention adds, after its
+            attention and after its feed-forward network.
+        layers: the row that is followed: before the first layer and after every layer.
+        cosines: of those with the first.
+        target: tokens of the decoder that looks at an encoder; empty where there is none.
+        cross: its head that looks most at the token that is followed; None likewise.
+        writing: what the decoder chooses; None where there is no decoder, or no head that predicts.
+        position: the row, of the last stack, that the candidates belong to.
+        candidates: the most probable tokens there, with the one that follows in any case; empty without a head.
+    """
+
+    tokens: tuple[Token, ...]
+    count: int
+    followed: int
+    width: int
+    vocab_size: int
+    embedded: Float[ndarray, "n table_cells"]
+    added: Float[ndarray, "n table_cells"] | None
+    entering: Float[ndarray, "n cells"]
+    plain: bool
+    angles: Float[ndarray, "n dials"] | None
+    bias: Float[ndarray, " n"] | None
+    look: Look
+    sublayers: Rows
+    layers: Rows
+    cosines: Float[ndarray, " m"]
+    target: tuple[Token, ...]
+    cross: Look | None
+    writing: Writing | None
+    position: int
+    candidates: tuple[Prediction, ...]
+
+
+@torch.inference_mode()
+def walkthrough(checkpoint: Checkpoint, trace: Trace, followed: int, *, predicts: bool = True) -> Walkthrough:
+    """The numbers of a forward that are shown, for one token of the text.
+
+    Args:
+        checkpoint, trace: the model, and its forward.
+        followed: the token's place among the first `SHOWN` of the stack that reads the text.
+        predicts: whether the model came with a head that predicts tokens.
+
+    Raises:
+        TraceError: no such token among those that are shown, or a trace of another model.
+    """
+    stack: Literal["encoder", "decoder"] = "encoder" if "encoder" in trace.tokens else "decoder"
+    tokens = trace.tokens.get(stack, ())
+    n = min(SHOWN, len(tokens))
+    followed = row_at(followed, n)
+    model, config = checkpoint.model, checkpoint.model.config
+    table = model.token_table(stack).weight
+    rows = model.token_rows(table[[token.id for token in tokens[:n]]])
+    embedded = rows.float().cpu() * config.embedding_factor  # [n, d_model]
+    positions = model.positions(n, stack)
+    added = None if positions is None else positions.float().cpu()  # [n, d_model]
+    entering = trace.residual(f"{stack}.0.pre")[:n].float().cpu()  # [n, d_model]
+    total = embedded if added is None else embedded + added
+    look = _look(trace, stack, tokens, followed, n)
+    target = trace.tokens["decoder"][:SHOWN] if stack == "encoder" and "decoder" in trace.tokens else ()
+    found = choices(checkpoint, trace)[:SHOWN] if predicts else ()
+    cross = _cross(trace, tokens, target, found, followed, n) if target else None
+    position = followed if cross is None else cross.query
+    layers = [trace.residual(f"{stack}.0.pre")[followed]]
+    layers += [trace.residual(f"{stack}.{layer}.post")[followed] for layer in range(n_layers(trace, stack))]
+    return Walkthrough(
+        tokens=tokens[:n],
+        count=len(tokens),
+        followed=followed,
+        width=config.d_model,
+        vocab_size=table.shape[0],
+        embedded=_cells(embedded),
+        added=None if added is None else _cells(added),
+        entering=_cells(entering),
+        plain=total.shape == entering.shape
+        and torch.allclose(total, entering, rtol=1e-2, atol=1e-2 * float(total.abs().max())),
+        angles=_dials(rope.angles(config, n, look.layer)) if config.turns(look.layer) else None,
+        bias=_bias(trace[site_name(stack, look.layer)], look, n),
+        look=look,
+        sublayers=_sublayers(checkpoint, trace, f"{stack}.{look.layer}", followed),
+        layers=_rows(layers),
+        cosines=np.array([torch.cosine_similarity(layers[0].float(), row.float(), dim=0).item() for row in layers]),
+        target=target,
+        cross=cross,
+        writing=_writing(checkpoint, trace, found) if found else None,
+        position=position,
+        candidates=_candidates(checkpoint, trace, position, found) if predicts else (),
+    )
+
+
+def _look(trace: Trace, stack: Literal["encoder", "decoder"], tokens: Sequence[Token], query: int, n: int) -> Look:
+    """Of the heads of the first layers, the one in which `query` looks most at another word that is shown."""
+    words = [i for i, token in enumerate(tokens[:n]) if i != query and _is_word(token)]
+    others = words or [i for i in range(n) if i != query] or [query]
+    found = [
+        (float(weights[query, key]), layer, head, key)
+        for layer in range(min(LAYERS, n_layers(trace, stack)))
+        for head, weights in enumerate(_patterns(trace[site_name(stack, layer)], slice(0, n)))
+        for key in others
+    ]
+    _, layer, head, key = max(found, key=lambda one: one[0])
+    return _shown(trace[site_name(stack, layer)], layer, head, query, key, n, n)
+
+
+def _is_word(token: Token) -> bool:
+    return not token.special and any(map(str.isalnum, token.text))
+
+
+def _cross(
+    trace: Trace, tokens: Sequence[Token], target: Sequence[Token], found: Sequence[Choice], key: int, n: int
+) -> Look:
+    """Of the heads of cross-attention in the first layers and the rows of the decoder, those that look most at `key`.
+
+    Rows that choose a word come before those that choose a mark.
+    """
+    rows = [i for i, choice in enumerate(found) if _is_word(choice.next)] or list(range(len(target)))
+    m = len(target)
+    best = [
+        (float(weights[row, key]), layer, head, row)
+        for layer in range(min(LAYERS, n_layers(trace, "cross")))
+        for head, weights in enumerate(_patterns(trace[site_name("cross", layer)], slice(0, m)))
+        for row in rows
+    ]
+    _, layer, head, row = max(best, key=lambda one: one[0])
+    return _shown(trace[site_name("cross", layer)], layer, head, row, key, m, n)
+
+
+def _shown(record: AttentionRecord, layer: int, head: int, query: int, key: int, n_q: int, n_k: int) -> Look:
+    rows = _first(record, slice(0, n_q))
+    weights = rows.pattern(head).float().cpu().numpy()  # [n_q, all keys]
+    return Look(
+        layer,
+        head,
+        query,
+        key,
+        weights[:, :n_k],
+        rows.reason(head).cpu().numpy()[:, :n_k] > 0,
+        weights[:, n_k:].sum(axis=1),
+    )
+
+
+def _patterns(record: AttentionRecord, queries: slice) -> list[ndarray]:
+    """The weights of every head, for some queries: [n_q, n_k] each."""
+    rows = _first(record, queries)
+    return [rows.pattern(head).float().cpu().numpy() for head in range(rows.n_heads)]
+
+
+def _first(record: AttentionRecord, queries: slice) -> AttentionRecord:
+    """The same call for some of its queries only: what is recomputed from it costs as much less."""
+
+    def part(x: Tensor | None) -> Tensor | None:
+        return x if x is None or x.shape[1] == 1 else x[:, queries]
+
+    return replace(
+        record,
+        q=record.q[:, queries],
+        bias=part(record.bias),
+        reason_map=part(record.reason_map),
+        position_bias=part(record.position_bias),
+    )
+
+
+def _bias(record: AttentionRecord, look: Look, n: int) -> Float[ndarray, " n"] | None:
+    if record.position_bias is None:
+        return None
+    bias: ndarray = record.position_bias[look.head, look.query, :n].float().cpu().numpy()
+    return bias
+
+
+def _dials(angles: Float[ndarray, "n pairs"]) -> Float[ndarray, "n dials"]:
+    pairs = np.unique(np.linspace(0, angles.shape[1] - 1, _DIALS).round().astype(int))
+    return angles[:, pairs]
+
+
+def _sublayers(checkpoint: Checkpoint, trace: Trace, layer: str, row: int) -> Rows:
+    """x, what attention adds (z W_O + b_O, from the model's own z), x after it, x after the feed-forward network.
+
+    Where the model normalises or scales what attention has found before it is added, it is that.
+    """
+    at = find_site(checkpoint, trace, f"{layer}.self")
+    record = _first(trace[at.name], slice(row, row + 1))
+    z = torch.cat([record.z(head)[0] for head in range(record.n_heads)])  # [n_heads * d_head]
+    brought = at.around.brought(at.attention.W_O(z))
+    return _rows(
+        [
+            trace.residual(at.before)[row],
+            brought,
+            trace.residual(at.after)[row],
+            trace.residual(f"{layer}.post")[row],
+        ]
+    )
+
+
+def _rows(rows: Sequence[Tensor]) -> Rows:
+    stacked = torch.stack([row.float().cpu() for row in rows])  # [m, d_model]
+    return Rows(_cells(stacked), stacked.norm(dim=1).numpy())
+
+
+def _cells(rows: Float[Tensor, "m d_model"]) -> Float[ndarray, "m cells"]:
+    cells: ndarray = rows[:, :CELLS].numpy()
+    return cells
+
+
+def _writing(checkpoint: Checkpoint, trace: Trace, found: Sequence[Choice]) -> Writing:
+    """log P = logit - log sum exp(logits), row by row."""
+    logits = _logits(checkpoint, trace, slice(0, len(found)))
+    ids = torch.tensor([choice.next.id for choice in found])
+    log = logits.gather(1, ids[:, None])[:, 0] - logits.logsumexp(dim=1)
+    return Writing(tuple(found), log.exp().numpy())
+
+
+def _candidates(checkpoint: Checkpoint, trace: Trace, position: int, found: Sequence[Choice]) -> tuple[Prediction, ...]:
+    probabilities = torch.softmax(_logits(checkpoint, trace, slice(position, position + 1))[0], dim=-1)
+    ids = probabilities.topk(min(_CANDIDATES, probabilities.numel())).indices.tolist()
+    if found and (follows := found[position].next.id) not in ids:
+        ids = [*ids[:-1], follows]
+    tokens = checkpoint.tokenizer.tokens(ids)
+    return tuple(Prediction(token, float(probabilities[id])) for token, id in zip(tokens, ids, strict=True))
+
+
+def _logits(checkpoint: Checkpoint, trace: Trace, rows: slice) -> Float[Tensor, "m vocab_size"]:
+    """In float64; a model that never writes the padding does not choose it here either."""
+    logits = trace.logits[rows].double().cpu()
+    config = checkpoint.model.config
+    if config.architecture != "encoder-only" and config.never_pad and config.pad_id is not None:
+        logits = logits.index_fill(1, torch.tensor([config.pad_id]), -torch.inf)
+    return logits

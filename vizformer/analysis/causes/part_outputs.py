@@ -1,0 +1,54 @@
+"""What heads and sublayers put out for texts, and the means of it, which can stand in the place of a part.
+
+    mean of a head       m = (1 / N) sum over all N rows of the texts of z_i        z = pattern v, before W_O    [d_head]
+    mean of a sublayer   m = (1 / N) sum over all N rows of the texts of y_i        what it adds to the stream  [d_model]
+
+y is taken after a norm of what was found and a factor of it, where the model has such.
+
+Source: Wang et al. 2023, "Interpretability in the Wild", section 2 (mean ablation).
+"""
+
+from collections.abc import Iterable, Mapping
+
+import torch
+from torch import Tensor
+
+from vizformer.analysis.causes.ablation import Means, Part, parts_of
+from vizformer.analysis.causes.listener import Listener
+from vizformer.analysis.masks.runs import rerun
+from vizformer.checkpoints import Checkpoint
+from vizformer.errors import TraceError
+from vizformer.messages import N_
+from vizformer.model import Trace
+
+Outputs = Mapping[Part, Tensor]
+"""What parts put out: of a head z [n, d_head], of a sublayer what it adds to the stream [n, d_model]."""
+
+
+@torch.inference_mode()
+def outputs_of(checkpoint: Checkpoint, trace: Trace) -> Outputs:
+    """What every head and every sublayer puts out for the tokens of a trace; numbers set by hand do not count."""
+    listener = Listener(names=frozenset(part.sublayer for part in parts_of(trace)))
+    plain = rerun(checkpoint, trace.tokens, listener)
+    return {
+        part: listener.heard[part.sublayer][0] if part.head is None else plain[part.sublayer].z(part.head)
+        for part in parts_of(plain)
+    }
+
+
+@torch.inference_mode()
+def mean_outputs(checkpoint: Checkpoint, traces: Iterable[Trace]) -> Means:
+    """The mean of every head and of every sublayer over all rows of some texts; see the module.
+
+    Raises:
+        TraceError: there is no text.
+    """
+    sums, rows = dict[Part, Tensor](), dict[Part, int]()
+    for trace in traces:
+        for part, output in outputs_of(checkpoint, trace).items():
+            total = output.double().sum(0)
+            sums[part] = total + sums[part] if part in sums else total
+            rows[part] = rows.get(part, 0) + len(output)
+    if not sums:
+        raise TraceError(N_("There is no other text from which outputs could be taken."))
+    return {part: (total / rows[part]).float() for part, total in sums.items()}

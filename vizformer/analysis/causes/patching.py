@@ -1,0 +1,213 @@
+"""Activation patching: which numbers of the clean run, put into the corrupted one, bring the clean answer back?
+
+Two prompts of equal length differ in a word or two, so that the model's answer differs.  With LD the logit of the clean
+answer less that of the corrupted one, at one row of the output, a number of the forward is judged by
+
+    recovered = (LD(patched) - LD(corrupted)) / (LD(clean) - LD(corrupted))
+
+where "patched" is the corrupted prompt with that number taken from the clean run: 0 where it says nothing of what differs,
+1 where all of it comes through there.  Below 0 or above 1 is possible.  It is one forward for each number, many of them in
+one batch.
+
+Attribution patching is the estimate of all of them from one gradient on the corrupted run, by a first-order Taylor step:
+
+    recovered ~ sum((clean - corrupted) * dLD/dx) / (LD(clean) - LD(corrupted))
+
+It is exact where LD is linear in between, and not where a softmax is saturated or a norm's divisor changes.
+
+Source: Vig et al. 2020, "Investigating Gender Bias in Language Models Using Causal Mediation Analysis"; Meng et al. 2022,
+"Locating and Editing Factual Associations in GPT"; Zhang & Nanda 2023, "Towards Best Practices of Activation Patching";
+Nanda 2023, "Attribution Patching: Activation Patching At Industrial Scale".
+"""
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy import ndarray
+from torch import Tensor
+
+from vizformer.analysis.causes.batches import at_once, inputs
+from vizformer.analysis.causes.prompt_pairs import PromptPair
+from vizformer.analysis.heads.maps import Kind, kinds, n_layers, site_name
+from vizformer.checkpoints import Checkpoint
+from vizformer.errors import TraceError
+from vizformer.messages import N_
+from vizformer.model import Edit, Patch, Trace
+
+What = Literal["stream", "heads", "heads_by_position", "patterns"]
+
+
+@dataclass(frozen=True)
+class Patched:
+    """What each number of one kind brings back.
+
+    Attributes:
+        what: "stream": a row of the residual stream; "heads": the output z of a head at all positions, or at one
+            ("heads_by_position"); "patterns": where a head looks, with the values of the corrupted run.
+        kind: of attention; for the stream, "encoder" or "decoder" is the stack.
+        names: of the rows of the tables: points of the stream, or sites.
+        recovered: measured, [points, positions], [layers, heads] or [layers, heads, positions].
+        estimate: by the gradient, of the same shape.
+    """
+
+    what: What
+    kind: Kind
+    names: tuple[str, ...]
+    recovered: Float[ndarray, "*shape"]
+    estimate: Float[ndarray, "*shape"]
+
+    @property
+    def error(self) -> float:
+        """The largest difference between estimate and measurement."""
+        return float(np.abs(self.estimate - self.recovered).max())
+
+    @property
+    def mean_error(self) -> float:
+        return float(np.abs(self.estimate - self.recovered).mean())
+
+    @property
+    def agreement(self) -> float:
+        """The correlation of estimate and measurement; NaN where one of them is the same everywhere."""
+        flat = self.recovered.ravel(), self.estimate.ravel()
+        if min(x.std() for x in flat) < 1e-12:
+            return float("nan")
+        return float(np.corrcoef(*flat)[0, 1])
+
+
+def patch_runs(
+    checkpoint: Checkpoint,
+    pair: PromptPair,
+    what: What,
+    kind: Kind,
+    *,
+    layers: Sequence[int] | None = None,
+    heard: Callable[[int, int], None] | None = None,
+) -> Patched:
+    """Patches the corrupted run with every number of one kind, one at a time, and estimates the same by one gradient.
+
+    Args:
+        layers: of the attention, those of the table; all where nothing is said.  The stream always has all its points.
+        heard: is told after each batch how many forwards are done, and how many there are; what it raises ends it.
+
+    Raises:
+        TraceError: the model has no such attention, or no such layer.
+    """
+    names, patches, shape = _wanted(pair, what, kind, layers)
+    recovered = _measured(checkpoint, pair, patches, heard)
+    estimate = _estimated(checkpoint, pair, patches)
+    return Patched(what, kind, names, recovered.reshape(shape), estimate.reshape(shape))
+
+
+def attribution_patches(
+    checkpoint: Checkpoint, pair: PromptPair, what: What, kind: Kind, *, layers: Sequence[int] | None = None
+) -> Float[ndarray, "*shape"]:
+    """Attribution patching alone: the `estimate` of `patch_runs`, by one forward and one gradient for all cells.
+
+    Raises:
+        TraceError: as `patch_runs`.
+    """
+    __, patches, shape = _wanted(pair, what, kind, layers)
+    return _estimated(checkpoint, pair, patches).reshape(shape)
+
+
+def patch_of(pair: PromptPair, what: What, kind: Kind, cell: Sequence[int]) -> Patch:
+    """The patch of one cell of the whole table, for a forward of its own: Edit(patches=(patch_of(...),)).
+
+    Raises:
+        TraceError: as `patch_runs`; a cell outside the table.
+    """
+    layers = None if what == "stream" else cell[:1]
+    __, patches, shape = _wanted(pair, what, kind, layers)
+    at = tuple(cell) if what == "stream" else (0, *cell[1:])
+    if len(at) != len(shape) or not all(0 <= i < n for i, n in zip(at, shape, strict=True)):
+        raise TraceError(N_("There is no cell {cell} in this table (counted from 0).", cell=str(list(cell))))
+    return patches[int(np.ravel_multi_index(at, shape))]
+
+
+def _wanted(
+    pair: PromptPair, what: What, kind: Kind, chosen: Sequence[int] | None
+) -> tuple[tuple[str, ...], list[Patch], tuple[int, ...]]:
+    """The rows of the table, a patch for each of its cells in order, and its shape."""
+    clean = pair.clean
+    if kind not in kinds(clean) or (what == "stream" and kind == "cross"):
+        raise TraceError(
+            N_("This model has no {kind} attention; it has: {known}.", kind=kind, known=", ".join(kinds(clean)))
+        )
+    layers, n = n_layers(clean, kind), len(clean.tokens["encoder" if kind == "encoder" else "decoder"])
+    if what == "stream":
+        names = (*(f"{kind}.{layer}.pre" for layer in range(layers)), f"{kind}.final")
+        cells = itertools.product(names, range(n))
+        return names, [Patch(name, (i,), clean.residual(name)[i]) for name, i in cells], (len(names), n)
+    which = range(layers) if chosen is None else chosen
+    if not which or not all(0 <= layer < layers for layer in which):
+        raise TraceError(N_("This attention has the layers 0 to {last}.", last=layers - 1))
+    names = tuple(site_name(kind, layer) for layer in which)
+    heads = [(name, head) for name in names for head in range(clean[name].n_heads)]
+    n_heads = clean[names[0]].n_heads
+    if what == "patterns":
+        return names, [Patch(f"{a}.pattern", (h,), clean[a].pattern(h)) for a, h in heads], (len(names), n_heads)
+    zs = [(name, head, clean[name].z(head)) for name, head in heads]
+    if what == "heads":
+        return names, [Patch(f"{name}.z", (head,), z) for name, head, z in zs], (len(names), n_heads)
+    patches = [Patch(f"{name}.z", (head, i), z[i]) for name, head, z in zs for i in range(n)]
+    return names, patches, (len(names), n_heads, n)
+
+
+@torch.inference_mode()
+def _measured(
+    checkpoint: Checkpoint, pair: PromptPair, patches: Sequence[Patch], heard: Callable[[int, int], None] | None
+) -> Float[ndarray, " patches"]:
+    """LD of the corrupted run with each patch, as a share of what moved."""
+    size = at_once(checkpoint, pair.corrupted)
+    found: list[Float[ndarray, " b"]] = []
+    for first in range(0, len(patches), size):
+        group = patches[first : first + size]
+        edit = Edit(patches=tuple(Patch(one.tensor, one.index, one.value, item=item) for item, one in enumerate(group)))
+        ids, segments = inputs(checkpoint, pair.corrupted, len(group))
+        found.append(pair.recovered(checkpoint.model(*ids, segments=segments, edit=edit)))
+        if heard is not None:
+            heard(first + len(group), len(patches))
+    return np.concatenate(found)
+
+
+def _estimated(checkpoint: Checkpoint, pair: PromptPair, patches: Sequence[Patch]) -> Float[ndarray, " patches"]:
+    """What the gradient on the corrupted run promises of each patch, as a share of what moved."""
+    before = {name: _value(pair.corrupted, name) for name in {patch.tensor for patch in patches}}
+    gradients = _gradients(checkpoint, pair, before)
+    return np.array([_first_order(one, before[one.tensor], gradients[one.tensor]) for one in patches]) / pair.moved
+
+
+def _gradients(checkpoint: Checkpoint, pair: PromptPair, before: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """dLD/dx on the corrupted run, by zeros that are added to each tensor and want a gradient."""
+    with torch.inference_mode(False), torch.enable_grad():
+        zeros = {name: torch.zeros(x.shape, dtype=x.dtype, device=x.device) for name, x in before.items()}
+        for zero in zeros.values():
+            zero.requires_grad_()
+        edit = Edit(patches=tuple(Patch(name, (), zero, adds=True) for name, zero in zeros.items()))
+        ids, segments = inputs(checkpoint, pair.corrupted, 1)
+        copies = [one.clone() for one in ids]
+        logits = checkpoint.model(*copies, segments=None if segments is None else segments.clone(), edit=edit)
+        found = torch.autograd.grad(pair.difference(logits)[0], list(zeros.values()))
+    return dict(zip(zeros, found, strict=True))
+
+
+@torch.inference_mode()
+def _value(trace: Trace, tensor: str) -> Tensor:
+    """A whole tensor of a run, by the name that a patch has for it."""
+    site, _, part = tensor.rpartition(".")
+    if part not in ("z", "pattern"):
+        return trace.residual(tensor)
+    record = trace[site]
+    return torch.stack([record.z(h) if part == "z" else record.pattern(h) for h in range(record.n_heads)])
+
+
+def _first_order(patch: Patch, before: Tensor, gradient: Tensor) -> float:
+    """The change of LD that the gradient promises where `patch` takes the place of a part of `before`."""
+    where = tuple(at for at in patch.index if at is not None)
+    change = torch.as_tensor(patch.value, device=before.device).double() - before[where].double()
+    return float((change * gradient[where].double()).sum())

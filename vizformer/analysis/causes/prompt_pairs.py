@@ -1,0 +1,152 @@
+"""Two prompts of equal length that differ in a word or two, so that the model's answer differs.
+
+With the logit difference
+
+    LD = logit of the clean prompt's answer - logit of the corrupted prompt's answer, at one row of the output
+
+the clean run and the corrupted run are LD(clean) and LD(corrupted), and an intervention is judged by where it brings LD
+between the two (`vizformer.analysis.causes.patching`, `vizformer.analysis.causes.path_patching`).
+
+Source: Zhang & Nanda 2023, "Towards Best Practices of Activation Patching", section 2 (two prompts, logit difference).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from numpy import ndarray
+from torch import Tensor
+
+from vizformer.checkpoints import Checkpoint
+from vizformer.errors import TraceError
+from vizformer.messages import N_
+from vizformer.model import Trace
+from vizformer.model.input_check import row_at, token_id
+
+
+@dataclass(frozen=True)
+class PromptPair:
+    """Two prompts that differ, and what the model says to each.
+
+    Attributes:
+        clean, corrupted: a forward over each; their texts have the same numbers of tokens.
+        row: of the output, where the answers are compared.
+        answer, other: the token that the clean prompt should give, and that of the corrupted one.
+
+    Raises:
+        TraceError: texts of different lengths, a row or token that is not there, runs with numbers set by hand, or two
+            prompts between which the answer does not move.
+    """
+
+    clean: Trace
+    corrupted: Trace
+    row: int
+    answer: int
+    other: int
+
+    def __post_init__(self) -> None:
+        _require_equal_lengths(self.clean, self.corrupted)
+        if self.clean.edit is not None or self.corrupted.edit is not None:
+            raise TraceError(N_("Patching compares two runs in which no number was set by hand."))
+        n, vocab_size = self.clean.logits.shape
+        object.__setattr__(self, "row", row_at(self.row, n))
+        for token in (self.answer, self.other):
+            token_id(token, vocab_size)
+        if abs(self.moved) < 1e-6:
+            raise TraceError(
+                N_("The answer is the same for both prompts: choose prompts, or two tokens, between which it moves.")
+            )
+
+    def difference(self, logits: Tensor) -> Tensor:
+        """LD of logits [..., n, vocab_size]."""
+        row = logits[..., self.row, :]
+        return row[..., self.answer].double() - row[..., self.other].double()
+
+    @property
+    def moved(self) -> float:
+        """LD(clean) - LD(corrupted)."""
+        return float(self.difference(self.clean.logits) - self.difference(self.corrupted.logits))
+
+    def recovered(self, logits: Tensor) -> Float[ndarray, " b"]:
+        """Of logits [b, n, vocab_size] of patched runs."""
+        found = self.difference(logits) - self.difference(self.corrupted.logits)
+        result: Float[ndarray, " b"] = found.cpu().numpy() / self.moved
+        return result
+
+
+def _require_equal_lengths(clean: Trace, corrupted: Trace) -> None:
+    lengths = [{stack: len(tokens) for stack, tokens in run.tokens.items()} for run in (clean, corrupted)]
+    if lengths[0] != lengths[1]:
+        raise TraceError(
+            N_(
+                "The two prompts must have equally many tokens; they have {clean} and {corrupted}.",
+                clean=" + ".join(map(str, lengths[0].values())),
+                corrupted=" + ".join(map(str, lengths[1].values())),
+            )
+        )
+
+
+def prompt_pair(
+    checkpoint: Checkpoint,
+    clean: str | Sequence[int],
+    corrupted: str | Sequence[int],
+    *,
+    target: str | Sequence[int] | None = None,
+    row: int | None = None,
+    answer: int | None = None,
+    other: int | None = None,
+) -> PromptPair:
+    """Runs a model over two prompts.
+
+    Args:
+        clean, corrupted: texts, or token ids.
+        target: what an encoder-decoder's decoder has read so far, the same for both.
+        row: counted from the end where it is negative; the last where nothing is said, or the first [MASK] of an encoder.
+        answer, other: the most probable token of each run where nothing is said.
+
+    Raises:
+        TraceError: see `PromptPair`; an encoder-decoder without a target.
+    """
+    begun = target.strip() if isinstance(target, str) else list(target or ())
+    if checkpoint.model.encoder is not None and checkpoint.model.decoder is not None and not begun:
+        raise TraceError(N_("Say what the decoder has read so far: the two runs are compared after the same words."))
+    first, second = (_run(checkpoint, prompt, target) for prompt in (clean, corrupted))
+    _require_equal_lengths(first, second)
+    if row is None:
+        read = [token.id for token in next(iter(first.tokens.values()))]
+        mask_id = checkpoint.model.config.mask_id if checkpoint.model.decoder is None else None
+        row = read.index(mask_id) if mask_id in read else -1
+    row = row_at(row, len(first.logits))
+    answer = int(first.logits[row].argmax()) if answer is None else answer
+    other = int(second.logits[row].argmax()) if other is None else other
+    return PromptPair(first, second, row, answer, other)
+
+
+def _run(checkpoint: Checkpoint, prompt: str | Sequence[int], target: str | Sequence[int] | None) -> Trace:
+    text, ids = (prompt, None) if isinstance(prompt, str) else (None, prompt)
+    words, target_ids = (target, None) if target is None or isinstance(target, str) else (None, target)
+    return checkpoint.trace(text, ids=ids, target=words, target_ids=target_ids)
+
+
+@dataclass(frozen=True)
+class PromptExample:
+    """Two prompts between which a bundled model changes its answer; `target` is what its decoder has read so far."""
+
+    model: str
+    clean: str
+    corrupted: str
+    target: str | None = None
+
+
+EXAMPLES = (
+    PromptExample("induction-by-hand", "c d f e c", "f d c e c"),
+    PromptExample("induction-by-hand", "a b c d a b c", "a b c e a b c"),
+    PromptExample("stories", "The boy said that", "The girl said that"),
+    PromptExample("stories", "The boy was sad because", "The girl was sad because"),
+    PromptExample("stories", "The mother smiled because", "The father smiled because"),
+    PromptExample("cloze", "The girl lost [MASK] hat.", "The boy lost [MASK] hat."),
+    PromptExample("zh-en", "我有一只猫。", "我有一只狗。", "I have a"),
+    PromptExample("zh-en", "他是医生。", "他是老师。", "He is a"),
+    PromptExample("zh-en", "今天很热。", "今天很冷。", "It's very"),
+)
+"""Chosen by measuring: in each the model's most probable token is another one (`tests/analysis/test_patching.py`)."""

@@ -1,0 +1,118 @@
+"""What the answer becomes without a token of the input: each one, one after the other.
+
+A token is taken out in one of three ways, and the number of tokens stays what it is, so that no position moves:
+
+    mask      the mask token stands in its place, of a model that was trained with one
+    unknown   the unknown token stands in its place
+    unseen    it stays where it is, and no position may look at it, itself included, as at padding
+
+The third way changes no token; but the row of the token itself still begins with its embedding, so that an answer read there
+still knows it.  The effects are those of `vizformer.analysis.causes.ablation` at one row of the output.
+
+Source: Li et al. 2016, "Understanding Neural Networks through Representation Erasure"; Zeiler & Fergus 2014, section 2.1
+(occlusion).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+
+from vizformer.analysis.causes.batches import at_once, inputs
+from vizformer.analysis.causes.row_distance import row_effects
+from vizformer.checkpoints import Checkpoint
+from vizformer.errors import TraceError
+from vizformer.messages import N_
+from vizformer.model import Trace
+from vizformer.model.input_check import row_at, token_id
+from vizformer.text import Token
+
+Way = Literal["mask", "unknown", "unseen"]
+WAYS: tuple[Way, ...] = get_args(Way)
+Stack = Literal["encoder", "decoder"]
+
+
+@dataclass(frozen=True)
+class TokenEffect:
+    """What taking one token out changes at one row.
+
+    Attributes:
+        stack, position: where the token stands.
+        divergence: KL(P || P') in nats.
+        logit, probability: of the token that is followed, P' minus P.
+        best: the most probable token without it.
+    """
+
+    stack: Stack
+    position: int
+    divergence: float
+    logit: float
+    probability: float
+    best: Token
+
+
+def ways(checkpoint: Checkpoint, stack: Stack) -> tuple[Way, ...]:
+    """The ways in which tokens of a stack can be taken out."""
+    return tuple(way for way in WAYS if way == "unseen" or _replacement(checkpoint, stack, way) is not None)
+
+
+@torch.inference_mode()
+def token_sweep(
+    checkpoint: Checkpoint,
+    trace: Trace,
+    stack: Stack,
+    row: int,
+    token: int,
+    way: Way,
+    *,
+    heard: Callable[[int, int], None] | None = None,
+) -> tuple[TokenEffect, ...]:
+    """Takes out one token of a stack's input after the other, many in one batch.
+
+    Args:
+        heard: is told after each batch how many are done, and how many there are; what it raises ends the sweep.
+
+    Raises:
+        TraceError: no such stack, row or token, a way that the model does not have, or a trace in which numbers were set
+            by hand.
+    """
+    if trace.edit is not None:
+        raise TraceError(N_("Tokens are taken out of a run in which no number was set by hand."))
+    rows, vocab_size = trace.logits.shape
+    row, token = row_at(row, rows), token_id(token, vocab_size)
+    if stack not in trace.tokens:
+        raise TraceError(N_("This model has no stack called {stack}.", stack=stack))
+    replacement = None if way == "unseen" else _replacement(checkpoint, stack, way)
+    if way != "unseen" and replacement is None:
+        raise TraceError(N_("The vocabulary of this model has no token of this kind: choose another way."))
+    which, n, found = list(trace.tokens).index(stack), len(trace.tokens[stack]), list[TokenEffect]()
+    size = at_once(checkpoint, trace)
+    for first in range(0, n, size):
+        at = torch.arange(first, min(first + size, n), device=checkpoint.device)
+        items = torch.arange(len(at), device=checkpoint.device)
+        ids, segments = inputs(checkpoint, trace, len(at))
+        padding: list[torch.Tensor | None] = [None, None]
+        if replacement is None:
+            hidden = torch.zeros_like(ids[which], dtype=torch.bool)
+            hidden[items, at] = True
+            padding[which] = hidden
+        else:
+            ids[which] = ids[which].clone()
+            ids[which][items, at] = replacement
+        given = dict(padding=padding[0], target_padding=padding[1], segments=segments)
+        logits = checkpoint.model(*ids, **given)[:, row]
+        effects = row_effects(trace.logits[row], logits, token)
+        best = checkpoint.tokenizer.tokens(logits.argmax(-1).tolist())
+        for place, (divergence, logit, probability), other in zip(at.tolist(), effects.T.tolist(), best, strict=True):
+            found.append(TokenEffect(stack, place, divergence, logit, probability, other))
+        if heard is not None:
+            heard(len(found), n)
+    return tuple(found)
+
+
+def _replacement(checkpoint: Checkpoint, stack: Stack, way: Way) -> int | None:
+    """The id that takes a token's place, of the vocabulary that the stack reads."""
+    if way == "mask":
+        return checkpoint.model.config.mask_id if checkpoint.model.decoder is None else None
+    return checkpoint.tokenizer_of(stack).unknown_id

@@ -1,0 +1,160 @@
+"""Four ways of attention measured on this machine: time and memory against the number of tokens.
+
+    full       softmax(q k^T / sqrt(d)) v, each product by itself: the n x n map is written down twice
+    fused      the same in one call of `F.scaled_dot_product_attention`, which keeps no map
+    windowed   every query sees the keys at most r away, computed in blocks of r queries and 3 r keys
+    linear     phi(q) (phi(k)^T v), phi = elu + 1
+
+One head without a mask, in float32, on one thread.  Started as `python -m vizformer.analysis.costs.attention_speed FOLDER
+PARENT` it is a process of its own, of low priority, which writes a line of JSON for each measurement into the folder,
+and ends when somebody stops it, nobody looks at it any more, or its time is over (`vizformer.training.worker.Watch`).
+"""
+
+import contextlib
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from vizformer.training.worker import Watch
+
+Way = Literal["full", "fused", "windowed", "linear"]
+WAYS: tuple[Way, ...] = get_args(Way)
+LENGTHS = (128, 256, 512, 1024, 2048, 4096)
+WIDTH, REACH = 64, 64  # d of the head; r of the window
+REPEATS = 5
+SECONDS = 30.0  # of measuring, whatever the machine
+RESULTS, SETTINGS = "measured.jsonl", "settings.json"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One way at one length: the median time of a call, and the most bytes that it held beside its input."""
+
+    way: Way
+    n: int
+    seconds: float
+    nbytes: int
+
+
+def attend(
+    way: Way, q: Float[Tensor, "n d"], k: Float[Tensor, "n d"], v: Float[Tensor, "n d"], reach: int = REACH
+) -> Float[Tensor, "n d"]:
+    """Attention of one head.
+
+    Raises:
+        ValueError: a window whose reach does not divide the number of tokens.
+    """
+    scale = q.shape[1] ** -0.5
+    if way == "full":
+        return torch.softmax(q @ k.T * scale, -1) @ v
+    if way == "fused":
+        found: Tensor = F.scaled_dot_product_attention(q[None, None], k[None, None], v[None, None])[0, 0]
+        return found
+    if way == "linear":
+        q, k = F.elu(q) + 1, F.elu(k) + 1
+        return q @ (k.T @ v) / (q @ k.sum(0))[:, None]
+    return _windowed(q, k, v, reach, scale)
+
+
+def _windowed(q: Tensor, k: Tensor, v: Tensor, r: int, scale: float) -> Tensor:
+    n, d = q.shape
+    if n % r:
+        raise ValueError(f"{n} tokens do not fit blocks of {r}")
+    near = F.pad(k, (0, 0, r, r)).unfold(0, 3 * r, r)  # [blocks, d, 3 r]
+    values = F.pad(v, (0, 0, r, r)).unfold(0, 3 * r, r)  # [blocks, d, 3 r]
+    scores = q.view(-1, r, d) @ near * scale  # [blocks, r, 3 r]
+    i, j = torch.arange(r)[:, None], torch.arange(3 * r)[None] - r  # within a block
+    at = torch.arange(0, n, r)[:, None, None] + j  # [blocks, 1, 3 r]: the key's place in the text
+    scores.masked_fill_(((i - j).abs() > r) | (at < 0) | (at >= n), -torch.inf)
+    return (torch.softmax(scores, -1) @ values.transpose(1, 2)).reshape(n, d)
+
+
+def peak_bytes(call: Callable[[], object]) -> int:
+    """The most bytes that are held at a time of those that a call asks PyTorch's allocator for."""
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=activities, profile_memory=True) as profile:
+        kept = call()
+    del kept
+    raw = profile.profiler.kineto_results.events()
+    changes = sorted((event.start_ns(), event.nbytes()) for event in raw if event.name() == "[memory]")
+    held = most = 0
+    for __, nbytes in changes:
+        held += nbytes
+        most = max(most, held)
+    return most
+
+
+def median_seconds(call: Callable[[], object], repeats: int = REPEATS) -> float:
+    """The median time of a call, after one that does not count."""
+    call()
+    times = []
+    for __ in range(repeats):
+        started = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - started)
+    return statistics.median(times)
+
+
+def measure(lengths: Sequence[int] = LENGTHS, stop: Callable[[], bool] = lambda: False) -> Iterator[Measured]:
+    """Every way at every length, short ones first; asks before each whether to stop."""
+    generator = torch.Generator().manual_seed(0)
+    for n in lengths:
+        q, k, v = (torch.randn(n, WIDTH, generator=generator) for __ in range(3))
+        for way in WAYS:
+            if stop():
+                return
+            with torch.inference_mode():
+                seconds = median_seconds(lambda way=way, q=q, k=k, v=v: attend(way, q, k, v))  # type: ignore[misc]
+                nbytes = peak_bytes(lambda way=way, q=q, k=k, v=v: attend(way, q, k, v))  # type: ignore[misc]
+            yield Measured(way, n, seconds, nbytes)
+
+
+def read(folder: Path) -> tuple[list[Measured], str]:
+    """What a process has measured so far, and how it ended ("" while it goes on)."""
+    try:
+        lines = (folder / RESULTS).read_text(encoding="utf-8").splitlines(keepends=True)
+    except OSError:
+        return [], ""
+    found = [json.loads(line) for line in lines if line.endswith("\n")]  # (the last one may be half written)
+    ending = next((str(one["ending"]) for one in found if "ending" in one), "")
+    return [Measured(**one) for one in found if "ending" not in one], ending
+
+
+def main(folder: Path, parent: int) -> None:
+    """Measures what the folder's settings say, for the process `parent`."""
+    torch.set_num_threads(1)
+    if hasattr(os, "nice"):
+        os.nice(10)
+    settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+    watch, end = Watch(folder, parent), time.monotonic() + settings["seconds"]
+    ending = "done"
+
+    def stop() -> bool:
+        nonlocal ending
+        if watch():
+            ending = watch.reason
+        elif time.monotonic() > end:
+            ending = "time"
+        return ending != "done"
+
+    with (folder / RESULTS).open("a", encoding="utf-8") as file:
+        for one in measure(settings["lengths"], stop):
+            file.write(json.dumps(asdict(one)) + "\n")
+            file.flush()
+        file.write(json.dumps({"ending": ending}) + "\n")
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,185 @@
+"""What a model of any configuration costs: parameters, multiplications, activations, cache, training.
+
+    training, by the rule of thumb    6 N D          N parameters, D tokens
+    training, counted                 6 M D / n      M multiplications of one forward over n tokens, n logits included
+
+A multiplication comes with an addition (2 FLOPs), and the backward pass takes twice the forward one (3 in all).
+
+Source: Kaplan et al. 2020, "Scaling Laws for Neural Language Models", section 2.1 (6 N D; there N leaves
+the embeddings out, here it is all parameters, tables included); Korthikanti et al. 2022,
+"Reducing Activation Recomputation in Large Transformer Models", section 4 (activations).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from vizformer.analysis.costs import parameter_count
+from vizformer.analysis.costs.generation_cost import FLOAT_BYTES, Multiplications, cache_bytes, forward_pass
+from vizformer.config import ModelConfig
+from vizformer.model import Transformer
+from vizformer.model.initialisation import without_memory
+
+FLOPS_PER_MULTIPLICATION = 6
+"""In training: a multiplication and an addition, forward once and backward twice."""
+
+
+@lru_cache(maxsize=256)
+def parameters(config: ModelConfig) -> dict[str, int]:
+    """Parameters by "<section>.<kind>" (`parameter_count.parts`); read only.
+
+    Counted on models of one and of two layers without memory: all layers of a stack are alike (but for those without
+    experts, which are put right afterwards), and a model of 96 takes long to make.
+    """
+    one, two = (_parts(config, depth) for depth in (1, 2))
+    found = {}
+    for name, count in one.items():
+        section = name.split(".")[0]
+        depth = {"encoder": config.n_encoder_layers, "decoder": config.n_decoder_layers}.get(section, 1)
+        found[name] = count + (two[name] - count) * (depth - 1)
+    if config.expert_layers is not None:  # there is one stack
+        others = config.n_encoder_layers + config.n_decoder_layers - config.n_expert_layers
+        stack = "decoder" if config.n_decoder_layers else "encoder"
+        own = config.network_parameters(config.d_ff)
+        found[f"{stack}.feedforward"] += others * (own - parameter_count.experts_parameters(config))
+    return found
+
+
+def _parts(config: ModelConfig, depth: int) -> dict[str, int]:
+    shallow = replace(
+        config,
+        n_encoder_layers=min(depth, config.n_encoder_layers),
+        n_decoder_layers=min(depth, config.n_decoder_layers),
+        sliding_layers=None,
+        rope_layers=None,
+        rope_local_layers=None,
+        rope_local_theta=None,
+        expert_layers=None,
+    )
+    with without_memory():
+        return parameter_count.parts(Transformer(shallow))
+
+
+@dataclass(frozen=True)
+class Activations:
+    """Numbers of a forward pass that the backward pass needs again, for one text of n tokens (in each stack).
+
+    Attributes:
+        rows: what grows with n: inputs of the matrices and norms, queries, keys, values, hidden layers.
+        maps: the attention maps, which grow with n^2; fused kernels do not keep them.
+    """
+
+    rows: int
+    maps: int
+
+
+def activations(config: ModelConfig, n: int) -> Activations:
+    """Without dropout, whose masks would be added, and without embeddings and logits.
+
+    Per token of a layer: attention d (input) + (n_heads + 2 n_kv) d_head (q, k, v) + n_heads d_head (input of W_O);
+    feed-forward d (input) + 2 d_ff (before and after the activation; gated: 4 d_ff); norms d each.  Of a layer with
+    experts: those of the chosen ones and the shared one, with their outputs, and the router's scores.  Cross-attention
+    adds its own, and the memory whose keys and values it computes.  Maps: n_heads n^2 for every attention.
+    """
+    d, heads = config.d_model, (2 * config.n_heads + 2 * config.kv_heads) * config.d_head
+    numbers = 4 if config.feedforward == "gated" else 2
+    attention, feedforward, norm = d + heads, d + numbers * config.d_ff, 0 if config.norm_order == "none" else d
+    networks = config.experts_per_token + (config.d_shared_expert is not None)
+    experts = d + numbers * config.active_d_ff + networks * d + (config.n_experts or 0)
+    cross = config.architecture == "encoder-decoder"
+    encoder_layer = attention + feedforward + 2 * norm
+    decoder_layer = encoder_layer + (attention + norm if cross else 0)
+    layers, others = config.n_encoder_layers * encoder_layer, config.n_decoder_layers * decoder_layer
+    calls = config.n_encoder_layers + (1 + cross) * config.n_decoder_layers
+    more = config.n_expert_layers * (experts - feedforward) - (0 if config.first_norm else norm)
+    return Activations(n * (layers + others + more), calls * config.n_heads * n * n)
+
+
+@dataclass(frozen=True)
+class Overtakes:
+    """From how many tokens on attention takes more multiplications than the feed-forward network of its layer.
+
+    Attributes:
+        products: only q k^T and pattern v are counted: matrices * d_model * d_ff / (2 n_heads d_head).  Of experts those
+            that a token goes through are counted, not the router.
+        whole: with W_Q, W_K, W_V and W_O; 0 or less: always.
+    """
+
+    products: float
+    whole: float
+
+
+def overtakes(config: ModelConfig) -> Overtakes:
+    """2 n n_heads d_head > matrices d_model d_ff (and, of the whole, - 2 d_model (n_heads + n_kv) d_head)."""
+    matrices = 3 if config.feedforward == "gated" else 2
+    feedforward = matrices * config.d_model * config.active_d_ff
+    projections = 2 * config.d_model * (config.n_heads + config.kv_heads) * config.d_head
+    growing = 2 * config.n_heads * config.d_head
+    return Overtakes(feedforward / growing, (feedforward - projections) / growing)
+
+
+@dataclass(frozen=True)
+class ModelCost:
+    """What a model costs for texts of n tokens.
+
+    Attributes:
+        parameters: by "<section>.<kind>".
+        forward: multiplications of one forward over n tokens, with the logits of all of them.
+        activations: numbers that are kept for the backward pass.
+        kv_numbers: keys and values of n tokens; 0 of a model that writes nothing.
+        kv_numbers_per_token: what one more token adds.
+        overtakes: see there.
+        idle: parameters of experts that a token does not go through.
+    """
+
+    parameters: dict[str, int]
+    n: int
+    forward: Multiplications
+    activations: Activations
+    kv_numbers: int
+    kv_numbers_per_token: int
+    overtakes: Overtakes
+    idle: int = 0
+
+    @property
+    def total(self) -> int:
+        """All parameters."""
+        return sum(self.parameters.values())
+
+    @property
+    def active(self) -> int:
+        """Those that a token goes through (tables counted whole): all, but for the experts that it does not choose."""
+        return self.total - self.idle
+
+    def training_flops(self, tokens: float) -> float:
+        """Counted: 6 M D / n."""
+        return FLOPS_PER_MULTIPLICATION * self.forward.total * tokens / self.n
+
+    def rule_of_thumb(self, tokens: float) -> float:
+        """6 N D, N being all parameters that a token goes through, those of the tables included."""
+        return 6.0 * self.active * tokens
+
+    def components(self) -> Iterator[tuple[str, int]]:
+        """Parameters by kind, whatever the stack, the largest first."""
+        found: dict[str, int] = {}
+        for name, count in self.parameters.items():
+            kind = name.split(".")[-1]
+            found[kind] = found.get(kind, 0) + count
+        yield from sorted(found.items(), key=lambda item: -item[1])
+
+
+def model_cost(config: ModelConfig, n: int) -> ModelCost:
+    """The costs for n tokens; an encoder-decoder reads n and writes n."""
+    memory = n if config.architecture == "encoder-decoder" else 0
+    writes = config.n_decoder_layers > 0
+    held, more = (cache_bytes(config, length, memory) // FLOAT_BYTES if writes else 0 for length in (n, n + 1))
+    return ModelCost(
+        parameters(config),
+        n,
+        forward_pass(config, n),
+        activations(config, n),
+        held,
+        more - held,
+        overtakes(config),
+        config.idle_parameters,
+    )

@@ -1,0 +1,147 @@
+"""How many parameters a Transformer has: from formulas, and counted on a model.
+
+    attention     4 d^2 + 4 d            W_Q, W_K, W_V, W_O with biases
+    feed-forward  2 d d_ff + d_ff + d    W_1, b_1, W_2, b_2      (gated, without biases: 3 d d_ff)
+    norm          2 d                    gamma and beta
+    encoder layer  attention + feed-forward + 2 norms
+    decoder layer  2 attentions + feed-forward + 3 norms
+    embedding     V d                    one table for both stacks and for the logits
+
+Source: Vaswani et al. 2017, sections 3.1 to 3.4 and Table 3.
+"""
+
+from dataclasses import dataclass
+
+from vizformer.analysis.costs.model_boxes import architecture
+from vizformer.config import ModelConfig
+from vizformer.model import Transformer
+from vizformer.model.initialisation import without_memory
+from vizformer.model.transformer import count_parameters
+
+RATIOS = tuple(range(1, 9))
+"""d_ff over d_model, to be compared."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the formulas need: d_model, d_ff, layers of each stack (0: it has none), entries of the vocabulary."""
+
+    d: int
+    d_ff: int
+    encoder_layers: int
+    decoder_layers: int
+    vocabulary: int
+
+    def config(self) -> ModelConfig:
+        """A model of these sizes, as in the paper (one head, which changes no number)."""
+        return ModelConfig(
+            vocab_size=self.vocabulary,
+            d_model=self.d,
+            n_heads=1,
+            d_ff=self.d_ff,
+            n_encoder_layers=self.encoder_layers,
+            n_decoder_layers=self.decoder_layers,
+        )
+
+
+BASE = Sizes(512, 2048, 6, 6, 37_000)
+"""The base model of Vaswani et al. 2017."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Parameters by part; `model` is what a model of these sizes has, counted on the model itself."""
+
+    attention: int
+    feedforward: int
+    norm: int
+    encoder_layer: int
+    decoder_layer: int
+    encoder: int
+    decoder: int
+    embedding: int
+    total: int
+    model: int
+
+
+def count(sizes: Sizes) -> Counted:
+    """The formulas with numbers in them."""
+    d, f = sizes.d, sizes.d_ff
+    attention, feedforward, norm = 4 * d * d + 4 * d, 2 * d * f + f + d, 2 * d
+    cross = sizes.encoder_layers > 0
+    encoder_layer = attention + feedforward + 2 * norm
+    decoder_layer = (1 + cross) * attention + feedforward + (2 + cross) * norm
+    encoder, decoder = sizes.encoder_layers * encoder_layer, sizes.decoder_layers * decoder_layer
+    embedding = sizes.vocabulary * d
+    return Counted(
+        attention,
+        feedforward,
+        norm,
+        encoder_layer,
+        decoder_layer,
+        encoder,
+        decoder,
+        embedding,
+        encoder + decoder + embedding,
+        count_parameters(sizes.config()),
+    )
+
+
+def experts_parameters(config: ModelConfig) -> int:
+    """Parameters of the feed-forward of a layer with E experts: the router's E d, the networks, and the shared one's gate.
+
+    Raises:
+        ValueError: the config has none.
+    """
+    if config.n_experts is None:
+        raise ValueError("this model has no experts")
+    each = config.d_model + config.network_parameters(config.expert_width)
+    shared = config.d_shared_expert
+    return config.n_experts * each + (0 if shared is None else config.network_parameters(shared) + config.d_model)
+
+
+@dataclass(frozen=True)
+class WidthRatio:
+    """A model with another width of its feed-forward networks.
+
+    Attributes:
+        ratio: d_ff over d_model.
+        d_ff, feedforward: the width, and the parameters of one network.
+        share: of all its layers' parameters, how many are in these networks.
+        model: parameters of the whole model.
+    """
+
+    ratio: int
+    d_ff: int
+    feedforward: int
+    share: float
+    model: int
+
+
+def width_ratios(config: ModelConfig) -> tuple[WidthRatio, ...]:
+    """A model of these options with d_ff = 1 to 8 times d_model, all else the same; without experts, if it has such."""
+    config = config.without_experts()
+    layers = config.n_encoder_layers + config.n_decoder_layers
+    own, all_own = config.network_parameters(config.d_ff), count_parameters(config)
+    with without_memory():
+        model = Transformer(config)
+    stacks = [stack for stack in (model.encoder, model.decoder) if stack is not None]
+    inside = sum(parameter.numel() for stack in stacks for parameter in stack.layers.parameters())
+    found = []
+    for ratio in RATIOS:
+        one = config.network_parameters(ratio * config.d_model)
+        more = layers * (one - own)
+        share = layers * one / (inside + more)
+        found.append(WidthRatio(ratio, ratio * config.d_model, one, share, all_own + more))
+    return tuple(found)
+
+
+def parts(model: Transformer) -> dict[str, int]:
+    """The parameters of a model by "<section>.<kind>" of its drawing's boxes; they sum to all there are."""
+    found: dict[str, int] = {}
+    for box in architecture(model, 1, 1):
+        if box.parameters:
+            kind = "norm" if box.kind in ("add_norm", "norm") else box.kind
+            name = kind if kind in ("embedding", "unembedding") else f"{box.section}.{kind}"
+            found[name] = found.get(name, 0) + box.parameters
+    return found

@@ -1,0 +1,121 @@
+"""One prompt, several ways of choosing: what each writes, and how probable the model finds it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy import ndarray
+from torch import Tensor
+
+from vizformer.analysis.costs.generation_cost import text_costs
+from vizformer.checkpoints import Checkpoint
+from vizformer.config import ModelConfig
+from vizformer.generation import GREEDY, Candidates, Sampling, length_penalty, next_token
+from vizformer.text import Token
+
+
+@dataclass(frozen=True)
+class Written:
+    """A text and what the model thinks of it.
+
+    Attributes:
+        text: the new tokens as a text.
+        length: how many, the end mark included.
+        log_probability: sum over the new tokens of log P(token | all before it), in nats: the model's own P, before
+            temperature and cuts.
+        ended: whether it came to its end mark.
+    """
+
+    text: str
+    length: int
+    log_probability: float
+    ended: bool
+
+    def score(self, alpha: float) -> float:
+        """log P / ((5 + length) / 6)^alpha, by which beam search compares texts of different lengths."""
+        return self.log_probability / length_penalty(self.length, alpha)
+
+
+def written(checkpoint: Checkpoint, text: str, max_new: int, sampling: Sampling = GREEDY) -> Written:
+    """What one way of choosing writes."""
+    steps = list(checkpoint.stream(text, sampling=sampling, max_new=max_new))
+    return _scored(checkpoint, text, [step.id for step in steps], steps[-1].end == "eos")
+
+
+def written_from(checkpoint: Checkpoint, text: str, found: Candidates) -> Written:
+    """The same of a text that has been written already."""
+    return _scored(checkpoint, text, found.ids, found.end == "eos")
+
+
+def beams(checkpoint: Checkpoint, text: str, max_new: int, width: int, alpha: float) -> list[Written]:
+    """What beam search finds, best first."""
+    end = checkpoint.model.config.eos_id
+    found = checkpoint.beam(text, width=width, alpha=alpha, max_new=max_new)
+    return [_scored(checkpoint, text, one.ids, one.ids[-1:] == (end,)) for __, one in found]
+
+
+def _scored(checkpoint: Checkpoint, text: str, ids: Sequence[int], ended: bool) -> Written:
+    """A text with its probability, read off one forward over it: however it was found, the same text has the same one."""
+    log_p = _next_logits(checkpoint, text, ids).log_softmax(-1)
+    total = float(log_p[torch.arange(len(ids)), torch.tensor(ids)].sum())
+    return Written(checkpoint.tokenizer.decode(list(ids)).strip(), len(ids), total, ended)
+
+
+def _next_logits(checkpoint: Checkpoint, text: str, ids: Sequence[int]) -> Float[Tensor, "new vocab_size"]:
+    """The logits from which each of these new tokens is chosen, in float64.
+
+    One forward over the whole text: row i sees no later token, so that it is the one that step i computes.
+    """
+    source, beginning = checkpoint.opening(text)
+    start, memory = [token.id for token in beginning], [token.id for token in source]
+    read = [*start, *ids[:-1]]
+    trace = checkpoint.trace(ids=memory, target_ids=read) if memory else checkpoint.trace(ids=read)
+    return trace.logits[len(start) - 1 :].double().cpu()
+
+
+def first_token(
+    checkpoint: Checkpoint, text: str, temperature: float, count: int = 10
+) -> list[tuple[Token, float, float]]:
+    """The most probable first new tokens: (token, P, P at this temperature), P_T proportional to P^(1/T)."""
+    return warmed(checkpoint, first_distribution(checkpoint, text), temperature, count)
+
+
+def first_distribution(checkpoint: Checkpoint, text: str) -> Float[Tensor, " vocab_size"]:
+    """P(first new token | text), the model's own."""
+    return next(iter(checkpoint.stream(text, max_new=1))).probabilities
+
+
+def warmed(
+    checkpoint: Checkpoint, probabilities: Float[Tensor, " vocab_size"], temperature: float, count: int = 10
+) -> list[tuple[Token, float, float]]:
+    """The most probable tokens of a distribution: (token, P, P at this temperature)."""
+    config = checkpoint.model.config
+    never = config.pad_id if config.never_pad else None
+    then = next_token(probabilities.log(), sampling=Sampling(temperature=temperature), never=never).filtered
+    top = probabilities.topk(min(count, probabilities.numel()))
+    tokens = checkpoint.tokenizer.tokens(top.indices.tolist())
+    return [(token, p, float(then[token.id])) for token, p in zip(tokens, top.values.tolist(), strict=True)]
+
+
+def cache_difference(checkpoint: Checkpoint, text: str, max_new: int) -> tuple[float, int]:
+    """(the largest difference between P with the KV cache and without, steps compared).
+
+    With the cache each step computes one row.  Without it, one forward over the whole text computes all rows.
+    """
+    steps = list(checkpoint.stream(text, max_new=max_new))
+    again = _next_logits(checkpoint, text, [step.id for step in steps]).softmax(-1)
+    kept = torch.stack([step.probabilities for step in steps]).double().cpu()
+    return float((again - kept)[kept > 0].abs().max()), len(steps)  # (a model that never says <pad> gives it 0)
+
+
+def growth(config: ModelConfig, n: int, memory: int = 0) -> "tuple[Int[ndarray, '2 4'], Int[ndarray, '2 4']]":
+    """Multiplications for n new tokens and for 2n, of one start mark: (without the cache, with it).
+
+    Columns: attention, projections, feed-forward, unembedding (`vizformer.analysis.costs.generation_cost.Multiplications`).
+    """
+
+    costs = text_costs(config, 1, 2 * n, memory)
+    without, kept = (np.stack([side[:n].sum(0), side.sum(0)]) for side in (costs.uncached, costs.cached))
+    return without, kept

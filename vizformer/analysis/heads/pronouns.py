@@ -1,0 +1,89 @@
+"""Whom does a pronoun mean?  The attention of its row to two nouns, in sentences that differ in one word.
+
+The word decides which of the two nouns is meant; everything else is the same, so what a head always does (looking at the
+noun that is nearer, or at the first one) cancels out.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+from vizformer.analysis.heads.maps import head_maps, kinds
+from vizformer.analysis.heads.minimal_pairs import Sentence, coins, minimal_pair, places
+from vizformer.model.trace import Trace
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceShift:
+    """How attention moves to the noun that is meant.
+
+    Attributes:
+        sentences: of each pair the one in which the first noun is meant, and the one in which the second is.
+        weights: of the pronoun's row on both nouns, summed over their tokens: [pair, sentence, noun, layer, head].
+        shifts: [pair, layer, head], `((w_11 - w_12) - (w_21 - w_22)) / 2` with w_sn the weight in sentence s on noun n:
+            the share of the attention that moves from the wrong noun to the right one; 1 if all of it does.
+        layer, head: where the mean over the pairs is largest.
+        chance: of all ways in which coins could say which noun of each pair is right, the share in which the best of
+            all heads does as well as here (an exact sign-flip test of the maximum; Westfall & Young 1993).
+    """
+
+    sentences: tuple[tuple[Sentence, Sentence], ...]
+    weights: Float[ndarray, "pairs 2 2 n_layers n_heads"]
+    shifts: Float[ndarray, "pairs n_layers n_heads"]
+    layer: int
+    head: int
+    chance: float
+
+    @property
+    def mean(self) -> float:
+        """That of the best head."""
+        return float(self.shifts[:, self.layer, self.head].mean())
+
+    @property
+    def right(self) -> int:
+        """In how many pairs the best head moves the right way."""
+        return int((self.shifts[:, self.layer, self.head] > ROUNDING).sum())
+
+    @property
+    def found(self) -> int:
+        """In how many sentences (two of each pair) the best head gives the meant noun more than the other one."""
+        weights = self.weights[..., self.layer, self.head]
+        return int((weights[:, 0, 0] > weights[:, 0, 1]).sum() + (weights[:, 1, 1] > weights[:, 1, 0]).sum())
+
+    @property
+    def never_moves(self) -> bool:
+        """Whether no row of any head moves but for rounding: the word comes after the pronoun, in a causal model."""
+        return bool(np.abs(self.shifts).max() <= ROUNDING)
+
+
+ROUNDING = 1e-5
+
+
+def reference_shift(read: Callable[[str], Trace], pairs: Sequence[str]) -> ReferenceShift:
+    """Measures pairs of sentences, see `minimal_pairs`; the bracketed words are the two nouns and the pronoun.
+
+    Args:
+        read: what a model makes of a text; the attention of its first stack is measured.
+        pairs: at most `minimal_pairs.MOST_PAIRS`; the first way of filling the place means the first noun.
+    """
+    sentences = tuple(map(minimal_pair, pairs))
+    weights = np.array([[_weights(read(one.text), one) for one in pair] for pair in sentences], dtype=np.float64)
+    lead = weights[:, :, 0] - weights[:, :, 1]  # [pair, sentence, layer, head]
+    shifts = (lead[:, 0] - lead[:, 1]) / 2
+    means = shifts.mean(0)
+    layer, head = (int(i) for i in np.unravel_index(int(means.argmax()), means.shape))
+    flat = shifts.reshape(len(shifts), -1)
+    best = (coins(len(flat)) @ flat / len(flat)).max(1)
+    return ReferenceShift(sentences, weights, shifts, layer, head, float((best >= means.max() - 1e-12).mean()))
+
+
+def _weights(trace: Trace, sentence: Sentence) -> Float[ndarray, "2 n_layers n_heads"]:
+    kind = kinds(trace)[0]
+    tokens = trace.tokens["encoder" if kind == "encoder" else "decoder"]
+    first, second, pronoun = (list(places(tokens, span)) for span in sentence.spans)
+    row = head_maps(trace, kind, queries=pronoun[-1] + 1).weights[:, :, -1]  # [n_layers, n_heads, n_k]
+    found: ndarray = np.stack([row[..., first].sum(-1), row[..., second].sum(-1)])
+    return found

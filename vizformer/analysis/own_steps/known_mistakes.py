@@ -1,0 +1,135 @@
+"""Which known mistake gives the numbers of a step that departs: each is tried, and what follows from it recomputed.
+
+A mistake takes the place of one step of a layer (`vizformer.explain.layer_steps`); the code of the steps after it, up to
+the one that was given, runs on what it left.  What comes out the same as the given numbers names the mistake.
+"""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy import ndarray
+from torch import Tensor
+
+from vizformer.analysis.own_steps import mistakes_of_steps
+from vizformer.analysis.own_steps.first_departure import LOGITS, agrees, results, unbatched
+from vizformer.analysis.own_steps.mistakes_of_steps import Names
+from vizformer.checkpoints import Checkpoint
+from vizformer.explain import Step, layer_steps
+from vizformer.explain.arrays import float64
+from vizformer.messages import N_, Message
+from vizformer.model import Trace
+
+MOST = 3  # that are named
+
+
+def hints(
+    checkpoint: Checkpoint, trace: Trace, name: str, given: ndarray, agreed: tuple[str, ...], tolerance: float
+) -> tuple[Message, ...]:
+    """What may have gone wrong in a step that departs, or between it and the last one that agreed.
+
+    Args:
+        name, given: the step and its numbers.
+        agreed: names of steps that were given and agree.
+        tolerance: as in `first_departure.compare`.
+    """
+    if name == LOGITS:
+        value = float64(trace.logits)
+        found = [said for said, wrong in mistakes_of_steps.of_logits(trace) if _same(wrong, given, tolerance)]
+        return tuple(found) or _general(given, value, tolerance)
+    layer = ".".join(name.split(".")[:2])
+    steps = layer_steps(checkpoint, trace, layer)
+    places = {found: (index, variable) for index, variable, found in _places(steps, layer)}
+    target, variable = places[name]
+    value = next(value for found, _, _, value in results(steps, layer) if found == name)
+    general = _general(given, value, tolerance)
+    if checkpoint.model.config.residual == "parallel":  # whose sublayers both read what entered the layer
+        return general
+    start = max((places[one][0] + 1 for one in agreed if one in places and places[one][0] < target), default=0)
+    before = _names_before(steps)
+    found = []
+    for index in range(start, target + 1):
+        for said, wrong in mistakes_of_steps.of_step(
+            checkpoint, trace, layer, steps[index], before[index], before[index + 1]
+        ):
+            reached = _follow(steps, index, target, {**before[index + 1], **wrong})
+            if reached is not None and _same(reached[variable], given, tolerance) and said not in found:
+                found.append(said)
+    return tuple(found[:MOST]) or general
+
+
+def _places(steps: list[Step], layer: str) -> Iterator[tuple[int, str, str]]:
+    index = {step.key: number for number, step in enumerate(steps)}
+    for name, step, variable, _ in results(steps, layer):
+        yield index[step.key], variable, name
+
+
+def _same(wrong: object, given: ndarray, tolerance: float) -> bool:
+    values = float64(wrong) if isinstance(wrong, Tensor) else np.asarray(wrong)
+    own = unbatched(given, values.ndim)
+    return own.shape == values.shape and bool(agrees(own, values, tolerance).all())
+
+
+def _run(step: Step, names: Names) -> None:
+    """Runs the code of a step (a constant of this project) on these names, in float64."""
+    inputs = {name: x.double() if x.is_floating_point() else x for name, x in step.inputs.items() if name != "residual"}
+    names.update({name: x.cpu() for name, x in inputs.items()})
+    with torch.no_grad():
+        exec(step.code, names)
+
+
+def _names_before(steps: list[Step]) -> list[Names]:
+    """The names that there are before each step, and after the last one."""
+    names: Names = {"torch": torch, "F": F, "math": math}
+    found = []
+    for index, step in enumerate(steps):
+        if "residual" in step.inputs and (index == 0 or _begins(steps, index)):
+            names["residual"] = step.inputs["residual"].double().cpu()
+        elif _begins(steps, index):
+            names["residual"] = names["x"]
+        found.append(dict(names))
+        _run(step, names)
+    return [*found, dict(names)]
+
+
+def _begins(steps: list[Step], index: int) -> bool:
+    """Whether a sublayer begins with this step."""
+    return index > 0 and steps[index].key.split(".")[0] != steps[index - 1].key.split(".")[0]
+
+
+def _follow(steps: list[Step], index: int, target: int, names: Names) -> Names | None:
+    """The names after the step `target`, from those that the step `index` left; None where a shape does not fit."""
+    names = dict(names)
+    try:
+        for following in range(index + 1, target + 1):
+            if _begins(steps, following):
+                names["residual"] = names["x"]
+            _run(steps[following], names)
+    except (RuntimeError, ValueError, IndexError):
+        return None
+    return names
+
+
+def _general(given: ndarray, value: ndarray, tolerance: float) -> tuple[Message, ...]:
+    """What can be said without knowing how the numbers were made."""
+    own = unbatched(given, value.ndim).astype(np.float64)
+    if value.ndim >= 2 and own.shape == np.swapaxes(value, -1, -2).shape and value.shape[-1] != value.shape[-2]:
+        turned = np.swapaxes(value, -1, -2)
+        if agrees(own, turned, tolerance).all():
+            return (N_("These are the right numbers with the last two axes exchanged."),)
+    if own.shape != value.shape:
+        if own.size == value.size and value.size and agrees(np.sort(own, None), np.sort(value, None), tolerance).all():
+            return (N_("These are the right numbers in another shape."),)
+        return ()
+    usable = np.isfinite(own) & np.isfinite(value) & (np.abs(value) > 1e-3)
+    if usable.any():
+        ratio = float(np.median(own[usable] / value[usable]))
+        with np.errstate(invalid="ignore"):
+            scaled = np.where(np.isfinite(value), value * ratio, value)
+        if abs(ratio - 1) > 1e-3 and agrees(own, scaled, tolerance * max(1.0, abs(ratio))).all():
+            return (N_("Every number is {ratio} times the right one.", ratio=f"{ratio:.4g}"),)
+    if value.size and agrees(np.sort(own, None), np.sort(value, None), tolerance).all():
+        return (N_("These are the right numbers in another order."),)
+    return ()

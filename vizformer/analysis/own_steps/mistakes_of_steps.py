@@ -1,0 +1,240 @@
+"""What each step of a layer leaves where it is got wrong in one of the ways that are known.
+
+A mistake is a sentence, and the names that the step leaves with other numbers than the right ones.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from vizformer.analysis.own_steps import copied_errors
+from vizformer.checkpoints import Checkpoint
+from vizformer.explain import Step
+from vizformer.messages import N_, Message
+from vizformer.model import Trace
+from vizformer.model.positions import sinusoidal_encoding
+
+Names = dict[str, Any]
+Mistake = tuple[Message, Mapping[str, Tensor]]
+
+
+def of_step(
+    checkpoint: Checkpoint, trace: Trace, layer: str, step: Step, before: Names, after: Names
+) -> Iterator[Mistake]:
+    """What a step leaves where it is got wrong."""
+    part = step.key.rpartition(".")[2]
+    if part == "input":
+        for said, x in _of_input(checkpoint, trace, layer):
+            yield said, {"x": x}
+    elif part in ("packed", "q", "k", "v"):
+        yield from _of_projections(step, before, after)
+    elif part == "heads":
+        yield from _of_heads(before, after)
+    elif part in ("scores", "mask", "weights", "z"):
+        yield from _of_attention(part, before, after, checkpoint.model.config.d_model)
+    elif part == "concat":
+        z = before["z"]
+        yield (
+            N_("The heads are joined with reshape or view alone: transpose(0, 1) has to come first."),
+            {"joined": z.reshape(z.shape[1], -1)},
+        )
+    elif part in ("out", "narrow", "hidden"):
+        yield from _of_linear(step, after)
+    elif part == "activation":
+        yield from _of_activation(step, before)
+    elif part == "add":
+        yield N_("The residual connection is missing: x + f(x), not f(x) alone."), _both(step, after["out"])
+    elif part == "norm":
+        yield from _of_norm(step, before)
+
+
+def _both(step: Step, added: Tensor) -> Mapping[str, Tensor]:
+    return {"added": added, "x": added} if "x = added" in step.code else {"added": added}
+
+
+def _of_input(checkpoint: Checkpoint, trace: Trace, layer: str) -> Iterator[tuple[Message, Tensor]]:
+    model, stack = checkpoint.model, layer.split(".")[0]
+    config = model.config
+    if layer != f"{stack}.0" or config.embedding_norm or config.n_segments or stack not in ("encoder", "decoder"):
+        return
+    side: Any = stack
+    tokens = trace.tokens[stack]
+    rows = model.token_rows(model.token_table(side)(checkpoint.tensor(tokens)))[0].detach().double().cpu()
+    n, d = rows.shape
+    root = math.sqrt(d)
+    table = model.positions(n, side)
+    P = torch.zeros(n, d, dtype=torch.float64) if table is None else table.detach().double().cpu()
+    scale = config.embedding_factor
+    if config.embedding_scale != 1:
+        yield N_("The rows of the embedding are not multiplied by {scale}.", scale=f"{scale:g}"), rows + P
+    elif config.scaled_embedding:
+        yield N_("The rows of the embedding are not multiplied by √d_model."), rows + P
+        yield N_("The sum is multiplied by √d_model; only the rows of the embedding are to be."), root * (rows + P)
+    else:
+        yield N_("The rows of the embedding are multiplied by √d_model; this model does not do that."), root * rows + P
+    if table is None:
+        yield (
+            N_("Positions are added to the embedding; this model adds none."),
+            scale * rows + sinusoidal_encoding(n, d),
+        )
+        return
+    yield N_("Nothing is added for the positions."), scale * rows
+    if n < config.max_positions:
+        longer = model.positions(n + 1, side)
+        assert longer is not None
+        yield N_("Positions are counted from 1; the first one is 0."), scale * rows + longer[1:].double().cpu()
+    if config.positions == "sinusoidal" and d % 2 == 0:
+        halves = sinusoidal_encoding(n, d, "interleaved" if config.sinusoids == "halves" else "halves").double()
+        yield N_("Sines and cosines stand in another order: pair by pair, or all sines first."), scale * rows + halves
+        slow = copied_errors.run("waves", {"n": n, "d": d}, corrected=False).names["P"].double()
+        yield N_("The slow waves stand in the low dimensions; the fast ones belong there."), scale * rows + slow
+
+
+def _of_projections(step: Step, before: Names, after: Names) -> Iterator[Mistake]:
+    x = after["memory"] if "memory" in step.inputs else before["x"]
+    weights = [name for name in after if name.startswith("W_") and name in step.inputs]
+    biases = [name for name in step.inputs if name.startswith("b_")]
+    square = all(after[name].shape[0] == after[name].shape[1] for name in weights)
+    bias = torch.cat([after[name] for name in biases]) if biases else 0.0
+    if square:
+        turned = torch.cat([after[name].T for name in weights], dim=1)
+        yield (
+            N_("W is transposed: nn.Linear keeps W as [out, in] and computes x Wᵀ."),
+            {step.variable: x @ turned + bias},
+        )
+    if biases:
+        straight = torch.cat([after[name] for name in weights], dim=1)
+        yield N_("The bias of the projection is missing."), {step.variable: x @ straight}
+
+
+def _of_heads(before: Names, after: Names) -> Iterator[Mistake]:
+    q, k, v = after["q"], after["k"], after["v"]
+    flat = {name: value.transpose(0, 1).flatten(1) for name, value in (("q", q), ("k", k), ("v", v))}
+    cut = {name: flat[name].reshape(value.shape) for name, value in (("q", q), ("k", k), ("v", v))}
+    yield N_("The heads are cut with reshape or view alone: [n, heads, d_k] has to come first, then transpose."), cut
+    if q.shape == k.shape:
+        yield N_("Queries and keys are exchanged."), {"q": k, "k": q}
+    if k.shape == v.shape:
+        yield N_("Keys and values are exchanged."), {"k": v, "v": k}
+    width = q.shape[-1]
+    strided = {
+        name: value.unflatten(-1, (width, -1)).permute(2, 0, 1) for name, value in flat.items() if len(value)
+    }  # [n, d_k, heads]: neighbours go to different heads
+    yield N_("The heads are cut the other way round: each takes neighbouring numbers, d_k in a row."), strided
+
+
+def _of_attention(part: str, before: Names, after: Names, d_model: int) -> Iterator[Mistake]:
+    if part == "scores":
+        s, d_k = after["scores"], after["q"].shape[-1]
+        yield N_("The scores are not divided by √d_k."), {"scores": s * math.sqrt(d_k)}
+        yield (
+            N_("The scores are divided by √d_model; √d_k, the width of one head, belongs there."),
+            {"scores": s * math.sqrt(d_k / d_model)},
+        )
+        yield N_("The scores are divided by d_k, without the root."), {"scores": s / math.sqrt(d_k)}
+        yield N_("Queries and keys have changed places: rows are queries, columns are keys."), {"scores": s.mT}
+    elif part == "mask":
+        s, mask = before["scores"], after["mask"]
+        blocked = torch.isneginf(mask)
+        yield N_("The mask is missing: queries see keys that are blocked."), {"scores": s}
+        yield (
+            N_("Blocked scores are set to 0; −∞ belongs there, since e⁰ = 1."),
+            {"scores": s.masked_fill(blocked, 0.0)},
+        )
+        if mask.shape[-1] == mask.shape[-2]:
+            yield N_("The mask is turned over: it blocks the past, not the future."), {"scores": s + mask.mT}
+        yield (
+            N_("The mask is read the other way round: what it should show it blocks."),
+            {"scores": s.masked_fill(~blocked.expand(s.shape), -torch.inf)},
+        )
+    elif part == "weights":
+        s = before["scores"]
+        blocked = torch.isneginf(s)
+        yield (
+            N_("The softmax runs over the wrong axis: over the queries, not over the keys (dim=-1)."),
+            {"weights": torch.softmax(s, dim=-2)},
+        )
+        yield (
+            N_("The softmax runs over the heads: over the keys (dim=-1) it has to."),
+            {"weights": torch.softmax(s, dim=0)},
+        )
+        yield N_("The softmax is missing."), {"weights": s}
+        if bool(blocked.any()):
+            open_ = before["q"] @ before["k"].mT / math.sqrt(before["q"].shape[-1])
+            yield (
+                N_("The mask comes after the softmax: rows do not sum to 1."),
+                {"weights": torch.softmax(open_, dim=-1).masked_fill(blocked, 0.0)},
+            )
+    else:
+        weights, v, k = before["weights"], before["v"], before["k"]
+        if weights.shape[-1] == weights.shape[-2]:
+            yield N_("The weights are transposed before they mix the values."), {"z": weights.mT @ v}
+        if k.shape == v.shape:
+            yield N_("The weights mix the keys; they are to mix the values."), {"z": weights @ k}
+
+
+def _of_linear(step: Step, after: Names) -> Iterator[Mistake]:
+    weight = next(after[name] for name in step.inputs if name.startswith("W_"))
+    bias = next((after[name] for name in step.inputs if name.startswith("b_")), None)
+    out = after[step.variable]
+    if bias is not None:
+        yield N_("The bias of this matrix is missing."), {step.variable: out - bias}
+    if weight.shape[0] == weight.shape[1]:
+        source = after["joined"] if step.key.endswith("out") else after["x"]
+        turned = source @ weight.T + (0.0 if bias is None else bias)
+        yield N_("W is transposed: nn.Linear keeps W as [out, in] and computes x Wᵀ."), {step.variable: turned}
+
+
+def _of_activation(step: Step, before: Names) -> Iterator[Mistake]:
+    reads = "gate" if "(gate)" in step.code else "hidden"
+    x = before[reads]
+    others = {
+        "ReLU": F.relu(x),
+        "GELU": F.gelu(x),
+        "GELU (tanh)": F.gelu(x, approximate="tanh"),
+        "SiLU": F.silu(x),
+    }
+    yield N_("The activation function is missing."), {step.variable: x}
+    for name, value in others.items():
+        yield N_("The activation function is {name}; this model has another one.", name=name), {step.variable: value}
+
+
+def _of_norm(step: Step, before: Names) -> Iterator[Mistake]:
+    if "F.layer_norm" not in step.code:
+        return
+    inputs = {name: x.double().cpu() for name, x in step.inputs.items()}
+    gamma, beta, eps = inputs["gamma"], inputs["beta"], 1e-5
+    x = before["added"] if "layer_norm(added" in step.code else before["residual"]
+    width = (x.shape[-1],)
+    yield N_("The norm is missing."), {"x": x}
+    yield N_("The norm's γ and β are missing."), {"x": F.layer_norm(x, width)}
+    centred = x - x.mean(-1, keepdim=True)
+    yield (
+        N_("The norm divides by the deviation with n − 1; LayerNorm takes n (unbiased=False)."),
+        {"x": centred / (x.var(-1, keepdim=True) + eps).sqrt() * gamma + beta},
+    )
+    yield (
+        N_("The mean is not taken off: this is an RMSNorm."),
+        {"x": x / (x.pow(2).mean(-1, keepdim=True) + eps).sqrt() * gamma + beta},
+    )
+    if len(x) > 1:
+        over = (x - x.mean(0)) / (x.var(0, correction=0) + eps).sqrt() * gamma + beta
+        yield N_("The norm runs over the tokens; it has to run over the numbers of each token."), {"x": over}
+    if "out" in before and "layer_norm(added" in step.code:
+        yield (
+            N_("The norm comes before the sum (pre-norm); this model normalises the sum."),
+            {"x": before["residual"] + F.layer_norm(before["out"], width, gamma, beta)},
+        )
+
+
+def of_logits(trace: Trace) -> Iterator[tuple[Message, Tensor]]:
+    logits = trace.logits.double().cpu()
+    yield N_("These are probabilities: a softmax has been taken of the logits."), torch.softmax(logits, dim=-1)
+    yield (
+        N_("These are log-probabilities: a log-softmax has been taken of the logits."),
+        torch.log_softmax(logits, dim=-1),
+    )

@@ -1,0 +1,1 @@
+"""What training does: gradients, dropout, small trainings and what they come to."""

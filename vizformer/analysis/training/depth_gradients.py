@@ -1,0 +1,110 @@
+"""How much of the gradient arrives at the first layer: with a residual connection and without, norm after or before.
+
+Stacks of layers as they are before any training, on random rows, with the loss L = (1/n) sum_i r_i . y_i for random
+directions r_i; measured is |dL/dW_in|, the Frobenius norm of the gradient of the feed-forward's first matrix.
+
+A norm alone keeps the size of the gradient, but not what the rows say: without the sum they are the same after two layers
+(Dong, Cordonnier & Loukas 2021, "Attention is not all you need").
+
+Source: He et al. 2015, "Deep Residual Learning"; Xiong et al. 2020, "On Layer Normalization in the Transformer
+Architecture".
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from numpy import ndarray
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from vizformer.config import ModelConfig
+from vizformer.model.block import Block, Stack
+from vizformer.model.feedforward import FeedForward
+from vizformer.model.forward_pass import ForwardPass
+from vizformer.model.initialisation import initialise
+from vizformer.options import NormOrder
+
+Arrangement = Literal["post", "pre", "norm_only", "bare"]
+"""norm(x + f(x)); x + f(norm(x)); norm(f(x)), without the sum; f(x), without sum and norm."""
+ARRANGEMENTS: tuple[Arrangement, ...] = get_args(Arrangement)
+DEPTHS = (1, 2, 4, 8, 16, 24)
+WIDTH, ROWS = 64, 12  # d_model, tokens
+
+
+@dataclass(frozen=True)
+class Untrained:
+    """An encoder of some depth before any training.
+
+    Attributes:
+        gradients: |dL/dW_in| of every layer.
+        likeness: mean cosine of two different rows of the output; 1: all tokens have become the same.
+    """
+
+    gradients: Float[ndarray, " depth"]
+    likeness: float
+
+
+def untrained(arrangement: Arrangement, depth: int, seed: int = 0) -> Untrained:
+    """The gradients and the output of an untrained encoder of this depth.
+
+    Raises:
+        ValueError: no layer.
+    """
+    if depth < 1:
+        raise ValueError(f"{depth} layers have no gradient")
+    order: NormOrder = "pre" if arrangement == "pre" else "none" if arrangement == "bare" else "post"
+    config = ModelConfig(
+        vocab_size=1,
+        d_model=WIDTH,
+        n_heads=4,
+        d_ff=4 * WIDTH,
+        n_encoder_layers=depth,
+        norm_order=order,
+        residual="none" if arrangement in ("norm_only", "bare") else "sequential",
+        final_norm=order == "pre",
+        dropout=0.0,
+    )
+    with torch.enable_grad(), torch.random.fork_rng(devices=[]), sdpa_kernel(SDPBackend.MATH):
+        torch.manual_seed(seed)
+        x, directions = torch.randn(1, ROWS, WIDTH), torch.randn(1, ROWS, WIDTH) / WIDTH**0.5
+        stack = Stack(config, "encoder", depth, cross=False)
+        initialise(stack, config, set())
+        blocks = [block for block in stack.layers if isinstance(block, Block)]
+        y = stack(x, ForwardPass())
+        networks = [block.feedforward for block in blocks]
+        weights = [network.W_in.weight for network in networks if isinstance(network, FeedForward)]
+        found = torch.autograd.grad((y * directions).sum() / ROWS, weights)
+    rows = F.normalize(y.detach()[0].double(), dim=-1)  # [ROWS, WIDTH]
+    likeness = float(((rows @ rows.T).sum() - ROWS) / (ROWS * (ROWS - 1)))
+    return Untrained(np.array([float(gradient.norm()) for gradient in found]), likeness)
+
+
+@dataclass(frozen=True)
+class ByDepth:
+    """The first layer's gradient and the likeness of the output rows, for every depth of `DEPTHS`."""
+
+    gradients: dict[Arrangement, Float[ndarray, " depths"]]
+    likeness: dict[Arrangement, Float[ndarray, " depths"]]
+
+    def times(self, depth: int) -> float:
+        """How many times as large the gradient is with sum and norm ("post") as without both ("bare")."""
+        index = DEPTHS.index(depth)
+        return float(self.gradients["post"][index] / self.gradients["bare"][index])
+
+
+def powers_of_ten(depth: int, seed: int = 0) -> float:
+    """log10 of how many times as large the first layer's gradient is with sum and norm as without both."""
+    post, bare = (untrained(kind, depth, seed).gradients[0] for kind in ARRANGEMENTS[::3])
+    return float(np.log10(post / bare))
+
+
+def by_depth(seed: int = 0) -> ByDepth:
+    """All arrangements at all depths; about a second."""
+    found = {kind: [untrained(kind, depth, seed) for depth in DEPTHS] for kind in ARRANGEMENTS}
+    return ByDepth(
+        {kind: np.array([one.gradients[0] for one in each]) for kind, each in found.items()},
+        {kind: np.array([one.likeness for one in each]) for kind, each in found.items()},
+    )

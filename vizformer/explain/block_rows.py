@@ -1,0 +1,307 @@
+"""One token's row of the residual stream on its way through a layer: a running sum, and in post-norm models its norms."""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+from torch import Tensor
+
+from vizformer.checkpoints import Checkpoint
+from vizformer.errors import TraceError
+from vizformer.explain import norms
+from vizformer.explain.arrays import float64, set_cells, stored
+from vizformer.explain.experts_numbers import mixture_numbers
+from vizformer.explain.feedforward_rows import feedforward_numbers
+from vizformer.explain.norms import added_sizes, brought, through
+from vizformer.explain.proof_anchors import recorded
+from vizformer.explain.site_words import in_words
+from vizformer.explain.step import Proof
+from vizformer.explain.sublayer import bias_of
+from vizformer.messages import N_
+from vizformer.model.attention import Attention
+from vizformer.model.block import Block
+from vizformer.model.experts import MixtureOfExperts
+from vizformer.model.feedforward import FeedForward
+from vizformer.model.input_check import row_at
+from vizformer.model.norms import Norm
+from vizformer.model.trace import Trace
+
+SublayerKind = Literal["self", "cross", "feedforward"]
+
+
+@dataclass(frozen=True)
+class Point:
+    """The row at one point of the layer.
+
+    Attributes:
+        name: "start", "<sublayer>.sum" after an addition, "<sublayer>.norm" after the norm that follows it (post-norm).
+        row: the numbers.
+        added: what the sublayer added here; None at the start and after a norm.
+    """
+
+    name: str
+    row: Float[ndarray, " d_model"]
+    added: Float[ndarray, " d_model"] | None = None
+
+    @property
+    def added_length(self) -> float:
+        """|added|; 0 where nothing was."""
+        return 0.0 if self.added is None else float(np.linalg.norm(self.added))
+
+
+class SumLength(NamedTuple):
+    """|x + f|^2 = |x|^2 + 2 x . f + |f|^2: the two squares, the dot product, and the length of the sum."""
+
+    first: float
+    product: float
+    second: float
+    length: float
+
+
+@dataclass(frozen=True)
+class BlockStream:
+    """A row on its way through a layer.
+
+    Attributes:
+        points: in the order of the data; the last one is what the next layer reads.
+        proofs: of every sublayer, by its name: the row after it against the recorded residual stream.
+    """
+
+    points: tuple[Point, ...]
+    proofs: dict[SublayerKind, Proof]
+
+    @property
+    def rows(self) -> Float[ndarray, "points d_model"]:
+        return np.stack([point.row for point in self.points])
+
+    @property
+    def worst(self) -> Proof:
+        """The proof that is furthest off; the last one where all are exact."""
+        return max(reversed(self.proofs.values()), key=lambda proof: (not proof.holds, proof.difference))
+
+    @property
+    def attention_added(self) -> Float[ndarray, " d_model"]:
+        """What the self-attention, the first sublayer, added."""
+        found = self.points[1].added
+        assert found is not None
+        return found
+
+    @property
+    def first_sum(self) -> SumLength:
+        """How long the first sum is, from the row and what was added to it."""
+        x, f = self.points[0].row, self.attention_added
+        first, product, second = float(x @ x), float(x @ f), float(f @ f)
+        return SumLength(first, product, second, float(np.sqrt(first + 2 * product + second)))
+
+    @property
+    def lengths(self) -> Float[ndarray, " points"]:
+        """|x|, the Euclidean norm at every point."""
+        found: ndarray = np.linalg.norm(self.rows, axis=1)
+        return found
+
+    @property
+    def to_start(self) -> Float[ndarray, " points"]:
+        """Cosine of every point with the first."""
+        return cosines(self.rows, self.rows[0])
+
+    @property
+    def to_end(self) -> Float[ndarray, " points"]:
+        """Cosine of every point with the last."""
+        return cosines(self.rows, self.rows[-1])
+
+
+def cosines(rows: Float[ndarray, "n d"], other: Float[ndarray, " d"]) -> Float[ndarray, " n"]:
+    """x . y / (|x| |y|) of every row; 0 where one of them is 0."""
+    sizes = np.linalg.norm(rows, axis=1) * np.linalg.norm(other)
+    found: ndarray = np.divide(rows @ other, sizes, out=np.zeros(len(rows)), where=sizes > 0)
+    return found
+
+
+def find_block(checkpoint: Checkpoint, stack: str, layer: int) -> Block:
+    """A layer of the model.
+
+    Raises:
+        TraceError: there is none.
+    """
+    module = getattr(checkpoint.model, stack, None) if stack in ("encoder", "decoder") else None
+    if module is None or not 0 <= layer < len(module.layers):
+        raise TraceError(N_("There is no layer {layer!r} in this model.", layer=f"{stack}.{layer}"))
+    block = module.layers[layer]
+    assert isinstance(block, Block)
+    return block
+
+
+def sublayers(block: Block) -> tuple[tuple[SublayerKind, Norm | None, str, str], ...]:
+    """Name, norm, and the points of the residual stream before and after, of every sublayer, in their order.
+
+    Where a sublayer has two norms, this is the one before it; the attention of a first layer may have none.
+    """
+    if block.cross_attention is None:
+        return (("self", block.self_norm, "pre", "mid"), ("feedforward", block.feedforward_norm, "mid", "post"))
+    return (
+        ("self", block.self_norm, "pre", "mid_self"),
+        ("cross", block.cross_norm, "mid_self", "mid_cross"),
+        ("feedforward", block.feedforward_norm, "mid_cross", "post"),
+    )
+
+
+def block_stream(checkpoint: Checkpoint, trace: Trace, stack: str, layer: int, row: int) -> BlockStream:
+    """Position `row` through a layer, each sum from the recorded residual stream before it.
+
+    post-norm: x, x + f(x), norm(x + f(x)), ...      pre-norm: x, x + f(norm(x)), ...
+    what a sublayer brings may have a norm of its own: x, x + norm(f(x)), ...
+
+    Raises:
+        TraceError: no such layer or position.
+
+    Source: Vaswani et al. 2017, section 3.1; Elhage et al. 2021 for the residual stream.
+    """
+    block, at = find_block(checkpoint, stack, layer), f"{stack}.{layer}"
+    row = row_at(row, len(trace.residual(f"{at}.pre")))
+    points = [Point("start", float64(trace.residual(f"{at}.pre")[row]))]
+    proofs: dict[SublayerKind, Proof] = {}
+    for kind, __, before, after in sublayers(block):
+        around = block.around(kind)
+        norm = around.after
+        entering = "pre" if kind == "feedforward" and block.residual == "parallel" else before
+        found = added(block, trace, at, kind, entering, slice(row, row + 1))[0]
+        kept = trace.residual(f"{at}.{after}")[row]
+        x = float64(trace.residual(f"{at}.{before}")[row])
+        total = stored(around.onto(x, found), kept.dtype)
+        last = set_cells(trace, f"{at}.{after}", through(total, norm), (row,))
+        terms = added_sizes(around, x, found)
+        proofs[kind] = Proof.compare(recorded(f"{at}.{after}"), last, kept, terms=terms)
+        points.append(Point(f"{kind}.sum", last if norm is None else total, found))
+        if norm is not None:
+            points.append(Point(f"{kind}.norm", last))
+    return BlockStream(tuple(points), proofs)
+
+
+def added(
+    block: Block, trace: Trace, at: str, kind: SublayerKind, entering: str, rows: slice = slice(None)
+) -> Float[ndarray, "n d_model"]:
+    """What a sublayer adds to the stream at these positions: what it makes, normalised or scaled where the model does so."""
+    found = made(block, trace, at, kind, entering, rows)
+    return brought(found, block.around(kind), trace.residual(f"{at}.pre").dtype)
+
+
+def made(
+    block: Block, trace: Trace, at: str, kind: SublayerKind, entering: str, rows: slice = slice(None)
+) -> Float[ndarray, "n d_model"]:
+    """What a sublayer makes at these positions: the recorded heads' z through W_O, or the feed-forward of each row.
+
+    `entering` is the point of the layer `at` ("encoder.0") that the sublayer reads.
+    """
+    if kind == "feedforward":
+        x = float64(trace.residual(f"{at}.{entering}")[rows])
+        x = through(x, block.around(kind).before)
+        if isinstance(block.feedforward, MixtureOfExperts):
+            return mixture_numbers(x, block.feedforward, trace, f"{at}.feedforward", rows).out
+        return feedforward_numbers(x, block.feedforward, trace.residual(f"{at}.pre").dtype).out
+    attention = block.self_attention if kind == "self" else block.cross_attention
+    assert isinstance(attention, Attention)
+    record = trace[f"{at}.{kind}"]
+    z = np.concatenate([float64(record.z(head)[rows]) for head in range(record.n_heads)], axis=1)  # [n, width]
+    out: ndarray = z @ float64(attention.W_O.weight).T + bias_of(attention.W_O)
+    return stored(out, record.q.dtype)
+
+
+@dataclass(frozen=True)
+class StackStream:
+    """A row at every recorded point of a stack.
+
+    Attributes:
+        names: e.g. "0.pre", "0.mid", "final", as the trace calls them, without the stack.
+        lengths: |x| there.
+        to_start, to_end: cosine with the first and the last of them.
+    """
+
+    names: tuple[str, ...]
+    lengths: Float[ndarray, " points"]
+    to_start: Float[ndarray, " points"]
+    to_end: Float[ndarray, " points"]
+
+    @property
+    def last_layer(self) -> int:
+        """The point that the last layer ends with; a norm of the whole stack may follow."""
+        return max(index for index, name in enumerate(self.names) if name.endswith(".post"))
+
+
+def stack_stream(trace: Trace, stack: str, row: int) -> StackStream:
+    """Position `row` at every point of the residual stream that the trace has kept of a stack."""
+    names = [name for name in trace.residuals if name.startswith(f"{stack}.")]
+    # What a layer ends with, the next one begins with: it is one point.
+    names = [name for name in names if not name.endswith(".pre") or name == f"{stack}.0.pre"]
+    rows = np.stack([float64(trace.residual(name)[row]) for name in names])
+    short = tuple(name.removeprefix(f"{stack}.") for name in names)
+    return StackStream(short, np.linalg.norm(rows, axis=1), cosines(rows, rows[0]), cosines(rows, rows[-1]))
+
+
+def feedforward_input(
+    checkpoint: Checkpoint, trace: Trace, stack: str, layer: int
+) -> tuple[Float[ndarray, "n d_model"], FeedForward]:
+    """The rows that the feed-forward network of a layer reads (pre-norm: after its norm), and the network.
+
+    Raises:
+        TraceError: no such layer, or one whose network is a mixture of experts.
+    """
+    block, at = find_block(checkpoint, stack, layer), f"{stack}.{layer}"
+    network = one_network(block, at)
+    return network_input(block, trace, at), network
+
+
+def network_input(block: Block, trace: Trace, at: str, rows: slice = slice(None)) -> Float[ndarray, "n d_model"]:
+    """The rows that the feed-forward of a layer, "decoder.2", reads: one network, or a mixture of experts."""
+    __, ___, before, ____ = sublayers(block)[-1]
+    entering = "pre" if block.residual == "parallel" else before
+    return through(float64(trace.residual(f"{at}.{entering}")[rows]), block.around("feedforward").before)
+
+
+def one_network(block: Block, at: str) -> FeedForward:
+    """The feed-forward network of a layer, "decoder.2", that has one for all tokens.
+
+    Raises:
+        TraceError: it has experts.
+    """
+    if isinstance(block.feedforward, MixtureOfExperts):
+        raise TraceError(
+            N_(
+                "There is no network that all tokens share: {place} is a mixture of {n} experts, of which each token goes "
+                "through {k}. The page “A layer by hand” shows router and experts; choose a layer without experts here, or "
+                "another model.",
+                place=in_words(f"{at}.feedforward"),
+                n=len(block.feedforward.experts),
+                k=block.feedforward.k,
+            )
+        )
+    return block.feedforward
+
+
+def norm_of(block: Block, at: str, kind: SublayerKind) -> Norm:
+    """The norm of a sublayer in the layer `at`, "encoder.0".
+
+    Raises:
+        TraceError: it has none.
+    """
+    found = {name: norm for name, norm, __, ___ in sublayers(block)}[kind]
+    if found is None and block.norm_order == "none":
+        raise TraceError(N_("The layers of this model have no norms: choose another model."))
+    if found is None:
+        raise TraceError(
+            N_(
+                "Nothing is normalised before {place}: the norm of the embeddings stands just before it. Choose another "
+                "sublayer or layer.",
+                place=in_words(f"{at}.{kind}"),
+            )
+        )
+    return found
+
+
+def norm_code(
+    checkpoint: Checkpoint, stack: str, layer: int, kind: SublayerKind, variable: str, argument: str
+) -> tuple[str, dict[str, Tensor]]:
+    """The torch line of a sublayer's norm, and the learned numbers that it reads."""
+    found = norm_of(find_block(checkpoint, stack, layer), f"{stack}.{layer}", kind)
+    return norms.code(found, variable, argument), norms.inputs(found)

@@ -1,0 +1,183 @@
+"""Norms of queries and keys: each vector of a head is brought to one length before positions turn it."""
+
+from jaxtyping import Float
+from numpy import ndarray
+
+from vizformer.explain import norms
+from vizformer.explain.operands import Operands
+from vizformer.explain.proof_anchors import recorded_head
+from vizformer.explain.step import Made, Operand, Proof, Step
+from vizformer.explain.sublayer import Sublayer
+from vizformer.messages import N_
+from vizformer.model.attention import Attention
+from vizformer.model.norms import Norm
+
+
+def qk_norm_steps(o: Operands) -> list[Step]:
+    """Nothing where the products with W_Q and W_K go on as they are; otherwise the query, then every key.
+
+    Source: Henry et al. 2020, "Query-Key Normalization"; here with a learned scale, as in Qwen3.
+    """
+    attention = o.site.attention
+    if attention.q_norm is None or attention.k_norm is None:
+        return []
+    i, direct = o.query, o.angles is None  # the model records q and k after the rotation
+    normed_q = Proof.compare(recorded_head("q", o), o.q_recomputed, o.record.q[o.head, i], direct=direct)
+    normed_k = Proof.compare(recorded_head("k", o), o.k_recomputed, o.record.k[o.kv_head], direct=direct)
+    q, k = (
+        (o.q_recomputed, o.k_recomputed) if direct else (o.q_normed, o.k_normed)
+    )  # with what was set by hand, or before it is
+    if o.normed_together:
+        return [
+            _together(o, "Q", attention.q_norm, q, normed_q),
+            _together(o, "K", attention.k_norm, k, normed_k),
+        ]
+    return [
+        Step(
+            "q_normed",
+            N_("Normalise the query"),
+            N_(
+                "The query's {d_head} numbers are brought to a standard size, then scaled by what was learned, the same in "
+                "every head of the layer. Long vectors can no longer win by their length alone.",
+                d_head=o.d_head,
+            ),
+            norms.formula(attention.q_norm, r"\hat q_i", "q_i"),
+            norms.live(rf"\hat q_{{{i},0}}", o.q_projected, attention.q_norm, q[0]),
+            (Operand(rf"q_{{{i}}}", N_("the query before its norm"), o.q_projected), *norms.operands(attention.q_norm)),
+            rf"\hat q_{{{i}}}",
+            q,
+            norms.code(attention.q_norm, "q_normed", "q"),
+            "q_normed",
+            normed_q,
+            inputs=norms.inputs(attention.q_norm),
+        ),
+        Step(
+            "k_normed",
+            N_("Normalise every key"),
+            N_("Each key likewise, with a scale of its own. What is left to compare are directions."),
+            norms.formula(attention.k_norm, r"\hat k_j", "k_j"),
+            norms.live(r"\hat k_{0,0}", o.k_projected[0], attention.k_norm, k[0, 0]),
+            (
+                Operand("K", N_("the keys before their norm, one row each"), o.k_projected, ("keys", "features")),
+                *norms.operands(attention.k_norm),
+            ),
+            r"\hat K",
+            k,
+            norms.code(attention.k_norm, "k_normed", "k"),
+            "k_normed",
+            normed_k,
+            axes=("keys", "features"),
+            inputs=norms.inputs(attention.k_norm),
+        ),
+    ]
+
+
+def _together(o: Operands, letter: str, norm: Norm, normed: ndarray, proof: Proof) -> Step:
+    """The query, or every key, where one norm reaches over all heads: their numbers are needed first."""
+    own, before, name = o.own_numbers(letter), o.all_heads(letter), letter.lower()
+    single = letter == "Q"
+    row, position = (before, o.query) if single else (before[0], 0)
+    rows, index = ("x", "i") if single else ("source", "j")
+    bias = "" if getattr(o.site.attention, f"W_{letter}").bias is None else f" + b_{letter}_all"
+    hat = rf"\hat {name}_{{{position}}}" if single else r"\hat K"
+    return Step(
+        f"{name}_normed",
+        N_("Normalise the query") if single else N_("Normalise every key"),
+        N_(
+            "The queries of all heads stand side by side, {width} numbers, and are brought to a standard size together, then "
+            "scaled by what was learned; the numbers {first} to {last} are this head's.",
+            width=len(row),
+            first=own.start,
+            last=own.stop - 1,
+        )
+        if single
+        else N_(
+            "Each position's keys likewise: those of all heads side by side, {width} numbers, of which {first} to {last} are "
+            "this head's.",
+            width=len(row),
+            first=own.start,
+            last=own.stop - 1,
+        ),
+        norms.formula(norm, rf"\hat {letter}_{index}", f"{letter}_{index}"),
+        norms.live(
+            rf"\hat {letter}_{{{position},{own.start}}}", row, norm, normed[0] if single else normed[0, 0], own.start
+        ),
+        (
+            Operand(
+                f"{letter}_{{{position}}}" if single else letter,
+                N_("the query before its norm, of all heads")
+                if single
+                else N_("the keys before their norm, of all heads"),
+                before,
+                ("features",) if single else ("keys", "features"),
+            ),
+            *norms.operands(norm),
+        ),
+        hat,
+        normed,
+        f"{name}_all = {rows} @ W_{letter}_all{bias}  # of all heads\n"
+        + norms.code(norm, f"{name}_all", f"{name}_all")
+        + f"\n{name}_normed = {name}_all[..., {own.start}:{own.stop}]",
+        f"{name}_normed",
+        proof,
+        axes=("features",) if single else ("keys", "features"),
+        inputs=norms.inputs(norm) | o.all_projections(letter),
+    )
+
+
+def layer_step(
+    at: Sublayer, attention: Attention, q: Float[ndarray, "h n d_head"], normed: tuple[ndarray, ndarray], proof: Proof
+) -> Step:
+    """For all heads and positions at once; `q` before, `normed` the queries and keys after."""
+    assert attention.q_norm is not None
+    assert attention.k_norm is not None
+    codes = [_code(attention, module, name) for name, module in (("q", attention.q_norm), ("k", attention.k_norm))]
+    row = q[:, 0].ravel() if attention.normed_together else q[0, 0]
+    return Step(
+        at.key("normed"),
+        N_("Normalise queries and keys"),
+        N_(
+            "In every head, each row of a query or key is brought to a standard size by itself, then scaled: one scale for "
+            "all queries of the layer, one for all keys."
+        )
+        if not attention.normed_together
+        else N_(
+            "The queries of all heads stand side by side in one row, which is brought to a standard size, then scaled; the keys "
+            "likewise. So the heads of a row keep their sizes compared with each other."
+        ),
+        norms.formula(attention.q_norm, r"\hat q_{h,i}", "q_{h,i}"),
+        norms.live(r"\hat Q_{0,0,0}", row, attention.q_norm, normed[0][0, 0, 0]),
+        norms.operands(attention.q_norm),
+        r"\hat Q",
+        normed[0],
+        "\n".join(codes),
+        "q",
+        proof,
+        axes=("heads", "queries", "features"),
+        inputs=norms.inputs(attention.q_norm, of="_q") | norms.inputs(attention.k_norm, of="_k"),
+        also=(Made("k", Operand(r"\hat K", N_("the keys, normalised"), normed[1], ("heads", "keys", "features"))),),
+        meaning=N_("the queries, normalised"),
+    )
+
+
+def _code(attention: Attention, norm: Norm, name: str) -> str:
+    line = norms.code(norm, name, name, of=f"_{name}")
+    if not attention.normed_together:
+        return line
+    cut = f"{name}.unflatten(-1, (-1, {attention.d_head})).transpose(0, 1)"
+    return f"{name} = {name}.transpose(0, 1).flatten(1)\n{line}\n{name} = {cut}"
+
+
+def normalise_both(attention: Attention, q: ndarray, k: ndarray) -> tuple[ndarray, ndarray]:
+    """Queries and keys [h, n, d_head] after their norms, or as they are where there are none."""
+    if attention.q_norm is None or attention.k_norm is None:
+        return q, k
+    return _normalised(attention, q, attention.q_norm), _normalised(attention, k, attention.k_norm)
+
+
+def _normalised(attention: Attention, heads: Float[ndarray, "h n d_head"], norm: Norm) -> ndarray:
+    if not attention.normed_together:
+        return norms.normalise(heads, norm)
+    h, n, d_head = heads.shape
+    rows = norms.normalise(heads.transpose(1, 0, 2).reshape(n, h * d_head), norm)
+    return rows.reshape(n, h, d_head).transpose(1, 0, 2)
