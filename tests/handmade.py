@@ -324,11 +324,11 @@ class ModernGPT(nn.Module):
 class Hooked(nn.Module):
     """Its names and shapes: W_Q [head, d_model, d_head]; norms with weights, or folded; with or without a network."""
 
-    def __init__(self, *, folded: bool = False, network: bool = True) -> None:
+    def __init__(self, *, folded: bool = False, network: bool = True, outputs: int = V) -> None:
         super().__init__()
         self.embed, self.pos_embed, self.unembed = nn.Module(), nn.Module(), nn.Module()
         self.embed.W_E, self.pos_embed.W_pos = numbers(V, D), numbers(LONGEST, D)
-        self.unembed.W_U, self.unembed.b_U = numbers(D, V), numbers(V)
+        self.unembed.W_U, self.unembed.b_U = numbers(D, outputs), numbers(outputs)
         self.blocks = nn.ModuleList(nn.Module() for _ in range(LAYERS))
         for block in self.blocks:
             block.attn = nn.Module()

@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+import vizformer as vf
 from tests import handmade, strangers, tiny
 from tests.handmade import MODELS
 from vizformer.checkpoints import Opened, UnansweredError, load
@@ -76,6 +77,43 @@ def test_what_transformer_lens_says_beside_its_weights(tmp_path: Path) -> None:
         torch.save({"state_dict": model.state_dict(), "cfg": {**said, field: value}}, tmp_path / "model.pt")
         with pytest.raises(CheckpointError, match=f'computes what VizFormer\'s models do not: "cfg" says {field}='):
             load(tmp_path / "model.pt")
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize("outputs", [handmade.V - 1, 2])
+def test_transformer_lens_with_fewer_logits_than_tokens(outputs: int, biased: bool, tmp_path: Path) -> None:
+    """Its d_vocab_out: a model that adds reads "=" as well, one that checks brackets answers yes or no."""
+    model = tiny.randomise(handmade.Hooked(outputs=outputs)).eval()
+    weights = model.state_dict()
+    if not biased:
+        weights["unembed.b_U"].zero_()
+    torch.save({name: t for name, t in weights.items() if biased or name != "unembed.b_U"}, tmp_path / "model.pt")
+    with pytest.raises(UnansweredError, match=f"Are the {outputs} logits those of the token ids 0 to {outputs - 1}"):
+        load(tmp_path / "model.pt", activation="gelu_tanh")
+    expected, said = model(torch.tensor([IDS]))[0], dict(activation="gelu_tanh")
+    ours = load(tmp_path / "model.pt", **said, outputs_are_tokens=True)
+    trace = ours.trace(ids=IDS)
+    tiny.assert_close(trace.logits[:, :outputs], expected)
+    tiny.assert_close(trace.logits.softmax(-1)[:, :outputs], expected.softmax(-1))
+    assert (trace.logits.softmax(-1)[:, outputs:] == 0).all()
+    found = vf.analysis.logit_attribution(ours, trace, -1, outputs)  # of a token that is never predicted
+    assert sum(term.value for term in found.terms) == pytest.approx(found.logit, rel=1e-6)
+    other = load(tmp_path / "model.pt", **said, outputs_are_tokens=False)
+    assert not other.report.has_head
+    tiny.assert_close(other.trace(ids=IDS).residual("decoder.final"), trace.residual("decoder.final"))
+
+
+def test_transformer_lens_with_another_head(tmp_path: Path) -> None:
+    weights = tiny.randomise(handmade.Hooked(outputs=30)).state_dict()  # which are no ids that it reads
+    torch.save(weights, tmp_path / "model.pt")
+    report = load(tmp_path / "model.pt", activation="gelu_tanh").report
+    assert not report.has_head
+    assert any("this head is left out" in str(line) and "[16, 30]" in str(line) for line in report.assumptions)
+    for name, shape in (("unembed.W_U", (12, 22)), ("unembed.b_U", (23,))):
+        torch.save({**weights, name: torch.zeros(shape)}, tmp_path / "model.pt")
+        with pytest.raises(CheckpointError, match=r"unembed\.W_U"):
+            load(tmp_path / "model.pt", activation="gelu_tanh")
 
 
 def test_an_answer_that_the_tensors_give_is_taken_where_it_is_theirs(tmp_path: Path) -> None:

@@ -11,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from vizformer.checkpoints.bare.layout import Layout, Plan, zeros
+from vizformer.checkpoints.bare.layouts.task_heads import left_out
 from vizformer.checkpoints.bare.structure.around import buffers
 from vizformer.checkpoints.bare.structure.asked import ABSENT, NORM, SCALE, score_scale
 from vizformer.checkpoints.bare.structure.made import Made, reshaped, turned
@@ -28,6 +30,7 @@ from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 
 NAMES = ("TransformerLens",)
+NEVER = -10_000.0  # the logit of a token that the head does not know: its probability is exactly 0
 RESIDUAL = replace(questions.RESIDUAL, choices=("sequential", "parallel"))
 # What its config says and no model here computes.
 REFUSES: Mapping[str, tuple[object, ...]] = {
@@ -70,6 +73,9 @@ class _Reader:
         self.heads, self.width, self.d_head = self.shapes["blocks.0.attn.W_Q"]
         self.grouped = "_" if "blocks.0.attn._W_K" in self.shapes else ""
         self.inner = self.shapes.get("blocks.0.mlp.W_in", (0, 0))[-1]
+        self.tokens, (reads, self.outputs) = self.shapes["embed.W_E"][0], self.shapes["unembed.W_U"]
+        if reads != self.width or self.shapes.get("unembed.b_U", (self.outputs,)) != (self.outputs,):
+            self.outputs = self.tokens  # no head: the matching says which of its tensors does not fit
         self.normed = any(re.search(r"\.ln[12]\.w$|^ln_final\.w$", name) for name in self.shapes)
         self.shifted = any(re.search(r"\.ln[12]\.b$|^ln_final\.b$", name) for name in self.shapes)
         self.biased = any(".attn.b_" in name or ".attn._b_" in name for name in self.shapes)
@@ -99,6 +105,9 @@ class _Reader:
         asked += [replace(questions.NORM_EPS, moot={"norm": ("none",)}), replace(SCALE, insists=False)]
         if "pos_embed.W_pos" not in self.shapes:
             asked.append(questions.MAX_POSITIONS)
+        if self.outputs < self.tokens:
+            text = N_("Are the {n} logits those of the token ids 0 to {last}?", n=self.outputs, last=self.outputs - 1)
+            asked.append(Question("outputs_are_tokens", text, (True, False)))
         return Layout(
             NAMES[0], tuple(asked), lambda answers: self.plan(dict(answers), kind), refuses=REFUSES, known=known
         )
@@ -107,11 +116,12 @@ class _Reader:
         stack = "decoder" if bool(answers.pop("causal", True)) else "encoder"
         norm = str(answers.pop("norm", kind))
         self.applied = norm != "none"
+        self.predicts = bool(answers.pop("outputs_are_tokens", self.outputs == self.tokens))
         self.parts: list[Part] = [Part("embed.W_E", ("embedding.weight",))]
         self.made: dict[str, Made] = {}
         self.fills: dict[str, Fill] = {}
         options: Options = {
-            "vocab_size": self.shapes["embed.W_E"][0],
+            "vocab_size": self.tokens,
             "d_model": self.width,
             "n_heads": self.heads,
             "d_ff": self.inner or 1,
@@ -122,8 +132,8 @@ class _Reader:
             "bias": self.inner_biased,
             "attention_bias": "all" if self.biased else "none",
             "feedforward": "gated" if "blocks.0.mlp.W_gate" in self.shapes else "plain",
-            "tied_unembedding": False,
-            "logit_bias": "unembed.b_U" in self.shapes,
+            "tied_unembedding": not self.predicts,
+            "logit_bias": self.predicts and ("unembed.b_U" in self.shapes or self.outputs < self.tokens),
             **self.rotary,
         }
         if self.heads * self.d_head != self.width:
@@ -137,12 +147,33 @@ class _Reader:
         for number in range(self.n_layers):
             self._layer(f"blocks.{number}", f"{stack}.layers.{number}", norm)
         self._norm("ln_final", f"{stack}.final_norm", norm)
-        self._turned("unembed.W_U", "unembedding.weight")
-        if options["logit_bias"]:
-            self.parts.append(Part("unembed.b_U", ("logit_bias",)))
-        return Plan(
-            {**options, **answers}, self.parts, True, {}, self.unused, {}, self.fills, tuple(self._assumed()), self.made
-        )
+        unused = dict(self.unused)
+        if self.predicts:
+            self._head()
+        else:
+            unused |= dict.fromkeys(self._of_head(), N_("a head that comes after the last layer"))
+        assumed = tuple(self._assumed())
+        return Plan({**options, **answers}, self.parts, self.predicts, {}, unused, {}, self.fills, assumed, self.made)
+
+    def _of_head(self) -> list[str]:
+        return [name for name in ("unembed.W_U", "unembed.b_U") if name in self.shapes]
+
+    def _head(self) -> None:
+        """The head; tokens that it has no logit for get rows of 0, and a bias that nothing outweighs."""
+        weight, *bias = self._of_head()
+        self._turned(weight, "unembedding.weight")
+        if lacking := self.tokens - self.outputs:
+            self.made[weight] = Made(
+                (weight,), (self.tokens, self.width), lambda read: F.pad(read[0].T, (0, 0, 0, lacking))
+            )
+            never = torch.full((lacking,), NEVER)
+            if bias:
+                self.made[bias[0]] = Made(
+                    (bias[0],), (self.tokens,), lambda read: torch.cat([read[0], never.to(read[0].dtype)])
+                )
+            else:
+                self.fills["logit_bias"] = lambda shape: torch.cat([torch.zeros(self.outputs), never])
+        self.parts += [Part(name, ("logit_bias",)) for name in bias]
 
     def _layer(self, theirs: str, ours: str, norm: str) -> None:
         for letter in "QKV":
@@ -251,6 +282,19 @@ class _Reader:
         if not self.inner:
             assumed.append(
                 N_("the layers have no feed-forward network: the one shown is made of zeros and adds nothing")
+            )
+        if not self.predicts:
+            head = self._of_head()
+            assumed.append(left_out("unembed", head, self.weights))
+        elif self.outputs < self.tokens:
+            assumed.append(
+                N_(
+                    "{name} makes a logit for each of the token ids 0 to {last}: the others are read and never predicted, "
+                    "and stand at {never}",
+                    name=shown("unembed.W_U"),
+                    last=self.outputs - 1,
+                    never=f"{NEVER:,.0f}",
+                )
             )
         if "pos_embed.W_pos" in self.shapes:
             assumed.append(N_("{name} is added to the embeddings: row i at position i", name=shown("pos_embed.W_pos")))
