@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import vizformer as vf
-from tests import handmade
+from tests import handmade, tiny
 from tests.learned import HIDES, PAIRS, TEXT, of_ids, rounds, weights
 from vizformer.checkpoints import load
 from vizformer.checkpoints.weighing import material
@@ -91,6 +91,14 @@ def test_nothing_is_proposed_of_a_model_that_has_learned_nothing(tmp_path: Path)
     assert any(one.difference > 3 * one.error > 0 for one in found.findings)
     assert answers.items() <= found.answers.items()
     assert LECTURE.keys() <= vf.load(path, **found.answers).report.assumed.keys()
+
+
+def test_no_answer_is_weighed_under_which_logits_mean_nothing(tmp_path: Path) -> None:
+    model = tiny.randomise(handmade.Hooked(outputs=handmade.V - 1))
+    path, said = saved(model.state_dict(), tmp_path / "model.pt"), dict(activation="relu", outputs_are_tokens=True)
+    found = vf.evidence(path, TEXT, **said)
+    (finding,) = [one for one in found.findings if one.question.name == "outputs_are_tokens"]
+    assert (finding.answer, finding.rival, finding.settled) == (True, None, False)
 
 
 @pytest.mark.parametrize("as_logits", [True, False])

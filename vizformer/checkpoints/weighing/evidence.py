@@ -260,7 +260,10 @@ class _Measuring:
     def __call__(self, answers: Answers, now: Measured | None) -> tuple[Measured | None, object]:
         try:
             given: dict[str, Any] = dict(answers)
-            model = load(self.source, mapping=self.mapping, device=self.device, **given).model
+            opened = load(self.source, mapping=self.mapping, device=self.device, **given)
+            if not opened.report.has_head:  # its logits mean nothing
+                return None, None
+            model = opened.model
             if self.number is None:
                 return self._losses(model, now), model.config
             if self.number.is_loss:
