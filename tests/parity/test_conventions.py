@@ -11,6 +11,7 @@ from torch import Tensor
 from tests import conventions, tiny
 from tests.conventions import KINDS
 from vizformer.checkpoints import Opened, UnansweredError, load, propose_mapping
+from vizformer.checkpoints.tensors import memory
 from vizformer.errors import CheckpointError
 
 IDS, TARGET = [3, 7, 7, 1, 22, 0, 9], [1, 5, 4]
@@ -145,3 +146,18 @@ def test_a_bias_on_scaled_embeddings_may_come_before_or_after(tmp_path: Path) ->
         CheckpointError, match=r"input_projection\.weight. .* is a linear layer that makes rows 16 wide"
     ):
         load(path, **answers)
+
+
+def test_a_table_that_is_made_of_smaller_tensors_needs_its_memory(tmp_path: Path) -> None:
+    path, __ = saved("narrow embeddings", tmp_path)
+    answers, rows = KINDS["narrow embeddings"].answers, 10_000
+    before = memory.need(load(path, **answers).report, torch.float32)
+    weights = torch.load(path)
+    weights["token_embedding.weight"] = torch.zeros(rows, 6)
+    weights["output_projection.weight"], weights["output_projection.bias"] = torch.zeros(rows, 16), torch.zeros(rows)
+    torch.save(weights, path)
+    ours = load(path, **answers)
+    needed = memory.need(ours.report, torch.float32)
+    more = needed.copied + needed.mapped - before.copied - before.mapped
+    assert more >= 4 * (rows - 23) * (16 + 16 + 1)  # embeddings, as wide as the layers, the head and its bias
+    assert ours.model.embedding.weight.shape == (rows, 16)

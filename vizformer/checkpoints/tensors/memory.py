@@ -64,8 +64,12 @@ def need(
         else:
             copied += size
     copied += max(of_layers.values(), default=0)
-    n = min(TOKENS, report.config.max_positions)
-    return Need(copied, mapped, forward_bytes(report.config, n, dtype), n, stream)
+    config = report.config
+    tables = [t.shape for t in report.tensors if t.fate == "used" and "embedding.weight" in t.becomes]
+    made = config.vocab_size * config.d_embedding - sum(math.prod(shape) for shape in tables)
+    copied += dtype.itemsize * max(0, made)  # a table that is made of smaller tensors
+    n = min(TOKENS, config.max_positions)
+    return Need(copied, mapped, forward_bytes(config, n, dtype), n, stream)
 
 
 def describe_needs(report: Report, device: torch.device = CPU) -> str:
