@@ -1,0 +1,84 @@
+"""Writes Chinese-English sentence pairs of everyday life: `python -m recipes.translator.everyday --pairs 60000 OUT.tsv`."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import click
+
+from recipes.translator.coreference import Coreference
+from recipes.translator.lexicon import FOLDER, lexicon
+from recipes.translator.phrases import Speaker, with_capital
+from recipes.translator.senses import Senses
+from recipes.translator.sentences import KINDS
+
+COREFERENCE, SENSES = 0.12, 0.08
+"""Which share of the pairs they are."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """`kind` is the kind of sentence; of coreference also the pronoun and whether the first or second candidate is meant."""
+
+    zh: str
+    en: str
+    kind: str
+
+
+def not_written() -> set[str]:
+    """The course's own example sentences, on which nothing may be trained."""
+    return set((FOLDER / "not_written.txt").read_text(encoding="utf-8").splitlines())
+
+
+def drawn(seed: int, held_out: bool) -> Iterator[Pair]:
+    rng = random.Random(seed)
+    speaker = Speaker(lexicon(), rng)
+    coreference, senses = Coreference(speaker, held_out), Senses(speaker, held_out)
+    if not held_out:
+        yield from (Pair(phrase.zh, phrase.en, "phrases") for phrase in speaker.lexicon.phrases)
+    names = list(KINDS)
+    weights = [KINDS[name][1] for name in names]
+    while True:
+        draw = rng.random() * (COREFERENCE + SENSES if held_out else 1)
+        if draw < COREFERENCE / 2:  # two at a time
+            yield from (Pair(*found) for found in coreference.pairs())
+        elif COREFERENCE <= draw < COREFERENCE + SENSES:
+            found = senses.pair()
+            if found:
+                yield Pair(*found)
+        elif not held_out:
+            name = rng.choices(names, weights)[0]
+            yield Pair(*KINDS[name][0](speaker), name)
+
+
+def everyday(seed: int, *, held_out: bool = False) -> Iterator[Pair]:
+    """Sentences without end, none twice, the set phrases first; the same ones for the same seed.
+
+    Args:
+        held_out: only coreference and senses, of nouns that neither has in training (they occur in other sentences).
+    """
+    seen, excluded = set(), not_written()
+    for pair in drawn(seed, held_out):
+        key = (pair.zh, pair.en)
+        if key not in seen and pair.zh not in excluded:
+            seen.add(key)
+            yield Pair(pair.zh, with_capital(pair.en), pair.kind)
+
+
+@click.command(help="Write N distinct pairs to OUT: Chinese, English and the kind of sentence, separated by tabs.")
+@click.option("--pairs", "n_pairs", default=60_000, show_default=True, type=click.IntRange(1, 1_000_000))
+@click.option("--seed", default=0, show_default=True)
+@click.option(
+    "--held-out", is_flag=True, help="Only coreference and senses of held-out nouns: for tests, not for training."
+)
+@click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
+def main(n_pairs: int, seed: int, held_out: bool, out: Path) -> None:
+    lines = (f"{pair.zh}\t{pair.en}\t{pair.kind}\n" for pair in islice(everyday(seed, held_out=held_out), n_pairs))
+    with out.open("w", encoding="utf-8") as file:
+        file.writelines(lines)
+
+
+if __name__ == "__main__":
+    main()
