@@ -1,13 +1,14 @@
 """What weights leave open: said beside every picture of the model, and decided by a text on the page Model report."""
 
 import html
+from io import BytesIO
 
 import pytest
 import torch
 
 from tests.learned import TEXT, weights
 from tests.refs import ref, stamped, subject
-from vizformer.web.catalogue import model_cache, server_folder
+from vizformer.web.catalogue import model_cache, server_folder, uploads
 from vizformer.web.widgets import take_away
 
 ATTENTION, REPORT, SIDE = "pages/explore/attention.py", "pages/checkpoint/report.py", "pages/explore/side_by_side.py"
@@ -113,6 +114,22 @@ def test_what_cannot_decide_gets_words(open_app, text, words):
     assert not app.exception
     assert words in said(app).replace("\\", "").replace("\u2060", "")
     assert app.metric[0].value  # the rest of the page stays
+
+
+def test_a_text_is_weighed_for_an_upload_too(open_app, tmp_path):
+    kept = uploads.Kept()
+    name = kept.add([("open.pt", BytesIO((tmp_path / "open.pt").read_bytes()))], uploads.limit())
+    app = open_app(REPORT)
+    app.session_state["vizformer.uploads"] = kept
+    app.query_params["model"] = f"upload/{name}{GIVEN};score_scale=root_of_d_head"
+    app.run()
+    app.text_area(key="evidence.text").set_value("3 14 7 9").run()
+    app.button(key="evidence.begin").click().run()
+    for __ in range(600):
+        if app.error:
+            break
+        app.run()
+    assert "This text has 3 tokens" in said(app)
 
 
 def test_links_hold_the_names_of_all_that_is_decided():

@@ -1,11 +1,15 @@
 """Work in a thread of its own: once for all who want it, ended when nobody does, done again when it is wanted again."""
 
 import threading
+from collections import namedtuple
+from dataclasses import replace
 
 import pytest
 
+from vizformer.web.catalogue import sources, uploads
 from vizformer.web.catalogue.bounded_cache import Cache, Cached
 from vizformer.web.catalogue.long_work import HEARD, LongWork
+from vizformer.web.link.model_ref import ModelRef
 
 LONG = 60
 
@@ -119,3 +123,19 @@ def test_what_went_wrong_is_forgotten_when_nobody_comes_back_for_it() -> None:
     last = work.begin(cached, ("d",), "one")
     assert last.ended.wait(LONG)
     assert list(work._known.values()) == [last]
+
+
+@pytest.mark.parametrize("wrap", [lambda model: model, namedtuple("Subject", "model")])
+def test_it_opens_what_the_session_may_open_that_began_it(monkeypatch, tmp_path, wrap) -> None:
+    mine, model = threading.get_ident(), ModelRef("upload", "4f0c6ad2e9b10d37")
+    monkeypatch.setattr(uploads, "locate", lambda model: tmp_path if threading.get_ident() == mine else None)
+    found = []
+    cached = Cached(lambda _: found.append(sources.folder(model)) or 0, Cache(limit=lambda: 2**20))
+    going = LongWork().begin(cached, (wrap(model),), "one")
+    assert going.ended.wait(LONG)
+    assert going.error is None
+    assert found == [tmp_path]
+    monkeypatch.setattr(uploads, "locate", lambda model: None)
+    going = LongWork().begin(cached, (wrap(replace(model, stamp="another session")),), "two")
+    assert going.ended.wait(LONG)
+    assert "An upload lives only in the session that made it" in str(going.error)

@@ -8,13 +8,15 @@ function keeps everything.
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from vizformer.checkpoints.tensors.memory import available
+from vizformer.web.catalogue import sources
 from vizformer.web.catalogue.bounded_cache import Cached
 from vizformer.web.turns import Turns, Visitor, visitor
 
@@ -84,7 +86,8 @@ class LongWork:
             work = self._known.get((function, call))
             if work is None or work.ended.is_set() or not self._is_wanted(work):
                 work = self._known[function, call] = Work(function, call)
-                threading.Thread(target=self._run, args=(work, visitor()), name="long work", daemon=True).start()
+                mine = (work, visitor(), sources.may_open(call))
+                threading.Thread(target=self._run, args=mine, name="long work", daemon=True).start()
             work.readers[reader] = time.monotonic()
             return work
 
@@ -127,7 +130,7 @@ class LongWork:
     def _is_wanted(self, work: Work) -> bool:
         return any(time.monotonic() - seen < self._away for seen in work.readers.values())
 
-    def _run(self, work: Work, who: Visitor) -> None:
+    def _run(self, work: Work, who: Visitor, models: Mapping[str, Path]) -> None:
         def heard(done: int, total: int) -> None:
             self._places.offer()
             with self._lock:
@@ -137,7 +140,7 @@ class LongWork:
             work.done = (done, total)
 
         try:
-            with self._places.turn(who), hearing(heard):
+            with self._places.turn(who), hearing(heard), sources.lent(models):
                 heard(0, 1)  # (it may have waited long)
                 work.function(*work.call)
         except _LeftError:

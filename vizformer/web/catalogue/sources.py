@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 from vizformer.errors import CheckpointError, VizformerError
@@ -42,9 +44,33 @@ SOURCES: Mapping[model_ref.Source, Source] = {
 }
 
 
+_LENT: ContextVar[Mapping[str, Path]] = ContextVar("lent", default=MappingProxyType({}))
+
+
 def locate(model: ModelRef) -> Path | None:
-    """The folder or file of a model, if it is there and this session may open it."""
-    return SOURCES[model.source].locate(model)
+    """The folder or file of a model, if it is there and this session may open it, or this thread was lent it."""
+    lent = _LENT.get().get(_bare(model))
+    return lent if lent is not None and lent.exists() else SOURCES[model.source].locate(model)
+
+
+def may_open(call: Iterable[object]) -> Mapping[str, Path]:
+    """Where the models among some arguments, and those of its subjects, lie that this session may open."""
+    models = (getattr(value, "model", value) for value in call)
+    return {_bare(model): path for model in models if isinstance(model, ModelRef) and (path := locate(model))}
+
+
+@contextmanager
+def lent(found: Mapping[str, Path]) -> Iterator[None]:
+    """Lets work in a thread of its own, which has no session, open what the session may open that began it."""
+    before = _LENT.set(found)
+    try:
+        yield
+    finally:
+        _LENT.reset(before)
+
+
+def _bare(model: ModelRef) -> str:
+    return f"{model.source}/{model.name}@{model.revision}"
 
 
 def is_there(model: ModelRef) -> bool:
