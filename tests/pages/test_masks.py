@@ -380,3 +380,17 @@ def test_short_odd_and_long_texts(open_app: Open, part: str, model: str, text: s
     app = open_app(PAGE, part=part, model=model, text=text)
     assert not app.exception
     assert not [error.value for error in app.error]
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [({"dials": "masks.kind:window"}, "Sliding window"), ({"part": "paint"}, "Painted by hand")],
+)
+def test_pictures_say_of_which_head_and_under_which_mask(open_app: Open, monkeypatch, address, told: str) -> None:
+    said = []
+    monkeypatch.setattr(
+        "vizformer.web.widgets.taken_heads.caption", lambda *parts: said.append(parts[0]) or " · ".join(parts)
+    )
+    assert not open_app(PAGE, layer="1", head="2", **address).exception
+    assert said
+    assert all(one.endswith(f"coder self-attention, layer 1, head 2 · {told}") for one in said), said
