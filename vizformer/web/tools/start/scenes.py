@@ -68,7 +68,9 @@ def drawn_text(subject: Subject, found: Walkthrough) -> str:
 
 def characters(text: str) -> str:
     return _(
-        "“{text}”: {count} characters, and the model is given nothing else.", text=shortened(text), count=len(text)
+        "“{text}”: {count}, and the model is given nothing else.",
+        text=shortened(text),
+        count=counts.characters(len(text)),
     )
 
 
