@@ -80,7 +80,7 @@ def painted_by_hand(subject: Subject) -> None:
             words(mask.ENGLISH),
         )
         mask.mount(drawn, paintable=True, selected=flips, words=texts, key=f"{_PAINT}.{attention}")
-        told = f"{taken_heads.head_name(attention, view.layer, view.head)} · {_('Painted by hand')}"
+        told = " · ".join([taken_heads.head_name(attention, view.layer, view.head), _("Painted by hand")])
         take_away(*taken_heads.mask(drawn, told, texts), key=f"{_PAINT}.{attention}")
         boxes.only_first(max(masked.reasons.shape))
         _blind(masked, row_names.numbered(subject, attention))

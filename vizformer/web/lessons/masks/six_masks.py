@@ -61,7 +61,7 @@ def six_masks(subject: Subject) -> None:
         words(mask.ENGLISH),
     )
     mask.mount(drawn, words=texts, key=_PANELS)
-    told = f"{taken_heads.head_name(attention, view.layer, view.head)} · {wording.kind_name(kind)}"
+    told = " · ".join([taken_heads.head_name(attention, view.layer, view.head), wording.kind_name(kind)])
     take_away(*taken_heads.mask(drawn, told, texts), key=_PANELS)
     boxes.only_first(max(masked.reasons.shape))
     boxes.proof(masked.proof, own=masked.own)
