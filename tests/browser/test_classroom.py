@@ -153,7 +153,7 @@ def test_a_pointer_where_nothing_has_a_name_is_at_the_same_words_and_students_pa
     scrolled = "document.querySelector('[data-testid=stMain]').scrollTop"
     student.page.mouse.move(350, 450)
     student.page.mouse.wheel(0, -100_000)
-    student.page.wait_for_function(f"{scrolled} === 0", timeout=PATIENCE)
+    student.page.wait_for_function(f"() => {scrolled} === 0", timeout=PATIENCE)
     before = ring.evaluate("ring => ring.style.transform")
     point(0)
     student.page.wait_for_function(

@@ -12,6 +12,8 @@ pytestmark = pytest.mark.browser
 def test_train_drag_and_open(open_tab):
     tab = open_tab("/train")
     page = tab.page
+    with tab.runs():
+        page.get_by_role("radio", name="Copy", exact=True).click()
     for label, choice in (("Layers", "1"), ("Width", "16"), ("Steps", "100")):
         page.get_by_role("combobox", name=label).click()
         page.get_by_role("option", name=choice, exact=True).click()

@@ -202,7 +202,7 @@ def test_what_lies_beside_it_may_say_sizes_and_the_source(tmp_path: Path) -> Non
         "source_embedding": "one_emb.weight",
         "src_vocab_size": SOURCES,
     }
-    checkpoint = load(saved({"model": state, "hparams": said}, tmp_path / "model.pt"))
+    checkpoint = load(saved({"model": state, "hparams": said}, tmp_path / "model.pt"), causal=True)
     assert checkpoint.model.config.pad_id == 0
     assumed = " ".join(map(str, checkpoint.report.assumptions)).replace('"', "")
     assert "source_embedding = one_emb.weight: hparams says source_embedding" in assumed

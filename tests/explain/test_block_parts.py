@@ -92,7 +92,7 @@ def test_a_row_of_the_whole_stack_has_every_recorded_point_once() -> None:
 def test_a_layer_or_position_that_is_not_there_is_refused() -> None:
     checkpoint = model("decoder-only", {})
     trace = checkpoint.trace(TEXT)
-    for stack, layer, row in (("encoder", 0, 0), ("decoder", 2, 0), ("decoder", 0, 99), ("decoder", 0, -1)):
+    for stack, layer, row in (("encoder", 0, 0), ("decoder", 2, 0), ("decoder", 0, 99), ("decoder", 0, -99)):
         with pytest.raises(errors.TraceError):
             block_stream(checkpoint, trace, stack, layer, row)
 

@@ -5,7 +5,6 @@ import threading
 
 import pytest
 
-from vizformer import analysis
 from vizformer.web.catalogue import head_pictures, long_forward
 from vizformer.web.catalogue.long_work import WORK
 
@@ -69,13 +68,13 @@ def test_heads_together_are_one_map_a_layer(open_app):
 def test_heads_of_a_long_text_are_put_together_in_a_thread_and_can_be_stopped(open_app, monkeypatch, lang, button):
     monkeypatch.setattr(head_pictures, "QUICK", 2)
     head_pictures.together.clear()
-    go, real = threading.Event(), analysis.aggregates
+    go, real = threading.Event(), head_pictures.aggregates
 
     def held(*arguments):
         assert go.wait(60)
         yield from real(*arguments)
 
-    monkeypatch.setattr(analysis, "aggregates", held)
+    monkeypatch.setattr(head_pictures, "aggregates", held)
     app = open_app(PAGE, locale=lang, text="他们正在看一本旧书。", over="rollout", layer=2)
     assert not app.exception
     assert not [part for part in app.get("bidi_component") if part.proto.component_name.endswith("vizformer_attention")]

@@ -17,7 +17,7 @@ TEXT = Subject(ModelRef("bundled", "stories"), "A cat sat on a mat and looked at
 
 @pytest.fixture(autouse=True)
 def nothing_fits(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("vizformer.components.attention.fits", lambda *arguments, **options: False)
+    monkeypatch.setattr("vizformer.web.catalogue.head_pictures.fits", lambda *arguments, **options: False)
     for one in (head_pictures.together, head_pictures.small_together):
         one.clear()
     yield
@@ -53,7 +53,7 @@ def test_who_listens_hears_of_every_layer(over: str) -> None:
 
 def test_another_layer_of_a_mean_looks_at_no_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
     head_pictures.together(TEXT, "decoder", "mean", "none", 1)
-    monkeypatch.setattr("vizformer.analysis.aggregates", lambda *arguments: pytest.fail("all layers again"))
+    monkeypatch.setattr(head_pictures, "aggregates", lambda *arguments: pytest.fail("all layers again"))
     assert head_pictures.together(TEXT, "decoder", "mean", "none", 2).chosen == (2, 0)
 
 
@@ -67,7 +67,7 @@ def test_it_ends_at_the_next_layer_when_nobody_wants_it(monkeypatch: pytest.Monk
             assert go.wait(60)
             yield found
 
-    monkeypatch.setattr("vizformer.analysis.aggregates", watched)
+    monkeypatch.setattr("vizformer.web.catalogue.head_pictures.aggregates", watched)
     call, work = (TEXT, "decoder", "rollout", "none", 1), LongWork()
     going = work.begin(head_pictures.together, call, "one")
     assert begun.wait(60)

@@ -79,7 +79,7 @@ _WHERE = {
     "saturation_curves": "scaling",
     "score_against_cost": "results",
     "score_curves": "training",
-    "score_terms": "score_terms",
+    "score_terms": "score_bars",
     "shared_heads": "head_sharing",
     "similarity_curves": "embeddings",
     "stream_map": "side_by_side",

@@ -58,8 +58,9 @@ def ends(trace: Trace) -> tuple[float, float]:
     """The numbers at the two ends of a map's colours."""
     values = np.asarray(trace["z"], dtype=float)
     found = values[np.isfinite(values)]
-    low = trace.get("zmin", found.min() if found.size else 0.0)
-    high = trace.get("zmax", found.max() if found.size else 1.0)
+    low, high = trace.get("zmin"), trace.get("zmax")
+    low = low if low is not None else found.min() if found.size else 0.0
+    high = high if high is not None else found.max() if found.size else 1.0
     return float(low), float(high) if high > low else float(low) + 1.0
 
 

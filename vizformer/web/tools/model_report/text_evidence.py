@@ -12,6 +12,7 @@ from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.model_report import report_words
 from vizformer.web.tools.model_report.questions import assume
+from vizformer.web.widgets import data_table
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.watched import watched
 from vizformer.web.words.errors import plain
@@ -105,7 +106,7 @@ def results(model: ModelRef, found: Evidence) -> None:
     if found.why_not is not None:
         st.warning(translate(found.why_not, plain))
     apart = _("Further from the number") if found.by_author else _("More loss per token")
-    st.dataframe(
+    data_table.show(
         {
             _("Question"): [translate(one.question.text) for one in found.findings],
             _("Best answer"): [report_words.answer(one.question.name, one.answer) for one in found.findings],
