@@ -1,8 +1,9 @@
 """Writes Chinese-English sentence pairs of everyday life: `python -m recipes.translator.everyday --pairs 60000 OUT.tsv`."""
 
 import random
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from recipes.translator.phrases import Speaker, with_capital
 from recipes.translator.senses import Senses
 from recipes.translator.sentences import KINDS
 
+SHORT = {"am": "'m", "is": "'s", "are": "'re", "will": "'ll"}
+SHORTENED = re.compile(r"^(I|He|She|It|We|You|They) (am|is|are|will) (?!not\b)")
 COREFERENCE, SENSES = 0.12, 0.08
 """Which share of the pairs they are."""
 
@@ -24,12 +27,18 @@ class Pair:
 
     zh: str
     en: str
-    kind: str
+    kind: str = field(compare=False)
 
 
 def not_written() -> set[str]:
     """The course's own example sentences, on which nothing may be trained."""
     return set((FOLDER / "not_written.txt").read_text(encoding="utf-8").splitlines())
+
+
+def shortened(en: str) -> str:
+    """I am as I'm, is not as isn't, as most people write."""
+    en = SHORTENED.sub(lambda match: f"{match[1]}{SHORT[match[2]]} ", en)
+    return re.sub(r"\b(is|are|was|were) not\b", r"\1n't", en)
 
 
 def drawn(seed: int, held_out: bool) -> Iterator[Pair]:
@@ -50,7 +59,8 @@ def drawn(seed: int, held_out: bool) -> Iterator[Pair]:
                 yield Pair(*found)
         elif not held_out:
             name = rng.choices(names, weights)[0]
-            yield Pair(*KINDS[name][0](speaker), name)
+            zh, en = KINDS[name][0](speaker)
+            yield Pair(zh, shortened(with_capital(en)) if speaker.chance(0.25) else en, name)
 
 
 def everyday(seed: int, *, held_out: bool = False) -> Iterator[Pair]:
@@ -59,12 +69,13 @@ def everyday(seed: int, *, held_out: bool = False) -> Iterator[Pair]:
     Args:
         held_out: only coreference and senses, of nouns that neither has in training (they occur in other sentences).
     """
-    seen, excluded = set(), not_written()
-    for pair in drawn(seed, held_out):
-        key = (pair.zh, pair.en)
-        if key not in seen and pair.zh not in excluded:
-            seen.add(key)
-            yield Pair(pair.zh, with_capital(pair.en), pair.kind)
+    seen: set[Pair] = set()
+    excluded = not_written()
+    for drawn_pair in drawn(seed, held_out):
+        pair = replace(drawn_pair, en=with_capital(drawn_pair.en))
+        if pair not in seen and pair.zh not in excluded:
+            seen.add(pair)
+            yield pair
 
 
 @click.command(help="Write N distinct pairs to OUT: Chinese, English and the kind of sentence, separated by tabs.")

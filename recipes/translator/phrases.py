@@ -292,7 +292,7 @@ class Clause:
             elif action.pronoun and not question:
                 verb += "了"
             elif action.bare and (thing or place):
-                last = "" if place and not question else "了"
+                last = "" if place and self.time[0] and not question else "了"
             else:
                 verb += "了"
             if question and not verb.endswith("了") and not last:

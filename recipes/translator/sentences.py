@@ -21,6 +21,17 @@ Kind = Callable[[Speaker], Pair]
 KINDS: dict[str, tuple[Kind, float]] = {}
 OUTDOORS = frozenset(("散步", "跑步", "踢足球", "打网球", "野餐", "钓鱼", "爬山", "放", "骑自行车"))
 AT_HOME = frozenset(("看电视", "看书", "做饭", "打扫房间", "听音乐", "上网", "休息", "玩游戏", "写作业", "看电影"))
+FOUND_IN = (
+    ("wild", "zoo"),
+    ("farm", "farm"),
+    ("vehicle", "street outside station"),
+    ("furniture", "inside home_like kitchen"),
+    ("plant", "outside nature"),
+    ("land_animal", "outside nature"),
+    ("bird", "outside nature"),
+)
+"""Where there is what, by its kinds."""
+
 LIES = "fruit small dish book container toy stationery pet"
 
 
@@ -106,7 +117,6 @@ def soon(s: Speaker, kinds: str) -> Pair:
         ("明天", "tomorrow"),
         ("今天晚上", "tonight"),
         ("明天早上", "tomorrow morning"),
-        ("这个周末", "this weekend"),
     )
     return s.one(past_times if kinds == "past" else future_times)
 
@@ -386,7 +396,7 @@ def going_to_do(s: Speaker) -> Pair:
     verb = s.one([v for v in [*s.lexicon.activities, *s.lexicon.verbs]
         if v.places and v.flags.isdisjoint({"daily", "timed", "bad", "feel", "once",
         "state", "keeping", "wearing", "giving"}) and "people" not in v.objects])  # fmt: skip
-    place = s.place_for(verb)
+    place = s.place_for(verb) if verb.zh_object != "东西" else None
     if (
         place is None
         or place.kinds & {"home", "home_like", "kitchen", "street", "sleep", "bath"}
@@ -481,24 +491,9 @@ def there_is(s: Speaker) -> Pair:
     noun = s.one(
         s.nouns(["animal", "small", "fruit", "book", "plant", "furniture", "vehicle", "container", "dish", "people"])
     )
-    if (
-        noun.kinds & {"furniture", "container", "appliance"}
-        or noun.kinds & {"vehicle", "plant"}
-        or noun.kinds & {"farm", "land_animal", "bird"}
-    ):
-        kinds = (
-            {"inside", "home_like", "kitchen"}
-            if noun.kinds & {"furniture", "container"}
-            else {"outside", "nature", "farm"}
-        )
-        if noun.kinds & {"wild"}:
-            kinds = {"zoo"}
-        if noun.kinds & {"farm"}:
-            kinds = {"farm"}
-        if noun.kinds & {"vehicle"}:
-            kinds = {"street", "outside", "station"}
-        options = [p for p in s.lexicon.places if p.kinds & kinds and p.zh not in ("体育馆", "楼下")]
-        place = s.one(options)
+    found = next((places for kinds, places in FOUND_IN if kinds in noun.kinds), "")
+    if found:
+        place = s.one([p for p in s.lexicon.places if p.kinds & set(found.split()) and p.zh not in ("体育馆", "楼下")])
         where = (place.where, place.en_where)
     else:
         where = spot(s, noun)
@@ -857,7 +852,7 @@ def ba(s: Speaker) -> Pair:
         return f"请把{thing.zh}{base}。" if len(
             base
         ) > 1 else f"请{base}{thing.zh}。", f"please {action.english(verb.en.base)}."
-    time = when(s, "past") if s.chance(0.4) else ("", "")
+    time = soon(s, "past") if s.chance(0.4) else ("", "")
     auxiliary, form = conjugate(verb.en, "past", subject.person, negative=draw < 0.25)
     said = " ".join(w for w in (subject.en, auxiliary, action.english(form, subject), time[1]) if w)
     if draw < 0.25:
@@ -865,6 +860,8 @@ def ba(s: Speaker) -> Pair:
             verb.done
         ) > 2 else f"{subject.zh}{time[0]}没{verb.zh}{thing.zh}。", f"{said}."
     if draw < 0.35:
+        if thing.zh.startswith("自己"):
+            return ba(s)
         return f"是谁把{thing.zh}{verb.done}？", f"who {action.english(verb.en.past)}?"
     if draw < 0.45:
         auxiliary, who, _ = ("did", subject.en, "")
@@ -880,7 +877,8 @@ def put(s: Speaker) -> Pair:
     draw = s.rng.random()
     thing = s.thing(noun, "the own this", PRONOUNS[1] if draw < 0.25 else subject, described=False)
     zh, en = spot(s, noun)
-    verb_zh, past_en = s.one((("放", "put"), ("放", "put"), ("忘", "left"), ("藏", "hid")))
+    hidden = ("放", "put") if zh[-1] == "上" else ("藏", "hid")
+    verb_zh, past_en = s.one((("放", "put"), ("放", "put"), ("忘", "left"), hidden))
     if draw < 0.15:
         return f"请把{thing.zh}放在{zh}。", f"please put {thing.en} {en}."
     if draw < 0.25:
@@ -907,7 +905,7 @@ def bei(s: Speaker) -> Pair:
     else:
         subject = s.thing(s.one(s.nouns([kind_])), "own the this", s.one(PRONOUNS), described=False)
     participle = verb.en.participle + (f" {verb.en.rest}" if verb.en.rest else "")
-    time = when(s, "past") if s.chance(0.3) else ("", "")
+    time = soon(s, "past") if s.chance(0.3) else ("", "")
     negative = s.chance(0.1)
     tail = "".join(f" {w}" for w in ((f"by {by.object}" if by else ""), time[1]) if w)
     was = be(subject.person, True)
@@ -1211,7 +1209,8 @@ def sequence(s: Speaker) -> Pair:
     subject = s.somebody()
     first, second = clause(s, "past", subject, simple=True), clause(s, "past", subject, simple=True)
     if (
-        {first.action.verb.zh, second.action.verb.zh} & {"说", "旅", "迟", "生", "教", "学"}
+        "harm" in first.action.verb.flags | second.action.verb.flags
+        or {first.action.verb.zh, second.action.verb.zh} & {"说", "旅", "迟", "生", "教", "学"}
         or first.action.verb == second.action.verb
         or first.action.zh_object == second.action.zh_object
     ):
@@ -1429,7 +1428,8 @@ def numbers(s: Speaker) -> Pair:
             [n for n in s.nouns(["clothes", "book", "electronic", "fruit", "small", "footwear"]) if not n.mass]
         )
         thing = s.thing(noun, "this", described=False)
-        n = s.one((2, 3, 5, 8, 10, 12, 15, 20, 25, 30, 45, 50, 60, 80, 99, 100, 120, 150, 200, 300, 500, 800))
+        dear = bool(noun.kinds & {"electronic", "clothes", "footwear"})
+        n = s.one((80, 99, 100, 120, 150, 200, 300, 500, 800) if dear else (2, 3, 5, 8, 10, 12, 15, 20, 25, 30, 45, 50))
         if s.chance(0.35):
             return f"{thing.zh}多少钱？", f"how much is {thing.en}?"
         return f"{thing.zh}{chinese_number(n, True)}块钱。", f"{thing.en} costs {number(n)} yuan."
@@ -1565,7 +1565,11 @@ def no_longer(s: Speaker) -> Pair:
 @kind(0.6)
 def called(s: Speaker) -> Pair:
     name, other = s.name("m f"), s.kin()
-    if other.person != "3s" or (other.gender in "mf" and other.gender != name.gender):
+    if (
+        name.zh[1:] in ("先生", "太太", "老师")
+        or other.person != "3s"
+        or (other.gender in "mf" and other.gender != name.gender)
+    ):
         return called(s)
     return s.one(
         (

@@ -142,13 +142,13 @@ def test_aspect_is_told_in_both_languages(pairs):
             assert " will " not in pair.en, pair
         if pair.kind == "now":
             assert "在" in pair.zh, pair
-            assert re.search(r"\b(am|is|are) \w+ing\b", pair.en), pair
+            assert re.search(r"(\b(am|is|are)|'(m|s|re)) \w+ing\b", pair.en), pair
         if pair.kind == "ever":
             assert "过" in pair.zh, pair
             assert re.search(r"\b(has|have)\b", pair.en), pair
         if pair.kind == "bei":
             assert "被" in pair.zh, pair
-            assert re.search(r"\b(was|were)\b", pair.en), pair
+            assert re.search(r"\b(was|were|wasn|weren)\b", pair.en), pair
         if pair.kind == "denied_past":
             assert "没" in pair.zh, pair
             assert "didn't" in pair.en or "wasn't" in pair.en or "weren't" in pair.en, pair
