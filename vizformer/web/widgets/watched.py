@@ -20,6 +20,7 @@ Result = TypeVar("Result")
 AT_ONCE = 2e10  # multiplications that a page does without being asked: about two seconds
 POLL = 0.5  # seconds between two looks at work that goes on
 _READER = "vizformer.reader"
+_FAILED = "vizformer.failed"  # what went wrong while it was watched, for the run of the page that says it
 
 
 def cost(subject: Subject, runs: int) -> float:
@@ -65,6 +66,9 @@ def watched(
             found = work(*call)
         bar.empty()
         return found
+    failed = st.session_state.pop(_FAILED, None)
+    if failed is not None and failed[:2] == (work, call):
+        raise failed[2]
     going = WORK.look(work, call, reader())
     if work.holds(*call):  # it came to its end just now
         return work(*call)
@@ -89,7 +93,11 @@ def _begin(work: Cached[..., Any], call: tuple[Any, ...]) -> None:
 
 def _watch(work: Cached[..., Any], call: tuple[Any, ...], runs: int, key: str, said: Said) -> None:
     """How far it is, and the way to end it; drawn again and again while it goes on."""
-    going = WORK.look(work, call, reader())
+    try:
+        going = WORK.look(work, call, reader())
+    except Exception as error:  # (said here, it would be gone with the next look)
+        st.session_state[_FAILED] = work, call, error
+        going = None
     if going is None:
         st.rerun()
     done, n = going.done if going.done[0] else (0, runs)
