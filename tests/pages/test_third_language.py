@@ -34,7 +34,7 @@ EXAMPLES = (
 ELSEWHERE = ("pages/learn/reading.py", "pages/learn/glossary.py")  # titles of papers; terms in the other languages
 # Code, formulas, markup.
 QUOTED = re.compile(
-    r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\\[a-z]+\{[^}]*\}|<style>.*?</style>|<script>.*?</script>|<[^>]*>|&\w+;",
+    r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\\[a-z]+\{[^}]*\}|<style>.*?</style>|<script[^>]*>.*?</script>|<[^>]*>|&\w+;",
     re.DOTALL,
 )
 STRING, QUOTE = re.compile(r'"((?:[^"\\]|\\.)*)"'), r'"⟦\1⟧"'
