@@ -32,6 +32,14 @@ FOUND_IN = (
 )
 """Where there is what, by its kinds."""
 
+HOURS = (
+    (("起床", "吃早饭", "上班", "上学", "刷牙"), (6, 9)),
+    (("吃午饭",), (11, 12)),
+    (("吃晚饭", "下班", "回家"), (5, 8)),
+    (("睡觉", "洗澡"), (8, 11)),
+)
+"""From when to when one does what."""
+
 LIES = "fruit small dish book container toy stationery pet"
 
 
@@ -78,12 +86,12 @@ def clause(
     found = Clause(subject, s.act(verb, forms, subject), aspect, negative=negative, plain=s.chance(0.5))
     time = {"past": "past", "will": "future", "present": "habit"}.get(aspect)
     if time and not simple and s.chance(0.75 if aspect != "past" else 0.6):
-        if aspect == "present" and s.chance(0.5) and not negative:
+        if aspect == "present" and s.chance(0.5) and not negative and "timed" not in verb.flags:
             found = found.but(often=often(s))
         else:
             found = found.but(time=soon(s, time) if verb.flags & {"daily", "timed"} else when(s, time))
     elif aspect == "present" and not negative:
-        found = found.but(often=often(s))
+        found = found.but(time=("每天", "every day")) if "timed" in verb.flags else found.but(often=often(s))
     if not simple:
         place = s.place_for(verb) if s.chance(0.4) else None
         if place and aspect != "perfect":
@@ -1400,6 +1408,11 @@ def numbers(s: Speaker) -> Pair:
                 if v.flags & {"timed", "daily"} and v.zh_object not in ("衣服", "房间", "碗", "牙", "身体", "作业")
             ]
         )
+        hours = next((hours for words, hours in HOURS if verb.zh + verb.zh_object in words), (8, 10))
+        hour = s.rng.randint(*hours)
+        zh_hour, en_hour = f"{chinese_number(hour, True)}点", f"{number(hour)} o'clock"
+        if half:
+            zh_hour, en_hour = f"{zh_hour}半", f"half past {number(hour)}"
         found = Clause(subject, Action(verb, verb.zh_object), "present")
         morning = (
             s.one((("每天", "every day"), ("早上", "in the morning")))
@@ -1523,7 +1536,9 @@ def numbers(s: Speaker) -> Pair:
 @kind(3)
 def how_well(s: Speaker) -> Pair:
     """得: how well somebody does it."""
-    verb = s.one([v for v in s.lexicon.activities if v.flags & {"skill", "sport"} and v.zh_object not in ("照", "饭")])
+    verb = s.one(
+        [v for v in s.lexicon.activities if v.flags & {"skill", "sport"} and v.zh_object not in ("照", "饭", "身体")]
+    )
     subject = s.somebody()
     zh, en = s.one((("很好", "well"), ("非常好", "very well"), ("很快", "fast"), ("很慢", "slowly"), ("不太好", "")))
     if zh in ("很快", "很慢") and verb.zh not in ("跑", "游", "开", "骑", "说", "滑", "写"):
@@ -1543,7 +1558,9 @@ def no_longer(s: Speaker) -> Pair:
     """已经 ... 了, 还没, 快要 ... 了, 不 ... 了."""
     subject = s.somebody()
     found = clause(s, "past", subject, simple=True, forms="this own").but(time=("", ""))
-    if "activity" in found.action.verb.flags and not found.action.verb.flags & {"daily", "timed"}:
+    if "people" in found.action.verb.objects or (
+        "activity" in found.action.verb.flags and not found.action.verb.flags & {"daily", "timed"}
+    ):
         return no_longer(s)
     draw = s.rng.random()
     bare = found.but(subject=replace(subject, zh=""))
