@@ -1322,7 +1322,7 @@ def commands(s: Speaker) -> Pair:
         return f"{s.one(('别', '不要'))}{zh}。", f"don't {en}."
     if "once" in verb.flags:
         return commands(s)
-    time = when(s, "future") if s.chance(0.4) else ("", "")
+    time = soon(s, "future") if s.chance(0.4) else ("", "")
     place = s.place_for(verb)
     if place and s.chance(0.4):
         return (

@@ -62,6 +62,9 @@ def test_the_examples_of_the_course_are_not_among_them(pairs):
     listed = set((FOLDER / "not_written.txt").read_text(encoding="utf-8").splitlines())
     assert listed.issuperset(COURSE)
     assert listed.isdisjoint(pair.zh for pair in pairs)
+    for pair in pairs:
+        assert pair.en not in ("I love China.", "I love spring in Beijing."), pair
+        assert not re.match("我的?妹妹在河边看书", pair.zh.replace("正", "")), pair
 
 
 @pytest.mark.parametrize("name", ["nouns", "people", "names", "places", "verbs", "activities", "adjectives", "phrases"])
