@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -30,8 +31,12 @@ class Heard:
             self._more.notify_all()
 
     def wait_for(self, code: str, times: int = 1) -> None:
+        self.wait_until(lambda: self.codes.count(code) >= times)
+
+    def wait_until(self, holds: Callable[[], bool]) -> None:
+        """Waits until something holds, which is asked again whenever something is heard."""
         with self._more:
-            assert self._more.wait_for(lambda: self.codes.count(code) >= times, PATIENCE), self.codes
+            assert self._more.wait_for(holds, PATIENCE), self.codes
 
 
 @pytest.fixture
@@ -135,14 +140,13 @@ def test_a_redis_that_is_killed_and_comes_back_empty_gets_its_rooms_again(redis,
     with pytest.raises(StoreError):  # not: there is no such class
         there.look("ABCDEF")
     redis.start()
-    heard_there.wait_for(code, times=2)  # the first server has put its rooms there, and told
-    assert there.look(code).page == "map"
+    heard_there.wait_until(lambda: there.look(code).page == "map")  # the first server has put its rooms there, and told
     here.move(code, secret, "masks", {})
     assert there.look(code).page == "masks"
 
 
 def test_followers_hear_of_moves_while_redis_hangs(redis, two_servers):
-    (here, heard), (there, __) = two_servers
+    (here, heard), (there, heard_there) = two_servers
     code, secret = here.open("ann")
     here.move(code, secret, "masks", {})
     assert there.look(code).page == "masks"
@@ -171,7 +175,7 @@ def test_followers_hear_of_moves_while_redis_hangs(redis, two_servers):
     redis.go_on()
     heard.wait_for(EVERYTHING, times=2)
     assert here.answers(code, secret) == {"2": 1}
-    assert there.look(code).question == "qkv/ratio"
+    heard_there.wait_until(lambda: there.look(code).question == "qkv/ratio")
     assert there.answer(code, "qkv/ratio", "y", "2")
     assert here.answers(code, secret) == {"2": 2}
 

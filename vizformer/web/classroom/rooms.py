@@ -363,10 +363,10 @@ class Rooms:
         return room
 
     def _fresh(self, code: str) -> Room | None:
-        """The room, unless its time is over; one that is led here is there also where the store has lost it."""
-        room = self._store.get(code)
-        if room is None and (known := self._led.get(code)) is not None and self._is_there(known.teacher):
-            room = known  # the store has lost it: it was started again just now
+        """The room, unless its time is over; one that is led here is never older than what is known here."""
+        room, known = self._store.get(code), self._led.get(code)
+        if known is not None and self._is_there(known.teacher) and _is_behind(room, known):
+            room = known  # the store was away, or was started again, just now
             self._write(code)
         if room is not None and self._is_over(room):
             if code in self._led:
@@ -384,6 +384,13 @@ class Rooms:
 def _age(room: Room) -> tuple[int, float]:
     """What grows with every change of a room."""
     return room.place.version, room.seen
+
+
+def _is_behind(found: Room | None, known: Room) -> bool:
+    """Whether a store has lost a room, or has an older place of it."""
+    if found is None:
+        return True
+    return (found.secret, found.teacher) == (known.secret, known.teacher) and found.place.version < known.place.version
 
 
 def write(room: Room) -> str:
