@@ -3,7 +3,7 @@
 PORT ?= 8501
 PYTHON ?= python3
 JOBS ?= 2
-BROWSERS ?= 2
+BROWSERS ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
 PARALLEL = -n $(JOBS) --dist worksteal
@@ -33,24 +33,21 @@ dev: export STREAMLIT_SERVER_FILE_WATCHER_TYPE = auto
 dev: export STREAMLIT_SERVER_RUN_ON_SAVE = true
 dev: run ## like make run, and every open page runs again whenever a file of the code is saved
 
-# A process takes the next test from the other's heap when it has none left. The browser's tests run in processes of
-# their own, each with one server and one Chromium. A browser waits more than it works, so that both halves run at once.
+# A process takes the next test from the other's heap when it has none left. The browser's tests come after the others,
+# in processes of their own, each with one server and one Chromium: beside other tests some of them wait too long.
 define TESTS
 	@$(BIN)/python tests/browser/chromium.py --install
 	@$(BIN)/python tests/programs.py --install
-	@$(BIN)/python -m pytest -m "browser and $(1)" -n $(BROWSERS) --dist worksteal $(IN_BROWSER) > $(2) 2>&1 & browser=$$!; \
-	$(BIN)/python -m pytest -m "not browser and $(1)" $(PARALLEL); plain=$$?; \
-	wait $$browser; seen=$$?; cat $(2); exit $$((plain || seen))
+	$(BIN)/python -m pytest -m "not browser and $(1)" $(PARALLEL)
+	$(BIN)/python -m pytest -m "browser and $(1)" -n $(BROWSERS) --dist worksteal $(IN_BROWSER)
 	@$(BIN)/python tests/browser/chromium.py --report
 endef
 
-test: lint ## lint, types, import contracts and the tests that a change may break (JOBS=2 processes, BROWSERS=2 with a browser)
-	@mkdir -p build
-	$(call TESTS,not sweep,build/browser-tests.log)
+test: lint ## lint, types, import contracts and the tests that a change may break (JOBS=2 processes, BROWSERS=3 with a browser)
+	$(call TESTS,not sweep)
 
 sweep: $(VENV)/.installed-test ## the rest: every field of every family, every page x text x theme x width, long fuzz
-	@mkdir -p build
-	$(call TESTS,sweep,build/browser-sweep.log)
+	$(call TESTS,sweep)
 
 # Every page and every part of a lesson is opened once, and the layers are held against torch.nn's.
 quick: $(VENV)/.installed-test ## the quick tests, without browser, transformers and most of the pages'
