@@ -183,7 +183,7 @@ PLACES = {
         "The hidden word was “door”",
         "she opened the room and went in.",
     ],
-    "/train?beside=train-0123456789-2": ["Task: copy"],
+    "/train?beside=train-0123456789-2": ["Task: repeat"],
     "/attention?text=a+cat+sat&model=stories&site=decoder&picture=lines&lines=0,2@0.2": ["Sentence: a cat sat"],
     "/attention?text=a+cat+sat&model=stories&site=decoder&numbers=scores&query=2&key=1": ["Sentence: a cat sat"],
     "/cross?part=without&memory=%E6%88%91%E6%9C%89%E4%B8%80%E6%9D%A1%E7%8B%97%E3%80%82": ["Part: without"],
