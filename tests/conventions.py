@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tests import tiny
-from tests.handmade import FIRST_NORM, Hooked, Translator, W, attend
+from tests.handmade_models import FIRST_NORM, Hooked, Translator, W, attend
 from tests.strangers import FF, LAYERS, LONGEST, D, H, V, future, heads, sine_waves, stack, together
 
 NARROW = 6  # numbers of an embedding that a projection makes wider

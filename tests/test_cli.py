@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests import pretend
+from tests import pretend_device
 from vizformer import __version__, cli
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
@@ -150,7 +150,7 @@ def test_the_device_is_looked_for_before_anybody_waits_for_a_page(seen, monkeypa
     assert result.exit_code == 1
     assert "There is no device cuda:77 here" in result.output
     assert not seen
-    with pretend.device() as device:
+    with pretend_device.device() as device:
         assert CliRunner().invoke(cli.main, ["--device", str(device)]).exit_code == 0
     assert precision.device() == str(device)
     monkeypatch.setenv(cli.DEVICE, "cuda:77")

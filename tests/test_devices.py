@@ -1,7 +1,7 @@
 """A model on another device: every tensor is made where it is needed, and the numbers are the processor's.
 
-Where these tests run there is no GPU as a rule: `tests.pretend` stands in for one, and notices what a GPU would.  Where
-there is one, the same is done on it.
+Where these tests run there is no GPU as a rule: `tests.pretend_device` stands in for one, and notices what a GPU would.
+Where there is one, the same is done on it.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests import pretend, tiny
+from tests import pretend_device, tiny
 from tests.checkpoints import folders as made
 from vizformer.analysis.attribution import blanks
 from vizformer.analysis.attribution import predictions as following
@@ -150,9 +150,9 @@ def saved(kind: str, folder: Any) -> Any:
 def test_every_tensor_is_made_where_it_is_needed(kind: str, dtype: str, tmp_path: Any) -> None:
     folder = saved(kind, tmp_path)
     expected = everything(load(folder, dtype=dtype))
-    with pretend.device() as device:
+    with pretend_device.device() as device:
         checkpoint = load(folder, dtype=dtype, device=device)
-        assert all(isinstance(tensor.data, pretend.There) for tensor in checkpoint.model.state_dict().values())
+        assert all(isinstance(tensor.data, pretend_device.There) for tensor in checkpoint.model.state_dict().values())
         found = everything(checkpoint)
     same(found, expected, 1e-6, kind)  # (float64 algebra differs in the last bit between memory layouts)
 
@@ -161,7 +161,7 @@ def test_every_tensor_is_made_where_it_is_needed(kind: str, dtype: str, tmp_path
 @pytest.mark.parametrize("name", ["gpt2", "marian"])
 def test_folders_of_others_are_opened_there(name: str, tmp_path: Any) -> None:
     folder = getattr(made, name)(tmp_path / name)
-    with pretend.device() as device:
+    with pretend_device.device() as device:
         opened = load(folder, device=device)
         assert {str(tensor.device) for tensor in opened.model.state_dict().values()} == {str(device)}
         logits = opened.trace(TEXT).logits.cpu()
@@ -183,11 +183,11 @@ def test_folders_of_others_are_opened_there(name: str, tmp_path: Any) -> None:
     ],
 )
 def test_the_pretended_device_notices_what_a_gpu_would(wrong: Callable[[torch.Tensor], Any]) -> None:
-    with pretend.device() as device:
+    with pretend_device.device() as device:
         x = torch.arange(3.0, device=device)
         assert (x * 2 + 1.0 + torch.tensor(1.0)).cpu().tolist() == [2, 4, 6]
         assert x[torch.tensor([2])].tolist() == [2]
-        with pytest.raises((RuntimeError, TypeError), match=f"same device|{pretend.NAME}"):
+        with pytest.raises((RuntimeError, TypeError), match=f"same device|{pretend_device.NAME}"):
             wrong(x)
 
 

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from vizformer.web.catalogue import head_reports, shelf, sources
+from vizformer.web.catalogue import head_reports, model_list, sources
 from vizformer.web.link import state
 from vizformer.web.tools.head_report import measuring
 from vizformer.web.tools.head_report.results import results
@@ -14,9 +14,11 @@ POLL = 1.0  # seconds between two looks at a measuring that goes on
 
 
 def page() -> None:
-    models = shelf.models()
+    models = model_list.models()
     state.fit(model=models)
-    st.selectbox(_("Model"), models, format_func=shelf.titles(models).__getitem__, width=420, **state.bind("model"))
+    st.selectbox(
+        _("Model"), models, format_func=model_list.titles(models).__getitem__, width=420, **state.bind("model")
+    )
     model_assumptions.line(state.view().model)
     guarded()(below)()
 

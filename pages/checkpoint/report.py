@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from vizformer.web.catalogue import shelf, sources
+from vizformer.web.catalogue import model_list, sources
 from vizformer.web.link import state
 from vizformer.web.tools.model_report import open_model, precision_choice
-from vizformer.web.tools.model_report.by_hand import by_hand
 from vizformer.web.tools.model_report.comparison import against_transformers
+from vizformer.web.tools.model_report.mapping_form import by_hand
 from vizformer.web.tools.model_report.own_models import own_models
 from vizformer.web.tools.model_report.questions import absent, ask, read
 from vizformer.web.tools.model_report.summary import assumptions, components, problems, summary, tensors
@@ -17,9 +17,11 @@ from vizformer.web.words.i18n import _
 
 def page() -> None:
     open_model.arrive()
-    models = shelf.models()
+    models = model_list.models()
     view = state.fit(model=models)
-    st.selectbox(_("Model"), models, format_func=shelf.titles(models).__getitem__, width=420, **state.bind("model"))
+    st.selectbox(
+        _("Model"), models, format_func=model_list.titles(models).__getitem__, width=420, **state.bind("model")
+    )
     open_model.progress()
     open_model.box()
     if view.model.is_from_elsewhere and not sources.is_there(view.model):

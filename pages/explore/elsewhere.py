@@ -1,7 +1,7 @@
 """Attention from elsewhere: arrays of attention weights, without a model, in the pictures of the page Attention."""
 
-from vizformer.web.tools.elsewhere.hand_in import hand_in
 from vizformer.web.tools.elsewhere.pictures import pictures
+from vizformer.web.tools.elsewhere.upload_form import hand_in
 from vizformer.web.words.errors import guarded
 
 

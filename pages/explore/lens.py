@@ -4,12 +4,12 @@ import streamlit as st
 
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.lens.asked import choose
+from vizformer.web.tools.lens.findings import remarkable
 from vizformer.web.tools.lens.in_python import in_python
 from vizformer.web.tools.lens.inputs import inputs
 from vizformer.web.tools.lens.layers import follow, layers
-from vizformer.web.tools.lens.remarkable import remarkable
 from vizformer.web.tools.lens.terms import terms
+from vizformer.web.tools.lens.token_choice import choose
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words.errors import guarded

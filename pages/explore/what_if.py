@@ -11,7 +11,7 @@ from vizformer.web.tools.what_if.all_tokens import all_tokens
 from vizformer.web.tools.what_if.between_prompts import between_prompts
 from vizformer.web.tools.what_if.learned_gates import learned_gates
 from vizformer.web.tools.what_if.place import choose
-from vizformer.web.tools.what_if.switched_off import switched_off
+from vizformer.web.tools.what_if.switched_off_parts import switched_off
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.model_input import subject_box

@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from vizformer.web.tools.compare import computed
-from vizformer.web.tools.compare.hand_in import hand_in
-from vizformer.web.tools.compare.steps_wanted import steps_wanted
+from vizformer.web.tools.compare import computations
+from vizformer.web.tools.compare.expected_steps import steps_wanted
+from vizformer.web.tools.compare.submission import hand_in
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words.i18n import _
 
@@ -20,7 +20,7 @@ def page() -> None:
             "mistakes on it."
         )
     )
-    if (sizes := computed.too_long(subject)) is not None:
+    if (sizes := computations.too_long(subject)) is not None:
         st.info(
             _(
                 "The text has {n} tokens; steps are compared for at most {limit}. Choose a shorter one.",

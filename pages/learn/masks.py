@@ -3,9 +3,9 @@
 from vizformer.messages import N_
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.masks.leakage import leakage
+from vizformer.web.lessons.masks.mask_painting import painted_by_hand
 from vizformer.web.lessons.masks.mistakes import four_mistakes
 from vizformer.web.lessons.masks.notations import four_notations
-from vizformer.web.lessons.masks.painted_by_hand import painted_by_hand
 from vizformer.web.lessons.masks.six_masks import six_masks
 from vizformer.web.widgets import lesson
 

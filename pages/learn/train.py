@@ -4,8 +4,8 @@ import streamlit as st
 
 from vizformer.web.catalogue import trainings
 from vizformer.web.link import state
+from vizformer.web.tools.train.finished_model import keep
 from vizformer.web.tools.train.form import choose
-from vizformer.web.tools.train.keep import keep
 from vizformer.web.tools.train.snapshots import explore
 from vizformer.web.tools.train.status import status
 from vizformer.web.words.errors import guarded

@@ -18,7 +18,14 @@ from vizformer.analysis.circuits import (
 from vizformer.analysis.circuits.weights import embedding, unembedding
 from vizformer.checkpoints import load
 from vizformer.errors import TraceError
-from vizformer.training.by_hand import INDUCTION, LETTERS, PREVIOUS_TOKEN, WORKING, induction_by_hand, task_by_hand
+from vizformer.training.handmade_models import (
+    INDUCTION,
+    LETTERS,
+    PREVIOUS_TOKEN,
+    WORKING,
+    induction_by_hand,
+    task_by_hand,
+)
 
 MODELS = {
     "llama": ("decoder-only", tiny.LLAMA),

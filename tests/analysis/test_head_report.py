@@ -16,11 +16,11 @@ from vizformer.analysis.corpus_heads.clustering import clusters
 from vizformer.analysis.corpus_heads.measures import CROSS, MEASURES, TARGETS
 from vizformer.analysis.corpus_heads.one_text import is_delimiter, read_tokens, run
 from vizformer.analysis.corpus_heads.report import COLUMNS
+from vizformer.analysis.corpus_heads.report_file import read_report, write_report
 from vizformer.analysis.corpus_heads.running import GROUP
-from vizformer.analysis.corpus_heads.stored import read_report, write_report
 from vizformer.analysis.corpus_heads.sums import CORNER
 from vizformer.errors import VizformerError
-from vizformer.training.by_hand import (
+from vizformer.training.handmade_models import (
     INDUCTION,
     LETTERS,
     PREVIOUS_TOKEN,

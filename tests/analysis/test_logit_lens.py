@@ -17,7 +17,7 @@ from vizformer.analysis.attribution.lens import right_tokens, what_is_inexact
 from vizformer.analysis.heads.residual_contributions import key_contributions
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit
-from vizformer.training.by_hand import INDUCTION, induction_by_hand
+from vizformer.training.handmade_models import INDUCTION, induction_by_hand
 
 UNTIED = {"tied_unembedding": False}
 PRE = {"norm_order": "pre", "final_norm": True}

@@ -12,7 +12,7 @@ from vizformer.analysis.causes.patching import What, attribution_patches, patch_
 from vizformer.analysis.causes.prompt_pairs import EXAMPLES, PromptExample, PromptPair, prompt_pair
 from vizformer.errors import TraceError
 from vizformer.model import Edit, Patch
-from vizformer.training.by_hand import INDUCTION, PREVIOUS_TOKEN
+from vizformer.training.handmade_models import INDUCTION, PREVIOUS_TOKEN
 
 KINDS_OF_MODEL: dict[str, dict[str, Any]] = {
     "translator": dict(architecture="encoder-decoder"),

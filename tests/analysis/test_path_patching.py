@@ -12,7 +12,7 @@ from vizformer.analysis.causes.prompt_pairs import prompt_pair
 from vizformer.analysis.heads.maps import kinds
 from vizformer.errors import TraceError
 from vizformer.model import Edit, Patch
-from vizformer.training.by_hand import INDUCTION, PREVIOUS_TOKEN, induction_by_hand
+from vizformer.training.handmade_models import INDUCTION, PREVIOUS_TOKEN, induction_by_hand
 
 HELD = ("clean", "corrupted")
 

@@ -14,7 +14,7 @@ from vizformer.analysis.causes.resampling import draw_outputs, resample_sweep, r
 from vizformer.analysis.corpus_heads import bundled_corpus
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit, Patch
-from vizformer.training.by_hand import INDUCTION, PREVIOUS_TOKEN
+from vizformer.training.handmade_models import INDUCTION, PREVIOUS_TOKEN
 
 
 def again(checkpoint, trace, *patches: Patch):

@@ -13,7 +13,7 @@ from vizformer.analysis.heads.maps import site_name
 from vizformer.checkpoints import load
 from vizformer.cli import main
 from vizformer.errors import TraceError
-from vizformer.training.by_hand import INDUCTION, PREVIOUS_TOKEN, WORKING, induction_by_hand, task_by_hand
+from vizformer.training.handmade_models import INDUCTION, PREVIOUS_TOKEN, WORKING, induction_by_hand, task_by_hand
 
 RANDOM = {(layer, head) for layer in (0, 1) for head in range(4)} - {PREVIOUS_TOKEN, INDUCTION}
 

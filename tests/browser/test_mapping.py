@@ -6,7 +6,7 @@ import pytest
 import torch
 from playwright.sync_api import expect
 
-from tests import handmade, tiny
+from tests import handmade_models, tiny
 
 WORDS = {
     "en-US": (
@@ -31,7 +31,7 @@ CHOSEN = {
 @pytest.mark.parametrize("locale", WORDS)
 def test_roles_are_chosen_in_boxes_and_the_link_carries_them(open_tab, tmp_path, locale):
     other, upload, send, mapped = WORDS[locale]
-    weights = tiny.randomise(handmade.MODELS["fused"].make()).state_dict()
+    weights = tiny.randomise(handmade_models.MODELS["fused"].make()).state_dict()
     torch.save({name.replace("attn.qkv", "attn.aa"): tensor for name, tensor in weights.items()}, tmp_path / "odd.pt")
     tab = open_tab(f"/report?lang={locale.replace('-', '_')}")
     page = tab.page

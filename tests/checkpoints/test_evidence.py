@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import vizformer as vf
-from tests import handmade, tiny
-from tests.learned import HIDES, PAIRS, TEXT, of_ids, rounds, weights
+from tests import handmade_models, tiny
+from tests.trained_models import HIDES, PAIRS, TEXT, of_ids, rounds, weights
 from vizformer.checkpoints import load
 from vizformer.checkpoints.weighing import material
 from vizformer.checkpoints.weighing.author import printed
@@ -29,7 +29,7 @@ def saved(content: Any, path: Path) -> Path:
 
 def untrained() -> dict[str, torch.Tensor]:
     torch.manual_seed(1)
-    model = handmade.MODELS["attention only"].make()
+    model = handmade_models.MODELS["attention only"].make()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.7)
     return model.state_dict()
@@ -94,7 +94,7 @@ def test_nothing_is_proposed_of_a_model_that_has_learned_nothing(tmp_path: Path)
 
 
 def test_no_answer_is_weighed_under_which_logits_mean_nothing(tmp_path: Path) -> None:
-    model = tiny.randomise(handmade.Hooked(outputs=handmade.V - 1))
+    model = tiny.randomise(handmade_models.Hooked(outputs=handmade_models.V - 1))
     path, said = saved(model.state_dict(), tmp_path / "model.pt"), dict(activation="relu", outputs_are_tokens=True)
     found = vf.evidence(path, TEXT, **said)
     (finding,) = [one for one in found.findings if one.question.name == "outputs_are_tokens"]
@@ -104,7 +104,7 @@ def test_no_answer_is_weighed_under_which_logits_mean_nothing(tmp_path: Path) ->
 @pytest.mark.parametrize("as_logits", [True, False])
 def test_the_authors_number_decides_of_an_untrained_model_too(tmp_path: Path, as_logits: bool) -> None:
     path = saved(untrained(), tmp_path / "model.pt")
-    author = handmade.MODELS["attention only"].make()
+    author = handmade_models.MODELS["attention only"].make()
     author.load_state_dict(untrained())
     ids = torch.tensor([[int(id) for id in SHORT.split()]])
     with torch.no_grad():

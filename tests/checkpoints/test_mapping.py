@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.handmade import MODELS
-from tests.parity.test_handmade import made, same
+from tests.handmade_models import MODELS
+from tests.parity.test_handmade_models import made, same
 from vizformer import cli
 from vizformer.checkpoints import UnansweredError, describe, inspect, load, propose_mapping
 from vizformer.checkpoints.bare.mapping import proposal

@@ -1,6 +1,6 @@
 """Names of tensors in repositories that many learn from: each is read, and asks only what no tensor tells.
 
-The numbers are held in tests/parity/test_handmade.py; here it is the names.
+The numbers are held in tests/parity/test_handmade_models.py; here it is the names.
 """
 
 import math

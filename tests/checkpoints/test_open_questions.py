@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests import tiny
-from tests.handmade import MODELS
+from tests.handmade_models import MODELS
 from vizformer.checkpoints import Question, UnansweredError, load
 from vizformer.checkpoints.tensors.questions import resolve
 from vizformer.messages import N_

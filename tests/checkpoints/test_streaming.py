@@ -14,7 +14,7 @@ pytest.importorskip("transformers")
 
 from tests import tiny
 from tests.checkpoints import folders
-from tests.handmade import MODELS
+from tests.handmade_models import MODELS
 from vizformer import explain
 from vizformer.analysis.causes.neurons_left_out import neuron_estimates
 from vizformer.analysis.circuits import compositions
@@ -23,7 +23,7 @@ from vizformer.checkpoints import Opened, describe, inspect, load, save
 from vizformer.checkpoints.tensors import memory
 from vizformer.checkpoints.tensors.memory import DoesNotFitError
 from vizformer.errors import TraceError
-from vizformer.model.streamed import StreamedLayers
+from vizformer.model.streamed_layers import StreamedLayers
 
 TEXT = "The cats are here"
 

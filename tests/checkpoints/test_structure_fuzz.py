@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from tests import tiny
-from tests.handmade import MODELS
+from tests.handmade_models import MODELS
 from vizformer.checkpoints import Opened, UnansweredError, load
 from vizformer.errors import CheckpointError
 

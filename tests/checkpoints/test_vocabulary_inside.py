@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from tests import handmade, tiny
-from tests.handmade import MODELS
+from tests import handmade_models, tiny
+from tests.handmade_models import MODELS
 from vizformer.checkpoints import Opened, load, save
 from vizformer.errors import TokenizerError
 
@@ -62,7 +62,7 @@ def test_words(tmp_path: Path) -> None:
 
 
 def test_a_vocabulary_for_each_language(tmp_path: Path) -> None:
-    sources = ["<pad>", "<sos>", "<eos>", "<unk>"] + [f"wort{n}" for n in range(handmade.SOURCES - 4)]
+    sources = ["<pad>", "<sos>", "<eos>", "<unk>"] + [f"wort{n}" for n in range(handmade_models.SOURCES - 4)]
     ours = opened(
         tmp_path,
         "gamma and beta",

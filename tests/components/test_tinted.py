@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vizformer.components.matrix import NEGATIVE, POSITIVE
-from vizformer.components.tinted import to_html
+from vizformer.components.tinted_text import to_html
 
 
 def test_the_largest_number_has_the_full_colour_and_the_sign_its_own() -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tests import tiny
-from tests.eager import Eager
+from tests.eager_transformer import Eager
 from tests.explain import variants
 from tests.explain.running import one_by_one
 from vizformer.checkpoints import Checkpoint

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests import eager, tiny
+from tests import eager_transformer, tiny
 from tests.explain.running import run
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import Step, attention_steps, layer_steps
@@ -29,7 +29,7 @@ def steps(checkpoint: Checkpoint, trace: Trace) -> dict[str, Step]:
 @pytest.mark.parametrize("n_heads", [1, 2, 3, 6, 8, 12, 20])
 def test_slopes_are_worked_out_anew(n_heads: int) -> None:
     found = [slope(head, n_heads) for head in range(n_heads)]
-    assert found == pytest.approx([eager.slope(head, n_heads) for head in range(n_heads)], rel=1e-12)
+    assert found == pytest.approx([eager_transformer.slope(head, n_heads) for head in range(n_heads)], rel=1e-12)
     bias = Slopes(np.array(found)).bias(relative_positions(5))
     assert bias.shape == (n_heads, 5, 5)
     assert bias[n_heads - 1, 4, 1] == pytest.approx(-3 * found[-1], rel=1e-12)
@@ -42,7 +42,7 @@ def test_buckets_are_worked_out_anew(buckets: int, furthest: int, stack: str) ->
     relative = np.arange(-furthest - 9, furthest + 10)
     table = np.random.default_rng(0).normal(size=(buckets, 3))
     places = Buckets(table, furthest, stack == "encoder", stack)
-    expected = [eager.bucket(r, buckets, furthest, stack == "encoder") for r in relative.tolist()]
+    expected = [eager_transformer.bucket(r, buckets, furthest, stack == "encoder") for r in relative.tolist()]
     assert places.rows(relative).tolist() == expected
     assert np.array_equal(places.bias(relative)[1], table[expected, 1])
 
@@ -75,7 +75,7 @@ def test_what_the_step_shows(options: dict[str, Any]) -> None:
         added = -numbers.value[0] * place.value
         assert "2^{-8 \\cdot 3 / 4}" in step.live
     else:
-        assert place.value.tolist() == [eager.bucket(int(-d), 8, 8, False) for d in distance]
+        assert place.value.tolist() == [eager_transformer.bucket(int(-d), 8, 8, False) for d in distance]
         table = checkpoint.model.decoder.relative_bias.weight[:, HEAD]
         np.testing.assert_array_equal(numbers.value, table.double().numpy())
         added = numbers.value[place.value.astype(int)]

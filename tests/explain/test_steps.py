@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests import tiny
-from tests.eager import Call, Eager
+from tests.eager_transformer import Call, Eager
 from tests.explain import variants
 from tests.explain.running import run
 from vizformer.checkpoints import Checkpoint

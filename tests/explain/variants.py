@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from tests import tiny
-from tests.eager import Eager
+from tests.eager_transformer import Eager
 from vizformer.checkpoints import Checkpoint
 from vizformer.model import Trace
 

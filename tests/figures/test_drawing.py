@@ -6,12 +6,12 @@ from vizformer import figures, load
 from vizformer.analysis.costs.model_boxes import Box
 from vizformer.figures import files, tables
 from vizformer.figures.figure import Figure
-from vizformer.web.lessons.map import box_words, computed
+from vizformer.web.lessons.map import box_words, computations
 from vizformer.web.link.model_ref import ModelRef
 
 
 def boxes_of(name: str) -> list[Box]:
-    return list(computed.boxes(ModelRef("bundled", name), 7, 5 if name == "zh-en" else 0))
+    return list(computations.boxes(ModelRef("bundled", name), 7, 5 if name == "zh-en" else 0))
 
 
 def drawn(name: str, boxes: list[Box]) -> Figure:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests import eager, tiny
+from tests import eager_transformer, tiny
 from vizformer.model import Cell, Edit, Trace
 from vizformer.model.disentangled import relative_rows, table_rows
 from vizformer.model.positions import relative_positions
@@ -28,7 +28,7 @@ def test_rows_of_distances(span: int, furthest: int | None) -> None:
     reach = (furthest or span) + 9
     relative = torch.arange(-reach, reach + 1)  # j - i
     found = relative_rows(relative, span, furthest).tolist()
-    assert found == [eager.distance_row(-r, span, furthest) for r in relative.tolist()]
+    assert found == [eager_transformer.distance_row(-r, span, furthest) for r in relative.tolist()]
     assert found == sorted(found, reverse=True)  # keys before the query have the higher rows
     assert found[reach] == span
     assert (min(found), max(found)) == (0 if furthest is None else found[-1], 2 * span - 1)
@@ -47,7 +47,7 @@ def test_only_the_rows_that_a_text_needs(n: int, span: int, furthest: int | None
 def test_the_forward_is_that_of_plain_loops(options: dict[str, Any]) -> None:
     model, trace = tiny.model("encoder-only", **options), Trace()
     logits = model(IDS[None], trace=trace)
-    plain = eager.Eager(model).run(IDS)
+    plain = eager_transformer.Eager(model).run(IDS)
     tiny.assert_close(logits[0].double(), plain.logits)
     for site in trace.sites:
         for head in range(4):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests import tiny
-from tests.eager import Eager
+from tests.eager_transformer import Eager
 from vizformer.checkpoints import load, save
 from vizformer.model import Cache, count_parameters
 from vizformer.model.positions import sinusoidal_encoding

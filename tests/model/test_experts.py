@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests import tiny
-from tests.eager import Eager
+from tests.eager_transformer import Eager
 from vizformer.analysis.causes.ablation import Part, without
 from vizformer.analysis.vectors.neurons import firing, raised_most, silent_by_layer
 from vizformer.checkpoints import load, save

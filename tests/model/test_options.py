@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests import tiny
-from tests.eager import Eager
+from tests.eager_transformer import Eager
 from vizformer.model import Cache, Transformer, count_parameters
 from vizformer.model.norms import OffsetRMSNorm
 

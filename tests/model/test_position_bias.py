@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests import eager, tiny
+from tests import eager_transformer, tiny
 from vizformer.errors import TraceError
 from vizformer.generation import Sampling, stream
 from vizformer.model import Cache, Edit, Trace, Transformer
@@ -17,7 +17,7 @@ STACKS = pytest.mark.parametrize("architecture", tiny.STACKS)
 
 @pytest.mark.parametrize("n_heads", [1, 2, 3, 4, 6, 8, 12, 16, 25, 40])
 def test_slopes_against_a_geometric_series(n_heads: int) -> None:
-    expected = torch.tensor([eager.slope(head, n_heads) for head in range(n_heads)])
+    expected = torch.tensor([eager_transformer.slope(head, n_heads) for head in range(n_heads)])
     torch.testing.assert_close(alibi_slopes(n_heads), expected, rtol=1e-6, atol=0)
 
 
@@ -34,7 +34,7 @@ def test_the_slopes_of_the_paper() -> None:
 def test_buckets_against_whole_numbers(buckets: int, furthest: int, both_sides: bool) -> None:
     relative = torch.arange(-2 * furthest, 2 * furthest + 1)[None]
     found = relative_buckets(relative, buckets, furthest, both_sides=both_sides)
-    expected = [eager.bucket(r, buckets, furthest, both_sides) for r in relative[0].tolist()]
+    expected = [eager_transformer.bucket(r, buckets, furthest, both_sides) for r in relative[0].tolist()]
     assert found[0].tolist() == expected
     assert found.min() == 0
     # A distance of 0 in the second half would be one behind the query and at it.
@@ -65,7 +65,7 @@ def test_biases_cell_by_cell() -> None:
                 assert relative[query, key] == distance
                 for head in range(3):
                     assert alibi[0, head, query, key] == -slopes[head] * abs(distance)
-                    assert learned[0, head, query, key] == table[eager.bucket(distance, 8, 6, True), head]
+                    assert learned[0, head, query, key] == table[eager_transformer.bucket(distance, 8, 6, True), head]
 
 
 def inputs(architecture: str, n: int = 9, m: int = 8) -> list[torch.Tensor]:

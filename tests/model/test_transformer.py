@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests import tiny
-from tests.eager import Eager
+from tests.eager_transformer import Eager
 from vizformer.errors import TraceError
 from vizformer.model import Transformer
 from vizformer.model.forward_pass import ForwardPass

@@ -5,7 +5,7 @@ import html
 import pytest
 import torch
 
-from tests import conventions, handmade, strangers, tiny
+from tests import conventions, handmade_models, strangers, tiny
 from tests.checkpoints.test_state_dict import nano_gpt, saved
 from tests.refs import ref, stamped, subject
 from vizformer.checkpoints import load
@@ -260,7 +260,7 @@ def test_the_usual_answer_goes_into_the_link_where_it_was_chosen(open_app, shelf
 )
 def test_tensors_without_words_are_mapped_by_hand(open_app, shelf, locale, words):
     """Chosen in boxes, which offer what fits; then the link opens it anywhere, and a file says the same."""
-    weights = tiny.randomise(handmade.MODELS["fused"].make()).state_dict()
+    weights = tiny.randomise(handmade_models.MODELS["fused"].make()).state_dict()
     odd = {k.replace("qkv", "aa").replace("attn.", "zz."): v for k, v in weights.items()}
     saved({**odd, "extra.weight": torch.ones(3, 5)}, shelf / "odd.pt")
     name = "models/odd.pt"
@@ -303,7 +303,7 @@ def test_tensors_without_words_are_mapped_by_hand(open_app, shelf, locale, words
     opened = ref(link(app))
     given = {**opened.given, "n_heads": 4, "causal": True, "scaled_embedding": False}
     ids = torch.tensor([[1, 2, 3]])
-    model = handmade.MODELS["fused"].make().eval()
+    model = handmade_models.MODELS["fused"].make().eval()
     model.load_state_dict(weights)
     with torch.no_grad():
         tiny.assert_close(load(shelf / "odd.pt", **given).trace(ids=[1, 2, 3]).logits, model(ids)[0])

@@ -6,10 +6,10 @@ from io import BytesIO
 import pytest
 import torch
 
-from tests.learned import TEXT, weights
 from tests.refs import ref, stamped, subject
+from tests.trained_models import TEXT, weights
 from vizformer.web.catalogue import model_cache, server_folder, uploads
-from vizformer.web.widgets import take_away
+from vizformer.web.widgets import downloads
 
 ATTENTION, REPORT, SIDE = "pages/explore/attention.py", "pages/checkpoint/report.py", "pages/explore/side_by_side.py"
 HEADS = "pages/checkpoint/head_report.py"
@@ -67,9 +67,9 @@ def test_the_model_beside_says_it_too(open_app):
 
 def test_captions_of_files_say_it(open_app, monkeypatch):
     found = []
-    monkeypatch.setattr(take_away, "take_away", lambda *pictures, **_: None)
+    monkeypatch.setattr(downloads, "take_away", lambda *pictures, **_: None)
     monkeypatch.setattr(
-        "vizformer.web.widgets.taken_heads.caption", lambda *a, **k: found.append(take_away.caption(*a, **k)) or ""
+        "vizformer.web.widgets.head_downloads.caption", lambda *a, **k: found.append(downloads.caption(*a, **k)) or ""
     )
     open_app(ATTENTION, model=MODEL, text="3 14 7 9")
     assert found

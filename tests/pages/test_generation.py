@@ -12,7 +12,7 @@ from vizformer.analysis import head_maps
 from vizformer.analysis.costs.generation_cost import cache_bytes, generation_costs
 from vizformer.checkpoints import Checkpoint, load
 from vizformer.generation import Sampling
-from vizformer.web.catalogue import model_cache, shelf
+from vizformer.web.catalogue import model_cache, model_list
 
 PAGE = "pages/explore/generation.py"
 TEXT = "他喜欢喝水。"
@@ -29,7 +29,7 @@ def decoder_only(monkeypatch: pytest.MonkeyPatch) -> Checkpoint:
     made = tiny.checkpoint("decoder-only", max_positions=24, **tiny.LLAMA)
     known = {"tiny": made, "filler": tiny.checkpoint("encoder-only")}
     checkpoint, options = model_cache.checkpoint, model_cache.options
-    monkeypatch.setattr(shelf, "models", lambda: tuple(map(ref, ("zh-en", *known))))
+    monkeypatch.setattr(model_list, "models", lambda: tuple(map(ref, ("zh-en", *known))))
     monkeypatch.setattr(model_cache, "checkpoint", lambda model: known.get(model.name) or checkpoint(model))
     monkeypatch.setattr(
         model_cache,
@@ -221,7 +221,7 @@ def test_prompts_at_and_over_the_context(open_app, decoder_only, monkeypatch):
 
 def test_a_target_that_fills_the_context(open_app, monkeypatch):
     short = tiny.checkpoint(max_positions=8)
-    monkeypatch.setattr(shelf, "models", lambda: (ref("short"),))
+    monkeypatch.setattr(model_list, "models", lambda: (ref("short"),))
     monkeypatch.setattr(model_cache, "checkpoint", lambda name: short)
     monkeypatch.setattr(model_cache, "options", lambda name: short.model.config)
     app = open_app(PAGE, model="short", text="猫", target="猫" * 7)

@@ -12,14 +12,14 @@ import streamlit as st
 from tests.components.test_mount import sent
 from vizformer.analysis.circuits import compositions, copying_scores, ov_pairs, qk_pairs
 from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, head_report
-from vizformer.analysis.corpus_heads.stored import write_report
+from vizformer.analysis.corpus_heads.report_file import write_report
 from vizformer.analysis.corpus_heads.worker import Request
 from vizformer.checkpoints import load
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue import head_reports
 from vizformer.web.catalogue.head_reports import Reports
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import folded
+from vizformer.web.widgets import folded_box
 
 PAGE = "pages/checkpoint/head_report.py"
 TEXTS = "I have a cat.\nThe cats are here, and the cats are there.\n我有一只猫。"
@@ -246,7 +246,7 @@ def boxes_open(monkeypatch):
         with st.container():
             yield True
 
-    monkeypatch.setattr(folded, "folded", is_open)
+    monkeypatch.setattr(folded_box, "folded", is_open)
 
 
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])

@@ -22,7 +22,7 @@ from vizformer.explain import latex, masked_attention
 from vizformer.model.mask_recipe import KINDS, MaskKind, MaskRecipe
 from vizformer.model.masks import prefix_mask
 from vizformer.model.sparse_masks import bigbird_mask, window_mask
-from vizformer.web.lessons.masks import computed, snippets
+from vizformer.web.lessons.masks import computations, snippets
 from vizformer.web.lessons.masks.which_attention import tokens
 from vizformer.web.link import mask_bitmap
 from vizformer.web.widgets.lesson_text import lesson_prose
@@ -224,7 +224,7 @@ SENTENCES = {
 def test_the_code_under_the_notations_gives_the_heads_weights_when_it_is_pasted(open_app: Open, model: str) -> None:
     app = open_app(PAGE, part="conventions", model=model, text=SENTENCES[model], layer=1, head=1)
     assert not app.exception
-    masked = computed.causal_head(subject(model, SENTENCES[model]), 1, 1)
+    masked = computations.causal_head(subject(model, SENTENCES[model]), 1, 1)
     *four, calls = app.code
     for code, written in zip(four, notations(masked.blocked).values(), strict=True):
         np.testing.assert_array_equal(pasted(code.value)["mask"].numpy(), written)
@@ -242,7 +242,7 @@ def test_the_code_under_each_mistake_gives_the_pages_numbers_when_it_is_pasted(
     app = open_app(PAGE, part="mistakes", model=model, text=SENTENCES[model], layer=1, head=1, dials=dials)
     assert not app.exception
     (code,) = app.code
-    masked = computed.causal_head(subject(model, SENTENCES[model]), 1, 1)
+    masked = computations.causal_head(subject(model, SENTENCES[model]), 1, 1)
     blind = masked.weights.copy()
     blind[2] = 0
     expected = {
@@ -294,7 +294,7 @@ def test_the_notations_agree_and_the_mixed_up_one_is_shown(open_app: Open) -> No
     html = tables(app)
     assert all(text in html for text in ("True = blocked", "True = visible", "0 = blocked", "−∞"))
     assert "1 of 6" in app.error[0].value
-    assert all(difference < 1e-5 for difference in computed.agreement(subject("zh-en", TEXT), 0, 0).values())
+    assert all(difference < 1e-5 for difference in computations.agreement(subject("zh-en", TEXT), 0, 0).values())
 
 
 def test_row_sums_of_a_mask_after_the_softmax(open_app: Open) -> None:
@@ -309,7 +309,7 @@ def test_row_sums_of_a_mask_after_the_softmax(open_app: Open) -> None:
 
 def test_a_row_that_loses_nearly_all_reads_the_same_in_table_and_formula(open_app: Open) -> None:
     text = "我有一只猫。"  # row 2 of layer 0, head 0 keeps 3.6e-05
-    masked = computed.causal_head(subject("zh-en", text), 0, 0)
+    masked = computations.causal_head(subject("zh-en", text), 0, 0)
     sums = masked_after(masked.scores, masked.blocked).sum(axis=1)
     row = int(sums.argmin())
     app = open_app(PAGE, part="mistakes", text=text, layer=0, head=0, dials=f"masks.query:{row}")
@@ -343,7 +343,7 @@ def test_what_moves_is_what_the_library_measures(open_app: Open, model: str, run
         "causal": ~np.tri(n, dtype=bool),
     }[run]
     edit = mask_edit(trace, stack, blocked)
-    token = computed.replacements(subject(model, TEXT), stack, 3)[0]
+    token = computations.replacements(subject(model, TEXT), stack, 3)[0]
     row = list(trace.tokens[stack])
     row[3] = token
     changed = {**trace.tokens, stack: tuple(row)}
@@ -389,7 +389,7 @@ def test_short_odd_and_long_texts(open_app: Open, part: str, model: str, text: s
 def test_pictures_say_of_which_head_and_under_which_mask(open_app: Open, monkeypatch, address, told: str) -> None:
     said = []
     monkeypatch.setattr(
-        "vizformer.web.widgets.taken_heads.caption", lambda *parts: said.append(parts[0]) or " · ".join(parts)
+        "vizformer.web.widgets.head_downloads.caption", lambda *parts: said.append(parts[0]) or " · ".join(parts)
     )
     assert not open_app(PAGE, layer="1", head="2", **address).exception
     assert said

@@ -16,7 +16,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.what_if import patched_cells, share_map
 from vizformer.web.tools.what_if.patched_cells import Asked
 from vizformer.web.tools.what_if.prompts import Prompts
-from vizformer.web.widgets import watched
+from vizformer.web.widgets import watched_work
 
 PAGE = "pages/explore/what_if.py"
 BOY = dict(model="stories", text="The boy said that")
@@ -208,7 +208,7 @@ def test_a_long_prompt_is_shown_through_a_window(open_app: Open) -> None:
 
 
 def test_a_large_map_waits_for_its_button_with_the_estimate_beside_it(open_app: Open, monkeypatch) -> None:
-    monkeypatch.setattr(watched, "cost", lambda subject, runs: 1e10 * runs / 3.1)
+    monkeypatch.setattr(watched_work, "cost", lambda subject, runs: 1e10 * runs / 3.1)
     app = open_app(PAGE, model="induction-by-hand", text="a b c d a b", second="a c b d a b", dials=dials(what="heads"))
     assert len(maps(app)) == 1  # the estimate
     press(app, "what_if.patch")

@@ -9,7 +9,7 @@ from tests.pages.test_patches import CAT, HAND, PAGE, cell_rows, maps, press
 from vizformer import load
 from vizformer.analysis import Receiver, path_patch_runs, prompt_pair
 from vizformer.web.tools.what_if import patched_cells
-from vizformer.web.widgets import watched
+from vizformer.web.widgets import watched_work
 
 
 def dials(**settings: str) -> str:
@@ -86,7 +86,7 @@ def test_a_receiver_that_is_not_there_does_not_count(open_app: Open, written: st
 
 
 def test_many_paths_wait_for_their_button_and_too_many_are_refused(open_app: Open, monkeypatch) -> None:
-    monkeypatch.setattr(watched, "AT_ONCE", 1.0)
+    monkeypatch.setattr(watched_work, "AT_ONCE", 1.0)
     link = dict(model="induction-by-hand", text="a b c d a c", second="a c b d a c")
     app = open_app(PAGE, **link, dials=dials(to="v", tohead="d1s2"))
     assert not maps(app)

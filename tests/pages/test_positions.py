@@ -18,7 +18,7 @@ from vizformer.assets import asset
 from vizformer.components import matrix
 from vizformer.model.positions import sinusoidal_encoding
 from vizformer.training import lengths
-from vizformer.web.lessons.positions import computed as web
+from vizformer.web.lessons.positions import computations as web
 
 PAGE = "pages/learn/positions.py"
 TEXT = "我有一只猫。"

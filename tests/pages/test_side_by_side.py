@@ -10,13 +10,13 @@ from tests.components.test_mount import sent
 from tests.pages.reading import array, chart, number, said, tables
 from vizformer.analysis import head_divergences, head_pair, moved_weights, stream_cosines, two_answers, two_runs
 from vizformer.checkpoints import load
-from vizformer.training.by_hand import induction_by_hand
+from vizformer.training.handmade_models import induction_by_hand
 from vizformer.training.runs import Run
 from vizformer.web.catalogue import model_cache, sources, trainings
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.side_by_side import in_python
-from vizformer.web.widgets import watched
+from vizformer.web.widgets import watched_work
 
 PAGE = "pages/explore/side_by_side.py"
 BOY, GIRL = "The boy was sad because", "The girl was sad because"
@@ -160,7 +160,7 @@ def test_a_translation_is_compared_before_the_same_target(open_app):
 
 
 def test_what_takes_long_waits_for_its_button(open_app, monkeypatch):
-    monkeypatch.setattr(watched, "AT_ONCE", 1.0)
+    monkeypatch.setattr(watched_work, "AT_ONCE", 1.0)
     app = open_app(PAGE, model="induction-by-hand", text="c d f e c", second="f d c e c")
     assert not app.exception
     assert not app.dataframe

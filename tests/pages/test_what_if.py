@@ -16,9 +16,9 @@ from vizformer.figures.svg.map_marks import filled
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.lens import in_python
-from vizformer.web.tools.lens.asked import Asked
-from vizformer.web.tools.what_if import computed, other_texts, wording
-from vizformer.web.tools.what_if.switched_off import snippet
+from vizformer.web.tools.lens.token_choice import Asked
+from vizformer.web.tools.what_if import computations, other_texts, wording
+from vizformer.web.tools.what_if.switched_off_parts import snippet
 
 PAGE = "pages/explore/what_if.py"
 REPEATED = "a b c d a b c"
@@ -85,7 +85,7 @@ def test_the_snippet_puts_the_same_means_in_the_place_of_parts(open_app: Open) -
     off = (Part("decoder.0.self", 1), Part("decoder.2.feedforward"))
     app = open_app(PAGE, model="stories", text=subject.text, **{DIALS: "whatif.instead:mean~whatif.off:d0s1,d2f"})
     exec(code(app), space := {})
-    expected = without(subject.checkpoint, subject.trace, off, computed.means(subject)).logits
+    expected = without(subject.checkpoint, subject.trace, off, computations.means(subject)).logits
     assert (space["other"].logits - expected).abs().max() < 1e-5
     assert (without(subject.checkpoint, subject.trace, off).logits - expected).abs().max() > 0.1
 
@@ -133,7 +133,7 @@ def test_every_part_is_written_and_read_back() -> None:
 
 
 def test_a_large_sweep_waits_for_its_button(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vizformer.web.widgets.watched.AT_ONCE", 1.0)
+    monkeypatch.setattr("vizformer.web.widgets.watched_work.AT_ONCE", 1.0)
     app = open_app(PAGE, model="induction-by-hand", text="c d a b c d a")
     assert not app.exception
     assert not [table for table in tables(app) if len(table[0]) == 6]
@@ -157,15 +157,15 @@ def test_outputs_of_other_texts_take_the_place_of_parts(open_app: Open, locale: 
     assert not app.exception
     assert not app.error
     subject = Subject(ModelRef("bundled", "induction-by-hand"), REPEATED, "")
-    place = computed.Drawn(4, 7)
+    place = computations.Drawn(4, 7)
     row = len(subject.trace.logits) - 1
     token = int(subject.trace.logits[row].argmax())
-    effects = computed.sweep(subject, row, token, place)
+    effects = computations.sweep(subject, row, token, place)
     first = max(effects, key=lambda one: one.divergence)
     assert any(table[0][1] == f"{first.divergence:.4f} ± {first.spread:.4f}" for table in tables(app))
     assert first.spread > 0
     parts = (Part("decoder.1.self", 2), Part("decoder.0.feedforward"))
-    both = computed.effect(subject, parts, place, row, token)
+    both = computations.effect(subject, parts, place, row, token)
     assert f"{both.divergence:.4f} ± {both.spread:.4f}" in said(app)
     exec(next(block.value for block in app.code if "resampled_logits(" in block.value), space := {})
     probability = float(space["logits"][:, row].softmax(-1).mean(0)[token])
@@ -192,7 +192,7 @@ def test_texts_that_do_not_fit_are_said_and_the_readers_own_take_their_place(
     app = open_app(PAGE, locale=locale, model="induction-by-hand", text=REPEATED, **{DIALS: settings})
     assert not app.exception
     checkpoint = load("induction-by-hand")
-    share = unknown_share(checkpoint, bundled_corpus("en").passages[: computed.MEAN_TEXTS])
+    share = unknown_share(checkpoint, bundled_corpus("en").passages[: computations.MEAN_TEXTS])
     (warning,) = (box.value for box in app.warning)  # there are no own ones yet
     assert unknown in warning
     assert f"{share:.1%}" in warning
@@ -202,9 +202,9 @@ def test_texts_that_do_not_fit_are_said_and_the_readers_own_take_their_place(
     assert not app.warning
     assert tables(app) != before
     corpus = Corpus.of(OWN.splitlines())
-    place = computed.Mean(corpus) if how == "mean" else computed.Drawn(4, 0, corpus)
+    place = computations.Mean(corpus) if how == "mean" else computations.Drawn(4, 0, corpus)
     subject = Subject(ModelRef("bundled", "induction-by-hand"), REPEATED, "")
-    effects = computed.sweep(subject, 7, int(subject.trace.logits[7].argmax()), place)
+    effects = computations.sweep(subject, 7, int(subject.trace.logits[7].argmax()), place)
     strongest = f"{max(one.divergence for one in effects):.4f}"
     assert any(table[0][1].startswith(strongest) for table in tables(app))
     monkeypatch.chdir(tmp_path)
@@ -239,8 +239,8 @@ def test_the_neurons_of_a_network_are_those_of_the_library(open_app: Open, local
     assert float(effects.divergence[best]) > 1e-3
     subject = Subject(ModelRef("bundled", "stories"), "The boy said", "")
     row, token = 3, int(subject.trace.logits[3].argmax())
-    place = computed.Mean() if instead == "mean" else "zero"
-    assert computed.neurons.holds(subject, Part("decoder.1.feedforward"), row, token, place, 640)
+    place = computations.Mean() if instead == "mean" else "zero"
+    assert computations.neurons.holds(subject, Part("decoder.1.feedforward"), row, token, place, 640)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_every_token_is_taken_out(open_app: Open, model: str, text: str, more: d
 
 
 def test_a_large_sweep_of_neurons_waits_for_its_button(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vizformer.web.widgets.watched.AT_ONCE", 1.0)
+    monkeypatch.setattr("vizformer.web.widgets.watched_work.AT_ONCE", 1.0)
     app = open_app(PAGE, model="stories", text="A dog and", **{DIALS: "whatif.taken:neurons~whatif.block:d9f"})
     assert not app.exception
     assert not tables(app)
@@ -286,14 +286,14 @@ def test_gates_are_learned_on_the_readers_own_texts(open_app: Open, monkeypatch:
     app = open_app(PAGE, model="induction-by-hand", text=REPEATED, **{DIALS: settings})
     assert not app.exception
     asked = []
-    monkeypatch.setattr("vizformer.web.widgets.watched.watched", lambda work, call, **_: asked.append(call))
+    monkeypatch.setattr("vizformer.web.widgets.watched_work.watched", lambda work, call, **_: asked.append(call))
     app.text_area(key="what_if.texts").set_value(OWN).run()
     assert not app.warning
     assert [passage.text for passage in asked[-1][1].passages] == OWN.splitlines()
 
 
 def test_gates_are_learned_once_they_are_wanted(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vizformer.web.widgets.watched.AT_ONCE", 1.0)
+    monkeypatch.setattr("vizformer.web.widgets.watched_work.AT_ONCE", 1.0)
     settings = "whatif.taken:gates~whatif.gatetexts:repeated~whatif.seeds:1"
     app = open_app(PAGE, model="induction-by-hand", text=REPEATED, **{DIALS: settings})
     assert not app.exception

@@ -12,7 +12,7 @@ from tests import tiny
 from tests.checkpoints import folders
 from tests.parity.against_transformers import opened_and_same
 from vizformer.checkpoints import Opened, load, save
-from vizformer.checkpoints.hugging_face.absent import fairseq_waves
+from vizformer.checkpoints.hugging_face.missing_parameters import fairseq_waves
 from vizformer.checkpoints.tensors.report import describe
 from vizformer.checkpoints.tensors.tensor_map import Part, neighbours_apart
 from vizformer.errors import CheckpointError

@@ -12,9 +12,9 @@ from vizformer.web.catalogue import sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.generation_settings import Settings
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.fill_mask import computed as gaps
+from vizformer.web.tools.fill_mask import computations as gaps
 from vizformer.web.tools.fill_mask import in_python as gap_code
-from vizformer.web.tools.generation import computed, in_python
+from vizformer.web.tools.generation import computations, in_python
 from vizformer.web.widgets import in_python as opening
 
 STORIES = Subject(ModelRef("bundled", "stories"), "Once upon a time", "")
@@ -37,13 +37,15 @@ def run(code: str) -> dict[str, Any]:
 )
 def test_the_code_of_a_text_writes_the_text_of_the_page(subject: Subject, settings: Settings, branch: str) -> None:
     (code,) = in_python.of_text(subject, settings, branch).values()
-    assert tuple(run(code)["ids"]) == tuple(computed.text(subject, settings, branch).steps.ids)
+    assert tuple(run(code)["ids"]) == tuple(computations.text(subject, settings, branch).steps.ids)
 
 
 def test_the_code_of_a_beam_search_finds_what_the_page_shows() -> None:
     settings = Settings(strategy="beam", new=5, width=2)
     (code,) = in_python.of_beam(STORIES, settings).values()
-    assert [text for text, __ in run(code)["found"]] == [text for text, __ in computed.beam(STORIES, settings).found]
+    assert [text for text, __ in run(code)["found"]] == [
+        text for text, __ in computations.beam(STORIES, settings).found
+    ]
 
 
 def test_the_code_of_a_gap_finds_the_words_of_the_page() -> None:
@@ -77,7 +79,9 @@ def test_transformers_writes_the_same_text(
     subject = of_folder(make, tmp_path, monkeypatch, "the cat")
     found = in_python.of_text(subject, Settings(new=new), "")
     assert set(found) == {"vizformer", "transformers"}
-    assert tuple(run(found["transformers"])["ids"]) == tuple(computed.text(subject, Settings(new=new), "").steps.ids)
+    assert tuple(run(found["transformers"])["ids"]) == tuple(
+        computations.text(subject, Settings(new=new), "").steps.ids
+    )
     assert set(in_python.of_text(subject, SAMPLING, "")) == {"vizformer"}
 
 

@@ -21,7 +21,7 @@ from vizformer.web.link import (
     packed_text,
 )
 from vizformer.web.link.codec import Codec, UnusableError
-from vizformer.web.link.kept_texts import KeptTexts
+from vizformer.web.link.text_store import KeptTexts
 
 NUMBERS = st_.floats(-3.5e38, 3.5e38)
 INDEX = st_.lists(st_.integers(0, 999_999), min_size=1, max_size=4).map(tuple)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st_
 from streamlit.testing.v1 import AppTest
 
 from vizformer.web.link import generation_settings, packed_text, state
-from vizformer.web.link.kept_texts import KeptTexts
 from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.link.text_store import KeptTexts
 from vizformer.web.link.view import (
     KINDS,
     LARGEST,

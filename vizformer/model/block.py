@@ -11,7 +11,7 @@ from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.forward_pass import ForwardPass
 from vizformer.model.norms import Around, Norm, norm
-from vizformer.model.streamed import StreamedLayers, refused
+from vizformer.model.streamed_layers import StreamedLayers, refused
 
 
 class Block(nn.Module):
@@ -131,7 +131,7 @@ class Stack(nn.Module):
         self, x: Float[Tensor, "b n d_model"], run: ForwardPass, first: int = 0
     ) -> Float[Tensor, "b n d_model"]:
         """`x` is what enters layer `first`; those before it are left out."""
-        for index in range(first, len(self.layers)):  # asked for one by one: see `vizformer.model.streamed`
+        for index in range(first, len(self.layers)):  # asked for one by one: see `vizformer.model.streamed_layers`
             x = self.layers[index](x, run, f"{self.name}.{index}")
             if x.requires_grad and isinstance(self.layers, StreamedLayers):
                 raise refused()  # the gradient would hold on to the weights of every layer

@@ -26,7 +26,7 @@ from vizformer.model.mlm_head import PredictionTransform
 from vizformer.model.norms import norm
 from vizformer.model.positions import Rotation, alibi_bias, relative_bias
 from vizformer.model.self_masks import decoder_masks, encoder_masks
-from vizformer.model.streamed import StreamedLayers
+from vizformer.model.streamed_layers import StreamedLayers
 from vizformer.model.trace import Trace
 
 

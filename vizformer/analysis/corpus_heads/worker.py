@@ -23,8 +23,8 @@ from typing import Any
 import torch
 
 from vizformer.analysis.corpus_heads.corpus import Corpus
+from vizformer.analysis.corpus_heads.report_file import write_report
 from vizformer.analysis.corpus_heads.running import head_report
-from vizformer.analysis.corpus_heads.stored import write_report
 from vizformer.checkpoints import load
 from vizformer.errors import VizformerError
 from vizformer.training.worker import Watch

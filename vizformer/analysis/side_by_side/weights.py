@@ -19,7 +19,7 @@ from torch import Tensor
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_
-from vizformer.model.streamed import refused
+from vizformer.model.streamed_layers import refused
 
 CHEAP = 4 * 10**9  # multiplications for the singular values of one matrix: well below a second
 SINGULAR = 3  # of the largest that are told

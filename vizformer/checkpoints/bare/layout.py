@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from vizformer.checkpoints.bare.likeness import summary
-from vizformer.checkpoints.bare.structure.made import Made
+from vizformer.checkpoints.bare.structure.derived_tensors import Made
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import FLOATS, Stored, Weights
 from vizformer.checkpoints.hugging_face.family import Options

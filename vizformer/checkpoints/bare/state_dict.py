@@ -14,10 +14,10 @@ import torch
 from vizformer.checkpoints.bare.layout import Layout
 from vizformer.checkpoints.bare.layouts import LAYOUTS, NAMES, meta
 from vizformer.checkpoints.bare.likeness import family, unrecognised
-from vizformer.checkpoints.bare.mapping import applied
-from vizformer.checkpoints.bare.mapping.beside import mapping_for
+from vizformer.checkpoints.bare.mapping import renamed_tensors
+from vizformer.checkpoints.bare.mapping.mapping_choice import mapping_for
 from vizformer.checkpoints.bare.structure import reader
-from vizformer.checkpoints.bare.structure.said import READ_BY_ROLE
+from vizformer.checkpoints.bare.structure.assumptions import READ_BY_ROLE
 from vizformer.checkpoints.bare.tokenizers_beside import PARAMS
 from vizformer.checkpoints.bare.understanding import Examined, Source, understood
 from vizformer.checkpoints.files.containers import open_file
@@ -63,7 +63,7 @@ def examine(
         known = meta.recognise(content.weights, content.said)
         layouts: Sequence[Recognise] = LAYOUTS if known is None else (lambda __: known,)
         return _examined(Source(folder, name, content), file, given, layouts, numbers=numbers)
-    roles = applied.apply(by_hand.mapping, content.weights)
+    roles = renamed_tensors.apply(by_hand.mapping, content.weights)
     source = Source(folder, name, content._replace(weights=roles.weights))
     given = {**by_hand.mapping.answers, **{name: answer for name, answer in given.items() if answer is not None}}
     layouts = (reader.recognise_mapped,)
@@ -77,7 +77,7 @@ def examine(
         found,
         report=replace(
             report,
-            tensors=applied.by_tensor(report.tensors, roles, content.weights),
+            tensors=renamed_tensors.by_tensor(report.tensors, roles, content.weights),
             assumptions=(by_hand.note, *(said for said in report.assumptions if said.text != READ_BY_ROLE)),
             mapping=by_hand.mapping,
         ),

@@ -10,7 +10,7 @@ from torch import Tensor
 from vizformer.checkpoints.bare.layout import Layout, Plan
 from vizformer.checkpoints.bare.misfits import in_kinds
 from vizformer.checkpoints.bare.structure import reader
-from vizformer.checkpoints.bare.structure.made import by_source, with_made
+from vizformer.checkpoints.bare.structure.derived_tensors import by_source, with_made
 from vizformer.checkpoints.bare.tokenizers_beside import backend_beside, tokenizers_for, usual_marks
 from vizformer.checkpoints.bare.vocabulary_tokenizer import inside, unused
 from vizformer.checkpoints.files.containers import Content

@@ -13,7 +13,7 @@ from typing import Any
 from torch import Tensor
 
 from vizformer.checkpoints.files.untrusted_folder import shown
-from vizformer.checkpoints.gguf import turning
+from vizformer.checkpoints.gguf import rotary_scaling
 from vizformer.checkpoints.gguf.header import Header
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
@@ -124,7 +124,7 @@ def config(header: Header, file: str, slower: Tensor | None = None) -> dict[str,
     if kind != "gpt2":  # what llama.cpp computes, whatever no field says
         said |= {"hidden_act": "silu", **({} if kind == "llama" else {"use_sliding_window": False})}
         said["rope_theta"] = fields.get(f"{kind}.rope.freq_base", 10_000.0)
-        scaling = turning.scaling(fields, kind, slower, (_d_head(fields, kind) or 0) // 2)
+        scaling = rotary_scaling.scaling(fields, kind, slower, (_d_head(fields, kind) or 0) // 2)
         wrong += [scaling] if isinstance(scaling, Message) else []
         said["rope_scaling"] = scaling
     if kind == "llama":
@@ -155,7 +155,7 @@ def _unsupported(header: Header, kind: str) -> list[Message]:
         }.items()
         if field in fields and fields[field] not in plain
     ]
-    wrong += turning.unread(fields, kind)
+    wrong += rotary_scaling.unread(fields, kind)
     if (d_head := _d_head(fields, kind)) is not None:
         for field in ("rope.dimension_count", "attention.value_length"):
             found = fields.get(f"{kind}.{field}", d_head)
@@ -175,7 +175,7 @@ def _d_head(fields: Mapping[str, Any], kind: str) -> int | None:
 
 def renamed(name: str, kind: str) -> str:
     """The name that `transformers` gives a tensor; its own where it has none."""
-    if name == turning.TABLE and kind != "gpt2":
+    if name == rotary_scaling.TABLE and kind != "gpt2":
         return "model.rotary_emb.inv_freq"
     module, __, part = name.rpartition(".")
     number = re.search(r"(?<=^blk\.)\d{1,4}(?=\.)", module)

@@ -5,9 +5,9 @@ from functools import partial
 
 import torch
 
-from vizformer.checkpoints.hugging_face.absent import Made
 from vizformer.checkpoints.hugging_face.family import SPARE_BIAS, Options, says_head
 from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.missing_parameters import Made
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
 from vizformer.config import ModelConfig

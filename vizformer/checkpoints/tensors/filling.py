@@ -11,7 +11,7 @@ from vizformer.checkpoints.tensors.matching import Found
 from vizformer.checkpoints.tensors.placement import place
 from vizformer.checkpoints.tensors.tensor_map import Part, Shape
 from vizformer.model import Transformer
-from vizformer.model.streamed import Resident, StreamedLayers
+from vizformer.model.streamed_layers import Resident, StreamedLayers
 
 LAYER = re.compile(r"(?P<stack>encoder|decoder)\.layers\.(?P<number>\d+)\.")
 Used = Sequence[tuple[Part, Found]]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure
-from vizformer.figures.svg import around, bar_marks, line_marks, map_marks
+from vizformer.figures.svg import annotations, bar_marks, line_marks, map_marks
 from vizformer.figures.svg.axes import Axis
 from vizformer.figures.svg.ink import FONTS, LETTERS, SIZE, letters, plain, printable, tag, width_of, wrapped
 
@@ -41,14 +41,14 @@ def svg(figure: Figure, *, caption: str = "", width: float = WIDTH) -> str:
     traces, layout = figure.parts
     if unknown := sorted({str(trace["type"]) for trace in traces} - set(_KNOWN)):
         raise ValueError(f"a file knows no {', '.join(unknown)}")
-    axes, title, scales = _axes(traces, layout), plain(figure.title)[0], len(around.scaled(traces))
+    axes, title, scales = _axes(traces, layout), plain(figure.title)[0], len(annotations.scaled(traces))
     plot = float(layout.get("height", 450))
     box = _lay(axes, _box(axes, width, plot, bool(title), scales, _beyond(traces)))
-    rows = around.legend_rows(traces, layout, width - 2 * _EDGE)
+    rows = annotations.legend_rows(traces, layout, width - 2 * _EDGE)
     if not rows:  # square cells may have left room on the right
-        width = max(box[2] + scales * around.BAR_ROOM + 2 * _EDGE, min(width, _NARROW))
+        width = max(box[2] + scales * annotations.BAR_ROOM + 2 * _EDGE, min(width, _NARROW))
     said = wrapped(caption, width - 2 * _EDGE, _CAPTION)
-    below = len(rows) * around.ROW + len(said) * 1.3 * _CAPTION + 14.0
+    below = len(rows) * annotations.ROW + len(said) * 1.3 * _CAPTION + 14.0
     height = plot + below
     inside = [
         tag("title", escape(printable(title or caption))),
@@ -57,8 +57,8 @@ def svg(figure: Figure, *, caption: str = "", width: float = WIDTH) -> str:
         tag("rect", width=width, height=height, fill="white"),
         letters(title, _EDGE, 22, size=_TITLE, weight="bold") if title else "",
         *_drawn(traces, layout, axes, box),
-        around.colour_bars(traces, box),
-        around.legend(rows, _EDGE, height - below + 6),
+        annotations.colour_bars(traces, box),
+        annotations.legend(rows, _EDGE, height - below + 6),
         *(
             letters(line, _EDGE, height - (len(said) - i) * 1.3 * _CAPTION, size=_CAPTION, colour="#555555")
             for i, line in enumerate(said)
@@ -79,7 +79,7 @@ def svg(figure: Figure, *, caption: str = "", width: float = WIDTH) -> str:
 
 
 def _drawn(
-    traces: list[dict[str, Any]], layout: Mapping[str, Any], axes: dict[str, Axis], box: around.Box
+    traces: list[dict[str, Any]], layout: Mapping[str, Any], axes: dict[str, Axis], box: annotations.Box
 ) -> list[str]:
     """Grid, shapes, traces, texts of the axes and notes, from the back to the front."""
     shapes = layout.get("shapes", [])
@@ -101,11 +101,14 @@ def _drawn(
         found.append(tag("g", *own, clip_path=None if free else f"url(#plot-{pair[0]}-{pair[1]})") if any(own) else "")
     found += [axis.marks(_other(axis, axes, traces)) for axis in axes.values()]
     found += [_shape(one, axes, box) for one in shapes if one.get("layer") != "below"]
-    return [*found, *(around.note(around.paper(one, axes, box), axes, box) for one in layout.get("annotations", []))]
+    return [
+        *found,
+        *(annotations.note(annotations.paper(one, axes, box), axes, box) for one in layout.get("annotations", [])),
+    ]
 
 
-def _shape(said: Mapping[str, Any], axes: dict[str, Axis], box: around.Box) -> str:
-    return around.shape(around.paper(said, axes, box), axes, box)
+def _shape(said: Mapping[str, Any], axes: dict[str, Axis], box: annotations.Box) -> str:
+    return annotations.shape(annotations.paper(said, axes, box), axes, box)
 
 
 def _scatter(
@@ -207,7 +210,9 @@ def _beyond(traces: list[dict[str, Any]]) -> float:
     return max((width_of(str(text)) + 8 for trace in flat for text in trace["text"]), default=14.0)
 
 
-def _box(axes: Mapping[str, Axis], width: float, height: float, titled: bool, scales: int, beyond: float) -> around.Box:
+def _box(
+    axes: Mapping[str, Axis], width: float, height: float, titled: bool, scales: int, beyond: float
+) -> annotations.Box:
     """The px of all plots together, with room for the texts beside them."""
     room = {"left": 0.0, "right": 0.0, "top": 0.0, "bottom": 0.0}
     for axis in axes.values():  # how far the texts of an axis across are turned hangs on its length: a first guess
@@ -221,7 +226,7 @@ def _box(axes: Mapping[str, Axis], width: float, height: float, titled: bool, sc
     return (
         _EDGE + room["left"] + 4,
         _EDGE + room["top"] + (30 if titled else 6),
-        width - _EDGE - max(room["right"], beyond) - scales * around.BAR_ROOM,
+        width - _EDGE - max(room["right"], beyond) - scales * annotations.BAR_ROOM,
         height - _EDGE - room["bottom"] - 6,
     )
 
@@ -232,7 +237,7 @@ def _within_domain(axis: Axis) -> None:
     axis.start, axis.end = start + low * length, start + high * length
 
 
-def _lay(axes: Mapping[str, Axis], box: around.Box) -> around.Box:
+def _lay(axes: Mapping[str, Axis], box: annotations.Box) -> annotations.Box:
     """Gives every axis its place, and says what they take: cells that are to be square make one of a pair shorter."""
     for axis in axes.values():
         axis.start, axis.end = (box[0], box[2]) if axis.across else (box[3], box[1])

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from vizformer.analysis.corpus_heads import Corpus, HeadReport
-from vizformer.analysis.corpus_heads.stored import read_report
+from vizformer.analysis.corpus_heads.report_file import read_report
 from vizformer.analysis.corpus_heads.worker import Request
 from vizformer.errors import VizformerError
 from vizformer.messages import N_

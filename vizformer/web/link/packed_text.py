@@ -3,7 +3,7 @@
     "A cat."                                       "A cat."
     four hundred characters and more               "~z" and the text compressed (raw deflate, RFC 1951), in base64url
 
-A text that is too long even so stays on this server for a while (`kept_texts`): the link has its name and its beginning
+A text that is too long even so stays on this server for a while (`text_store`): the link has its name and its beginning
 ("~k", the name, the beginning), and `holds` says whether a link holds all of it.
 """
 
@@ -12,9 +12,9 @@ import zlib
 from functools import lru_cache
 
 from vizformer.messages import N_
-from vizformer.web.link import kept_texts
+from vizformer.web.link import text_store
 from vizformer.web.link.codec import UnusableError
-from vizformer.web.link.kept_texts import KEPT
+from vizformer.web.link.text_store import KEPT
 
 AS_IT_IS = 400
 """Characters of a text that stands in a link as it is; Chinese takes nine of them in an address."""
@@ -74,11 +74,11 @@ def is_gone(text: str) -> bool:
 
 
 def _name(text: str) -> str:
-    return text[len(_KEPT) : len(_KEPT) + kept_texts.NAME]
+    return text[len(_KEPT) : len(_KEPT) + text_store.NAME]
 
 
 def _beginning(text: str) -> str:
-    found = text[len(_KEPT) + kept_texts.NAME :][:AS_IT_IS]
+    found = text[len(_KEPT) + text_store.NAME :][:AS_IT_IS]
     if not found:
         raise UnusableError(N_("it must be a text, or one that this app has packed"))
     return found

@@ -17,7 +17,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.messages import N_, Message
-from vizformer.web.link import kept_texts, packed_text
+from vizformer.web.link import packed_text, text_store
 from vizformer.web.link.codec import UnusableError
 from vizformer.web.link.view import View, link_name
 
@@ -300,7 +300,7 @@ def _read(parameters: dict[str, str]) -> tuple[View, list[Message]]:
                     N_(
                         "The link names a text that stays on a server for {hours} hours only, and this one does not have "
                         "it (any more). Showing its beginning: paste the text again.",
-                        hours=kept_texts.HOURS,
+                        hours=text_store.HOURS,
                     )
                 )
         except UnusableError as unusable:

@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from vizformer.figures import sentences
 from vizformer.figures.figure import Figure
 from vizformer.web.frame import presenting
-from vizformer.web.widgets.take_away import Picture, on_page, take_away
+from vizformer.web.widgets.downloads import Picture, on_page, take_away
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 

@@ -7,10 +7,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.errors import VizformerError
-from vizformer.web.catalogue import long_forward, model_cache, shelf, sources
+from vizformer.web.catalogue import long_forward, model_cache, model_list, sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.link import kept_texts, packed_text, state
+from vizformer.web.link import packed_text, state, text_store
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import View
 from vizformer.web.widgets import long_text, model_assumptions, model_suggestions, source_language
@@ -30,7 +30,7 @@ def subject_box(usable: Callable[[ModelRef], bool] | None = None) -> Subject | N
     If the text cannot be read, one sentence says why, and the last subject that could be read stays on the page.
     None where there has not been one.
     """
-    models = shelf.models()
+    models = model_list.models()
     model_suggestions.fit(usable)
     view = state.fit(model=models)
     reads_target = model_cache.reads_target(view.model) if view.model in models else False
@@ -44,7 +44,7 @@ def subject_box(usable: Callable[[ModelRef], bool] | None = None) -> Subject | N
                 "The text is too long for the link, which does not carry it: it stays on this server for {hours} hours "
                 "after it was last looked at, and the link opens it until then. Afterwards, and on other servers, the link "
                 "shows its first {n} characters.",
-                hours=kept_texts.HOURS,
+                hours=text_store.HOURS,
                 n=packed_text.AS_IT_IS,
             )
         )
@@ -77,7 +77,7 @@ def subject_box(usable: Callable[[ModelRef], bool] | None = None) -> Subject | N
 
 def _bar(models: Sequence[ModelRef], *, reads_target: bool, itself: bool) -> None:
     """Sentence, target and model in one line.  On a phone they are folded away: app.css."""
-    view, titles = state.view(), shelf.titles(models)
+    view, titles = state.view(), model_list.titles(models)
     with st.container(key="bar-fold"):
         text, model = errors.plain(_beginning(view.text)), errors.plain(titles.get(view.model, str(view.model)))
         st.checkbox(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from vizformer.web.catalogue import model_cache, sources
-from vizformer.web.catalogue.shelf import that_open
+from vizformer.web.catalogue.model_list import that_open
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import View

@@ -11,7 +11,7 @@ from vizformer.explain import Axis, Contraction, Operand, Step, snippet
 from vizformer.messages import N_
 from vizformer.web.link import state
 from vizformer.web.widgets import data_table, proof_badge
-from vizformer.web.widgets.folded import folded
+from vizformer.web.widgets.folded_box import folded
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, translate
 

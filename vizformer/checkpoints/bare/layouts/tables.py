@@ -8,7 +8,7 @@ from typing import get_args
 from vizformer.checkpoints.bare.layout import of_losses, same_numbers
 from vizformer.checkpoints.bare.layouts.sides import Sides, by_name, sides
 from vizformer.checkpoints.bare.layouts.task_heads import after_the_stack, left_out, modules, taken_for
-from vizformer.checkpoints.bare.structure.made import Made
+from vizformer.checkpoints.bare.structure.derived_tensors import Made
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import FLOATS, Weights
 from vizformer.checkpoints.hugging_face.family import Options

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from vizformer.checkpoints.bare.layout import Layout, Plan, zeros
 from vizformer.checkpoints.bare.layouts.task_heads import left_out
-from vizformer.checkpoints.bare.structure.around import buffers
-from vizformer.checkpoints.bare.structure.asked import ABSENT, NORM, SCALE, score_scale
-from vizformer.checkpoints.bare.structure.made import Made, reshaped, turned
+from vizformer.checkpoints.bare.structure.derived_tensors import Made, reshaped, turned
+from vizformer.checkpoints.bare.structure.open_questions import ABSENT, NORM, SCALE, score_scale
+from vizformer.checkpoints.bare.structure.outer_parts import buffers
 from vizformer.checkpoints.bare.structure.parts import Fill
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import Weights

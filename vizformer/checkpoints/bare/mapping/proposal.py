@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from vizformer.checkpoints.bare.layouts.tables import POSITION, Tables, find_tables
 from vizformer.checkpoints.bare.mapping.kinds import TensorKind, kinds, patterns
-from vizformer.checkpoints.bare.structure import around, reader
+from vizformer.checkpoints.bare.structure import outer_parts, reader
 from vizformer.checkpoints.bare.structure.block import Block
-from vizformer.checkpoints.bare.structure.found import Found, tables
+from vizformer.checkpoints.bare.structure.findings import Found, tables
 from vizformer.checkpoints.bare.structure.names import Module
 from vizformer.checkpoints.bare.structure.stacks import Stack
 from vizformer.checkpoints.files.untrusted_folder import damaged
@@ -53,7 +53,7 @@ def sheet(weights: Weights) -> Sheet:
     """
     if len(weights.tensors) > MOST_TENSORS:
         raise damaged(weights.where, f"{len(weights.tensors):,} tensors; at most {MOST_TENSORS:,} are mapped by hand")
-    buffers = around.buffers(weights)
+    buffers = outer_parts.buffers(weights)
     known = {name: stored for name, stored in weights.tensors.items() if name not in buffers.unused}
     floats = replace(weights, tensors={name: s for name, s in known.items() if s.dtype in FLOATS})
     names = patterns(floats)
@@ -100,7 +100,7 @@ def _proposed(found: Found, names: Mapping[str, str]) -> RoleMapping:
             continue
         if name in names:
             entries[target] = Entry(names[name])
-        elif name.endswith(around.ONE_HOT):
+        elif name.endswith(outer_parts.ONE_HOT):
             entries[target] = Entry(names[found.made[name].sources[0]], transpose=True)
     waves = [name for name in given.unused if POSITION.search(name) and name in names]  # which are computed anew
     for role, name in zip((*ours[2:], "decoder_position_embedding.weight"), waves, strict=False):

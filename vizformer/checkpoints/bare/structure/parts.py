@@ -10,7 +10,7 @@ from vizformer.checkpoints.bare.layout import zeros
 from vizformer.checkpoints.bare.structure.arithmetic import Sizes
 from vizformer.checkpoints.bare.structure.block import Block
 from vizformer.checkpoints.bare.structure.block_norms import AttentionParts
-from vizformer.checkpoints.bare.structure.made import Made, expanded, flattened, joined, repeated
+from vizformer.checkpoints.bare.structure.derived_tensors import Made, expanded, flattened, joined, repeated
 from vizformer.checkpoints.bare.structure.names import Module
 from vizformer.checkpoints.bare.structure.stacks import Stack
 from vizformer.checkpoints.tensors.tensor_map import Part, Shape

@@ -5,13 +5,13 @@ import torch
 from vizformer.checkpoints.bare.layout import UNUSED_NORM, Plan, of_losses
 from vizformer.checkpoints.bare.layouts.tables import alone
 from vizformer.checkpoints.bare.structure.arithmetic import Sizes
-from vizformer.checkpoints.bare.structure.around import WIDER
-from vizformer.checkpoints.bare.structure.asked import score_scale
+from vizformer.checkpoints.bare.structure.assumptions import norms_beside, read_by_role
 from vizformer.checkpoints.bare.structure.block_norms import norms_of
-from vizformer.checkpoints.bare.structure.found import Found, tables
-from vizformer.checkpoints.bare.structure.made import rolled
+from vizformer.checkpoints.bare.structure.derived_tensors import rolled
+from vizformer.checkpoints.bare.structure.findings import Found, tables
+from vizformer.checkpoints.bare.structure.open_questions import score_scale
+from vizformer.checkpoints.bare.structure.outer_parts import WIDER
 from vizformer.checkpoints.bare.structure.parts import Layers, Reading, add
-from vizformer.checkpoints.bare.structure.said import norms_beside, read_by_role
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.hugging_face.family import Options
 from vizformer.checkpoints.tensors import questions

@@ -7,14 +7,14 @@ lies beside the layers.  What no tensor tells is a question; a tensor without a 
 from collections.abc import Mapping
 
 from vizformer.checkpoints.bare.layout import Layout, Plan
-from vizformer.checkpoints.bare.structure import arithmetic, around, attentions, stacks
-from vizformer.checkpoints.bare.structure.asked import norm_kind, open_questions
+from vizformer.checkpoints.bare.structure import arithmetic, attentions, outer_parts, stacks
+from vizformer.checkpoints.bare.structure.assumptions import read_by_role
 from vizformer.checkpoints.bare.structure.block import Block, read
-from vizformer.checkpoints.bare.structure.found import Found, tables
-from vizformer.checkpoints.bare.structure.made import Made
+from vizformer.checkpoints.bare.structure.derived_tensors import Made
+from vizformer.checkpoints.bare.structure.findings import Found, tables
 from vizformer.checkpoints.bare.structure.names import Module, modules
+from vizformer.checkpoints.bare.structure.open_questions import norm_kind, open_questions
 from vizformer.checkpoints.bare.structure.plan import plan
-from vizformer.checkpoints.bare.structure.said import read_by_role
 from vizformer.checkpoints.bare.structure.stacks import Stack
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import Weights
@@ -61,7 +61,7 @@ def find(weights: Weights) -> Found | None:
     Raises:
         CheckpointError: as `recognise`.
     """
-    buffers = around.buffers(weights)
+    buffers = outer_parts.buffers(weights)
     named = {name: stored for name, stored in weights.tensors.items() if name not in buffers.unused}
     found = modules(named)
     attending = attentions.find(found)
@@ -91,7 +91,9 @@ def _ordered(found: list[Stack], file: str) -> tuple[Stack, ...]:
     )
 
 
-def _found(weights: Weights, found: Mapping[str, Module], ordered: tuple[Stack, ...], buffers: around.Buffers) -> Found:
+def _found(
+    weights: Weights, found: Mapping[str, Module], ordered: tuple[Stack, ...], buffers: outer_parts.Buffers
+) -> Found:
     file = weights.where
     used = {module.path for stack in ordered for layer in stack.layers for module in layer.values() if stack.counted}
     width = arithmetic.width(found, ordered, [*used, *(p for s in ordered for a in s.attentions for p in a.inside)])
@@ -102,14 +104,14 @@ def _found(weights: Weights, found: Mapping[str, Module], ordered: tuple[Stack, 
     raw = arithmetic.raw_is_turned(ordered, blocks, width, file)
     turned: dict[bool, bool | None] = {False: arithmetic.is_conv(found, ordered, width), True: raw}
     sizes = arithmetic.sizes(ordered, blocks, width, {kind: bool(said) for kind, said in turned.items()}, file)
-    norms = around.norms(found, ordered, used, width, file)
+    norms = outer_parts.norms(found, ordered, used, width, file)
     used |= {module.path for module in norms.modules()}
     made: dict[str, Made] = {}
-    if (front := around.front(found, used, width)) is not None:
+    if (front := outer_parts.front(found, used, width)) is not None:
         made[front[0]] = front[1]
     inside = {name for path in used for name in found[path].names} | buffers.unused.keys()
     inside |= {name for recipe in made.values() for name in recipe.sources}
-    segments = around.segments(weights, [name for name in weights.tensors if name not in inside], width)
+    segments = outer_parts.segments(weights, [name for name in weights.tensors if name not in inside], width)
     return Found(
         weights, found, ordered, blocks, sizes, turned, norms, buffers, made, frozenset({*inside, segments}), segments
     )

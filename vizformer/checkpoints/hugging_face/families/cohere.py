@@ -9,7 +9,6 @@ Cohere 2025, "Command A: An Enterprise-Ready Large Language Model", section 2; a
 from collections.abc import Collection
 from dataclasses import replace
 
-from vizformer.checkpoints.hugging_face.absent import NO_NORM_BIASES, no_norm_biases, stored
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gpt_like import ONE_NORM
@@ -23,6 +22,7 @@ from vizformer.checkpoints.hugging_face.llama_like import (
     tensors,
     ties,
 )
+from vizformer.checkpoints.hugging_face.missing_parameters import NO_NORM_BIASES, no_norm_biases, stored
 from vizformer.checkpoints.hugging_face.rope_layers import turning_in
 from vizformer.checkpoints.hugging_face.sliding_window import windowed_layers
 from vizformer.checkpoints.tensors.tensor_map import Part

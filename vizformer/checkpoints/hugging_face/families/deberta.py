@@ -16,9 +16,9 @@ from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face import bert_like
-from vizformer.checkpoints.hugging_face.absent import Made, zeros
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.missing_parameters import Made, zeros
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
 from vizformer.checkpoints.tokenizers.deberta import unigram
 from vizformer.checkpoints.tokenizers.vocabularies import byte_level

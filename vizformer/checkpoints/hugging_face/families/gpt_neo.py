@@ -9,10 +9,10 @@ from collections.abc import Collection
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.hugging_face.absent import Made, stored, zeros
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gpt_like import UNUSED, decoder, head
+from vizformer.checkpoints.hugging_face.missing_parameters import Made, stored, zeros
 from vizformer.checkpoints.hugging_face.sliding_window import MOST_LAYERS
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear

@@ -9,10 +9,10 @@ from functools import partial
 
 import torch
 
-from vizformer.checkpoints.hugging_face.absent import Made
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gpt_like import UNUSED, decoder, head
+from vizformer.checkpoints.hugging_face.missing_parameters import Made
 from vizformer.checkpoints.hugging_face.rotary import rope, turned
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear

@@ -10,10 +10,10 @@ Long Context Finetuning and Inference", section 2.1, and the weights published w
 from collections.abc import Collection
 from typing import Any
 
-from vizformer.checkpoints.hugging_face.absent import NO_NORM_BIASES, Made, zeros
 from vizformer.checkpoints.hugging_face.bert_like import USUAL
 from vizformer.checkpoints.hugging_face.family import Family, Options, says_head
 from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.missing_parameters import NO_NORM_BIASES, Made, zeros
 from vizformer.checkpoints.hugging_face.rotary import rope_of_layer_types
 from vizformer.checkpoints.hugging_face.sliding_window import windowed_layers
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS

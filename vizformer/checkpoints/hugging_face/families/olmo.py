@@ -9,10 +9,10 @@ from functools import partial
 
 import torch
 
-from vizformer.checkpoints.hugging_face.absent import Made, norms_of, stored
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import UNUSED, decoder, tensors, ties
+from vizformer.checkpoints.hugging_face.missing_parameters import Made, norms_of, stored
 from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig

@@ -7,10 +7,10 @@ it.
 from collections.abc import Collection
 from functools import partial
 
-from vizformer.checkpoints.hugging_face.absent import Made
 from vizformer.checkpoints.hugging_face.bert_like import UNUSED, USUAL, body, embeddings, head, options, spare, ties
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.missing_parameters import Made
 from vizformer.checkpoints.hugging_face.rotary import turning_neighbours
 from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json

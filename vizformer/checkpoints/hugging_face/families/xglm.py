@@ -6,10 +6,10 @@ Source: Lin et al. 2021, "Few-shot Learning with Multilingual Language Models", 
 from collections.abc import Collection
 from functools import partial
 
-from vizformer.checkpoints.hugging_face.absent import WAVES, Made, fairseq_waves
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gpt_like import UNUSED, decoder, head
+from vizformer.checkpoints.hugging_face.missing_parameters import WAVES, Made, fairseq_waves
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json

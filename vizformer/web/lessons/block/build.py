@@ -7,7 +7,7 @@ from vizformer.explain import Step
 from vizformer.web.catalogue import toy_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame.sitemap import LAYER
-from vizformer.web.lessons.block import computed
+from vizformer.web.lessons.block import computations
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.errors import plain
@@ -30,11 +30,11 @@ def build(subject: Subject) -> None:
     else:
         for head, values in enumerate(step.result):
             st.html(matrix.to_html(values, caption=f"{step.variable}[{head}]"))
-    code, given = computed.toy_program(done)
+    code, given = computations.toy_program(done)
     st.caption(_("Everything so far, to be pasted"))
     st.code(lesson.pasteable(code, given), language="python", wrap_lines=True)
     if done == last:
-        difference = computed.toy_difference()
+        difference = computations.toy_difference()
         st.success(
             _(
                 "torch.allclose(x, expected) is True: the layer that was built and torch.nn.TransformerEncoderLayer differ "

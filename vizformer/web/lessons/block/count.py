@@ -6,7 +6,7 @@ from vizformer.analysis.costs.parameter_count import BASE, RATIOS, Counted, Size
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.block import computed
+from vizformer.web.lessons.block import computations
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
@@ -33,7 +33,7 @@ def count(subject: Subject) -> None:
     if not encoder and not decoder:
         st.info(_("A model needs a layer: move one of the two sliders."))
         return
-    found = computed.counted(sizes)
+    found = computations.counted(sizes)
     _table(sizes, found, paper=sizes == BASE)
     _formula(sizes, found)
     lesson.ask(count_question())
@@ -107,7 +107,7 @@ def _formula(sizes: Sizes, found: Counted) -> None:
 
 def count_question() -> lesson.Number:
     sizes = Sizes(256, 1024, 0, 1, 1000)
-    found = computed.counted(sizes)
+    found = computations.counted(sizes)
     return lesson.Number(
         "block",
         "count",
@@ -133,7 +133,7 @@ def _ratios(subject: Subject) -> None:
             ),
             "marked" if one.d_ff == config.d_ff else "",
         )
-        for one in computed.width_ratios(subject.model)
+        for one in computations.width_ratios(subject.model)
     ]
     columns = ("d_ff ÷ d_model", "d_ff", _("one feed-forward"), _("of the layers"), _("parameters of the model"))
     caption = _(
@@ -146,7 +146,7 @@ def _ratios(subject: Subject) -> None:
 
 def _loaded(subject: Subject) -> None:
     """The loaded model, part by part."""
-    parts = computed.model_parts(subject.model)
+    parts = computations.model_parts(subject.model)
     total = sum(parts.values())
     names = {
         "embedding": _("embedding"),

@@ -8,7 +8,7 @@ from vizformer.components.table import Number, Row
 from vizformer.explain import latex
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.block import computed
+from vizformer.web.lessons.block import computations
 from vizformer.web.lessons.block.place import choose
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
@@ -37,7 +37,7 @@ def dropout(subject: Subject) -> None:
     seed = lesson.value("block.seed", 0, range(1000))
     again.button(_("Draw again"), on_click=lesson.change, args=("block.seed", (seed + 1) % 1000, 0), key="block.again")
     here = p if chosen != "eval" else 0.0
-    found = computed.dropped(subject, *place, here, seed)
+    found = computations.dropped(subject, *place, here, seed)
     token = subject.trace.tokens[place.stack][place.row].text
     rows = {"f(x)": found.row, _("kept"): found.kept.astype(np.float64), _("what is added"): found.result}
     st.html(
@@ -109,10 +109,10 @@ def scale_question() -> lesson.Choice:
 
 def _answers(subject: Subject, p: float, seed: int) -> None:
     st.markdown(_("**One sentence, several answers**"))
-    if not model_cache.predicts(subject.model) or not computed.affordable(subject.model):
+    if not model_cache.predicts(subject.model) or not computations.affordable(subject.model):
         st.caption(_("This model makes no predictions, or is too large to be run so often."))
         return
-    found = computed.training_answers(subject.unedited, p, seed)
+    found = computations.training_answers(subject.unedited, p, seed)
     token = subject.checkpoint.tokenizer.tokens([found.token])[0].text
     rows = [
         Row((_("in use"), Number(found.probability, labels.percent(found.probability))), "marked"),

@@ -8,7 +8,7 @@ from vizformer.explain import latex
 from vizformer.explain.feedforward_rows import RowOfNumbers
 from vizformer.figures import leakage as change_words
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.block import computed
+from vizformer.web.lessons.block import computations
 from vizformer.web.lessons.block.place import Place, choose
 from vizformer.web.widgets import chart, lesson, proof_badge
 from vizformer.web.widgets.laboratory import laboratory
@@ -24,7 +24,7 @@ ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "quick_gelu"
 def feed_forward(subject: Subject) -> None:
     """The arithmetic of one token, then what is said of the network, checked."""
     place = choose(subject)
-    found = computed.feedforward(subject, *place)
+    found = computations.feedforward(subject, *place)
     _arithmetic(subject, found)
     _alone(subject, place)
     _one_matrix(subject, place)
@@ -82,7 +82,7 @@ def _alone(subject: Subject, place: Place) -> None:
         **lesson.setting("block.changed", place.row, range(n)),
     )
     lesson.ask(alone_question(n))
-    found = computed.each_alone(subject, place.stack, place.layer, changed)
+    found = computations.each_alone(subject, place.stack, place.layer, changed)
     chart.show(
         figures.change_bars(
             found.moved.astype(np.float32), labels.texts(tokens), changed, words=words(change_words.ENGLISH)
@@ -113,7 +113,7 @@ def alone_question(n: int) -> lesson.Choice:
 
 def _one_matrix(subject: Subject, place: Place) -> None:
     st.markdown(_("**Without the activation it is one matrix**"))
-    found = computed.one_matrix(subject, place.stack, place.layer)
+    found = computations.one_matrix(subject, place.stack, place.layer)
     if found is None:
         st.caption(
             _(
@@ -147,7 +147,7 @@ def _curves(subject: Subject) -> None:
     other = st.select_slider(
         _("SwiGLU multiplies SiLU by a second number, here"), OTHERS, **lesson.setting("block.other", 2.0, OTHERS)
     )
-    places, curves = computed.activation_curves(other)
+    places, curves = computations.activation_curves(other)
     name = ACTIVATIONS[subject.config.activation]
     own = "SwiGLU" if subject.config.feedforward == "gated" and name == "SiLU" else name
     chart.show(

@@ -8,7 +8,7 @@ from vizformer.analysis.vectors.neurons import Firing, Raised
 from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.block import computed
+from vizformer.web.lessons.block import computations
 from vizformer.web.lessons.block.place import Place, choose
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
@@ -22,7 +22,7 @@ def neurons(subject: Subject) -> None:
     """The neurons of one token, and one of them in the bundled sentences."""
     st.html(table.style())
     place = choose(subject)
-    found = computed.firing(subject, *place)
+    found = computations.firing(subject, *place)
     token = subject.trace.tokens[place.stack][place.row].text
     rows = [
         Row((str(neuron), float(value), float(length), float(written)))
@@ -41,7 +41,7 @@ def neurons(subject: Subject) -> None:
 
 
 def _silent(subject: Subject, place: Place) -> None:
-    shares = computed.silent_by_layer(subject, place.stack)
+    shares = computations.silent_by_layer(subject, place.stack)
     lesson.ask(silent_question(subject, place.stack))
     chart.show(
         figures.line_curves(
@@ -61,7 +61,7 @@ def _silent(subject: Subject, place: Place) -> None:
 
 def silent_question(subject: Subject, stack: str) -> lesson.Number:
     """How many numbers are silenced in the last layer?"""
-    shares = computed.silent_by_layer(subject, stack)
+    shares = computations.silent_by_layer(subject, stack)
     layer = len(shares) - 1
     return lesson.Number(
         "block",
@@ -95,7 +95,7 @@ def _formula(found: Firing) -> None:
 
 def _corpus(subject: Subject, place: Place, found: Firing) -> None:
     st.markdown(_("**What raises a neuron most**"))
-    if not computed.affordable(subject.model) or not computed.corpus(subject.model):
+    if not computations.affordable(subject.model) or not computations.corpus(subject.model):
         st.caption(
             _("This model is too large for the bundled sentences to be read while you wait, or cannot read them.")
         )
@@ -106,7 +106,7 @@ def _corpus(subject: Subject, place: Place, found: Firing) -> None:
     )
     if not st.toggle(_("Read the bundled sentences"), **lesson.setting("block.corpus", False)):
         return
-    raised: Raised = computed.raised_most(subject.model, place.stack)
+    raised: Raised = computations.raised_most(subject.model, place.stack)
     rows = []
     for value, (text, position) in raised.of(place.layer, int(neuron)):
         tokens = raised.tokens[text]

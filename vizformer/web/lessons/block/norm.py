@@ -10,7 +10,7 @@ from vizformer.explain.block_rows import SublayerKind
 from vizformer.explain.norm_rows import NeighbourEffect, NormNumbers
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.block import computed, wording
+from vizformer.web.lessons.block import computations, wording
 from vizformer.web.lessons.block.place import Place, choose
 from vizformer.web.widgets import lesson, proof_badge
 from vizformer.web.widgets.laboratory import laboratory
@@ -39,7 +39,7 @@ def norm(subject: Subject) -> None:
         left, right = st.columns(2)
         gamma = left.select_slider("γ", GAMMAS, **lesson.setting("block.gamma", 1.0, GAMMAS))
         beta = right.select_slider("β", BETAS, **lesson.setting("block.beta", 0.0, BETAS))
-    found = computed.norm_numbers(subject, place.stack, place.layer, kind, place.row, gamma, beta)
+    found = computations.norm_numbers(subject, place.stack, place.layer, kind, place.row, gamma, beta)
     rms, by_hand_root = subject.config.norm == "rms_norm", subject.config.norm == "deviation_norm"
     _numbers(subject, place, found, rms, by_hand_root)
     if by_hand:
@@ -180,7 +180,7 @@ def _neighbours(subject: Subject, place: Place, kind: SublayerKind) -> None:
     if not all(model_cache.reads(subject.model, text) for text in NEIGHBOURS):
         st.caption(_("This model cannot read the two sentences that would be its neighbours."))
         return
-    found = computed.neighbour_effect(subject, place.stack, place.layer, kind, one, other)
+    found = computations.neighbour_effect(subject, place.stack, place.layer, kind, one, other)
     lesson.ask(neighbour_question(found))
     tokens = labels.texts(subject.trace.tokens[place.stack])
     chosen = st.segmented_control(

@@ -7,7 +7,7 @@ from vizformer import figures
 from vizformer.analysis.training.depth_gradients import WIDTH
 from vizformer.explain import latex
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.block import computed
+from vizformer.web.lessons.block import computations
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
@@ -23,7 +23,7 @@ lengths = [layer(x).norm(dim=-1).mean() for layer in (post, pre)]  # set back to
 @laboratory
 def order(subject: Subject) -> None:
     """Post-norm beside pre-norm."""
-    notes = computed.norm_order_training()
+    notes = computations.norm_order_training()
     recipe, curves = notes["recipe"], notes["loss"]
     names = {
         "post": _("post-norm, no warm-up"),
@@ -57,7 +57,7 @@ def order(subject: Subject) -> None:
         _("Layers"), DEPTHS, required=True, **lesson.setting("block.layers", DEPTHS[1], DEPTHS)
     )
     depth = depth or DEPTHS[1]
-    found = computed.layer_gradients(depth)
+    found = computations.layer_gradients(depth)
     chart.show(
         figures.line_curves(
             np.arange(1, depth + 1),
@@ -110,7 +110,7 @@ def _ratio(name: str, gradients: np.ndarray) -> str:
 
 def warmup_question() -> lesson.Choice:
     """Which of the two orders learns without a warm-up?"""
-    notes = computed.norm_order_training()
+    notes = computations.norm_order_training()
     recipe, curves, guessing = notes["recipe"], notes["loss"], notes["guessing"]
     learned = [curves[name][-1] < guessing / 2 for name in ("post", "pre")]
     answer = {(False, True): 0, (True, False): 1, (True, True): 2, (False, False): 3}[learned[0], learned[1]]

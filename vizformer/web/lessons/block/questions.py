@@ -4,7 +4,7 @@ from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block import (
     build,
-    computed,
+    computations,
     count,
     dropout,
     feed_forward,
@@ -41,7 +41,7 @@ def _neighbour(subject: Subject) -> Choice | None:
         model_cache.reads(subject.model, text) for text in norm.NEIGHBOURS
     ):
         return None
-    return norm.neighbour_question(computed.neighbour_effect(subject, _stack(subject), 0, "self", *norm.NEIGHBOURS))
+    return norm.neighbour_question(computations.neighbour_effect(subject, _stack(subject), 0, "self", *norm.NEIGHBOURS))
 
 
 QUESTIONS: Registry = {

@@ -8,7 +8,7 @@ from vizformer.analysis.training.depth_gradients import DEPTHS, ROWS, WIDTH
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.block import computed
+from vizformer.web.lessons.block import computations
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
@@ -39,7 +39,7 @@ def residual(subject: Subject) -> None:
     st.html(table.style())
     depth = st.select_slider(_("Layers"), DEPTHS, **lesson.setting("block.depth", USUAL, DEPTHS))
     with st.spinner(_("Computing every derivative …"), show_time=False):
-        found = computed.by_depth()
+        found = computations.by_depth()
     names = {
         "post": _("post-norm: norm(x + f(x))"),
         "pre": _("pre-norm: x + f(norm(x))"),
@@ -98,7 +98,7 @@ def _tex(value: float) -> str:
 
 
 def depth_question() -> lesson.Number:
-    powers = computed.powers_of_ten(ASKED)
+    powers = computations.powers_of_ten(ASKED)
     return lesson.Number(
         "block",
         "depth",

@@ -9,7 +9,7 @@ from vizformer.explain import latex
 from vizformer.explain.block_rows import BlockStream
 from vizformer.figures import stream as stream_figure
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.block import computed, wording
+from vizformer.web.lessons.block import computations, wording
 from vizformer.web.lessons.block.place import Place, choose
 from vizformer.web.widgets import chart, lesson, proof_badge
 from vizformer.web.widgets.laboratory import laboratory
@@ -33,10 +33,10 @@ def stream(subject: Subject) -> None:
         label_visibility="collapsed",
         **lesson.setting("block.range", "layer", tuple(ranges)),
     )
-    found = computed.block_stream(subject, *place)
+    found = computations.block_stream(subject, *place)
     title = _("Row {row}, “{token}”", row=place.row, token=name)
     if shown == "stack":
-        whole = computed.stack_stream(subject, place.stack, place.row)
+        whole = computations.stack_stream(subject, place.stack, place.row)
         names = [wording.stack_point(point) for point in whole.names]
         drawn = (names, whole.lengths, whole.to_start, whole.to_end)
         kinds = [wording.colour(point) for point in whole.names]
@@ -89,7 +89,7 @@ def _formula(subject: Subject, place: Place, found: BlockStream) -> None:
         "sandwich": r", \quad f = \mathrm{norm}'(g(\mathrm{norm}(x)))",
         "none": r", \quad f = g(x)",
     }[order]
-    line, given = computed.norm_code(subject, place.stack, place.layer, "self", "after", "y") if post else ("", {})
+    line, given = computations.norm_code(subject, place.stack, place.layer, "self", "after", "y") if post else ("", {})
     summed, square = ("y &= x + f", r"|x|^2 + 2\, x \cdot f + |f|^2") if adds else ("y &= f", "|f|^2")
     root = f"{parts.first:.2f} + 2 \\cdot {latex.factor(parts.product)} + {parts.second:.2f}"
     length = parts.length if adds else parts.second**0.5
@@ -105,7 +105,7 @@ def _formula(subject: Subject, place: Place, found: BlockStream) -> None:
 
 def growth_question(subject: Subject, place: Place) -> lesson.Choice:
     """The question: does the stream grow from layer to layer?"""
-    whole = computed.stack_stream(subject, place.stack, place.row)
+    whole = computations.stack_stream(subject, place.stack, place.row)
     first, last = float(whole.lengths[0]), float(whole.lengths[whole.last_layer])
     choices = [_("it shrinks to half or less"), _("it stays within a factor of 2"), _("it grows to more than twice")]
     answer = 0 if last < first / 2 else 2 if last > 2 * first else 1

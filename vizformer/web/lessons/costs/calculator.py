@@ -3,12 +3,12 @@
 import streamlit as st
 
 from vizformer.analysis.costs.model_costs import ModelCost
-from vizformer.analysis.costs.published import PUBLISHED, Published
+from vizformer.analysis.costs.published_models import PUBLISHED, Published
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.config import ModelConfig
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.costs import computed, wording
+from vizformer.web.lessons.costs import computations, wording
 from vizformer.web.lessons.costs.wording import Between
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
@@ -55,7 +55,7 @@ def calculator(subject: Subject) -> None:
         format_func=wording.large,
         **lesson.setting(f"costs.{'tokens' if known is None else 'trained'}", usual, amounts),
     )
-    cost = computed.model_cost(config, n)
+    cost = computations.model_cost(config, n)
     _parameters(cost, known)
     _costs(config, cost, size, tokens)
     _formula(config, cost, tokens)
@@ -254,7 +254,7 @@ def six_question() -> lesson.Choice:
 
 def overtakes_question(subject: Subject) -> lesson.Number:
     config = subject.config
-    meets = computed.model_cost(config, len(subject.tokens)).overtakes.products
+    meets = computations.model_cost(config, len(subject.tokens)).overtakes.products
     matrices = 3 if config.feedforward == "gated" else 2
     return lesson.Number(
         "costs",

@@ -6,7 +6,7 @@ from vizformer.analysis.costs.layer_complexity import RowKind
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.costs import computed, wording
+from vizformer.web.lessons.costs import computations, wording
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import counts
@@ -50,7 +50,7 @@ def complexity(subject: Subject) -> None:
         "contiguous": _("convolution, side by side"),
         "separable": _("convolution, separable"),
     }
-    found = computed.table_one(n, d, k, r)
+    found = computations.table_one(n, d, k, r)
     least = min(one.per_layer for one in found)
     rows = [
         Row(

@@ -10,7 +10,7 @@ from vizformer.components.table import Number, Row
 from vizformer.config import ModelConfig
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons.costs import computed, wording
+from vizformer.web.lessons.costs import computations, wording
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson
@@ -173,7 +173,7 @@ def _shared_heads(subject: Subject) -> None:
     base = replace(ModelConfig.preset("llama-7b"), n_heads=heads, d_model=128 * heads, n_decoder_layers=layers)
     rows = []
     for g in [2**e for e in range(heads.bit_length())]:
-        cost = computed.model_cost(replace(base, n_kv_heads=g), n)
+        cost = computations.model_cost(replace(base, n_kv_heads=g), n)
         name = "MQA" if g == 1 else _("every head its own") if g == heads else f"GQA, {heads // g} : 1"
         rows.append(
             Row(
@@ -210,11 +210,11 @@ def _experts(subject: Subject) -> None:
             _("Used by a token"), 1, most, **lesson.setting("costs.used", min(2, most), wording.Between(1, most))
         )
     shown: dict[str, Mixture] = {
-        _("your model"): computed.mixture(subject.config, experts, top_k),
-        "Mistral 7B": computed.mixture(ModelConfig.preset("mistral-7b"), experts, top_k),
+        _("your model"): computations.mixture(subject.config, experts, top_k),
+        "Mistral 7B": computations.mixture(ModelConfig.preset("mistral-7b"), experts, top_k),
     }
     rows = [_mixture_row(name, one) for name, one in shown.items()]
-    if (own_experts := computed.own_mixture(subject.config)) is not None:
+    if (own_experts := computations.own_mixture(subject.config)) is not None:
         rows.insert(0, _mixture_row(_("your model, with the experts that it has"), own_experts))
     columns = (_("with {n} experts, {k} used", n=experts, k=top_k), _("stored"), _("used by a token"), _("share"))
     st.html(table.to_html(columns, rows, bar=3))
@@ -248,7 +248,7 @@ def _mixture_row(name: str, one: Mixture) -> Row:
 
 
 def experts_question(subject: Subject) -> lesson.Number:
-    one, eight = computed.mixture(subject.config, 1, 1), computed.mixture(subject.config, 8, 1)
+    one, eight = computations.mixture(subject.config, 1, 1), computations.mixture(subject.config, 8, 1)
     return lesson.Number(
         "costs",
         "experts",

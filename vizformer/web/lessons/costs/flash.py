@@ -8,7 +8,7 @@ from vizformer.components.table import Number, Row
 from vizformer.explain import Step
 from vizformer.explain.softmax_in_blocks import OnlineSoftmax, tile_sizes
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.costs import computed
+from vizformer.web.lessons.costs import computations
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, lesson, proof_badge, step_view
 from vizformer.web.widgets.laboratory import laboratory
@@ -34,7 +34,7 @@ def flash(subject: Subject) -> None:
     tile = usual
     if len(sizes) > 1:
         tile = st.select_slider(_("Keys in a tile"), sizes, **lesson.setting("costs.tile", usual, sizes))
-    found = computed.online_softmax(subject, site, head, query, tile)
+    found = computations.online_softmax(subject, site, head, query, tile)
     _tiles(found, keys)
     proof_badge.show(
         found.plain,
@@ -54,7 +54,7 @@ def flash(subject: Subject) -> None:
             squared=f"{len(keys) ** 2:,}",
         )
     )
-    steps = computed.online_softmax_steps(subject, site, head, query, tile)
+    steps = computations.online_softmax_steps(subject, site, head, query, tile)
 
     def names(step: Step) -> step_view.Labels:
         if not step.key.startswith("tile"):
@@ -89,7 +89,7 @@ def _tiles(found: OnlineSoftmax, keys: list[str]) -> None:
 def factor_question(subject: Subject, kind: str, site: str, head: int) -> lesson.Number | None:
     """What becomes of the first tile's sum when the second one comes?"""
     last = len(subject.trace.tokens[labels.stacks(kind)[0]]) - 1
-    tiles = computed.online_softmax(subject, site, head, last, ASKED).tiles
+    tiles = computations.online_softmax(subject, site, head, last, ASKED).tiles
     if len(tiles) < 2:
         return None
     first, second = (float(tile.scores.max()) for tile in tiles[:2])

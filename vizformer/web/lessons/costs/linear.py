@@ -7,7 +7,7 @@ from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.explain.attention_without_softmax import LinearAttention, bracketing
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.costs import computed, wording
+from vizformer.web.lessons.costs import computations, wording
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, lesson, proof_badge
 from vizformer.web.widgets.laboratory import laboratory
@@ -40,7 +40,7 @@ def linear(subject: Subject) -> None:
     lesson.ask(bracket_question(subject))
     attention_selector.choose(subject, cross=False)
     site, head, query = attention_selector.site(), state.view().head, attention_selector.query(subject)
-    found = computed.linear_attention(subject, site, head)
+    found = computations.linear_attention(subject, site, head)
     keys = labels.texts(subject.trace.tokens[labels.stacks(state.view().kind)[1]])
     proof_badge.show(
         found.proof,
@@ -70,7 +70,7 @@ def linear(subject: Subject) -> None:
     if found.causal:
         st.html(
             matrix.to_html(
-                computed.linear_state(subject, site, head, query),
+                computations.linear_state(subject, site, head, query),
                 caption=_("the state S of this query: the sum of φ(k)ᵀ v of the keys up to it"),
             )
         )

@@ -8,7 +8,7 @@ from vizformer import figures
 from vizformer.analysis.costs.own_ablations import OwnRow, loss_changes
 from vizformer.components import table
 from vizformer.components.table import Number, Row
-from vizformer.web.lessons.costs import computed, wording
+from vizformer.web.lessons.costs import computations, wording
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.words.i18n import _
 
@@ -18,7 +18,7 @@ ASKED = (("h", 1), ("N", 2), ("d_model", 256), ("d_ff", 1024))
 
 def own_ablations() -> None:
     """The table of our own trainings, the changes of the loss as a picture, and a question."""
-    rows, notes = computed.own_rows(), computed.ablation_notes()
+    rows, notes = computations.own_rows(), computations.ablation_notes()
     st.markdown("#### " + _("The same changes at a tenth of the widths, trained here"))
     st.markdown(
         _(
@@ -96,7 +96,7 @@ def _name(row: OwnRow) -> str:
 
 def worst_question() -> lesson.Choice | None:
     """Which of four changes makes our own model worst; None where not all of them were trained."""
-    rows = computed.own_rows()
+    rows = computations.own_rows()
     asked = [row for name, value in ASKED for row in rows if (name, value) in row.paper.changed]
     if len(asked) < len(ASKED):
         return None

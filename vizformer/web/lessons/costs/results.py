@@ -8,7 +8,7 @@ from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.figures.results import Point
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.costs import computed, wording
+from vizformer.web.lessons.costs import computations, wording
 from vizformer.web.lessons.costs.own_ablations import own_ablations
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
@@ -35,7 +35,11 @@ def _recipes(subject: Subject) -> None:
         ("d_model", *(str(one.d_model) for one in (base, big)), str(own.d_model)),
         ("d_ff", *(str(one.d_ff) for one in (base, big)), str(own.d_ff)),
         (_("heads × width"), *(f"{one.heads} × {one.d_head}" for one in (base, big)), f"{own.n_heads} × {own.d_head}"),
-        (_("parameters, counted"), *(f"{computed.parameters(one.preset):,}" for one in (base, big)), _count(subject)),
+        (
+            _("parameters, counted"),
+            *(f"{computations.parameters(one.preset):,}" for one in (base, big)),
+            _count(subject),
+        ),
         (_("dropout"), *(f"{one.dropout:g}" for one in (base, big)), f"{own.dropout:g}"),
         (_("label smoothing ε"), *(f"{one.smoothing:g}" for one in (base, big)), ""),
         (_("warm-up steps"), *(f"{one.warmup:,}" for one in (base, big)), ""),
@@ -63,7 +67,7 @@ def _recipes(subject: Subject) -> None:
         code="base = 8 * 12 * 3600 * 9.5e12  # a P100 in single precision, footnote 5\n"
         "big = 8 * 3.5 * 24 * 3600 * 9.5e12",
     )
-    counted = computed.base_training()
+    counted = computations.base_training()
     st.caption(
         _(
             "Counted product by product, the base model's training takes {counted} operations, {share} of this: the "
@@ -80,7 +84,7 @@ def _layers(subject: Subject) -> str:
 
 
 def _count(subject: Subject) -> str:
-    return f"{computed.model_cost(subject.config, 1).total:,}"
+    return f"{computations.model_cost(subject.config, 1).total:,}"
 
 
 @laboratory
@@ -162,7 +166,7 @@ def _ablations() -> None:
                     Number(row.bleu, f"{row.bleu:.1f}"),
                     "" if row is base else Number(row.bleu - base.bleu, wording.against(row.bleu - base.bleu)),
                     "" if row.millions is None else Number(row.millions, str(row.millions)),
-                    Number(computed.counted(row), f"{computed.counted(row) / 1e6:.1f}"),
+                    Number(computations.counted(row), f"{computations.counted(row) / 1e6:.1f}"),
                 ),
                 "marked" if row is base else "",
             )

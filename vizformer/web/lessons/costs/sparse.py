@@ -8,10 +8,10 @@ from vizformer.components import mask, table
 from vizformer.components.table import Number, Row
 from vizformer.model.sparse_masks import Kept
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.costs import computed, wording
-from vizformer.web.widgets import lesson, taken_heads
+from vizformer.web.lessons.costs import computations, wording
+from vizformer.web.widgets import head_downloads, lesson
+from vizformer.web.widgets.downloads import take_away
 from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.widgets.take_away import take_away
 from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -46,17 +46,17 @@ def sparse(subject: Subject) -> None:
         **lesson.setting("costs.sparse", "longformer", KINDS),
     )
     settings = _settings(subject)
-    cells = computed.sparse_cells(kind, n, settings)
+    cells = computations.sparse_cells(kind, n, settings)
     drawn, texts = (
         mask.MaskView(tokens, tokens, cells.reasons, kept=cells.kept if cells.kept.any() else None),
         words(mask.ENGLISH),
     )
     mask.mount(drawn, words=texts, key="costs.mask")
-    take_away(*taken_heads.mask(drawn, names[kind], texts), key="costs.mask")
+    take_away(*head_downloads.mask(drawn, names[kind], texts), key="costs.mask")
     if n > mask.LARGEST:
         st.caption(_("Drawn are the first {shown} of {n} positions; counted are all.", shown=mask.LARGEST, n=n))
     long = wording.length("costs.far", n, 4096)
-    found = computed.sparse_costs(n, settings)
+    found = computations.sparse_costs(n, settings)
     rows = [
         Row(
             (
@@ -64,7 +64,7 @@ def sparse(subject: Subject) -> None:
                 f"{one.cells:,} ({one.cells / n**2:.0%})",
                 _("never") if one.layers is None else Number(one.layers, str(one.layers)),
                 f"{one.heard[0]} → {one.heard[-1]}",
-                wording.large(computed.sparse_products(one.kind, long, settings, subject.config)),
+                wording.large(computations.sparse_products(one.kind, long, settings, subject.config)),
             ),
             "marked" if one.kind == kind else "",
         )

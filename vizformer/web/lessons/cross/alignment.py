@@ -9,9 +9,9 @@ from vizformer.components.heatmap import Heatmap
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons.cross import computed, links, other_model
+from vizformer.web.lessons.cross import computations, links, other_model
 from vizformer.web.link import state
-from vizformer.web.widgets import lesson, row_names, taken_maps
+from vizformer.web.widgets import lesson, map_downloads, row_names
 from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
@@ -45,10 +45,10 @@ def alignment(subject: Subject) -> None:
         format_func=heads.__getitem__,
         **lesson.setting("cross.head", MEAN, heads),
     )
-    found = computed.alignment(subject)
+    found = computations.alignment(subject)
     chosen = found.mean[layer] if head == MEAN else found.by_head[layer, head]
-    by_hand = computed.links(subject)
-    taken_maps.show(
+    by_hand = computations.links(subject)
+    map_downloads.show(
         Heatmap(
             found.weights[layer] if head == MEAN else _pattern(subject, layer, head),
             row_names.queries(subject, "cross"),
@@ -113,7 +113,7 @@ def _order(subject: Subject, chosen: np.ndarray) -> None:
 
 def _choose_pair(subject: Subject) -> None:
     """The pairs of the model's card, to be put in place of the typed sentence."""
-    pairs = computed.pairs(subject.model)
+    pairs = computations.pairs(subject.model)
     if not pairs:
         st.caption(
             _("No sentences were aligned by hand for this model: the map can be looked at, but there is no score.")
@@ -139,10 +139,10 @@ def _choose_pair(subject: Subject) -> None:
 
 def _score(subject: Subject, layer: int, head: int) -> None:
     """Over all pairs that were aligned by hand: each head's share of right look-ups."""
-    pairs = computed.pairs(subject.model)
+    pairs = computations.pairs(subject.model)
     if not pairs:
         return
-    score = computed.alignment_score(subject.model)
+    score = computations.alignment_score(subject.model)
     shares = np.concatenate([score.by_head, score.found[:, None]], axis=1)
     columns = (_("layer"), *(_("head {head}", head=h) for h in range(score.by_head.shape[1])), _("mean of the heads"))
     rows = [
@@ -173,7 +173,7 @@ def _score(subject: Subject, layer: int, head: int) -> None:
 def _formula(subject: Subject, layer: int, head: int, chosen: np.ndarray) -> None:
     trace = subject.trace
     record = trace[f"decoder.{layer}.cross"]
-    weights = computed.alignment(subject).weights[layer] if head == MEAN else _pattern(subject, layer, head)
+    weights = computations.alignment(subject).weights[layer] if head == MEAN else _pattern(subject, layer, head)
     row = min(1, len(chosen) - 1)
     column = int(chosen[row])
     real = [not token.special for token in trace.tokens["encoder"]]
@@ -193,7 +193,7 @@ def cell_question(subject: Subject) -> lesson.CellChoice | None:
     """Which cell holds the weight of a choice?  The row is that of the token before the chosen one."""
     source, target = subject.trace.tokens["encoder"], subject.trace.tokens["decoder"]
     layer = subject.config.n_decoder_layers - 1
-    found = computed.alignment(subject)
+    found = computations.alignment(subject)
     choices = row_names.choices(subject)
     rows = [i for i, choice in enumerate(choices) if i + 1 < len(target) and not choice.next.special]
     row = telling_row(found.weights[layer], rows[1:] or rows)  # (the first one stands on the start mark)

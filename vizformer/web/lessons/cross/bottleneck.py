@@ -11,9 +11,9 @@ from vizformer.training.bottleneck import as_symbols
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons.cross import computed, links, other_model
+from vizformer.web.lessons.cross import computations, links, other_model
 from vizformer.web.link import state
-from vizformer.web.widgets import chart, lesson, taken_maps
+from vizformer.web.widgets import chart, lesson, map_downloads
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import counts, labels
 from vizformer.web.words.i18n import _
@@ -26,7 +26,7 @@ EXAMPLE = "那个我在北京上大学时认识的朋友，现在在那个城市
 def bottleneck(subject: Subject) -> None:
     """The typed sentence as symbols, said again by both networks; and what they reach by length."""
     st.html(table.style())
-    about = computed.measured()
+    about = computations.measured()
     lesson.ask(length_question())
     offered = subject.text != EXAMPLE and model_cache.reads(subject.model, EXAMPLE)
     if offered and st.button(EXAMPLE, key="cross.example"):
@@ -37,7 +37,7 @@ def bottleneck(subject: Subject) -> None:
     seed = int(lesson.value("cross.seed", 0, range(100)))
     symbols = as_symbols([token.id for token in tokens], seed)
     texts = labels.texts(tokens)[: len(symbols)]
-    one, every = (computed.said_again(memory, symbols) for memory in ("one", "every"))
+    one, every = (computations.said_again(memory, symbols) for memory in ("one", "every"))
     curves = {
         _("one vector"): np.array(about.right["one"]),
         _("a vector for every token"): np.array(about.right["every"]),
@@ -82,7 +82,7 @@ def bottleneck(subject: Subject) -> None:
         args=("cross.seed", (seed + 1) % 100, 0),
         key="cross.draw",
     )
-    taken_maps.show(
+    map_downloads.show(
         Heatmap(
             every.looked,
             [_name(symbol, symbols, texts) for symbol in every.symbols],
@@ -123,7 +123,7 @@ def _said(texts: list[str], symbols: tuple[int, ...], one: tuple[int, ...], ever
     ]
     columns = (_("place"), _("read"), _("said from one vector"), _("said from a vector for every token"))
     st.html(table.to_html(columns, rows, caption=_("Your tokens, each as a symbol: only memory helps, no grammar")))
-    share = [computed.share_right(said, symbols) for said in (one, every)]
+    share = [computations.share_right(said, symbols) for said in (one, every)]
     st.text(
         _(
             "Right at their place: {one} from one vector, {every} from a vector for every token.",
@@ -139,7 +139,7 @@ def _verdict(symbol: int, symbols: tuple[int, ...], texts: list[str], place: int
 
 def length_question() -> lesson.Choice:
     """Up to which length does one vector do?"""
-    about = computed.measured()
+    about = computations.measured()
     longest = len(about.right["one"])
     reached = next((n for n, share in enumerate(about.right["one"]) if share < ENOUGH), longest)
     values = sorted({min(reached * times, longest) for times in (1, 2, 4)} | {longest})

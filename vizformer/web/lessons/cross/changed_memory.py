@@ -9,7 +9,7 @@ from vizformer.components.table import Number, Row
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons.cross import computed, links, other_model
+from vizformer.web.lessons.cross import computations, links, other_model
 from vizformer.web.widgets import lesson, proof_badge, row_names
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.other_sentence import other_sentence
@@ -54,7 +54,7 @@ def without(subject: Subject) -> None:
         other = _other(subject)
         if not other:
             return
-    before, after = computed.rewritten(subject, "own", "", 0), computed.rewritten(subject, change, other, token)
+    before, after = computations.rewritten(subject, "own", "", 0), computations.rewritten(subject, change, other, token)
     left, right = st.columns(2)
     with left.container(border=True):
         _text(_("With its own memory"), before.written)
@@ -109,7 +109,7 @@ def _table(subject: Subject, before: np.ndarray, after: np.ndarray) -> None:
 
 def _formula(subject: Subject) -> None:
     layer = subject.config.n_decoder_layers - 1
-    empty, record = computed.empty_memory(subject, layer), subject.trace[f"decoder.{layer}.cross"]
+    empty, record = computations.empty_memory(subject, layer), subject.trace[f"decoder.{layer}.cross"]
     n, d_head = record.k.shape[1], record.k.shape[2]
     proof_badge.show(
         empty.proof,

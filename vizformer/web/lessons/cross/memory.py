@@ -9,9 +9,9 @@ from vizformer.explain.encoder_decoder import add_and_norms, encoder_outputs
 from vizformer.explain.site_words import in_words
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons.cross import computed, links, other_model
+from vizformer.web.lessons.cross import computations, links, other_model
 from vizformer.web.link import state
-from vizformer.web.widgets import lesson, proof_badge, row_names, taken_maps
+from vizformer.web.widgets import lesson, map_downloads, proof_badge, row_names
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, translate
@@ -39,7 +39,7 @@ def memory(subject: Subject) -> None:
     )
     view = state.view()
     site = f"decoder.{view.layer}.cross"
-    readers, record = computed.memory_readers(subject), trace[site]
+    readers, record = computations.memory_readers(subject), trace[site]
     columns = (_("decoder layer"), _("K from there, against the model's K"), _("its K against that of layer 0"))
     rows = [
         Row(
@@ -68,7 +68,7 @@ def memory(subject: Subject) -> None:
         difference=f"{reader.proof.difference:.1g}",
     )
     proof_badge.show(reader.proof, agrees, edited=bool(subject.edited))
-    taken_maps.show(
+    map_downloads.show(
         Heatmap(
             record.pattern(view.head).float().cpu().numpy(),
             row_names.queries(subject, "cross"),

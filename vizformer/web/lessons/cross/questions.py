@@ -3,13 +3,13 @@
 from collections.abc import Callable
 
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.cross import alignment, bottleneck, changed_memory, computed, memory, three_attentions
+from vizformer.web.lessons.cross import alignment, bottleneck, changed_memory, computations, memory, three_attentions
 from vizformer.web.lessons.cross.other_model import has_two_stacks
 from vizformer.web.widgets.questions import Choice, Question, Registry
 
 
 def _shape(subject: Subject) -> Choice:
-    (cross,) = computed.attended(subject, ("decoder.0.cross",))
+    (cross,) = computations.attended(subject, ("decoder.0.cross",))
     return three_attentions.shape_question(subject, cross)
 
 

@@ -9,11 +9,11 @@ from vizformer.explain.encoder_decoder import Attended
 from vizformer.model import Reason
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons.cross import computed, links, other_model, plan
+from vizformer.web.lessons.cross import computations, links, other_model, plan
 from vizformer.web.link.view import KINDS
 from vizformer.web.widgets import lesson, proof_badge
+from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -24,7 +24,7 @@ def three(subject: Subject) -> None:
     """The attentions of the first layer of each stack."""
     st.html(table.style())
     usable = kinds(subject.trace)
-    found = dict(zip(usable, computed.attended(subject, tuple(site_name(kind, 0) for kind in usable)), strict=True))
+    found = dict(zip(usable, computations.attended(subject, tuple(site_name(kind, 0) for kind in usable)), strict=True))
     if "cross" in found:
         lesson.ask(shape_question(subject, found["cross"]))
     default = "cross" if "cross" in found else usable[0]

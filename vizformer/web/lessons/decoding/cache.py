@@ -10,7 +10,7 @@ from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons.decoding import computed
+from vizformer.web.lessons.decoding import computations
 from vizformer.web.lessons.decoding.other_model import writes
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
@@ -58,7 +58,7 @@ def cache(subject: Subject) -> None:
             "alone; projections and feed-forward go from n² to n, and in short texts they are nearly everything."
         )
     )
-    difference, steps = computed.cache_difference(subject)
+    difference, steps = computations.cache_difference(subject)
     st.success(
         _(
             "Checked on this text, {steps} steps: the probabilities with the cache and without differ by {error} at most.",

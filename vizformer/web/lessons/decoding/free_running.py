@@ -8,7 +8,7 @@ from vizformer.analysis.decoding.teacher_forcing import LONGEST
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.decoding import computed
+from vizformer.web.lessons.decoding import computations
 from vizformer.web.lessons.decoding.other_model import writes
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
@@ -24,7 +24,7 @@ def free_running(subject: Subject) -> None:
     if not writes(subject):
         return
     st.html(table.style())
-    rows = computed.right_rows(subject)
+    rows = computations.right_rows(subject)
     last = len(rows) - 1
     left, right = st.columns(2)
     with left:
@@ -41,7 +41,7 @@ def free_running(subject: Subject) -> None:
             MOST_WRONG,
             **lesson.setting("decoding.rank", 1, range(1, MOST_WRONG + 1)),
         )
-    found = computed.one_error(subject, min(step, last), rank - 1)
+    found = computations.one_error(subject, min(step, last), rank - 1)
     lesson.ask(forcing_question(step, last - found.step, f"{subject}{step}"))
     columns = (
         _("token"),

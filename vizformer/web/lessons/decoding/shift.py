@@ -9,7 +9,7 @@ from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.explain import latex
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.decoding import computed
+from vizformer.web.lessons.decoding import computations
 from vizformer.web.lessons.decoding.other_model import writes
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.cell_question import LARGEST
@@ -26,7 +26,7 @@ def shift(subject: Subject) -> None:
     if not writes(subject):
         return
     st.html(table.style())
-    rows = computed.forced_rows(subject)
+    rows = computations.forced_rows(subject)
     if not rows:
         st.info(_("This text has one token only, so nothing follows it. Type one more word."))
         return
@@ -69,7 +69,7 @@ def shift(subject: Subject) -> None:
 
 
 def shift_question(subject: Subject) -> lesson.Choice:
-    rows, other = computed.forced_rows(subject), computed.answer_cell(subject, LARGEST)
+    rows, other = computations.forced_rows(subject), computations.answer_cell(subject, LARGEST)
     told = None if other is None else other.query  # by the question after this one
     at = next((i for i in (1, 2) if i < len(rows) and i != told), 0)
     row, others = rows[at], [*(other.wanted.text for other in rows), "</s>"]
@@ -87,7 +87,7 @@ def shift_question(subject: Subject) -> lesson.Choice:
 
 def answer_question(subject: Subject) -> lesson.CellChoice | None:
     """In which cell would a row read its own answer?"""
-    asked = computed.answer_cell(subject, LARGEST)
+    asked = computations.answer_cell(subject, LARGEST)
     if asked is None:  # one token: its answer is no input
         return None
     tokens = labels.texts(subject.trace.tokens["decoder"][:LARGEST])

@@ -6,7 +6,7 @@ from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.decoding import computed
+from vizformer.web.lessons.decoding import computations
 from vizformer.web.lessons.decoding.other_model import writes
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson
@@ -32,7 +32,7 @@ def stopping(subject: Subject) -> None:
                     state.update(text=text)
                     st.rerun()  # the whole page: it is another sentence
     lesson.ask(end_question())
-    found, beginning, known = computed.steps(subject)
+    found, beginning, known = computations.steps(subject)
     so_far = [token.text for token in beginning]
     rows = []
     for step, id in enumerate(found.ids):
@@ -78,4 +78,4 @@ def _end(end: str | None) -> str:
         return _("It ends because the end mark was the most probable token.")
     if end == "context":
         return _("It ends because the model has no position left.")
-    return _("It stops at the limit of {n} tokens; the end mark did not come.", n=computed.MOST_NEW)
+    return _("It stops at the limit of {n} tokens; the end mark did not come.", n=computations.MOST_NEW)

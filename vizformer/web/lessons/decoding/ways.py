@@ -8,7 +8,7 @@ from vizformer.components.table import Number, Row
 from vizformer.explain import latex
 from vizformer.text import Token
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.decoding import computed
+from vizformer.web.lessons.decoding import computations
 from vizformer.web.lessons.decoding.other_model import writes
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
@@ -31,14 +31,14 @@ def ways(subject: Subject) -> None:
     seed = drawn.number_input(_("Seed"), 0, LAST_SEED, **lesson.setting("decoding.seed", 0, range(LAST_SEED + 1)))
     width = wide.select_slider(_("Beam width"), WIDTHS, **lesson.setting("decoding.width", 2, WIDTHS))
     alpha = long.slider(_("Length penalty α"), 0.0, 2.0, step=0.1, **lesson.setting("decoding.alpha", 0.6))
-    tokens = computed.first_token(subject, temperature)
+    tokens = computations.first_token(subject, temperature)
     lesson.ask(ratio_question(subject, tokens))
-    found = [(_("greedy"), computed.greedy(subject))]
+    found = [(_("greedy"), computations.greedy(subject))]
     found += [
         (_("beam {width}, place {place}", width=width, place=place + 1), one)
-        for place, one in enumerate(computed.beams(subject, width, alpha)[:width])
+        for place, one in enumerate(computations.beams(subject, width, alpha)[:width])
     ]
-    found.append((_("drawn, seed {seed}", seed=seed), computed.sampled(subject, temperature, seed)))
+    found.append((_("drawn, seed {seed}", seed=seed), computations.sampled(subject, temperature, seed)))
     best = max(one.log_probability for __, one in found)
     rows = [
         Row(
@@ -57,7 +57,7 @@ def ways(subject: Subject) -> None:
     st.caption(
         _(
             "Framed: the most probable text of these. “…”: stopped after {n} tokens, before its end mark.",
-            n=computed.MOST_NEW,
+            n=computations.MOST_NEW,
         )
     )
     names = labels.told_apart([token for token, *__ in tokens])

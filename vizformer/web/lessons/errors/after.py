@@ -5,7 +5,7 @@ import streamlit as st
 from vizformer.components import matrix
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons.errors import computed, exercise, place
+from vizformer.web.lessons.errors import computations, exercise, place
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
@@ -17,11 +17,11 @@ def after(subject: Subject) -> None:
     """The weights of a head, with rows that sum to 1 and with rows that do not."""
     kind = place.writes(subject)
     layer, head = place.head(subject, kind)
-    found = exercise.find(after_question(), computed.causal_given(subject, kind, layer, head))
+    found = exercise.find(after_question(), computations.causal_given(subject, kind, layer, head))
     if not found:
         return
     place.boxes(subject, kind)
-    contrast = computed.after(subject, kind, layer, head)
+    contrast = computations.after(subject, kind, layer, head)
     exercise.proof(contrast)
     tokens = labels.texts(subject.trace.tokens[kind])
     exercise.side_by_side(contrast, rows=tokens, columns=tokens)

@@ -4,7 +4,7 @@ import streamlit as st
 
 from vizformer.components import matrix
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.errors import computed, exercise, place
+from vizformer.web.lessons.errors import computations, exercise, place
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.errors import plain
@@ -17,14 +17,14 @@ def cache(subject: Subject) -> None:
     kind = place.writes(subject)
     layer, head = place.head(subject, kind)
     tokens = subject.trace.tokens[kind]
-    found = exercise.find(cache_question(), computed.head_given(subject, kind, layer, head))
+    found = exercise.find(cache_question(), computations.head_given(subject, kind, layer, head))
     if not found:
         return
     place.boxes(subject, kind)
-    contrast = computed.cache(subject, kind, layer, head)
+    contrast = computations.cache(subject, kind, layer, head)
     exercise.proof(contrast)
     exercise.side_by_side(contrast, rows=[tokens[-1].text])
-    value = computed.first_value(subject, kind, layer, head)
+    value = computations.first_value(subject, kind, layer, head)
     st.html(matrix.to_html(value, caption=_("v of the first token"), digits=3))
     if bool((abs(contrast.wrong[0] - value) < 1e-6).all()):
         st.caption(

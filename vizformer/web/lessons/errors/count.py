@@ -6,7 +6,7 @@ from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons.errors import computed, exercise
+from vizformer.web.lessons.errors import computations, exercise
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
@@ -15,11 +15,11 @@ from vizformer.web.words.i18n import _
 @laboratory
 def count(subject: Subject) -> None:
     """The paper's base model, counted by parts and on a model of these sizes."""
-    copied = computed.by_hand("count", corrected=False)
+    copied = computations.by_hand("count", corrected=False)
     found = exercise.find(count_question(), {})
     if not found:
         return
-    paper = computed.paper_count()
+    paper = computations.paper_count()
     names = copied.names
     parts = (
         (_("encoder"), names["encoder"], paper.encoder),
@@ -48,7 +48,7 @@ def count_question() -> lesson.Choice:
         _(
             "The parameters of the paper's base model, as they are copied. The last line stops with “{error}”. Which line "
             "is wrong?",
-            error=computed.by_hand("count", corrected=False).error,
+            error=computations.by_hand("count", corrected=False).error,
         ),
         _(
             "A decoder layer has two attentions of 1,050,624, a feed-forward of 2,099,712 and three norms of 1,024: "

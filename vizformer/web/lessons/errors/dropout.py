@@ -5,7 +5,7 @@ import streamlit as st
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.errors import computed, exercise
+from vizformer.web.lessons.errors import computations, exercise
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
@@ -14,14 +14,14 @@ from vizformer.web.words.i18n import _
 @laboratory
 def dropout(subject: Subject) -> None:
     """What Python says, and two passes of the corrected layer over the reader's sentence."""
-    found = exercise.find(dropout_question(subject), computed.dropout_given(subject))
+    found = exercise.find(dropout_question(subject), computations.dropout_given(subject))
     if not found:
         return
-    lengths = computed.lengths(subject)
+    lengths = computations.lengths(subject)
     names = {"first": _("training, pass {n}", n=1), "second": _("training, pass {n}", n=2), "used": _("in use")}
     st.html(table.style())
     rows = [
-        Row((_("as it was copied"), computed.dropout(subject, False).error)),
+        Row((_("as it was copied"), computations.dropout(subject, False).error)),
         *(Row((names[name], Number(value, f"{value:.4f}"))) for name, value in lengths.items()),
     ]
     st.html(table.to_html(("", _("length of the output's first row, for your sentence")), rows))
@@ -39,7 +39,7 @@ def dropout_question(subject: Subject) -> lesson.Choice:
         "dropout",
         _(
             "Python stops in line 8: “{error}”. In which line was the mistake made?",
-            error=computed.dropout(subject, False).error,
+            error=computations.dropout(subject, False).error,
         ),
         _(
             "self.dropout is the number 0.1, and a number cannot be called. Python names the line that calls it; the line "

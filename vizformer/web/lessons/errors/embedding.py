@@ -3,7 +3,7 @@
 import streamlit as st
 
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.errors import computed, exercise, place
+from vizformer.web.lessons.errors import computations, exercise, place
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
@@ -14,22 +14,22 @@ from vizformer.web.words.i18n import _
 def embedding(subject: Subject) -> None:
     """What enters the first layer, and what a trained translator writes from it."""
     shown = place.translator(subject)
-    found = exercise.find(embedding_question(), computed.embedding_given(shown))
+    found = exercise.find(embedding_question(), computations.embedding_given(shown))
     if not found:
         return
-    contrast = computed.embedding(shown)
+    contrast = computations.embedding(shown)
     exercise.proof(contrast)
     exercise.side_by_side(contrast, rows=labels.texts(shown.tokens))
-    ratio, d = computed.embedding_ratio(shown), shown.config.d_model
+    ratio, d = computations.embedding_ratio(shown), shown.config.d_model
     st.latex(
         rf"\frac{{\overline{{|E|}}}}{{\overline{{|P|}}}} = {ratio:.3f} \qquad "
         rf"\sqrt{{{d}}} \cdot {ratio:.3f} = {d**0.5 * ratio:.3f}"
     )
     st.caption(_("Mean length of the tokens' rows over that of the positions, without the factor and with it."))
-    if computed.is_translator(shown):
+    if computations.is_translator(shown):
         exercise.writes(
-            computed.written_without_scale(shown, corrected=True).text,
-            computed.written_without_scale(shown, corrected=False).text,
+            computations.written_without_scale(shown, corrected=True).text,
+            computations.written_without_scale(shown, corrected=False).text,
         )
 
 

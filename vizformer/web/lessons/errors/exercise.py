@@ -7,7 +7,7 @@ import streamlit as st
 
 from vizformer.analysis.own_steps.error_contrasts import Contrast
 from vizformer.components import matrix
-from vizformer.web.lessons.errors import computed
+from vizformer.web.lessons.errors import computations
 from vizformer.web.widgets import lesson
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, translate
@@ -23,7 +23,7 @@ def question(name: str, text: str, why: str) -> lesson.Choice:
         text: what the program shall do, and what happens instead.
         why: the reason, in the reader's language.
     """
-    found = computed.exercise(name)
+    found = computations.exercise(name)
     return lesson.Choice("errors", name, text, found.lines, found.wrong, why, code=True)
 
 
@@ -35,7 +35,7 @@ def find(asked: lesson.Choice, given: Mapping[str, Any]) -> bool:
         given: the numbers that the program reads.
     """
     lesson.ask(asked)
-    found = computed.exercise(asked.name)
+    found = computations.exercise(asked.name)
     if not lesson.is_answered("errors", asked.name):
         with st.expander(_("The same to be pasted and run")):
             _paste(found.program(corrected=False), given)

@@ -5,7 +5,7 @@ import streamlit as st
 from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.errors import computed, exercise
+from vizformer.web.lessons.errors import computations, exercise
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
@@ -17,17 +17,17 @@ SHOWN = 8  # rows and blocks of the table
 @laboratory
 def join(subject: Subject) -> None:
     """The joined heads of the first layer, and whose numbers stand where."""
-    found = exercise.find(join_question(), computed.join_given(subject))
+    found = exercise.find(join_question(), computations.join_given(subject))
     if not found:
         return
-    contrast = computed.join(subject)
+    contrast = computations.join(subject)
     exercise.proof(contrast)
     tokens = labels.texts(subject.tokens)
     exercise.side_by_side(contrast, rows=tokens)
     n_heads = subject.config.n_heads
     rows = [
         Row((f"{row} · {tokens[row]}", *(f"{head} · {tokens[token]}" for head, token in blocks[:SHOWN])))
-        for row, blocks in enumerate(computed.joined_from(n_heads, len(tokens))[:SHOWN])
+        for row, blocks in enumerate(computations.joined_from(n_heads, len(tokens))[:SHOWN])
     ]
     st.html(table.style())
     columns = (_("row"), *(_("block {n}", n=block) for block in range(min(n_heads, SHOWN))))

@@ -5,7 +5,7 @@ import streamlit as st
 from vizformer.analysis import Kind, n_layers
 from vizformer.web.catalogue import sources
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.errors import computed
+from vizformer.web.lessons.errors import computations
 from vizformer.web.link import state
 from vizformer.web.link.view import View
 from vizformer.web.words.errors import plain
@@ -37,7 +37,7 @@ def boxes(subject: Subject, kind: Kind) -> None:
 
 def translator(subject: Subject) -> Subject:
     """The subject, if its model scales its embedding and adds positions; else the first model and its sentence."""
-    if computed.scales_its_embedding(subject):
+    if computations.scales_its_embedding(subject):
         return subject
     usual = View()
     st.caption(

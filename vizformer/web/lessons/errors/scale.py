@@ -5,7 +5,7 @@ import math
 import streamlit as st
 
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.errors import computed, exercise, place
+from vizformer.web.lessons.errors import computations, exercise, place
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
@@ -17,17 +17,17 @@ def scale(subject: Subject) -> None:
     """The weights of a head, flat and as they are."""
     kind = place.reads(subject)
     layer, head = place.head(subject, kind)
-    given = computed.head_given(subject, kind, layer, head)
+    given = computations.head_given(subject, kind, layer, head)
     found = exercise.find(scale_question(), given)
     if not found:
         return
     place.boxes(subject, kind)
-    contrast = computed.scale(subject, kind, layer, head)
+    contrast = computations.scale(subject, kind, layer, head)
     d_model, d_head = subject.config.d_model, subject.config.d_head
     exercise.proof(contrast)
     tokens = labels.texts(subject.tokens)
     exercise.side_by_side(contrast, rows=tokens, columns=tokens)
-    right, wrong = computed.largest_weights(subject, kind, layer, head)
+    right, wrong = computations.largest_weights(subject, kind, layer, head)
     st.latex(
         rf"\sqrt{{d_\mathrm{{model}} / d_k}} = \sqrt{{{d_model} / {d_head}}} = {math.sqrt(d_model / d_head):.2f} \qquad "
         rf"\overline{{\max_j A_{{ij}}}}: \; {right:.3f} \to {wrong:.3f}"
@@ -38,7 +38,7 @@ def scale(subject: Subject) -> None:
             "were quite flat, it would be {flat}.",
             right=f"{right:.3f}",
             wrong=f"{wrong:.3f}",
-            flat=f"{computed.flat_weight(subject, kind, layer, head):.3f}",
+            flat=f"{computations.flat_weight(subject, kind, layer, head):.3f}",
         )
     )
 

@@ -6,7 +6,7 @@ from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons.errors import computed, exercise, place
+from vizformer.web.lessons.errors import computations, exercise, place
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
@@ -15,9 +15,9 @@ from vizformer.web.words.i18n import _
 @laboratory
 def total(subject: Subject) -> None:
     """The calculation by hand that is copied, and what the rows of the reader's sentence sum to."""
-    contrast = computed.total()
+    contrast = computations.total()
     lesson.ask(weight_question())
-    found = exercise.find(total_question(), computed.by_hand_given())
+    found = exercise.find(total_question(), computations.by_hand_given())
     if not found:
         return
     exercise.proof(contrast)
@@ -25,7 +25,7 @@ def total(subject: Subject) -> None:
     columns = ("", *(_("key {n}", n=n) for n in range(len(contrast.right))), "Σ", _("output"))
     rows = []
     for name, corrected in ((_("right"), True), (_("wrong"), False)):
-        names = computed.by_hand("total", corrected=corrected).names
+        names = computations.by_hand("total", corrected=corrected).names
         weights = (f"{float(weight):.4f}" for weight in names["weights"])
         rows.append(Row((name, *weights, f"{float(names['total']):.4f}", f"{float(names['output']):.4f}")))
     st.html(table.to_html(columns, rows))
@@ -34,7 +34,7 @@ def total(subject: Subject) -> None:
     kind = place.reads(subject)
     layer, head = place.head(subject, kind)
     place.boxes(subject, kind)
-    sums = computed.row_sums(subject, kind, layer, head)
+    sums = computations.row_sums(subject, kind, layer, head)
     st.text(
         _(
             "The weights of this head sum to 1 in every row, but for {off}. Printed with one digit each they seem to sum "
@@ -67,7 +67,7 @@ def weight_question() -> lesson.Number:
             "One query and four keys: the scores are 0.71, 0, 0.71 and 0; e^0.71 = 2.03 and e^0 = 1. Which weight does a "
             "softmax give to the first key?"
         ),
-        float(computed.total().right[0]),
+        float(computations.total().right[0]),
         _("2.03 / (2.03 + 1 + 2.03 + 1) = 0.33. The four weights are 0.33, 0.17, 0.33 and 0.17."),
         tolerance=0.01,
         written="{:.2f}".format,

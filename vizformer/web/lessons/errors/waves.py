@@ -4,7 +4,7 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.errors import computed, exercise, place
+from vizformer.web.lessons.errors import computations, exercise, place
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.figure_words import words
@@ -21,7 +21,7 @@ def waves(subject: Subject) -> None:
     found = exercise.find(waves_question(), {"n": n, "d": d})
     if not found:
         return
-    contrast = computed.waves(POSITIONS, min(d, DRAWN))
+    contrast = computations.waves(POSITIONS, min(d, DRAWN))
     exercise.proof(contrast)
     left, right = st.columns(2)
     for column, name, table in ((left, _("right"), contrast.right), (right, _("wrong"), contrast.wrong)):
@@ -31,11 +31,11 @@ def waves(subject: Subject) -> None:
             on=column,
         )
     shown = place.translator(subject)
-    if not computed.is_translator(shown):
+    if not computations.is_translator(shown):
         return
     exercise.writes(
-        computed.written_with_waves(shown, corrected=True).text,
-        computed.written_with_waves(shown, corrected=False).text,
+        computations.written_with_waves(shown, corrected=True).text,
+        computations.written_with_waves(shown, corrected=False).text,
     )
     st.caption(
         _(

@@ -9,13 +9,13 @@ from vizformer.analysis import Kind, kinds
 from vizformer.components import attention, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.heads import computed, wording
+from vizformer.web.lessons.heads import computations, wording
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
-from vizformer.web.widgets import attention_selector, lesson, packed_heads, row_names, taken_heads
+from vizformer.web.widgets import attention_selector, head_downloads, lesson, packed_heads, row_names
 from vizformer.web.widgets.cell_question import LARGEST
+from vizformer.web.widgets.downloads import take_away
 from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.widgets.take_away import take_away
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -48,7 +48,7 @@ def every(subject: Subject) -> None:
     state.update(layer=selection.layer, head=selection.head, query=query, numbers=selection.view)
     row_names.caption(subject, kind, selection.query)
     take_away(
-        taken_heads.one_head(
+        head_downloads.one_head(
             subject,
             kind,
             selection.layer,
@@ -56,12 +56,12 @@ def every(subject: Subject) -> None:
             *names,
             scores=selection.view == "scores",
             page=lambda: attention.to_html(
-                taken_heads.in_a_file(subject, kind, shape, selection.layer, selection.head),
+                head_downloads.in_a_file(subject, kind, shape, selection.layer, selection.head),
                 selected=selection,
                 **shown_as,
             ),
         ),
-        *taken_heads.all_heads(subject, kind, shape),
+        *head_downloads.all_heads(subject, kind, shape),
         key="heads.grid",
     )
     lesson.ask(habit_question(subject, kind))
@@ -72,7 +72,7 @@ def every(subject: Subject) -> None:
 
 def experts(subject: Subject, kind: Kind) -> None:
     """Which head of all layers is the expert of this sentence, for everything that some head clearly does."""
-    found = computed.head_statistics(subject, kind)
+    found = computations.head_statistics(subject, kind)
     named = [
         Row(
             (wording.deed(deed), _("layer {layer}, head {head}", layer=layer, head=head), Number(share, f"{share:.0%}"))
@@ -89,7 +89,7 @@ def experts(subject: Subject, kind: Kind) -> None:
 
 def doings(subject: Subject, layer: int, chosen: int) -> None:
     """A sentence for every head of a layer, from measures of this sentence."""
-    found = computed.head_statistics(subject, state.view().kind)
+    found = computations.head_statistics(subject, state.view().kind)
     rows = [
         Row(
             (
@@ -116,7 +116,7 @@ def importance(subject: Subject) -> None:
     """The key with the largest weight beside the key from which most arrives."""
     view, query = state.view(), attention_selector.query(subject)
     names = labels.numbered(subject.trace.tokens[labels.stacks(view.kind)[1]])
-    found = computed.key_contributions(subject, attention_selector.site(), view.head, query)
+    found = computations.key_contributions(subject, attention_selector.site(), view.head, query)
     value_norms = found.value_norms
     rows = [
         Row(
@@ -137,7 +137,7 @@ def importance(subject: Subject) -> None:
 
 def habit_question(subject: Subject, kind: Kind) -> lesson.CellChoice | None:
     """In which cell does a head do what it mostly does?"""
-    asked = computed.habit_question(subject, kind, LARGEST)
+    asked = computations.habit_question(subject, kind, LARGEST)
     if asked is None:  # a single token
         return None
     queries, keys = (subject.trace.tokens[stack][:LARGEST] for stack in labels.stacks(kind))

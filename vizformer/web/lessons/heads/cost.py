@@ -8,7 +8,7 @@ from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.figures import head_sharing
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.heads import computed
+from vizformer.web.lessons.heads import computations
 from vizformer.web.lessons.heads.token_count import asked_length, tex_number
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
@@ -26,7 +26,7 @@ def cost(subject: Subject) -> None:
     config = subject.config
     lesson.ask(cost_question(subject))
     n = asked_length("heads.n", len(subject.tokens))
-    costs = computed.layer_costs(subject.model, n)
+    costs = computations.layer_costs(subject.model, n)
     numbers = [one.n_heads for one in costs]
     h = st.select_slider(_("Heads"), numbers, **lesson.setting("heads.h", config.n_heads, numbers))
     chosen = costs[numbers.index(h)]
@@ -89,7 +89,7 @@ def cost(subject: Subject) -> None:
 def cost_question(subject: Subject) -> lesson.Choice:
     """The question: what would one wide head cost?"""
     config, n = subject.config, len(subject.tokens)
-    costs = {one.n_heads: one.projections + one.products for one in computed.layer_costs(subject.model, n)}
+    costs = {one.n_heads: one.projections + one.products for one in computations.layer_costs(subject.model, n)}
     h = config.n_heads
     other = 1 if h > 1 else max(costs)
     times = max(h, other)

@@ -6,7 +6,7 @@ from vizformer.analysis.heads.pronouns import ReferenceShift
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.heads import computed
+from vizformer.web.lessons.heads import computations
 from vizformer.web.lessons.heads.sentences import PAIRS, Pronoun
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson
@@ -24,7 +24,7 @@ def reference(subject: Subject) -> None:
     """Pairs of sentences, the best head of the model, and how far it can be trusted."""
     st.html(table.style())
     lesson.ask(reader_question())
-    readable = computed.readable(subject.model)
+    readable = computations.readable(subject.model)
     if not readable:
         st.info(
             _(
@@ -49,7 +49,7 @@ def reference(subject: Subject) -> None:
         **lesson.setting("heads.pronoun", usual, readable),
     )
     pronoun: Pronoun = next(name for name in readable if name == (chosen or usual))
-    found = computed.reference_shift(subject.model, pronoun)
+    found = computations.reference_shift(subject.model, pronoun)
     _verdict(found)
     _table(pronoun, found)
     _open(subject, found)

@@ -7,7 +7,7 @@ from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.figures import head_sharing
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.heads import computed, wording
+from vizformer.web.lessons.heads import computations, wording
 from vizformer.web.lessons.heads.token_count import asked_length, tex_number
 from vizformer.web.link import state
 from vizformer.web.widgets import chart, lesson, rolling_cache_note
@@ -25,7 +25,7 @@ def groups(subject: Subject) -> None:
     lesson.ask(cache_question(subject))
     own, memory = _lengths(subject)
     n = asked_length("heads.length", own)
-    costs = computed.sharing_costs(subject.model, n, memory)
+    costs = computations.sharing_costs(subject.model, n, memory)
     numbers = [one.n_kv_heads for one in costs]
     g = config.kv_heads
     if len(numbers) > 1:
@@ -112,7 +112,7 @@ def cache_question(subject: Subject) -> lesson.Choice:
     """The question: what would the cache hold if all query heads shared one key/value head?"""
     config = subject.config
     own, memory = _lengths(subject)
-    costs = {one.n_kv_heads: one.cache_bytes for one in computed.sharing_costs(subject.model, own, memory)}
+    costs = {one.n_kv_heads: one.cache_bytes for one in computations.sharing_costs(subject.model, own, memory)}
     full, least = costs[config.n_heads], costs[1]
     values = sorted({full, full // 2, least, round(full / config.n_heads**0.5)})
     return lesson.Choice(

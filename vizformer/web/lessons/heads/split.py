@@ -10,7 +10,7 @@ from vizformer.components.table import Number, Row
 from vizformer.explain import latex
 from vizformer.figures import head_split
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.heads import computed
+from vizformer.web.lessons.heads import computations
 from vizformer.web.lessons.heads.shapes import shapes
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge
@@ -26,7 +26,7 @@ def split(subject: Subject) -> None:
     st.html(table.style())
     attention_selector.choose(subject)
     view, query, config = state.view(), attention_selector.query(subject), subject.config
-    found = computed.contributions(subject, attention_selector.site(), query)
+    found = computations.contributions(subject, attention_selector.site(), query)
     cut = found.slices
     token = subject.trace.tokens[labels.stacks(view.kind)[0]][query].text
     rows = [

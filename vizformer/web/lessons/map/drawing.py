@@ -10,14 +10,14 @@ from vizformer.analysis.costs.model_boxes import Box
 from vizformer.components import architecture
 from vizformer.config import ModelConfig
 from vizformer.figures.tables import Table
-from vizformer.web.catalogue import model_cache, shelf, sources
+from vizformer.web.catalogue import model_cache, model_list, sources
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.map import box_formulas, box_sentences, box_words, computed
+from vizformer.web.lessons.map import box_formulas, box_sentences, box_words, computations
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson
+from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words import counts, labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
@@ -41,7 +41,7 @@ def switch() -> None:
         "encoder-only": _("Encoder-only"),
     }
     first: dict[str, ModelRef] = {}
-    for model in shelf.that_open():
+    for model in model_list.that_open():
         first.setdefault(model_cache.options(model).architecture, model)
     now = state.view().model
     own = model_cache.options(now).architecture
@@ -69,8 +69,8 @@ def boxes(subject: Subject) -> None:
     """The drawing, and beside it what the chosen box is."""
     lesson.ask(share_question(subject))  # first: the boxes below give it away
     config = subject.config
-    n, target = computed.lengths(subject)
-    found = {box.key: box for box in computed.boxes(subject.model, n, target)}
+    n, target = computations.lengths(subject)
+    found = {box.key: box for box in computations.boxes(subject.model, n, target)}
     headless = not any(box.section == "prediction" for box in found.values())
     default = next(box.key for box in found.values() if box.kind == "attention")
     now = lesson.value("map.box", default, found.keys())
@@ -147,7 +147,7 @@ def _told(boxes: Sequence[Box], config: ModelConfig) -> tuple[str, Table]:
 
 def share_question(subject: Subject) -> lesson.Choice:
     """Where are most of the parameters?"""
-    found = computed.boxes(subject.model, *computed.lengths(subject))
+    found = computations.boxes(subject.model, *computations.lengths(subject))
     total = sum(box.parameters for box in found)
     kinds = {
         _("the tables of tokens and positions"): ("tokens", "embedding", "positions", "segments", "unembedding"),

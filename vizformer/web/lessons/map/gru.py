@@ -9,7 +9,7 @@ from vizformer.explain import latex
 from vizformer.figures import reach as reach_figures
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.map import computed
+from vizformer.web.lessons.map import computations
 from vizformer.web.link.view import View
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
@@ -88,9 +88,9 @@ def gru(subject: Subject) -> None:
             )
         )
     gradient_formula(recurrent, back)
-    about = computed.gru_training()
-    if max(len(sizes) for texts, sizes in curves.values()) >= computed.LONGEST:
-        st.caption(_("The first {n} tokens are read here.", n=computed.LONGEST))
+    about = computations.gru_training()
+    if max(len(sizes) for texts, sizes in curves.values()) >= computations.LONGEST:
+        st.caption(_("The first {n} tokens are read here.", n=computations.LONGEST))
     st.caption(
         _(
             "The GRU: {parameters:,} parameters, the tokens and the training text of stories. Loss on Chinese sentences "
@@ -104,12 +104,12 @@ def gru(subject: Subject) -> None:
 
 def gradients(subject: Subject, text: str) -> dict[str, tuple[list[str], np.ndarray]]:
     """Name -> tokens of the text, and how strongly each is felt at the last one."""
-    tokens = labels.texts(model_cache.checkpoint(subject.model).encode(text))[: computed.LONGEST]
+    tokens = labels.texts(model_cache.checkpoint(subject.model).encode(text))[: computations.LONGEST]
     with st.spinner(_("Computing every derivative …"), show_time=False):
-        found = {_("GRU"): (labels.texts(computed.gru_tokens(text)), computed.gru_gradients(text))}
-        if computed.affordable(subject.model, len(tokens)):
+        found = {_("GRU"): (labels.texts(computations.gru_tokens(text)), computations.gru_gradients(text))}
+        if computations.affordable(subject.model, len(tokens)):
             name = _("Transformer {model}", model=subject.title)
-            found[name] = (tokens, computed.transformer_gradients(subject.model, text))
+            found[name] = (tokens, computations.transformer_gradients(subject.model, text))
         else:
             st.info(
                 _(
@@ -122,7 +122,7 @@ def gradients(subject: Subject, text: str) -> dict[str, tuple[list[str], np.ndar
 
 def felt_question(subject: Subject) -> lesson.Number | None:
     """How much of the first word arrives at the last position of the GRU?"""
-    tokens, sizes = computed.gru_tokens(subject.text), computed.gru_gradients(subject.text)
+    tokens, sizes = computations.gru_tokens(subject.text), computations.gru_gradients(subject.text)
     texts, last = labels.texts(tokens), len(tokens) - 1
     first = next((i for i, token in enumerate(tokens) if not token.special), last)
     if first == last:  # the first word is the last token
@@ -176,7 +176,7 @@ def own_tokens(read: dict[str, list[str]]) -> None:
 def gradient_formula(recurrent: np.ndarray, back: int) -> None:
     """The norm of the Jacobian, and its value for the chosen token."""
     t, last = len(recurrent) - 1 - back, len(recurrent) - 1
-    size, end, cell = float(recurrent[t]), float(recurrent[last]), computed.gru()[0].gru
+    size, end, cell = float(recurrent[t]), float(recurrent[last]), computations.gru()[0].gru
     st.latex(r"\frac{\partial h_n}{\partial h_t} = \prod_{s=t}^{n-1} \frac{\partial h_{s+1}}{\partial h_s}")
     lesson.formula(
         r"\left\|\frac{\partial h_n}{\partial x_t}\right\|_F = \sqrt{\textstyle\sum_{i,j}"

@@ -5,7 +5,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.figures import reach as reach_figures
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.map import computed, layer_types
+from vizformer.web.lessons.map import computations, layer_types
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import counts
@@ -16,7 +16,7 @@ from vizformer.web.words.i18n import _
 @laboratory
 def cost(subject: Subject) -> None:
     """The multiplications of a layer against the number of tokens."""
-    n, d = computed.lengths(subject)[0], subject.config.d_model
+    n, d = computations.lengths(subject)[0], subject.config.d_model
     lesson.ask(cost_question(subject))  # first: the table below gives it away
     ways = {"table": _("the paper's table"), "products": _("every matrix product")}
     counted = st.segmented_control(
@@ -28,14 +28,14 @@ def cost(subject: Subject) -> None:
     )
     k, r = layer_types.widths()
     full = counted == "products"
-    grid, curves = computed.cost_curves(d, k, r, full)
+    grid, curves = computations.cost_curves(d, k, r, full)
     titles = layer_types.names()
     chart.show(
         figures.cost_curves(
             grid,
             {titles[kind]: curve for kind, curve in curves.items()},
             here=n,
-            crossing=(d, computed.cost("attention", d, d, k, r, full)),
+            crossing=(d, computations.cost("attention", d, d, k, r, full)),
             crossing_name=_("n = d = {d}", d=d),
             title=_("Multiplications of a layer that is d = {d} wide", d=d),
             words=words(reach_figures.ENGLISH),
@@ -48,9 +48,9 @@ def cost(subject: Subject) -> None:
 
 def cost_question(subject: Subject) -> lesson.Choice:
     """Which layer needs fewer multiplications, by the paper's table?"""
-    n, d = computed.lengths(subject)[0], subject.config.d_model
-    own = computed.cost("attention", n, d, 3, 8, full=False)  # (neither depends on kernel or window)
-    other = computed.cost("recurrent", n, d, 3, 8, full=False)
+    n, d = computations.lengths(subject)[0], subject.config.d_model
+    own = computations.cost("attention", n, d, 3, 8, full=False)  # (neither depends on kernel or window)
+    other = computations.cost("recurrent", n, d, 3, 8, full=False)
     choices = [_("the self-attention layer"), _("the recurrent layer"), _("neither: both need the same")]
     return lesson.Choice(
         "map",

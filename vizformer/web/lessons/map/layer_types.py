@@ -4,7 +4,7 @@ import streamlit as st
 
 from vizformer.analysis.costs.layer_types import LayerType
 from vizformer.config import ModelConfig
-from vizformer.web.lessons.map import computed
+from vizformer.web.lessons.map import computations
 from vizformer.web.widgets import lesson
 from vizformer.web.words import counts
 from vizformer.web.words.i18n import _
@@ -51,7 +51,7 @@ def path_table(n: int, k: int, r: int) -> str:
         "dilated": "max(1, ⌈logₖ n⌉)",
         "restricted": "max(1, ⌈(n−1)/(r−1)⌉)",
     }
-    found = {kind: computed.reach(kind, n, k, r) for kind in computed.KINDS}
+    found = {kind: computations.reach(kind, n, k, r) for kind in computations.KINDS}
     rows = [
         f"| {names()[kind]} | {of.layers} | {of.sequential} | {formulas[kind]} = **{of.path}** |"
         for kind, of in found.items()
@@ -67,7 +67,7 @@ def path_table(n: int, k: int, r: int) -> str:
 
 def path_formula(kind: LayerType, n: int, k: int, r: int, config: ModelConfig) -> None:
     """The longest path of the chosen kind, with the numbers (a single token is not far from anything: without)."""
-    steps = computed.reach(kind, n, k, r).path
+    steps = computations.reach(kind, n, k, r).path
     if kind == "attention":
         symbols, code = r"\text{path} = 1", ATTENTION.format(n=n, d_head=config.d_head)
         live = rf"z_{{{n - 1}}} = \sum_{{j=0}}^{{{n - 1}}} w_{{{n - 1},j}}\, v_j"
@@ -105,10 +105,10 @@ def cost_table(n: int, d: int, k: int, r: int, full: bool) -> str:
         if full
         else {"attention": "n²d", "recurrent": "nd²", "contiguous": "knd²", "restricted": "min(r, n) nd"}
     )
-    own = computed.cost("attention", n, d, k, r, full)
+    own = computations.cost("attention", n, d, k, r, full)
     rows = []
     for kind, formula in formulas.items():
-        value = computed.cost(kind, n, d, k, r, full)
+        value = computations.cost(kind, n, d, k, r, full)
         rows.append(f"| {names()[kind]} | {formula} | {value:,} | {value / own:.3g} × |")
     head = [f"n = {n}, d = {d}", _("cost"), _("multiplications"), _("against attention")]
     return "\n".join([f"| {' | '.join(head)} |", "|---|:-:|--:|--:|", *rows])

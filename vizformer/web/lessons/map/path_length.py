@@ -6,7 +6,7 @@ from vizformer import figures
 from vizformer.analysis.costs.layer_types import LayerType
 from vizformer.figures import reach as reach_figures
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.map import computed, layer_types
+from vizformer.web.lessons.map import computations, layer_types
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
@@ -23,14 +23,14 @@ def rnn(subject: Subject) -> None:
     titles = layer_types.names()
     kind: LayerType = st.segmented_control(
         _("Layer"),
-        computed.KINDS,
+        computations.KINDS,
         format_func=titles.__getitem__,
         required=True,
-        **lesson.setting("map.kind", "recurrent", computed.KINDS),
+        **lesson.setting("map.kind", "recurrent", computations.KINDS),
     )
     k, r = layer_types.widths()
-    shown = tokens[: computed.DRAWN]
-    path = computed.path(kind, len(shown), k, r)
+    shown = tokens[: computations.DRAWN]
+    path = computations.path(kind, len(shown), k, r)
     chart.show(
         figures.path_picture(
             shown,

@@ -7,7 +7,7 @@ from vizformer import figures
 from vizformer.analysis.masks.leakage import RunMask, Stack
 from vizformer.figures import leakage as figure_words
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.masks import computed, wording
+from vizformer.web.lessons.masks import computations, wording
 from vizformer.web.widgets import chart, lesson, row_names
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import counts, labels
@@ -46,7 +46,7 @@ def leakage(subject: Subject) -> None:
         format_func=names.__getitem__,
         **lesson.setting("masks.at", len(row) // 2, range(len(row))),
     )
-    offered = computed.replacements(subject, stack, position)
+    offered = computations.replacements(subject, stack, position)
     texts = dict(zip([token.id for token in offered], labels.told_apart(offered), strict=True))
     token_id = what.selectbox(
         _("Put in its place"),
@@ -58,7 +58,7 @@ def leakage(subject: Subject) -> None:
     if run == "window":
         reach = wide.slider(_("Window: keys on each side"), 0, 8, **lesson.setting("masks.reach", 1, range(9)))
     lesson.ask(leak_question(subject, stacks[-1]))
-    found = computed.leakage(subject, stack, position, token_id, run, reach)
+    found = computations.leakage(subject, stack, position, token_id, run, reach)
     before, after = sum(i < position for i in found.moved), sum(i > position for i in found.moved)
     st.text(
         _(
@@ -93,8 +93,8 @@ def leakage(subject: Subject) -> None:
 
 def leak_question(subject: Subject, stack: Stack) -> lesson.Choice:
     n = len(subject.trace.tokens[stack])
-    replacement = computed.replacements(subject, stack, n - 1)[0].id
-    moved = len(computed.leakage(subject, stack, n - 1, replacement, "own", 1).moved)
+    replacement = computations.replacements(subject, stack, n - 1)[0].id
+    moved = len(computations.leakage(subject, stack, n - 1, replacement, "own", 1).moved)
     choices = sorted({0, 1, n - 1, n, moved})
     if stack == "decoder":
         question = _(

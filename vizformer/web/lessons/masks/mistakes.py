@@ -19,7 +19,7 @@ from vizformer.analysis.masks.mistakes import (
 from vizformer.components import matrix
 from vizformer.explain import Masked, latex
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.masks import boxes, computed, snippets, wording
+from vizformer.web.lessons.masks import boxes, computations, snippets, wording
 from vizformer.web.lessons.masks.which_attention import causal_on, tokens
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson, row_names
@@ -51,7 +51,7 @@ def four_mistakes(subject: Subject) -> None:
     attention = causal_on(subject)
     (query,) = boxes.place(subject, attention, 2)
     view = state.view()
-    masked = computed.causal_head(subject, view.layer, view.head)
+    masked = computations.causal_head(subject, view.layer, view.head)
     if mistake == "after":
         lesson.ask(sum_question(subject, masked, f"{subject} {view.layer} {view.head}"))
     rows = row_names.numbered(subject, attention)
@@ -64,7 +64,7 @@ def four_mistakes(subject: Subject) -> None:
     st.html(matrix.style())
     keys = labels.texts(tokens(subject, attention)[1])
     if mistake == "half":
-        _precision(computed.precisions(subject, view.layer, view.head, row))
+        _precision(computations.precisions(subject, view.layer, view.head, row))
     elif mistake == "blind":
         _blind(masked, keys, row)
     else:
@@ -75,7 +75,7 @@ def four_mistakes(subject: Subject) -> None:
         st.text(
             _(
                 "F.scaled_dot_product_attention on this machine gives such a row z with |z| up to {value}.",
-                value=f"{computed.blind_output(subject, view.layer, view.head, row):g}",
+                value=f"{computations.blind_output(subject, view.layer, view.head, row):g}",
             )
         )
 

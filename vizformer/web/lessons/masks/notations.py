@@ -9,7 +9,7 @@ from vizformer.analysis.masks.mistakes import mixed_up, nan_rows, notations
 from vizformer.components import matrix
 from vizformer.explain import Masked
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.masks import boxes, computed, snippets, wording
+from vizformer.web.lessons.masks import boxes, computations, snippets, wording
 from vizformer.web.lessons.masks.which_attention import causal_on, tokens
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson, row_names
@@ -24,8 +24,8 @@ def four_notations(subject: Subject) -> None:
     attention = causal_on(subject)
     boxes.place(subject, attention, 2)
     view = state.view()
-    masked = computed.causal_head(subject, view.layer, view.head)
-    agreed = computed.agreement(subject, view.layer, view.head)
+    masked = computations.causal_head(subject, view.layer, view.head)
+    agreed = computations.agreement(subject, view.layer, view.head)
     n = len(masked.scores)
     queries = row_names.queries(subject, attention)[: wording.SHOWN]
     keys = labels.texts(tokens(subject, attention)[1])[: wording.SHOWN]

@@ -2,11 +2,11 @@
 
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks import (
-    computed,
+    computations,
     leakage,
+    mask_painting,
     mistakes,
     notations,
-    painted_by_hand,
     six_masks,
 )
 from vizformer.web.lessons.masks.which_attention import causal_on, tokens
@@ -23,8 +23,8 @@ def _leak(subject: Subject) -> Choice:
 
 QUESTIONS: Registry = {
     "count": _count,
-    "block": lambda subject: painted_by_hand.block_question(subject, causal_on(subject)),
-    "notation": lambda subject: notations.notation_question(subject, computed.causal_head(subject, 0, 0)),
-    "sum": lambda subject: mistakes.sum_question(subject, computed.causal_head(subject, 0, 0)),
+    "block": lambda subject: mask_painting.block_question(subject, causal_on(subject)),
+    "notation": lambda subject: notations.notation_question(subject, computations.causal_head(subject, 0, 0)),
+    "sum": lambda subject: mistakes.sum_question(subject, computations.causal_head(subject, 0, 0)),
     "leak": _leak,
 }

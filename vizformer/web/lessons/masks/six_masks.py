@@ -5,15 +5,15 @@ import streamlit as st
 from vizformer.analysis import Kind
 from vizformer.components import mask, matrix
 from vizformer.model.mask_recipe import KINDS, MaskKind, MaskRecipe
-from vizformer.web.catalogue import model_cache, shelf, sources
+from vizformer.web.catalogue import model_cache, model_list, sources
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.masks import boxes, computed, snippets, wording
+from vizformer.web.lessons.masks import boxes, computations, snippets, wording
 from vizformer.web.lessons.masks.which_attention import shown_on, tokens
 from vizformer.web.link import state
-from vizformer.web.widgets import lesson, row_names, taken_heads
+from vizformer.web.widgets import head_downloads, lesson, row_names
+from vizformer.web.widgets.downloads import take_away
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.other_sentence import other_sentence
-from vizformer.web.widgets.take_away import take_away
 from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -46,7 +46,7 @@ def six_masks(subject: Subject) -> None:
         recipe = MaskRecipe(kind)
     else:
         recipe = _settings(kind, attention, len(tokens(subject, attention)[0]), window)
-        found = computed.laid(subject, attention, view.layer, view.head, recipe)
+        found = computations.laid(subject, attention, view.layer, view.head, recipe)
     masked = found.masked
     drawn, texts = (
         mask.MaskView(
@@ -61,8 +61,8 @@ def six_masks(subject: Subject) -> None:
         words(mask.ENGLISH),
     )
     mask.mount(drawn, words=texts, key=_PANELS)
-    told = " · ".join([taken_heads.head_name(attention, view.layer, view.head), wording.kind_name(kind)])
-    take_away(*taken_heads.mask(drawn, told, texts), key=_PANELS)
+    told = " · ".join([head_downloads.head_name(attention, view.layer, view.head), wording.kind_name(kind)])
+    take_away(*head_downloads.mask(drawn, told, texts), key=_PANELS)
     boxes.only_first(max(masked.reasons.shape))
     boxes.proof(masked.proof, own=masked.own)
     if kind in ("window", "bigbird"):
@@ -89,7 +89,7 @@ def six_masks(subject: Subject) -> None:
             st.code(lesson.pasteable(lines, given), language="python", wrap_lines=True)
 
 
-def _named(subject: Subject, attention: Kind, found: computed.Laid) -> list[str]:
+def _named(subject: Subject, attention: Kind, found: computations.Laid) -> list[str]:
     """The labels of the rows: with what they choose, where they are those of the typed sentence."""
     own = subject.trace.tokens[labels.stacks(attention)[0]]
     given = row_names.queries(subject, attention)
@@ -120,7 +120,7 @@ def _settings(kind: MaskKind, attention: Kind, n: int, window: int | None) -> Ma
     return MaskRecipe(kind, reach=reach, n_global=n_global, n_random=n_random, seed=seed, causal=causal)
 
 
-def _batch(subject: Subject, attention: Kind) -> computed.Laid:
+def _batch(subject: Subject, attention: Kind) -> computations.Laid:
     """The second sentence, the batch as a table, and which of its two sentences is shown."""
     chinese = any("\u4e00" <= character <= "\u9fff" for character in subject.text)
     example = "今天天气很好，我们去公园。" if chinese else "The cat sat on the chair and looked at me."
@@ -128,7 +128,7 @@ def _batch(subject: Subject, attention: Kind) -> computed.Laid:
         example = f"{subject.text} {subject.text}"
     typed, shown = st.columns([3, 2], vertical_alignment="bottom")
     other = other_sentence(_("A second sentence, in the same batch"), "batch", example, example, on=typed)
-    both = computed.batch(subject, other, False)
+    both = computations.batch(subject, other, False)
     stack = labels.stacks(attention)[1]
     default = "second" if both.padding[stack][1].any() else "typed"
     names = {"typed": _("the typed one"), "second": _("the second one")}
@@ -143,7 +143,7 @@ def _batch(subject: Subject, attention: Kind) -> computed.Laid:
     st.html(matrix.style())
     title = _("The batch: two sentences, {n} places each", n=len(rows[0]))
     st.html(wording.table(title, [str(i) for i in range(len(rows[0]))], ["0", "1"], rows, both.padding[stack]))
-    run = computed.batch(subject, other, choice == "second")
+    run = computations.batch(subject, other, choice == "second")
     st.caption(
         _(
             "Its outputs in this batch and alone differ by at most {difference}: padding changes nothing where the mask "
@@ -152,13 +152,13 @@ def _batch(subject: Subject, attention: Kind) -> computed.Laid:
         )
     )
     view = state.view()
-    return computed.laid_batch(subject, other, choice == "second", attention, view.layer, view.head)
+    return computations.laid_batch(subject, other, choice == "second", attention, view.layer, view.head)
 
 
 def _other_model() -> None:
     """Says what cross-attention needs, and offers it."""
     st.info(_("This model has one stack: nothing to look across to. Cross-attention is in encoder-decoder models."))
-    for model in shelf.that_open():
+    for model in model_list.that_open():
         if model_cache.reads_target(model) and st.button(
             _("Use the model {name}", name=sources.title(model)), key=f"masks.use.{model}"
         ):

@@ -7,7 +7,7 @@ from vizformer import figures
 from vizformer.components import matrix
 from vizformer.figures import clocks
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.positions import computed
+from vizformer.web.lessons.positions import computations
 from vizformer.web.lessons.positions.code_choice import position, rounded, width
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
@@ -36,13 +36,13 @@ def clock(subject: Subject) -> None:
         st.text(_("At position {position} of your sentence stands “{token}”.", position=pos, token=tokens[pos].text))
     else:
         st.text(_("Your sentence ends before position {position}; the code goes on.", position=pos))
-    rows = computed.code(computed.ROWS, d)
+    rows = computations.code(computations.ROWS, d)
     shown = shown_pairs(d, pair)
     pairs = rows.reshape(len(rows), -1, 2)[:, shown]
     chart.show(
         figures.position_clocks(
             pairs[pos],
-            [_("pair {pair}", pair=i) + f"\nλ = {rounded(computed.wavelength(d, i))}" for i in shown],
+            [_("pair {pair}", pair=i) + f"\nλ = {rounded(computations.wavelength(d, i))}" for i in shown],
             pos,
             moved=(pairs[pos + k], pos + k),
             words=words(clocks.ENGLISH),
@@ -62,7 +62,7 @@ def shown_pairs(d: int, pair: int) -> list[int]:
 
 def rotation(d: int, pair: int, pos: int, k: int, rows: np.ndarray) -> None:
     """PE(pos + k) = R(k) PE(pos): one block with its numbers, the matrix, and the check over all positions."""
-    turn, even = computed.shift(d, k), 2 * pair
+    turn, even = computations.shift(d, k), 2 * pair
     block, before, after = turn[even : even + 2, even : even + 2], rows[pos, even : even + 2], rows[pos + k]
 
     def column(values: np.ndarray) -> str:
@@ -85,11 +85,11 @@ def rotation(d: int, pair: int, pos: int, k: int, rows: np.ndarray) -> None:
     )
     whole = matrix.to_html(turn, caption=_("R({k}), the same at every position", k=k), digits=2)
     st.html(f'<div class="vf-compact">{whole}</div>')
-    error = computed.facts(d, k).shift_error
+    error = computations.facts(d, k).shift_error
     st.success(
         _(
             "Checked for every position up to {last}: R({k}) PE(pos) and PE(pos + {k}) differ by {error} at most.",
-            last=computed.ROWS - 1 - k,
+            last=computations.ROWS - 1 - k,
             k=k,
             error=f"{error:.1e}",
         )
@@ -99,7 +99,7 @@ def rotation(d: int, pair: int, pos: int, k: int, rows: np.ndarray) -> None:
 def rotation_question(d: int, steps: int) -> lesson.Choice:
     """Does the rotation hang on where it begins?"""
     before, on = 3, 40
-    error = computed.facts(d, steps).shift_error
+    error = computations.facts(d, steps).shift_error
     return lesson.Choice(
         "positions",
         "rotation",
@@ -124,6 +124,6 @@ def rotation_question(d: int, steps: int) -> lesson.Choice:
             steps=steps,
             d=d,
             error=f"{error:.1e}",
-            last=computed.ROWS - 1 - steps,
+            last=computations.ROWS - 1 - steps,
         ),
     )

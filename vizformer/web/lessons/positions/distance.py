@@ -5,7 +5,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.components import matrix
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.positions import computed
+from vizformer.web.lessons.positions import computations
 from vizformer.web.lessons.positions.code_choice import FURTHEST, width
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
@@ -21,8 +21,8 @@ def distance(subject: Subject) -> None:
     """Dot products of the code: by pair of positions, by distance, and four promises checked."""
     lesson.ask(product_question())
     d = width(subject)
-    tokens = subject.tokens[: computed.MOST]
-    apart, products = computed.products(d, FURTHEST)
+    tokens = subject.tokens[: computations.MOST]
+    apart, products = computations.products(d, FURTHEST)
     left, right = st.columns(2)
     last = max(len(tokens) - 1, 1)
     with left:
@@ -41,7 +41,7 @@ def distance(subject: Subject) -> None:
         ),
         key="positions.products",
     )
-    pairs = computed.code_products(computed.MOST + FURTHER, d)
+    pairs = computations.code_products(computations.MOST + FURTHER, d)
     on, too = i + FURTHER, j + FURTHER
     lesson.formula(
         r"\mathrm{PE}(i) \cdot \mathrm{PE}(j) = \sum_{m=0}^{d/2-1} \cos\big(\omega_m (i - j)\big)",
@@ -70,8 +70,8 @@ def distance(subject: Subject) -> None:
 
 def promises(d: int) -> None:
     """What is said of the code, each with the number measured on its first rows."""
-    found = computed.facts(d)
-    st.markdown(_("**Checked on the first {n} rows of width {d}**", n=computed.ROWS, d=d))
+    found = computations.facts(d)
+    st.markdown(_("**Checked on the first {n} rows of width {d}**", n=computations.ROWS, d=d))
     for line in (
         _(
             "Unique: the two rows most alike stand {apart} apart and differ by {distance} (Euclidean distance).",
@@ -99,7 +99,7 @@ def promises(d: int) -> None:
 def product_question() -> lesson.Choice:
     """Which other two positions have the same product?"""
     i, j, d = 2, 5, 64
-    pairs = computed.code_products(computed.MOST + FURTHER, d)
+    pairs = computations.code_products(computations.MOST + FURTHER, d)
     offered = [(i, j + 1), (2 * i, 2 * j), (i + FURTHER, j + FURTHER), (i + 1, j)]
     return lesson.Choice(
         "positions",

@@ -5,7 +5,7 @@ import streamlit as st
 from vizformer.components import matrix
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.positions import computed
+from vizformer.web.lessons.positions import computations
 from vizformer.web.lessons.positions.schemes import choose
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson
@@ -20,7 +20,7 @@ EXAMPLES = ("我爱中国", "国中爱我", "dog bites man")
 def shuffle(subject: Subject) -> None:
     """The tokens in another order: which output rows change?"""
     st.html(matrix.style())
-    tokens = computed.words_only(subject)[: computed.MOST]
+    tokens = computations.words_only(subject)[: computations.MOST]
     with st.container(horizontal=True):
         for text in (text for text in EXAMPLES if model_cache.reads(subject.model, text)):
             if st.button(text, key=f"positions.example.{text}"):
@@ -52,7 +52,7 @@ def shuffle(subject: Subject) -> None:
         return
     vocab_size = subject.config.input_vocab_size
     ids = tuple(token.id for token in tokens)
-    found = computed.shuffled(scheme, vocab_size, mask == "causal", ids, kind, seed)
+    found = computations.shuffled(scheme, vocab_size, mask == "causal", ids, kind, seed)
     texts = labels.texts(tokens)
     before = matrix.to_html(found.before[:, :5], rows=texts, caption=_("Outputs, your order"), digits=2, shown=10)
     after = matrix.to_html(
@@ -89,13 +89,13 @@ def shuffle(subject: Subject) -> None:
 
 def shuffle_question(subject: Subject) -> lesson.Choice | None:
     """Which row does a token get in the reversed sentence, without positions?"""
-    tokens = computed.words_only(subject)[: computed.MOST]
+    tokens = computations.words_only(subject)[: computations.MOST]
     if len(tokens) < 2:
         return None
     n, texts, ids = len(tokens), labels.texts(tokens), tuple(token.id for token in tokens)
     vocab_size = subject.config.input_vocab_size
     token = next((i for i in range(n) if texts[n - 1 - i] != texts[i]), 0)  # another one comes to stand there
-    found = computed.shuffled("none", vocab_size, False, ids, "reverse")
+    found = computations.shuffled("none", vocab_size, False, ids, "reverse")
     choices = [
         _("It becomes another row: the token has other neighbours now"),
         _("It is the same row, at its new place"),

@@ -6,7 +6,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.options import Positions
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.positions import computed
+from vizformer.web.lessons.positions import computations
 from vizformer.web.lessons.positions.schemes import names
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
@@ -16,7 +16,7 @@ from vizformer.web.words.i18n import _
 @laboratory
 def longer(subject: Subject) -> None:
     """The loss by position of six trained models, on held-out text and on the reader's own."""
-    notes, titles = computed.measured(), _titles()
+    notes, titles = computations.measured(), _titles()
     lesson.ask(longer_question(subject.text))
     past = st.toggle(_("Show what happens past the trained length"), **lesson.setting("positions.past", False))
     end = None if past else notes["trained"]
@@ -28,7 +28,7 @@ def longer(subject: Subject) -> None:
         required=True,
         **lesson.setting("positions.text", "book", held),
     )
-    curves = {titles[scheme]: curve[:end] for scheme, curve in computed.held_out_losses(text).items()}
+    curves = {titles[scheme]: curve[:end] for scheme, curve in computations.held_out_losses(text).items()}
     _chart(curves, notes["trained"], _("Loss by position: {text}", text=held[text]), "positions.heldout")
     st.caption(
         _(
@@ -52,7 +52,7 @@ def longer(subject: Subject) -> None:
         required=True,
         **lesson.setting("positions.rest", alike(subject.text), rests),
     )
-    smoothed = {titles[scheme]: curve[:end] for scheme, curve in computed.own_curves(subject.text, rest).items()}
+    smoothed = {titles[scheme]: curve[:end] for scheme, curve in computations.own_curves(subject.text, rest).items()}
     _chart(smoothed, notes["trained"], _("Loss by position: your own text"), "positions.own")
     st.caption(
         _(
@@ -107,7 +107,7 @@ def _table(measured: dict[Positions, list[float]]) -> None:
 
 def longer_question(text: str) -> lesson.Choice:
     """Which scheme suffers most past the trained length, on the reader's text?"""
-    behind, titles = computed.losses_behind(text, alike(text)), _titles()
+    behind, titles = computations.losses_behind(text, alike(text)), _titles()
     read = list(behind)
     best = min(read, key=behind.__getitem__)
     shown = _("; ").join(f"{titles[scheme]} {behind[scheme]:.2f}" for scheme in sorted(read, key=behind.__getitem__))
@@ -117,7 +117,7 @@ def longer_question(text: str) -> lesson.Choice:
         _(
             "Your text, followed by a held-out one, makes 256 bytes. All models were trained on {n} at a time. Which one "
             "predicts bytes {n} to 255 best?",
-            n=computed.measured()["trained"],
+            n=computations.measured()["trained"],
         ),
         [titles[scheme] for scheme in read],
         read.index(best),

@@ -10,7 +10,7 @@ from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.options import Positions
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.positions import computed
+from vizformer.web.lessons.positions import computations
 from vizformer.web.lessons.positions.schemes import names
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
@@ -31,7 +31,7 @@ padding: 0.35rem 0.7rem; text-align: center }} .vf-place b {{ font-weight: norma
 def place_function(subject: Subject) -> None:
     """The function that makes a query of a token and its place, and what each choice of it does to the score."""
     st.html(table.style())
-    tokens = computed.words_only(subject)[: computed.MOST]
+    tokens = computations.words_only(subject)[: computations.MOST]
     numbered = labels.numbered(tokens)
     last = len(tokens) - 1
     left, right = st.columns(2)
@@ -111,10 +111,10 @@ def forms() -> list[tuple[Positions, str]]:
 
 def moved_scores(subject: Subject, m: int, n: int) -> dict[Positions, np.ndarray]:
     """The score of the pair (m, n) of the text's words under each scheme, where both are moved on by 0, 1, ... places."""
-    tokens, vocab_size = computed.words_only(subject), subject.config.input_vocab_size
+    tokens, vocab_size = computations.words_only(subject), subject.config.input_vocab_size
     return {
-        scheme: computed.moved_scores(scheme, vocab_size, tokens[m].id, tokens[n].id, m - n, FURTHEST)[HEAD]
-        for scheme in computed.SCHEMES
+        scheme: computations.moved_scores(scheme, vocab_size, tokens[m].id, tokens[n].id, m - n, FURTHEST)[HEAD]
+        for scheme in computations.SCHEMES
     }
 
 

@@ -3,7 +3,7 @@
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import (
     clock,
-    computed,
+    computations,
     distance,
     order,
     past_trained_length,
@@ -17,7 +17,7 @@ WIDTH, STEPS = 64, 3  # of the code of the rotation; positions led on
 
 
 def _moved(subject: Subject) -> Choice | None:
-    last = len(computed.words_only(subject)[: computed.MOST]) - 1
+    last = len(computations.words_only(subject)[: computations.MOST]) - 1
     return place_function.moved_question(subject, last, 0)
 
 

@@ -10,7 +10,7 @@ from vizformer.components import matrix
 from vizformer.figures import clocks
 from vizformer.options import Positions
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.positions import computed
+from vizformer.web.lessons.positions import computations
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.laboratory import laboratory
@@ -39,10 +39,10 @@ def choose(setting: str, default: Positions) -> Positions:
     titles = names()
     chosen = st.segmented_control(
         _("Positions"),
-        computed.SCHEMES,
+        computations.SCHEMES,
         format_func=titles.__getitem__,
         required=True,
-        **lesson.setting(setting, default, computed.SCHEMES),
+        **lesson.setting(setting, default, computations.SCHEMES),
     )
     return chosen or default
 
@@ -52,7 +52,7 @@ def options(subject: Subject) -> None:
     """What the chosen scheme adds, with the numbers of the sentence, and its effect on the scores."""
     st.html(matrix.style())
     scheme = choose("positions.way", "rope")
-    tokens = computed.words_only(subject)[: computed.MOST]
+    tokens = computations.words_only(subject)[: computations.MOST]
     ids, numbered = tuple(token.id for token in tokens), labels.numbered(tokens)
     vocab_size = subject.config.input_vocab_size
     last = len(tokens) - 1
@@ -79,7 +79,7 @@ def options(subject: Subject) -> None:
         "learned": _(
             "Added to the input, once: a learned row for each position. There are {n} rows here; position {n} "
             "has none.",
-            n=len(computed.learned_rows()),
+            n=len(computations.learned_rows()),
         ),
         "rope": _("Turns every query and key, in every layer. Values and the input stay as they are."),
         "alibi": _(
@@ -96,7 +96,7 @@ def options(subject: Subject) -> None:
     lesson.ask(penalty_question(subject))
     if scheme == "none":
         return
-    effect = computed.effect(scheme, vocab_size, ids)[head]
+    effect = computations.effect(scheme, vocab_size, ids)[head]
     st.markdown(_("**{scheme}: the effect on the scores of head {head}**", scheme=names()[scheme], head=head))
     chart.show(
         figures.token_pairs(
@@ -112,7 +112,7 @@ def options(subject: Subject) -> None:
         )
     )
     if scheme == "relative":
-        found, texts = computed.buckets(len(tokens)).astype(np.float64), labels.texts(tokens)
+        found, texts = computations.buckets(len(tokens)).astype(np.float64), labels.texts(tokens)
         st.html(
             matrix.to_html(found, rows=texts, columns=texts, caption=_("Buckets of your sentence"), digits=0, shown=10)
         )
@@ -120,11 +120,11 @@ def options(subject: Subject) -> None:
 
 def penalty_question(subject: Subject) -> lesson.CellChoice | None:
     """From which score does ALiBi take most?"""
-    tokens = computed.words_only(subject)[:LARGEST]
+    tokens = computations.words_only(subject)[:LARGEST]
     if len(tokens) < 2:
         return None
     texts, last = labels.texts(tokens), len(tokens) - 1
-    shares, slope = computed.penalties(len(tokens), HEADS)
+    shares, slope = computations.penalties(len(tokens), HEADS)
     return lesson.CellChoice(
         "positions",
         "penalty",
@@ -151,7 +151,7 @@ def worked_out(scheme: Positions, vocab_size: int, ids: tuple[int, ...], head: i
     if scheme == "none":
         lesson.formula(rf"s_{{ij}} = {plain_score}")
     elif scheme in ("sinusoidal", "learned"):
-        e, added = computed.inputs(scheme, vocab_size, ids)
+        e, added = computations.inputs(scheme, vocab_size, ids)
         d_model, here = e.shape[1], math.sqrt(e.shape[1]) * float(e[i, 0])
         lesson.formula(
             r"x_{pos} = \sqrt{d_\mathrm{model}}\, E[t_{pos}] + P_{pos}",
@@ -169,8 +169,8 @@ def worked_out(scheme: Positions, vocab_size: int, ids: tuple[int, ...], head: i
             "bias = -(2.0 ** (-8 * (head + 1) / n_heads)) * abs(i - j)",
         )
     else:
-        bucket = int(computed.buckets(i + 1)[i, j])
-        bias = float(computed.biases("relative", max(FURTHEST, i - j))[head, i - j])
+        bucket = int(computations.buckets(i + 1)[i, j])
+        bias = float(computations.biases("relative", max(FURTHEST, i - j))[head, i - j])
         lesson.formula(
             rf"s_{{ij}} = {plain_score} + b_h[\mathrm{{bucket}}(i - j)]",
             live=rf"\mathrm{{bucket}}({i} - {j}) = {bucket}, \qquad b_{{{head}}}[{bucket}] = {bias:.4f}",
@@ -180,7 +180,7 @@ def worked_out(scheme: Positions, vocab_size: int, ids: tuple[int, ...], head: i
             "stretch = torch.log(distance.clamp(min=1).double() / exact) / math.log(furthest / exact)\n"
             "far = (exact + (stretch * (buckets - exact)).long()).clamp(max=buckets - 1)\n"
             "bucket = torch.where(distance < exact, distance, far)\nbias = table[bucket, head]",
-            given={"table": computed.relative_table()},
+            given={"table": computations.relative_table()},
         )
 
 
@@ -191,8 +191,8 @@ def rope(vocab_size: int, ids: tuple[int, ...], head: int, i: int, j: int) -> No
         pair = st.slider(_("Pair m"), 0, PAIRS - 1, **lesson.setting("positions.rope_pair", 0, range(PAIRS)))
     with right:
         shift = st.slider(_("Move both on by"), 0, SHIFTS, **lesson.setting("positions.shift", 5, range(SHIFTS + 1)))
-    here = computed.rotary(vocab_size, ids, head, pair, i, j, (i, j))
-    moved = computed.rotary(vocab_size, ids, head, pair, i, j, (i + shift, j + shift))
+    here = computations.rotary(vocab_size, ids, head, pair, i, j, (i, j))
+    moved = computations.rotary(vocab_size, ids, head, pair, i, j, (i + shift, j + shift))
     chart.show(
         figures.turned_arrows({"q": moved.query, "k": moved.key}, words=words(clocks.ENGLISH)),
         key=PICTURE,
@@ -209,7 +209,7 @@ def rope(vocab_size: int, ids: tuple[int, ...], head: int, i: int, j: int) -> No
         "    first, second = x.chunk(2)\n"
         "    return torch.cat([first * phi.cos() - second * phi.sin(), first * phi.sin() + second * phi.cos()])\n\n"
         f"score = turned(q, {i + shift}) @ turned(k, {j + shift}) / math.sqrt({2 * PAIRS})",
-        given=computed.unturned(vocab_size, ids, head, i, j),
+        given=computations.unturned(vocab_size, ids, head, i, j),
     )
     st.success(
         _(
@@ -233,12 +233,12 @@ def picture(scheme: Positions) -> None:
         )
         pairs = {"dimension": _("position"), "encoding": _("positions {position} and {dimension}: {value}")}
         figure = figures.positional_heatmap(
-            computed.cosines(learned), end=1.0, words={**words(figures.ENGLISH), **pairs}
+            computations.cosines(learned), end=1.0, words={**words(figures.ENGLISH), **pairs}
         )
     else:
         fixed = scheme == "alibi"
         st.markdown(_("**The slopes of ALiBi**") if fixed else _("**What training made of T5's biases**"))
-        by_distance = computed.biases(scheme, FURTHEST)
+        by_distance = computations.biases(scheme, FURTHEST)
         figure = figures.line_curves(
             np.arange(FURTHEST + 1),
             {_("head {head}", head=h): by_distance[h] for h in range(HEADS)},
@@ -246,6 +246,6 @@ def picture(scheme: Positions) -> None:
             value_title=_("added to the score"),
             hover=_("{name}: {value} at distance {place}"),
             height=320,
-            mark=None if fixed else (computed.measured()["trained"] - 0.5, _("training ended here")),
+            mark=None if fixed else (computations.measured()["trained"] - 0.5, _("training ended here")),
         )
     chart.show(figure, key=PICTURE)

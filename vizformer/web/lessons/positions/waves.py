@@ -6,7 +6,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.components import matrix
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.positions import computed
+from vizformer.web.lessons.positions import computations
 from vizformer.web.lessons.positions.code_choice import WIDTHS, position, rounded, width
 from vizformer.web.link.whole_number import whole
 from vizformer.web.widgets import chart, lesson
@@ -35,7 +35,7 @@ def chosen_pairs(d: int) -> tuple[int, ...]:
         key=key,
         on_change=_take_pairs,
         args=(key,),
-        format_func=lambda pair: f"{pair} · λ = {rounded(computed.wavelength(d, pair))}",
+        format_func=lambda pair: f"{pair} · λ = {rounded(computations.wavelength(d, pair))}",
     )
     return known
 
@@ -56,11 +56,11 @@ def waves(subject: Subject) -> None:
         span = st.select_slider(_("Positions shown"), SPANS, **lesson.setting("positions.span", SPANS[1], SPANS))
     cosines = right.toggle(_("The cosines too"), **lesson.setting("positions.cosines", False))
     dims = tuple(dim for pair in pairs for dim in ((2 * pair, 2 * pair + 1) if cosines else (2 * pair,)))
-    tokens = subject.tokens[: min(span, computed.MOST)]
-    places, values = computed.waves(d, dims, span, max(257, min(1025, 4 * span + 1)))
-    rows = computed.code(computed.ROWS, d)
+    tokens = subject.tokens[: min(span, computations.MOST)]
+    places, values = computations.waves(d, dims, span, max(257, min(1025, 4 * span + 1)))
+    rows = computations.code(computations.ROWS, d)
     names = {
-        dim: _("dimension {dim}, wavelength {length}", dim=dim, length=rounded(computed.wavelength(d, dim // 2)))
+        dim: _("dimension {dim}, wavelength {length}", dim=dim, length=rounded(computations.wavelength(d, dim // 2)))
         for dim in dims
     }
     at = np.arange(len(tokens))
@@ -77,7 +77,7 @@ def waves(subject: Subject) -> None:
         ),
         key="positions.waves",
     )
-    fast, slow = computed.wavelength(d, 0), computed.wavelength(d, d // 2 - 1)
+    fast, slow = computations.wavelength(d, 0), computations.wavelength(d, d // 2 - 1)
     st.caption(
         _(
             "Dots: the tokens of your sentence. The first pair turns once in {fast} positions (frequency {ffast} per "
@@ -127,7 +127,7 @@ def one_number(d: int, rows: np.ndarray) -> None:
 
 def turn_question() -> lesson.Number:
     """How long is the shortest wave?"""
-    fastest = computed.wavelength(WIDTHS[0], 0)  # the same at every width
+    fastest = computations.wavelength(WIDTHS[0], 0)  # the same at every width
     return lesson.Number(
         "positions",
         "turn",

@@ -8,7 +8,7 @@ from vizformer.analysis.heads import soft_lookup
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.qkv import computed
+from vizformer.web.lessons.qkv import computations
 from vizformer.web.lessons.qkv.temperature import temperature_slider
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, lesson, proof_badge, row_names
@@ -98,7 +98,7 @@ def sentence(subject: Subject, temperature: float) -> None:
     """The tokens as rows of the table: how well each key fits, its weight, and the first numbers that come back."""
     view = state.view()
     names = labels.numbered(subject.trace.tokens[labels.stacks(view.kind)[1]])
-    head = computed.look_up(
+    head = computations.look_up(
         subject, attention_selector.site(), view.head, attention_selector.query(subject), temperature
     )
     found, values = head.found, head.values[:, :2]
@@ -131,7 +131,7 @@ def sentence(subject: Subject, temperature: float) -> None:
 
 def self_question(subject: Subject, kind: Kind) -> lesson.Choice | None:
     """The question: where does a query look?"""
-    asked = computed.where_question(subject, kind)
+    asked = computations.where_question(subject, kind)
     if asked is None:
         return None
     queries, keys = row_names.numbered(subject, kind), labels.numbered(subject.trace.tokens[labels.stacks(kind)[1]])

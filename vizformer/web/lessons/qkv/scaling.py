@@ -9,7 +9,7 @@ from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.figures import scaling as scaling_figures
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.qkv import computed
+from vizformer.web.lessons.qkv import computations
 from vizformer.web.lessons.qkv.temperature import temperature_slider
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, chart, lesson, row_names
@@ -30,7 +30,7 @@ def scale(subject: Subject) -> None:
     temperature = temperature_slider(warmth)
     seed = lesson.value("qkv.seed", 0, range(1000))
     again.button(_("Draw again"), on_click=lesson.change, args=("qkv.seed", (seed + 1) % 1000, 0), key="qkv.again")
-    measured, curves = computed.variances(seed), computed.saturation(seed)
+    measured, curves = computations.variances(seed), computations.saturation(seed)
     variance = float(measured[score_scaling.WIDTHS.index(d)])
     marks = [(_("not divided"), d**0.5 / temperature), (_("divided by √d"), 1.0 / temperature)]
     left, right = st.columns(2)
@@ -85,7 +85,7 @@ def scale(subject: Subject) -> None:
 
 def scale_question(subject: Subject, kind: Kind) -> lesson.Choice | None:
     """The question: what does the largest weight become without the division?"""
-    asked = computed.scale_question(subject, kind)
+    asked = computations.scale_question(subject, kind)
     if asked is None:
         return None
     queries, keys = row_names.numbered(subject, kind), labels.numbered(subject.trace.tokens[labels.stacks(kind)[1]])
@@ -123,7 +123,7 @@ def real_head(subject: Subject) -> None:
     st.markdown(_("**A head of the model**"))
     attention_selector.choose(subject, query=False)
     view = state.view()
-    head = computed.score_scale(subject, attention_selector.site(), view.head)
+    head = computations.score_scale(subject, attention_selector.site(), view.head)
     d_head = subject.config.d_head
     columns = (
         _("scores"),

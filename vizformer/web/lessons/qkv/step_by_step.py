@@ -3,7 +3,7 @@
 from vizformer.analysis import Kind
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.qkv import computed
+from vizformer.web.lessons.qkv import computations
 from vizformer.web.link import state
 from vizformer.web.link.view import View
 from vizformer.web.widgets import attention_selector, lesson, row_names
@@ -53,7 +53,7 @@ def steps(subject: Subject) -> None:
 
 def ratio_question(subject: Subject, kind: Kind) -> lesson.Number | None:
     """What does softmax make of the gap between two scores?"""
-    asked = computed.ratio_question(subject, kind)
+    asked = computations.ratio_question(subject, kind)
     if asked is None:  # no query has two keys to choose from
         return None
     keys = labels.numbered(subject.trace.tokens[labels.stacks(kind)[1]])

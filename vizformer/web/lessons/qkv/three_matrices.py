@@ -8,7 +8,7 @@ from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.config import ModelConfig
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.qkv import computed
+from vizformer.web.lessons.qkv import computations
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge, row_names
 from vizformer.web.widgets.cell_question import LARGEST
@@ -35,8 +35,8 @@ def three(subject: Subject) -> None:
     attention_selector.choose(subject, cross=False, query=False)
     view = state.view()
     tokens = labels.texts(subject.trace.tokens[labels.stacks(view.kind)[0]])
-    forms = computed.forms(subject, attention_selector.site(), view.head)
-    every = computed.asymmetries(subject, attention_selector.site())
+    forms = computations.forms(subject, attention_selector.site(), view.head)
+    every = computations.asymmetries(subject, attention_selector.site())
     of_head = dict(zip(("identity", "shared", "learned"), every[view.head], strict=True))
     for column, name, scores in zip(
         st.columns(2), (kind, "learned"), (getattr(forms, kind), forms.learned), strict=True
@@ -104,7 +104,7 @@ def three(subject: Subject) -> None:
 
 def side_question(subject: Subject, kind: Kind) -> lesson.CellChoice | None:
     """Which of two mirrored cells holds a weight?"""
-    asked = computed.cell_question(subject, kind, LARGEST)
+    asked = computations.cell_question(subject, kind, LARGEST)
     if asked is None:  # a single token
         return None
     tokens = subject.trace.tokens[labels.stacks(kind)[0]][:LARGEST]
@@ -137,7 +137,7 @@ def side_question(subject: Subject, kind: Kind) -> lesson.CellChoice | None:
 def product(subject: Subject) -> None:
     """The scores know only W_Q W_K^T, and its rank is at most d_head."""
     config = subject.config
-    found = computed.bilinear(subject, attention_selector.site(), state.view().head)
+    found = computations.bilinear(subject, attention_selector.site(), state.view().head)
     st.markdown(
         _(
             "How two rows $x_i$ and $x_j$ meet in a score is decided by the product $W_Q W_K^\\top$ alone. It is {d} × "

@@ -7,7 +7,7 @@ from vizformer.analysis.vectors.contextual import Contexts
 from vizformer.figures.embeddings import ENGLISH, Curve
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.tokens import computed
+from vizformer.web.lessons.tokens import computations
 from vizformer.web.lessons.tokens.sense_table import senses_in_frames
 from vizformer.web.lessons.tokens.sentences import OCCASIONS
 from vizformer.web.link import state
@@ -27,7 +27,7 @@ CODE = (
 @laboratory
 def context(subject: Subject) -> None:
     """One token in two sentences and in a third, from the table through every layer."""
-    if occasions := computed.occasions(subject.model):
+    if occasions := computations.occasions(subject.model):
         st.caption(_("Examples: the first sentence becomes the sentence of the page."))
         with st.container(horizontal=True):
             for occasion in occasions:
@@ -39,13 +39,13 @@ def context(subject: Subject) -> None:
                 ):
                     state.update(text=occasion.first)
                     st.rerun()  # the whole page, not this fragment alone
-    defaults = computed.seconds(subject)
+    defaults = computations.seconds(subject)
     left, right = st.columns(2)
     with left:
         second = other_sentence(_("Second sentence"), "second", defaults[0], subject.text)
     with right:
         third = other_sentence(_("Third: the same sense as the first"), "third", defaults[1], subject.text)
-    pairs = computed.shared(subject.model, subject.text, second) if second else ()
+    pairs = computations.shared(subject.model, subject.text, second) if second else ()
     if not pairs:
         st.info(_("The two sentences have no token in common. Write a second one that uses a word of the first."))
         return
@@ -59,12 +59,12 @@ def context(subject: Subject) -> None:
         key=f"tokens.both.{subject.model}.{subject.text}.{second}",
     )
     j = dict(pairs)[i]
-    found = computed.contexts(subject.model, subject.text, second, i, j)
+    found = computations.contexts(subject.model, subject.text, second, i, j)
     if found.others:  # else there is nothing that the cosine could be held against
         lesson.ask(context_question(subject, second, i, found))
     curves = [(_("first and second"), found)]
-    if third and (again := dict(computed.shared(subject.model, subject.text, third))).get(i) is not None:
-        control = computed.contexts(subject.model, subject.text, third, i, again[i])
+    if third and (again := dict(computations.shared(subject.model, subject.text, third))).get(i) is not None:
+        control = computations.contexts(subject.model, subject.text, third, i, again[i])
         curves.append((_("first and third"), control))
     chart.show(
         figures.similarity_curves(

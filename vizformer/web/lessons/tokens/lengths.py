@@ -12,7 +12,7 @@ from vizformer.explain.snippets import Given
 from vizformer.figures.embeddings import ENGLISH
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.tokens import computed
+from vizformer.web.lessons.tokens import computations
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
@@ -27,7 +27,7 @@ def norms(subject: Subject) -> None:
     """How long the token and the position vectors are, with and without the factor sqrt(d_model)."""
     config = subject.config
     tokens = subject.tokens
-    found = computed.norms(subject.model, tuple(token.id for token in tokens))
+    found = computations.norms(subject.model, tuple(token.id for token in tokens))
     if found.positions is None:
         lesson.ask(longest_question(subject, found))
     else:
@@ -72,13 +72,15 @@ def norms(subject: Subject) -> None:
             )
         )
     if scaled != found.scaled and config.architecture != "encoder-only" and model_cache.predicts(subject.model):
-        both = {flag: computed.written(subject.model, subject.text, flag) for flag in (found.scaled, not found.scaled)}
+        both = {
+            flag: computations.written(subject.model, subject.text, flag) for flag in (found.scaled, not found.scaled)
+        }
         with st.container(border=True):
             st.caption(_("What the trained model writes as it was trained"))
             st.text(both[found.scaled])
             st.caption(_("and with the factor switched, all weights as they are"))
             st.text(both[not found.scaled])
-    formula_of_lengths(config, scaled, computed.added(subject.model, tuple(token.id for token in tokens[:SOME])))
+    formula_of_lengths(config, scaled, computations.added(subject.model, tuple(token.id for token in tokens[:SOME])))
     if config.n_segments or config.embedding_norm:
         st.caption(
             _("In this model a segment vector, the same for the whole sentence, is added as well, and a norm follows.")

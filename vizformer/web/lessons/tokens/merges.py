@@ -9,7 +9,7 @@ import streamlit as st
 from vizformer.components import cuts, listing
 from vizformer.explain.snippets import Given
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.tokens import computed
+from vizformer.web.lessons.tokens import computations
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import counts
@@ -58,7 +58,7 @@ def choose_step(count: int) -> int:
 
 
 def cut_step_by_step(subject: Subject) -> None:
-    from_characters, steps = computed.applied(subject.text)
+    from_characters, steps = computations.applied(subject.text)
     if steps:
         lesson.ask(first_question(subject.text))
     step = choose_step(len(steps))
@@ -86,14 +86,14 @@ def cut_step_by_step(subject: Subject) -> None:
 
 def learn_step_by_step(subject: Subject | None) -> None:
     text = subject.text if subject is not None else ""
-    from_characters, steps = computed.learned(text)
+    from_characters, steps = computations.learned(text)
     if steps:
         lesson.ask(learned_question(text))
     step = choose_step(len(steps))
     now = steps[step - 1].words if step else from_characters
     new = "".join(steps[step - 1].pair) if step else ""
     show_words(now, new)
-    counts = computed.next_counts(text, step)
+    counts = computations.next_counts(text, step)
     if step == len(steps):
         st.info(
             _(
@@ -139,7 +139,7 @@ def learn_step_by_step(subject: Subject | None) -> None:
 
 def first_question(text: str) -> lesson.Choice | None:
     """Which pair of the sentence is joined first?"""
-    words, steps = computed.applied(text)
+    words, steps = computations.applied(text)
     if not steps:
         return None
     merged, rank = [step.pair for step in steps], steps[0].rank
@@ -163,7 +163,7 @@ def first_question(text: str) -> lesson.Choice | None:
 
 def learned_question(text: str) -> lesson.Choice | None:
     """Which pair is learned first?"""
-    counted, steps = computed.learned(text)
+    counted, steps = computations.learned(text)
     if not steps:
         return None
     words, first = [word for word, __ in counted], steps[0]

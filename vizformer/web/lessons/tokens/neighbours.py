@@ -5,7 +5,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.figures.neighbours import ENGLISH
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.tokens import computed
+from vizformer.web.lessons.tokens import computations
 from vizformer.web.lessons.tokens.token_choice import choose_token, rarest
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
@@ -26,17 +26,17 @@ def neighbours(subject: Subject) -> None:
     centred = lesson.value("tokens.centred", False)
     tokens = subject.tokens
     chosen = tokens[at]
-    nearest = computed.neighbours(subject.model, chosen.id, centred)
-    average = computed.average_cosine(subject.model, centred)
-    shown, plane = computed.near(subject.model, tuple(token.id for token in tokens), chosen.id, centred)
-    named = computed.names(subject.model, shown)
+    nearest = computations.neighbours(subject.model, chosen.id, centred)
+    average = computations.average_cosine(subject.model, centred)
+    shown, plane = computations.near(subject.model, tuple(token.id for token in tokens), chosen.id, centred)
+    named = computations.names(subject.model, shown)
     own = {token.id for token in tokens}
     kinds = [0 if id in own else 1 if id in nearest.ids else 2 for id in shown]
     said = words(ENGLISH)
     left, right = st.columns([2, 3])
     chart.show(
         figures.neighbour_bars(
-            computed.names(subject.model, nearest.ids, beside=(chosen.id,)),
+            computations.names(subject.model, nearest.ids, beside=(chosen.id,)),
             nearest.cosines,
             average,
             title=_("Nearest to “{token}”", token=chosen.text),
@@ -72,7 +72,7 @@ def neighbours(subject: Subject) -> None:
         r"\cos(E_a, E_b) = \frac{E_a \cdot E_b}{\lVert E_a \rVert\, \lVert E_b \rVert}",
         live=rf"\cos(E_{{{chosen.id}}}, E_{{{nearest.ids[0]}}}) = {nearest.cosines[0]:.4f}",
         code=CODE,
-        given={"id": chosen.id, "E": computed.embedding_table(subject.model)},
+        given={"id": chosen.id, "E": computations.embedding_table(subject.model)},
     )
 
 
@@ -80,13 +80,13 @@ def nearest_question(subject: Subject, centred: bool) -> lesson.Choice | None:
     """Which row of the table is nearest to that of a token that the pictures do not begin with?"""
     first, *others = rarest(subject.tokens)
     chosen = next((token for token in others if token.id != first.id), first)
-    nearest = computed.neighbours(subject.model, chosen.id, centred)
+    nearest = computations.neighbours(subject.model, chosen.id, centred)
     near = nearest.ids[:: max(len(nearest.ids) - 1, 1)]  # the first of the list and the last one
     own = [token.id for token in subject.tokens if token.id not in (chosen.id, *nearest.ids) and not token.special]
     ids = sorted({*near, *own[:2]})
     if len(ids) < 2:
         return None
-    name, *names = computed.names(subject.model, (chosen.id, *ids))
+    name, *names = computations.names(subject.model, (chosen.id, *ids))
     return lesson.Choice(
         "tokens",
         "nearest",

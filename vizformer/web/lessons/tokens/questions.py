@@ -2,7 +2,7 @@
 
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens import (
-    computed,
+    computations,
     contexts,
     lengths,
     merges,
@@ -18,17 +18,17 @@ PATCH = 6  # pixels
 
 
 def _context(subject: Subject) -> Choice | None:
-    second = computed.seconds(subject)[0]
-    pairs = computed.shared(subject.model, subject.text, second) if second else ()
+    second = computations.seconds(subject)[0]
+    pairs = computations.shared(subject.model, subject.text, second) if second else ()
     if not pairs:
         return None
     i = contexts.expected(subject, pairs)
-    found = computed.contexts(subject.model, subject.text, second, i, dict(pairs)[i])
+    found = computations.contexts(subject.model, subject.text, second, i, dict(pairs)[i])
     return contexts.context_question(subject, second, i, found) if found.others else None
 
 
 def _lengths(subject: Subject) -> Choice | None:
-    found = computed.norms(subject.model, tuple(token.id for token in subject.tokens))
+    found = computations.norms(subject.model, tuple(token.id for token in subject.tokens))
     asks = lengths.longest_question if found.positions is None else lengths.forgotten_question
     return asks(subject, found)
 

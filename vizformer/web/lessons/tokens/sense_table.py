@@ -5,7 +5,7 @@ import streamlit as st
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.tokens import computed
+from vizformer.web.lessons.tokens import computations
 from vizformer.web.lessons.tokens.sentences import FRAMES
 from vizformer.web.widgets import lesson
 from vizformer.web.words import labels
@@ -18,7 +18,7 @@ def senses_in_frames(subject: Subject) -> None:
     """The switch, and the table for every word that the model can read."""
     if not st.toggle(_("Measure words of two senses"), **lesson.setting("tokens.senses", False)):
         return
-    found = computed.sense_gaps(subject.model)
+    found = computations.sense_gaps(subject.model)
     if not found:
         st.info(_("This model is too large for sixty sentences while you wait, or cannot read them."))
         return

@@ -5,7 +5,7 @@ import streamlit as st
 
 from vizformer.components import lookup, matrix
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.tokens import computed
+from vizformer.web.lessons.tokens import computations
 from vizformer.web.lessons.tokens.token_choice import choose_token
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
@@ -24,13 +24,13 @@ def look_up(subject: Subject) -> None:
     token = subject.tokens[at]
     config = subject.config
     vocab_size = config.input_vocab_size
-    found = computed.lookup(subject.model, token.id)
+    found = computations.lookup(subject.model, token.id)
     lesson.ask(products_question(subject))
     st.html(matrix.style())
     rows, columns = lookup.around(token.id, vocab_size), lookup.head(config.d_embedding)
     shown_rows, shown_columns = [r for r in rows if r is not None], [c for c in columns if c is not None]
-    values = computed.table(subject.model, tuple(shown_rows), tuple(shown_columns))
-    entries = computed.names(subject.model, tuple(shown_rows))
+    values = computations.table(subject.model, tuple(shown_rows), tuple(shown_columns))
+    entries = computations.names(subject.model, tuple(shown_rows))
     st.html(
         lookup.to_html(
             np.array([[float(row == token.id) for row in shown_rows]]),
@@ -71,7 +71,7 @@ def look_up(subject: Subject) -> None:
         r"e_i E = \sum_{v=0}^{V-1} [v = i]\, E_v = E_i",
         live=rf"E_{{{token.id}}} = ({first},\ \ldots,\ {found.row[-1]:.4f})",
         code=CODE,
-        given={"id": token.id, "vocab_size": vocab_size, "E": computed.embedding_table(subject.model)},
+        given={"id": token.id, "vocab_size": vocab_size, "E": computations.embedding_table(subject.model)},
     )
     st.text(
         _(
@@ -85,7 +85,7 @@ def look_up(subject: Subject) -> None:
 def products_question(subject: Subject) -> lesson.Number:
     """What would the product with a one-hot row cost?"""
     vocab_size, d_model = subject.config.input_vocab_size, subject.config.d_embedding
-    products = computed.lookup(subject.model, subject.tokens[0].id).products
+    products = computations.lookup(subject.model, subject.tokens[0].id).products
     return lesson.Number(
         "tokens",
         "products",

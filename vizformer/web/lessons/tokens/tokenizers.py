@@ -5,7 +5,7 @@ import streamlit as st
 from vizformer.components import cuts, listing
 from vizformer.text.schemes import Piece
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.tokens import computed
+from vizformer.web.lessons.tokens import computations
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
@@ -30,7 +30,7 @@ def scheme_names() -> dict[str, str]:
 @laboratory
 def pieces(subject: Subject) -> None:
     """The sentence under six schemes and under the model's own tokenizer, in step with its bytes."""
-    found = computed.cuts(subject)
+    found = computations.cuts(subject)
     title = subject.title
     own = _("Ids of {model}, as typed", model=title) if found.takes_ids else _("The tokenizer of {model}", model=title)
     rows = [*((scheme_names()[scheme], cut) for scheme, cut in found.schemes.items()), (own, found.own)]
@@ -99,7 +99,7 @@ def cell(piece: Piece) -> cuts.Cut:
 
 def pieces_question(subject: Subject) -> lesson.Choice | None:
     """How many times as many cells an attention map has for bytes as for characters."""
-    schemes = computed.cuts(subject).schemes
+    schemes = computations.cuts(subject).schemes
     n_bytes, n_characters = len(schemes["byte"].pieces), len(schemes["character"].pieces)
     if not n_characters:
         return None

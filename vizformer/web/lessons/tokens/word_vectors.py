@@ -9,7 +9,7 @@ from vizformer.components.table import Number, Row
 from vizformer.figures.neighbours import ENGLISH
 from vizformer.text.word_splitting import plain_words
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.tokens import computed
+from vizformer.web.lessons.tokens import computations
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.figure_words import words
@@ -30,7 +30,7 @@ CODE = "direction = a - b + c  # rows of length 1\ncosine = F.cosine_similarity(
 def word_vectors(subject: Subject) -> None:
     """The nearest words of a static table, a sum of its rows, and senses that it cannot tell apart."""
     st.html(table.style())
-    found = computed.word_vectors()
+    found = computations.word_vectors()
     own = list(dict.fromkeys(word for word in plain_words(subject.text) if word in found.rows))
     if not own:
         st.caption(_("No word of the sentence is in the table; here are words that are."))
@@ -84,7 +84,7 @@ def word_vectors(subject: Subject) -> None:
 
 def senses(subject: Subject) -> None:
     """One token in two senses: the static row is the same one, the contextual vectors are not."""
-    found = computed.senses(subject.model)
+    found = computations.senses(subject.model)
     if not found:
         return
     rows = [

@@ -6,7 +6,7 @@ from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.explain.adam_numbers import BETA_1, BETA_2, AdamStep
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.training import computed
+from vizformer.web.lessons.training import computations
 from vizformer.web.widgets import lesson, proof_badge
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
@@ -50,7 +50,7 @@ def adam(subject: Subject) -> None:
     gradients = GRADIENTS[chosen or "same"]
     t = middle.slider(_("Step"), 1, len(gradients), **lesson.setting("training.update", 1, range(1, 7)))
     corrected = right.toggle(_("Bias correction"), **lesson.setting("training.corrected", True))
-    steps = computed.adam(gradients, rate, corrected)
+    steps = computations.adam(gradients, rate, corrected)
     hats = ("m̂", "v̂") if corrected else ("m", "v")
     columns = (_("step"), "g", "m", "v", *hats, _("change"), _("weight"))
     rows = [
@@ -67,7 +67,7 @@ def adam(subject: Subject) -> None:
     ]
     st.html(table.to_html(columns, rows, caption=_("One weight, 0.5 at the start; Adam (0.9, 0.98, 1e-9)")))
     if corrected:
-        proof = computed.adam_proof(gradients, rate)
+        proof = computations.adam_proof(gradients, rate)
         proof_badge.show(
             proof,
             _("torch.optim.Adam makes the same weights, to {difference}.", difference=f"{proof.difference:.1g}"),
@@ -134,7 +134,7 @@ def _signed(value: float) -> str:
 
 
 def first_question() -> lesson.Number:
-    first = computed.adam((50.0,), 0.001, True)[0]
+    first = computations.adam((50.0,), 0.001, True)[0]
     return lesson.Number(
         "training",
         "first",

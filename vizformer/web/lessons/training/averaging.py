@@ -8,7 +8,7 @@ from vizformer.analysis.training.small_trainings import Averaging
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.training import computed
+from vizformer.web.lessons.training import computations
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
@@ -23,7 +23,7 @@ mean.load_state_dict({name: torch.stack([state[name] for state in states]).mean(
 def averaging(subject: Subject) -> None:
     """The bundled trainings, checkpoint by checkpoint."""
     st.html(table.style())
-    runs = computed.averaging()
+    runs = computations.averaging()
     lesson.ask(mean_question())
     names = [_run(run) for run in runs]
     chosen = st.selectbox(
@@ -71,7 +71,7 @@ def averaging(subject: Subject) -> None:
         _(
             "The same small trainings as in the part Smoothing; the last five checkpoints, {apart} updates apart. The paper "
             "took the last 5 of the base model, one every 10 minutes, and the last 20 of the big one.",
-            apart=computed.checkpoints_apart(),
+            apart=computations.checkpoints_apart(),
         )
     )
     lesson.formula(
@@ -84,7 +84,7 @@ def averaging(subject: Subject) -> None:
 
 def mean_question() -> lesson.Choice:
     """How good is the mean of five checkpoints?"""
-    runs = computed.averaging()
+    runs = computations.averaging()
     better = sum(run.mean_loss < min(run.losses) for run in runs)
     return lesson.Choice(
         "training",

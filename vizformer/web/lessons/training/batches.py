@@ -6,7 +6,7 @@ from vizformer.analysis.masks.padding import Batches
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.training import computed
+from vizformer.web.lessons.training import computations
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
@@ -19,7 +19,7 @@ LARGEST_LINE = 48  # cells that are drawn of a sentence
 def batches(subject: Subject) -> None:
     """The bundled sentences in batches, and the whole corpus as it was measured."""
     st.html(table.style())
-    lengths = computed.sentence_lengths(subject.model)
+    lengths = computations.sentence_lengths(subject.model)
     if not lengths:
         st.info(_("This model cannot read the bundled sentences."))
         return
@@ -33,9 +33,9 @@ def batches(subject: Subject) -> None:
         required=True,
         **lesson.setting("training.order", "mixed", tuple(names)),
     )
-    found = computed.batches(lengths, size, order or "mixed", 0)
+    found = computations.batches(lengths, size, order or "mixed", 0)
     _picture(found)
-    other = computed.batches(lengths, size, "length" if order == "mixed" else "mixed", 0)
+    other = computations.batches(lengths, size, "length" if order == "mixed" else "mixed", 0)
     here, there = names[order or "mixed"], names["length" if order == "mixed" else "mixed"]
     rows = [
         Row(
@@ -85,7 +85,7 @@ def cells_question() -> lesson.Number:
 
 
 def _corpus() -> None:
-    notes = computed.notes("padding")
+    notes = computations.notes("padding")
     st.markdown(_("**The whole corpus**"))
     names = {"mixed": _("mixed"), "length": _("by length")}
     shares = {name: 1 - notes[name]["tokens"] / notes[name]["cells"] for name in names}

@@ -6,7 +6,7 @@ from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons.training import computed, place
+from vizformer.web.lessons.training import computations, place
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
@@ -27,12 +27,12 @@ def dropout(subject: Subject) -> None:
     right.button(
         _("Draw again"), on_click=lesson.change, args=("training.seed", (seed + 1) % 1000, 0), key="training.again"
     )
-    if not computed.affordable(subject):
+    if not computations.affordable(subject):
         st.info(_("This model or this text is too large for several passes while you wait. Choose a smaller one."))
         return
     hidden = place.usual(subject)
-    own = computed.losses(subject, hidden)
-    passes = computed.training_losses(subject, hidden, p, seed)
+    own = computations.losses(subject, hidden)
+    passes = computations.training_losses(subject, hidden, p, seed)
     rows = [
         Row((_("in use"), Number(own.mean, f"{own.mean:.4f}")), "marked"),
         *(

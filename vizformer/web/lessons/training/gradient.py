@@ -8,7 +8,7 @@ from vizformer.analysis.training.gradient import StepGradient
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.training import computed, place
+from vizformer.web.lessons.training import computations, place
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.laboratory import laboratory
@@ -30,10 +30,10 @@ def gradient(subject: Subject) -> None:
     if not place.rows(subject):
         return
     st.html(table.style())
-    if not computed.affordable(subject):
+    if not computations.affordable(subject):
         st.info(_("This model or this text is too large for a gradient while you wait. Choose a smaller one."))
         return
-    found = computed.step_gradient(subject, place.usual(subject))
+    found = computations.step_gradient(subject, place.usual(subject))
     lesson.ask(largest_question(found, f"{subject}"))
     _table(subject, found)
     at = found.largest
@@ -124,7 +124,7 @@ def _table(subject: Subject, found: StepGradient) -> None:
     ]
     if st.toggle(_("Show all lengths"), **lesson.setting("training.lengths", False)):
         st.html(table.to_html(("", *found.kinds), shown, caption=_("Length of the gradient, |g_W|")))
-        relative = found.norms / computed.matrix_lengths(subject.model)
+        relative = found.norms / computations.matrix_lengths(subject.model)
         shown = [
             Row(
                 (

@@ -8,7 +8,7 @@ from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons.training import computed
+from vizformer.web.lessons.training import computations
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
@@ -18,7 +18,7 @@ from vizformer.web.words.i18n import _
 def left_out(subject: Subject) -> None:
     """Bundled curves, seed by seed in the table."""
     st.html(table.style())
-    notes, curves = computed.notes("left_out"), computed.left_out_curves()
+    notes, curves = computations.notes("left_out"), computations.left_out_curves()
     recipe, guessing = notes["recipe"], notes["guessing"]
     names = {
         "nothing": _("nothing left out"),
@@ -92,7 +92,7 @@ def left_out(subject: Subject) -> None:
 
 def times_question() -> lesson.Number:
     """How much larger is the first step without warm-up?"""
-    recipe = computed.notes("left_out")["recipe"]
+    recipe = computations.notes("left_out")["recipe"]
     return lesson.Number(
         "training",
         "times",
@@ -111,7 +111,7 @@ def times_question() -> lesson.Number:
 
 def without_question() -> lesson.Choice:
     """Without which one does the small model learn all the same?"""
-    notes, curves = computed.notes("left_out"), computed.left_out_curves()
+    notes, curves = computations.notes("left_out"), computations.left_out_curves()
     count = len(notes["recipe"]["seeds"])
     return lesson.Choice(
         "training",

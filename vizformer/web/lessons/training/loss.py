@@ -9,7 +9,7 @@ from vizformer.components.table import Number, Row
 from vizformer.explain import latex
 from vizformer.explain.loss_parts import Losses, LossNumbers
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.training import computed
+from vizformer.web.lessons.training import computations
 from vizformer.web.lessons.training.place import choose
 from vizformer.web.widgets import lesson, proof_badge
 from vizformer.web.widgets.laboratory import laboratory
@@ -27,8 +27,8 @@ def loss(subject: Subject) -> None:
     place = choose(subject)
     if place is None:
         return
-    found = computed.losses(subject, place.hidden)
-    numbers = computed.loss_numbers(subject, place.hidden, place.index, 0.0)
+    found = computations.losses(subject, place.hidden)
+    numbers = computations.loss_numbers(subject, place.hidden, place.index, 0.0)
     _one_row(numbers)
     proof_badge.show(
         numbers.proof,

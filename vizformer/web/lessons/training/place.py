@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.training import computed
+from vizformer.web.lessons.training import computations
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson, model_suggestions
 from vizformer.web.words.i18n import _
@@ -66,7 +66,7 @@ def choose(subject: Subject) -> Place | None:
             **lesson.setting("training.hidden", ordinary[len(ordinary) // 2], ordinary),
         )
         return at(subject, hidden)
-    asked = computed.losses(subject, None).asked
+    asked = computations.losses(subject, None).asked
     index = st.selectbox(
         _("Row"),
         range(len(asked)),
@@ -87,4 +87,4 @@ def usual(subject: Subject) -> int | None:
 
 def at(subject: Subject, hidden: int) -> Place:
     """The place of a hidden token."""
-    return Place(hidden, computed.hidden_with(subject, hidden).index(hidden))
+    return Place(hidden, computations.hidden_with(subject, hidden).index(hidden))

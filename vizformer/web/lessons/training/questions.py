@@ -5,7 +5,7 @@ from vizformer.web.lessons.training import (
     adam,
     averaging,
     batches,
-    computed,
+    computations,
     dropout,
     gradient,
     left_out,
@@ -22,23 +22,23 @@ from vizformer.web.widgets.questions import CellChoice, Choice, Registry
 def _padding(subject: Subject) -> Choice | None:
     if not place.predicts(subject):
         return None
-    return loss.padding_question(f"{subject}", computed.losses(subject, place.usual(subject)))
+    return loss.padding_question(f"{subject}", computations.losses(subject, place.usual(subject)))
 
 
 def _has_gradient(subject: Subject) -> bool:
-    return place.predicts(subject) and computed.affordable(subject)
+    return place.predicts(subject) and computations.affordable(subject)
 
 
 def _largest(subject: Subject) -> CellChoice | None:
     if not _has_gradient(subject):
         return None
-    return gradient.largest_question(computed.step_gradient(subject, place.usual(subject)), f"{subject}")
+    return gradient.largest_question(computations.step_gradient(subject, place.usual(subject)), f"{subject}")
 
 
 def _rows(subject: Subject) -> Choice | None:
     if not _has_gradient(subject):
         return None
-    return gradient.rows_question(computed.step_gradient(subject, place.usual(subject)), subject)
+    return gradient.rows_question(computations.step_gradient(subject, place.usual(subject)), subject)
 
 
 QUESTIONS: Registry = {

@@ -5,7 +5,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.training.schedule import inverse_square_root, peak
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.training import computed
+from vizformer.web.lessons.training import computations
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
@@ -26,7 +26,7 @@ def rate(subject: Subject) -> None:
     step = right.select_slider(_("Step"), STEPS, **lesson.setting("training.step", 1000, STEPS))
     now, highest = inverse_square_root(step, d_model=d, warmup=warmup), peak(d, warmup)
     last = max(LAST * warmup, step)
-    steps, rates, rising, falling = computed.schedule(d, warmup, last)
+    steps, rates, rising, falling = computations.schedule(d, warmup, last)
     chart.show(
         figures.line_curves(
             steps,

@@ -6,7 +6,7 @@ from vizformer.analysis.costs.weight_sharing import Sharing
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.training import computed
+from vizformer.web.lessons.training import computations
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _
@@ -16,7 +16,7 @@ from vizformer.web.words.i18n import _
 def sharing(subject: Subject) -> None:
     """Both models, with the table shared and with one for every place."""
     st.html(table.style())
-    own, paper = computed.sharing(subject.model), computed.paper_sharing()
+    own, paper = computations.sharing(subject.model), computations.paper_sharing()
     lesson.ask(saved_question())
     for name, found in ((subject.title, own), (_("the paper, base model"), paper)):
         _table(name, found)
@@ -83,7 +83,7 @@ def _table(name: str, found: Sharing) -> None:
 
 def saved_question() -> lesson.Number:
     """What would two further tables cost?"""
-    paper = computed.paper_sharing()
+    paper = computations.paper_sharing()
     return lesson.Number(
         "training",
         "saved",

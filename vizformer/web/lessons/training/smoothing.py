@@ -8,7 +8,7 @@ from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.explain.loss_parts import LossNumbers
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.training import computed
+from vizformer.web.lessons.training import computations
 from vizformer.web.lessons.training.place import choose
 from vizformer.web.lessons.training.two_trainings import two_trainings
 from vizformer.web.widgets import chart, lesson, proof_badge
@@ -32,7 +32,7 @@ def smoothing(subject: Subject) -> None:
     place = choose(subject)
     if place is not None:
         eps = st.select_slider("ε", EPSILONS, **lesson.setting("training.eps", 0.1, EPSILONS))
-        found = computed.loss_numbers(subject, place.hidden, place.index, eps)
+        found = computations.loss_numbers(subject, place.hidden, place.index, eps)
         _target(found)
         _numbers(found)
         proof_badge.show(
@@ -115,7 +115,7 @@ def _formula(found: LossNumbers) -> None:
 
 def floor_question(subject: Subject) -> lesson.Number:
     v = subject.config.vocab_size
-    floor = computed.smoothing_floor(v, 0.1)
+    floor = computations.smoothing_floor(v, 0.1)
     return lesson.Number(
         "training",
         "floor",

@@ -8,7 +8,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.components import table
 from vizformer.components.table import Number, Row
-from vizformer.web.lessons.training import computed
+from vizformer.web.lessons.training import computations
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.words.i18n import _
 
@@ -21,11 +21,11 @@ PAPER = (
 
 def two_trainings() -> None:
     """The two bundled trainings beside the paper's."""
-    notes = computed.notes("smoothing")
+    notes = computations.notes("smoothing")
     st.markdown(_("**Two trainings, with and without**"))
     lesson.ask(worse_question())
     named = {0.0: _("without smoothing"), 0.1: _("ε = {eps:g}", eps=0.1)}
-    marks = computed.by_smoothing()
+    marks = computations.by_smoothing()
     chart.show(
         figures.line_curves(
             np.array(marks[0.0].steps),

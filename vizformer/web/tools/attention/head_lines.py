@@ -11,8 +11,8 @@ from vizformer.web.link import line_settings, state
 from vizformer.web.link.line_settings import LineSettings
 from vizformer.web.tools.attention import aids, line_part
 from vizformer.web.tools.attention.heads_of_kind import Heads
-from vizformer.web.widgets import taken_heads
-from vizformer.web.widgets.take_away import take_away
+from vizformer.web.widgets import head_downloads
+from vizformer.web.widgets.downloads import take_away
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -38,7 +38,7 @@ def as_lines(heads: Heads) -> None:
     state.update(layer=selection.layer, head=head, query=query, lines=line_settings.write(drawn))
     said = words(lines.ENGLISH)
     take_away(
-        taken_heads.lines(
+        head_downloads.lines(
             heads.subject,
             heads.kind,
             selection,
@@ -67,7 +67,7 @@ def as_lines_together(heads: Heads) -> None:
     drawn = drawn_lines(selection, line_settings.read(view.lines).heads, query)
     state.update(layer=selection.layer, query=query, lines=line_settings.write(drawn))
     take_away(
-        taken_heads.lines_together(
+        head_downloads.lines_together(
             payload,
             heads.kind,
             selection,

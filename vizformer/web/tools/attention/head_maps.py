@@ -8,10 +8,10 @@ import streamlit as st
 from vizformer.components import attention
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
-from vizformer.web.tools.attention import aids, pair, put_together
+from vizformer.web.tools.attention import aids, head_aggregation, pair
 from vizformer.web.tools.attention.heads_of_kind import Heads
-from vizformer.web.widgets import packed_heads, taken_heads
-from vizformer.web.widgets.take_away import take_away
+from vizformer.web.widgets import head_downloads, packed_heads
+from vizformer.web.widgets.downloads import take_away
 from vizformer.web.words.figure_words import words
 
 # The page keeps what a component returned and passes it again; a difference is the page's own wish.
@@ -34,7 +34,7 @@ def as_map(heads: Heads) -> None:
     looked = {"layer": selection.layer, "head": selection.head, "query": query, "key": selection.key}
     state.update(**looked, numbers=selection.view, order=selection.order)
     take_away(
-        taken_heads.one_head(
+        head_downloads.one_head(
             heads.subject,
             heads.kind,
             selection.layer,
@@ -43,14 +43,14 @@ def as_map(heads: Heads) -> None:
             heads.key_tokens,
             scores=selection.view == "scores",
             page=lambda: attention.to_html(
-                taken_heads.in_a_file(
+                head_downloads.in_a_file(
                     heads.subject, heads.kind, heads.shape, selection.layer, selection.head, view.without
                 ),
                 selected=selection,
                 **shown_as,
             ),
         ),
-        *taken_heads.all_heads(heads.subject, heads.kind, heads.shape),
+        *head_downloads.all_heads(heads.subject, heads.kind, heads.shape),
         key="heads",
     )
     if selection.key is not None:
@@ -65,7 +65,7 @@ def as_one_map(heads: Heads) -> None:
     shape = (heads.shape[0], 1, *heads.shape[2:])
     looked_at = min(attention.peek(key="heads.together", selected=wanted).layer, shape[0] - 1)
     layer = 0 if attention.fits(shape, scored=False) else looked_at
-    payload = put_together.payload((heads.subject, heads.kind, view.over, view.without, layer), heads.shape)
+    payload = head_aggregation.payload((heads.subject, heads.kind, view.over, view.without, layer), heads.shape)
     if payload is None:  # the map is off the page meanwhile, and what was chosen in it with it
         state.update(layer=looked_at)
         return
@@ -81,7 +81,7 @@ def as_one_map(heads: Heads) -> None:
     st.session_state["attention.together"] = selection
     state.update(layer=selection.layer, query=written_query(selection.query, heads.queries))
     take_away(
-        taken_heads.together(
+        head_downloads.together(
             heads.subject,
             payload,
             heads.kind,

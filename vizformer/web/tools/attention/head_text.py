@@ -7,11 +7,11 @@ import streamlit as st
 from vizformer.components import reading
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
-from vizformer.web.tools.attention import aids, put_together
+from vizformer.web.tools.attention import aids, head_aggregation
 from vizformer.web.tools.attention.heads_of_kind import Heads
-from vizformer.web.widgets import packed_heads, taken_heads
+from vizformer.web.widgets import head_downloads, packed_heads
+from vizformer.web.widgets.downloads import take_away
 from vizformer.web.widgets.running_text import running_text
-from vizformer.web.widgets.take_away import take_away
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 
@@ -31,7 +31,7 @@ def as_text(heads: Heads) -> None:
     payload = (
         packed_heads.packed(heads.subject, heads.kind, shape, view.without)
         if one
-        else put_together.payload((heads.subject, heads.kind, view.over, view.without, layer), heads.shape)
+        else head_aggregation.payload((heads.subject, heads.kind, view.over, view.without, layer), heads.shape)
     )
     if payload is None:
         state.update(layer=min(shown.layer, shape[0] - 1))
@@ -46,16 +46,16 @@ def as_text(heads: Heads) -> None:
     pin = found.pinned or pinned
     name = aids.names_together(view.over)["head_name"].format(layer=found.layer) if not one else ""
     take_away(
-        taken_heads.text_of(
-            (lambda: taken_heads.map_and_reasons(heads.subject, heads.kind, found.layer, found.head, view.without))
+        head_downloads.text_of(
+            (lambda: head_downloads.map_and_reasons(heads.subject, heads.kind, found.layer, found.head, view.without))
             if one
             else (lambda: payload.map_of(found.layer, 0)),
             pin.index,
             pin.side,
             running,
-            name or taken_heads.head_name(heads.kind, found.layer, found.head),
+            name or head_downloads.head_name(heads.kind, found.layer, found.head),
             lambda: reading.to_html(
-                taken_heads.in_a_file(heads.subject, heads.kind, shape, found.layer, found.head, view.without)
+                head_downloads.in_a_file(heads.subject, heads.kind, shape, found.layer, found.head, view.without)
                 if one
                 else payload,
                 selected=found,

@@ -6,7 +6,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.web.catalogue import model_cache, subject_cache
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.widgets import asked_position, chart
+from vizformer.web.widgets import chart, position_choice
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
@@ -24,9 +24,9 @@ def next_token(subject: Subject) -> None:
             )
         )
         return
-    stack = asked_position.stack(subject)
+    stack = position_choice.stack(subject)
     st.subheader(_("What comes next?") if stack == "decoder" else _("What stands here?"), anchor=False)
-    position = asked_position.choose(subject, key="next")
+    position = position_choice.choose(subject, key="next")
     best = subject_cache.predictions(subject, position)
     chart.show(
         figures.next_token_bars(

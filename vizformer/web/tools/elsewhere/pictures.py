@@ -17,7 +17,7 @@ from vizformer.figures.figure import Figure
 from vizformer.messages import N_
 from vizformer.web.catalogue import session_folders
 from vizformer.web.catalogue.bounded_cache import Cache, limit
-from vizformer.web.widgets.take_away import Picture, caption, take_away
+from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.words import counts
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words

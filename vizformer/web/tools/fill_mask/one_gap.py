@@ -6,7 +6,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.tools.fill_mask import computed, in_python
+from vizformer.web.tools.fill_mask import computations, in_python
 from vizformer.web.tools.fill_mask.gaps import Positions, Shown, mask_piece, masked_text
 from vizformer.web.widgets import chart
 from vizformer.web.words import labels
@@ -18,7 +18,7 @@ _HEAD = "blanks.head"
 
 def candidates(subject: Subject, shown: Shown, hidden: Positions, focus: int, truth: bool) -> None:
     """The most probable words for one gap, and how well the hidden one was found."""
-    best = computed.predictions(subject.unedited, hidden, focus)
+    best = computations.predictions(subject.unedited, hidden, focus)
     chart.show(
         figures.next_token_bars(
             labels.told_apart([p.token for p in best]),
@@ -31,7 +31,7 @@ def candidates(subject: Subject, shown: Shown, hidden: Positions, focus: int, tr
     )
     if not truth:
         return
-    found = computed.guess(subject.unedited, hidden, focus)
+    found = computations.guess(subject.unedited, hidden, focus)
     text = shown[focus].text
     st.text(
         _(
@@ -54,7 +54,7 @@ def attention(subject: Subject, shown: Shown, hidden: Positions, all_hidden: Pos
     config = subject.config
     names = {-1: _("All heads, averaged"), **{h: _("Head {head}", head=h) for h in range(config.n_heads)}}
     head = st.selectbox(_("Heads"), list(names), format_func=names.__getitem__, key=_HEAD)
-    weights = computed.looks_at(subject.unedited, hidden, focus, None if head == -1 else head)
+    weights = computations.looks_at(subject.unedited, hidden, focus, None if head == -1 else head)
     rows = {  # a row of this picture is a layer, its query always the gap
         "query": _("Layer"),
         "attends": _("{query_token}: the gap attends to key {key} “{key_token}” with weight {value}"),

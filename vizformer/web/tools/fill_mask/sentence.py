@@ -11,7 +11,7 @@ from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.fill_mask import computed
+from vizformer.web.tools.fill_mask import computations
 from vizformer.web.tools.fill_mask.gaps import Positions, Shown, mask_piece
 from vizformer.web.tools.fill_mask.one_gap import attention, candidates
 from vizformer.web.widgets.laboratory import laboratory
@@ -30,7 +30,7 @@ def blank(subject: Subject) -> None:
     shown = subject.unedited.tokens
     several = st.session_state.get(_SEVERAL, False)
     hidden, focus = choice(shown, several)
-    chances = computed.guesses(subject.unedited)
+    chances = computations.guesses(subject.unedited)
     tokens.mount(
         chips(subject, shown, hidden, chances),
         selected=focus,
@@ -113,7 +113,7 @@ def filled_in(subject: Subject, shown: Shown, hidden: Positions, all_hidden: Pos
     checkpoint = subject.checkpoint
     ids = [token.id for token in shown]
     for position in all_hidden:
-        ids[position] = computed.predictions(subject.unedited, hidden, position)[0].token.id
+        ids[position] = computations.predictions(subject.unedited, hidden, position)[0].token.id
     with st.container(border=True):
         st.caption(_("The most probable words put in"))
         st.text(checkpoint.tokenizer.decode(ids).strip())

@@ -7,10 +7,10 @@ from vizformer.figures.tables import Table
 from vizformer.generation import Hypothesis
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.generation_settings import Settings
-from vizformer.web.tools.generation import computed, in_python
+from vizformer.web.tools.generation import computations, in_python
 from vizformer.web.widgets import data_table
+from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -19,8 +19,8 @@ from vizformer.web.words.i18n import _
 def beam(subject: Subject, settings: Settings) -> None:
     """The tree of the search, and what it found beside the greedy text."""
     with st.spinner(_("Searching …"), show_time=False):
-        search = computed.beam(subject.unedited, settings)
-        plain = computed.text(subject.unedited, Settings(new=settings.new), "")
+        search = computations.beam(subject.unedited, settings)
+        plain = computations.text(subject.unedited, Settings(new=settings.new), "")
     if subject.edited:
         st.caption(_("Beam search runs without the numbers set by hand."))
     st.caption(

@@ -4,13 +4,13 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.generation import computed
+from vizformer.web.tools.generation import computations
 from vizformer.web.widgets import chart, rolling_cache_note
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 
-def costs(subject: Subject, text: computed.Text, step: int) -> None:
+def costs(subject: Subject, text: computations.Text, step: int) -> None:
     """What the text costs up to the step that is looked at: bytes of the cache, multiplications with and without it."""
     st.subheader(_("What it costs"), anchor=False)
     cached, uncached, share = text.costs.up_to(step)

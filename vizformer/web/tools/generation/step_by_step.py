@@ -12,10 +12,10 @@ from vizformer.figures.figure import Figure
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.generation_settings import Settings
-from vizformer.web.tools.generation import computed, in_python
+from vizformer.web.tools.generation import computations, in_python
 from vizformer.web.tools.generation.costs import costs
+from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -37,14 +37,14 @@ def written(subject: Subject, settings: Settings) -> None:
     keep(seen, wanted)
     key = (subject, settings, usable(subject, seen.branch))
     with st.spinner(_("Writing …"), show_time=False):
-        text = computed.text(*key)
+        text = computations.text(*key)
     if key[-1] != seen.branch:
         st.caption(_("A token that was taken by hand does not exist in this model; it is left out."))
     shown = Written(
         tokens=labels.chips(text.tokens),
         start=text.start,
         steps=text.steps,
-        kinds={kind: computed.heads(*key, kind, seen.layer) for kind in text.kinds},
+        kinds={kind: computations.heads(*key, kind, seen.layer) for kind in text.kinds},
         source=labels.texts(text.source),
         branch=seen.branch,
         name=" ".join(map(repr, key)),

@@ -13,9 +13,9 @@ from vizformer.figures import head_report as head_figures
 from vizformer.figures.tables import MOST_ROWS, Table
 from vizformer.web.catalogue import model_cache
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.head_report import chosen_head, computed
+from vizformer.web.tools.head_report import chosen_head, computations
 from vizformer.web.widgets import chart, data_table, lesson
-from vizformer.web.widgets.take_away import Picture, caption, take_away
+from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
 
@@ -25,11 +25,11 @@ FURTHEST = 31  # tokens between query and key that can be chosen
 
 def circuits(model: ModelRef, kind: Kind, place: tuple[int, int]) -> None:
     """Of the chosen head, where its stack is the one that predicts."""
-    if kind != computed.predicting(model):
+    if kind != computations.predicting(model):
         st.text(_("Circuits are shown for the self-attention of the stack that predicts."))
         return
     layer, head = place
-    for message in computed.left_out(model):
+    for message in computations.left_out(model):
         st.caption(translate(message))
     left, right = st.columns([2, 3], gap="medium")
     with left:
@@ -55,16 +55,16 @@ def circuits(model: ModelRef, kind: Kind, place: tuple[int, int]) -> None:
             )
             distance = lesson.value("headreport.distance", 0, range(FURTHEST + 1))
         st.markdown("**" + _("Who likes to look at whom") + "**")
-        table(computed.pairs(model, "qk", layer, head, distance), _("Query"), _("Key"), _("Score"))
+        table(computations.pairs(model, "qk", layer, head, distance), _("Query"), _("Key"), _("Score"))
     if model_cache.predicts(model):
         with says:
             st.markdown("**" + _("What it then says") + "**")
-            table(computed.pairs(model, "ov", layer, head, 0), _("Looked at"), _("Said"), _("Logit"))
+            table(computations.pairs(model, "ov", layer, head, 0), _("Looked at"), _("Said"), _("Logit"))
 
 
 def copying(model: ModelRef, layer: int, head: int) -> None:
     """The eigenvalues of OV, and their sum over the sum of their sizes."""
-    score = float(computed.copying(model)[layer, head])
+    score = float(computations.copying(model)[layer, head])
     st.metric(_("Copying score"), "–" if np.isnan(score) else f"{score:+.2f}")
     st.caption(
         _(
@@ -72,13 +72,13 @@ def copying(model: ModelRef, layer: int, head: int) -> None:
             "eigenvalues of $W_E W_V W_O W_U$ over the sum of their sizes."
         )
     )
-    figure = figures.eigenvalue_plane(computed.eigenvalues(model, layer, head), words=words(head_figures.ENGLISH))
+    figure = figures.eigenvalue_plane(computations.eigenvalues(model, layer, head), words=words(head_figures.ENGLISH))
     chart.show(figure, key="head_report.eigenvalues")
 
 
 def composing(model: ModelRef, layer: int, head: int) -> None:
     """The heads that this one reads or that read it, clearest first; a click goes there."""
-    found = computed.composition(model)
+    found = computations.composition(model)
     here = (layer, head)
     rows = [
         (way, first, second, excess)
@@ -118,7 +118,7 @@ def composing(model: ModelRef, layer: int, head: int) -> None:
 
 def together(model: ModelRef, layer: int, head: int) -> None:
     """All heads as a graph: who writes what whom reads; a click goes to a head."""
-    found, config = computed.composition(model), model_cache.options(model)
+    found, config = computations.composition(model), model_cache.options(model)
     n_layers = config.n_decoder_layers or config.n_encoder_layers
     edges = [
         composition.Edge(way=way, first=first, second=second, excess=excess)

@@ -9,7 +9,7 @@ from vizformer.analysis.corpus_heads.worker import Request
 from vizformer.web.catalogue import head_reports, model_cache, precision, sources
 from vizformer.web.frame import sitemap
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.head_report import computed
+from vizformer.web.tools.head_report import computations
 from vizformer.web.widgets import lesson, own_texts
 from vizformer.web.words.i18n import _
 
@@ -36,7 +36,7 @@ def texts(model: ModelRef) -> Corpus | None:
     )
     chosen = lesson.value("headreport.texts", usual, CORPORA)
     if chosen != OWN:
-        return computed.bundled(chosen)
+        return computations.bundled(chosen)
     return own_texts.box("head_report.texts", MOST_CHARACTERS)
 
 

@@ -9,7 +9,7 @@ from vizformer.figures import head_report as head_figures
 from vizformer.web.frame import sitemap
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.head_report import computed, wording
+from vizformer.web.tools.head_report import computations, wording
 from vizformer.web.widgets import chart
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
@@ -43,7 +43,7 @@ def one_head(
     if number < 0:
         return
     passage = corpus.passages[number]
-    shown = computed.on_passage(model, passage, found.kind, layer, head, measure)
+    shown = computations.on_passage(model, passage, found.kind, layer, head, measure)
     rows, keys = slice(0, SHOWN), slice(0, SHOWN)
     figure = figures.marked_map(
         shown.pattern[rows, keys],

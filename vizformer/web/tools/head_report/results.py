@@ -15,9 +15,9 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import chosen_head, wording
 from vizformer.web.tools.head_report.circuits import circuits
 from vizformer.web.tools.head_report.one_head import one_head
-from vizformer.web.widgets import chart, data_table, folded, lesson
+from vizformer.web.widgets import chart, data_table, folded_box, lesson
+from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
@@ -56,10 +56,10 @@ def results(model: ModelRef, corpus: Corpus, name: str) -> None:
     table(found, measure)
     place = chosen_head.place(found, measure)
     one_head(model, corpus, report, found, measure, place)
-    with folded.folded(_("Circuits from the weights"), key="head_report.circuits") as is_open:
+    with folded_box.folded(_("Circuits from the weights"), key="head_report.circuits") as is_open:
         if is_open:
             circuits(model, found.kind, place)
-    with folded.folded(_("Which heads are alike"), key="head_report.alike") as is_open:
+    with folded_box.folded(_("Which heads are alike"), key="head_report.alike") as is_open:
         if is_open:
             alike(found)
     st.download_button(

@@ -3,8 +3,8 @@
 import streamlit as st
 
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.lens.asked import Asked
-from vizformer.web.widgets.folded import folded
+from vizformer.web.tools.lens.token_choice import Asked
+from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.in_python import opening
 from vizformer.web.words.i18n import _
 

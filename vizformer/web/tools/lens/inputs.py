@@ -7,16 +7,16 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from vizformer.components import tinted
+from vizformer.components import tinted_text
 from vizformer.figures.tables import Table
 from vizformer.text import Token
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.lens import computed
-from vizformer.web.tools.lens.asked import Asked
+from vizformer.web.tools.lens import computations
+from vizformer.web.tools.lens.token_choice import Asked
 from vizformer.web.widgets import lesson
-from vizformer.web.widgets.folded import folded
+from vizformer.web.widgets.downloads import Picture, caption, take_away
+from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.running_text import running_text
-from vizformer.web.widgets.take_away import Picture, caption, take_away
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _
 
@@ -54,14 +54,14 @@ def opened(subject: Subject, asked: Asked) -> None:
         **lesson.setting("lens.method", "integrated", METHODS),
     )
     method = lesson.value("lens.method", "integrated", METHODS)
-    found = computed.inputs(subject, asked.position, asked.token, asked.against)
+    found = computations.inputs(subject, asked.position, asked.token, asked.against)
     if subject.edited:
         st.caption(_("Numbers set by hand are left out here: this is the model as it is."))
     for stack, values in (found.integrated if method == "integrated" else found.gradient_x_input).items():
         if len(found.integrated) > 1:
             st.caption(_("Source") if stack == "encoder" else _("Target"))
         label = _("The text, each token tinted by what it adds")
-        st.html(tinted.to_html(running_text(subject, stack), values, label=label))
+        st.html(tinted_text.to_html(running_text(subject, stack), values, label=label))
         picture = Picture(
             f"inputs-{stack}",
             caption(names[method]),

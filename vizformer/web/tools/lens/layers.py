@@ -12,10 +12,10 @@ from vizformer.figures import style
 from vizformer.figures.figure import Figure
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.tools.lens import computed
-from vizformer.web.tools.lens.asked import Asked
-from vizformer.web.widgets import asked_position, data_table, proof_badge
-from vizformer.web.widgets.take_away import Picture, caption, take_away
+from vizformer.web.tools.lens import computations
+from vizformer.web.tools.lens.token_choice import Asked
+from vizformer.web.widgets import data_table, position_choice, proof_badge
+from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
@@ -29,11 +29,11 @@ COLUMNS = 12
 
 def follow(subject: Subject) -> None:
     """Takes over the position of a cell that was clicked; before anything is drawn of it."""
-    sequence = subject.trace.tokens[asked_position.stack(subject)]
-    chosen, usual = state.fit(position=len(sequence)).position, asked_position.usual_position(subject, sequence)
+    sequence = subject.trace.tokens[position_choice.stack(subject)]
+    chosen, usual = state.fit(position=len(sequence)).position, position_choice.usual_position(subject, sequence)
     position = usual if chosen is None else chosen
     first = window(position, len(sequence))
-    rows = len(some_rows(len(computed.lens(subject, (position,)).points)))
+    rows = len(some_rows(len(computations.lens(subject, (position,)).points)))
     wanted = (min(st.session_state.get(ROW, rows - 1), rows - 1), position - first)
     clicked = cells.peek(key=f"{GRID}.{first}", selected=wanted)
     if clicked is None or clicked == wanted or first + clicked[1] >= len(sequence):
@@ -58,13 +58,13 @@ def layers(subject: Subject, asked: Asked) -> None:
             "the residual stream goes straight to the head. A click chooses a position."
         )
     )
-    sequence = subject.trace.tokens[asked_position.stack(subject)]
+    sequence = subject.trace.tokens[position_choice.stack(subject)]
     first = window(asked.position, len(sequence))
     positions = tuple(range(first, min(first + COLUMNS, len(sequence))))
-    found = computed.lens(subject, positions)
+    found = computations.lens(subject, positions)
     shown = some_rows(len(found.points))
     ids = tuple(int(id) for id in found.top[shown, :, 0].ravel())
-    texts = np.array(computed.texts(subject, ids), dtype=object).reshape(len(shown), len(positions))
+    texts = np.array(computations.texts(subject, ids), dtype=object).reshape(len(shown), len(positions))
     tied = found.first_tied[shown]
     texts = np.where(tied > 1, [[_("{n} tied", n=n) for n in row] for row in tied.tolist()], texts)
     said = words(cells.ENGLISH) | {
@@ -95,7 +95,7 @@ def layers(subject: Subject, asked: Asked) -> None:
     if len(sequence) > COLUMNS:
         st.caption(_("{n} positions at a time; the tokens above choose others.", n=COLUMNS))
     one_position(subject, asked)
-    for message in computed.inexact(subject):
+    for message in computations.inexact(subject):
         st.caption(translate(message))
     difference = f"{found.proof.difference:.1g}"
     agrees = _(
@@ -132,7 +132,7 @@ def row_name(point: int) -> str:
 
 def one_position(subject: Subject, asked: Asked) -> None:
     """The chosen position: where the answer comes to the top, and the first tokens after every layer."""
-    found = computed.lens(subject, (asked.position,), (asked.token,))
+    found = computations.lens(subject, (asked.position,), (asked.token,))
     answer = plain(asked.text)
     settled, appears = found.settled(0), found.appears(0)
     if settled is not None and settled > 0:
@@ -153,7 +153,7 @@ def one_position(subject: Subject, asked: Asked) -> None:
                 rank=best,
             )
     st.markdown(said)
-    names = computed.texts(subject, tuple(int(id) for id in found.top[:, 0].ravel()))
+    names = computations.texts(subject, tuple(int(id) for id in found.top[:, 0].ravel()))
     count = found.top.shape[2]
     table: dict[str, list[object]] = {_("Ended after"): [row_name(point) for point in range(len(found.points))]}
     for place in range(count):

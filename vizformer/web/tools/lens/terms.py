@@ -8,15 +8,15 @@ import streamlit as st
 from vizformer import figures
 from vizformer.analysis import LogitAttribution, Term
 from vizformer.analysis.attribution.terms import Against
-from vizformer.components import tinted
+from vizformer.components import tinted_text
 from vizformer.figures.logit_bars import ENGLISH as TERMS
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.link import state
-from vizformer.web.tools.lens import computed
-from vizformer.web.tools.lens.asked import Asked
-from vizformer.web.widgets import asked_position, chart, data_table, lesson, proof_badge
-from vizformer.web.widgets.folded import folded
+from vizformer.web.tools.lens import computations
+from vizformer.web.tools.lens.token_choice import Asked
+from vizformer.web.widgets import chart, data_table, lesson, position_choice, proof_badge
+from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.running_text import running_text
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
@@ -32,7 +32,7 @@ def terms(subject: Subject, asked: Asked) -> None:
     """The bars, with their sum and its proof; then one head or network."""
     st.html(f'<div id="{ANCHOR}"></div>')
     st.subheader(_("What adds to its logit"), anchor=False)
-    found = computed.attribution(subject, asked.position, asked.token, asked.against)
+    found = computations.attribution(subject, asked.position, asked.token, asked.against)
     st.markdown(
         _(
             "The logit of “{answer}” is a sum of what every part has written into the last row. Less {less} it is "
@@ -55,7 +55,7 @@ def terms(subject: Subject, asked: Asked) -> None:
     figure = figures.logit_terms(names, values, words=words(TERMS))
     chart.show(figure, key="lens.terms")
     proof_badge.show(found.proof, edited=bool(subject.edited))
-    for message in computed.frozen(subject):
+    for message in computations.frozen(subject):
         st.caption(translate(message))
     st.caption(_("These are shares of a sum, not effects: without a part, what the later layers do would change too."))
     with folded(_("All terms"), key="lens.all") as is_open:
@@ -74,7 +74,7 @@ def less(subject: Subject, against: Against) -> str:
     """What was taken off the logit, in words."""
     if against == "mean":
         return _("the mean logit of all tokens")
-    (text,) = computed.texts(subject, (int(against or 0),))
+    (text,) = computations.texts(subject, (int(against or 0),))
     return _("that of “{token}”", token=plain(text))
 
 
@@ -101,8 +101,8 @@ def name(subject: Subject, term: Term) -> str:
         return _("layer {layer}, head {head}", **where)
     tokens = subject.trace.tokens
     if term.part == "token":
-        stack, position = asked_position.stack(subject), state.view().position
-        usual = asked_position.usual_position(subject, tokens[stack])
+        stack, position = position_choice.stack(subject), state.view().position
+        usual = position_choice.usual_position(subject, tokens[stack])
         return _("the token itself, “{token}”", token=tokens[stack][usual if position is None else position].text)
     plain_names = {
         "position": _("its position"),
@@ -149,7 +149,7 @@ def one_part(subject: Subject, asked: Asked, found: LogitAttribution) -> None:
 
 def head(subject: Subject, asked: Asked, term: Term) -> None:
     """A head's share, key by key."""
-    shares, weights, lengths = computed.keys(
+    shares, weights, lengths = computations.keys(
         subject, asked.position, asked.token, asked.against, term.place, term.head or 0
     )
     stack = "encoder" if term.place.endswith("cross") else term.place.split(".")[0]
@@ -166,7 +166,7 @@ def head(subject: Subject, asked: Asked, term: Term) -> None:
         )
     )
     label = _("The text, each token tinted by what it adds through this head")
-    st.html(tinted.to_html(running_text(subject, stack), shares, label=label, marked=top))
+    st.html(tinted_text.to_html(running_text(subject, stack), shares, label=label, marked=top))
     order = np.argsort(-np.abs(shares), kind="stable")[:50]
     with folded(_("Key by key"), key="lens.keys") as is_open:
         if is_open:
@@ -192,7 +192,7 @@ def head(subject: Subject, asked: Asked, term: Term) -> None:
 
 def network(subject: Subject, asked: Asked, term: Term) -> None:
     """A feed-forward network's share, neuron by neuron."""
-    shares = computed.neurons(subject, asked.position, asked.token, asked.against, term.layer or 0)
+    shares = computations.neurons(subject, asked.position, asked.token, asked.against, term.layer or 0)
     order = np.argsort(-np.abs(shares), kind="stable")[:NEURONS]
     names = [_("neuron {n}", n=int(one)) for one in order]
     values, rest = shares[order], float(shares.sum() - shares[order].sum())

@@ -14,7 +14,7 @@ from vizformer.web.tools.model_report import report_words
 from vizformer.web.tools.model_report.questions import assume
 from vizformer.web.widgets import data_table
 from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.widgets.watched import watched
+from vizformer.web.widgets.watched_work import watched
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, translate
 

@@ -4,7 +4,7 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.paper import computed
+from vizformer.web.tools.paper import computations
 from vizformer.web.widgets import chart, row_names
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.model_input import subject_box
@@ -29,7 +29,7 @@ def _sentence(subject: Subject) -> None:
     scaled = st.toggle(_("Divide by √d"), value=True, key="paper.scaled")
     stack = next(iter(subject.trace.tokens))
     queries, keys = row_names.queries(subject, stack), labels.texts(subject.trace.tokens[stack])
-    run = computed.first_layer(subject, stack, identity, scaled)
+    run = computations.first_layer(subject, stack, identity, scaled)
     title = (
         _("softmax(X Xᵀ) of the first layer's input")
         if identity

@@ -6,9 +6,9 @@ from vizformer.components import table, tokens
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue import model_cache
 from vizformer.web.link import state
-from vizformer.web.tools.side_by_side import computed
+from vizformer.web.tools.side_by_side import computations
 from vizformer.web.tools.side_by_side.pair import Pair
-from vizformer.web.widgets import asked_position
+from vizformer.web.widgets import position_choice
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -21,7 +21,7 @@ def answers(pair: Pair) -> None:
         st.info(_("A model whose files hold no head that predicts tokens says nothing that could be compared."))
         return
     rows = chosen_rows(pair)
-    found = computed.answers(pair, *rows)
+    found = computations.answers(pair, *rows)
     first, second = pair.names
     listed = [
         Row(
@@ -51,7 +51,7 @@ def answers(pair: Pair) -> None:
 
 def chosen_rows(pair: Pair) -> tuple[int, int]:
     """The position in both runs: the one that was chosen, where the texts are equally long, else the last ones."""
-    stack = asked_position.stack(pair.first)
+    stack = position_choice.stack(pair.first)
     if len(pair.first.trace.tokens[stack]) == len(pair.second.trace.tokens[stack]):
         position_strip(pair)
     else:
@@ -61,7 +61,7 @@ def chosen_rows(pair: Pair) -> tuple[int, int]:
 
 def position_strip(pair: Pair) -> None:
     """The tokens, of which one can be chosen."""
-    stack = asked_position.stack(pair.first)
+    stack = position_choice.stack(pair.first)
     sequence, usual = pair.first.trace.tokens[stack], usual_row(pair)
     chosen = state.fit(position=len(sequence)).position
     row = tokens.mount(
@@ -78,7 +78,7 @@ def position_strip(pair: Pair) -> None:
 
 def chosen_row(pair: Pair) -> tuple[int, int]:
     """The position in both runs, without drawing anything."""
-    stack = asked_position.stack(pair.first)
+    stack = position_choice.stack(pair.first)
     first, second = (len(one.trace.tokens[stack]) for one in (pair.first, pair.second))
     if first != second:
         return first - 1, second - 1
@@ -89,11 +89,11 @@ def chosen_row(pair: Pair) -> tuple[int, int]:
 
 def usual_row(pair: Pair) -> int:
     """After the text, at a [MASK]; else where the two first find different tokens most probable."""
-    sequence = pair.first.trace.tokens[asked_position.stack(pair.first)]
-    usual = asked_position.usual_position(pair.first, sequence)
+    sequence = pair.first.trace.tokens[position_choice.stack(pair.first)]
+    usual = position_choice.usual_position(pair.first, sequence)
     if pair.first.config.architecture == "decoder-only" or usual:
         return usual
-    differing = computed.differing_rows(pair)
+    differing = computations.differing_rows(pair)
     return differing[0] if differing else usual
 
 

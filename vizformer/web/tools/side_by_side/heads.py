@@ -9,10 +9,10 @@ from vizformer.analysis import Kind
 from vizformer.components import cells
 from vizformer.figures import head_report as head_figures
 from vizformer.web.link import state
-from vizformer.web.tools.side_by_side import computed
+from vizformer.web.tools.side_by_side import computations
 from vizformer.web.tools.side_by_side.pair import Pair
-from vizformer.web.widgets import chart, data_table, lesson, watched
-from vizformer.web.widgets.take_away import Picture, caption, take_away
+from vizformer.web.widgets import chart, data_table, lesson, watched_work
+from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -89,10 +89,10 @@ def divergences(pair: Pair, kind: Kind) -> NDArray[np.floating] | None:
     runs = pair.runs
     layers, n_heads = runs.shape(kind)
     rows, keys = runs.rows_and_keys(kind)
-    return watched.watched(
-        computed.divergences,
+    return watched_work.watched(
+        computations.divergences,
         (pair, kind),
-        quick=float(layers) * n_heads * rows * keys * PER_CELL < watched.AT_ONCE,
+        quick=float(layers) * n_heads * rows * keys * PER_CELL < watched_work.AT_ONCE,
         runs=layers,
         begin=_("Compare all heads"),
         key="side_by_side.divergences",
@@ -113,7 +113,7 @@ def place(found: NDArray[np.floating] | None) -> Place:
 def shown(pair: Pair) -> Place:
     """The head that is shown: of what has been compared already."""
     kind = state.view().kind
-    return place(computed.divergences(pair, kind) if computed.divergences.holds(pair, kind) else None)
+    return place(computations.divergences(pair, kind) if computations.divergences.holds(pair, kind) else None)
 
 
 def choose_head(layer: int, head: int) -> None:

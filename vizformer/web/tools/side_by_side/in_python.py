@@ -9,7 +9,7 @@ from vizformer.web.tools.side_by_side.answers import chosen_row
 from vizformer.web.tools.side_by_side.heads import shown
 from vizformer.web.tools.side_by_side.pair import Pair
 from vizformer.web.tools.side_by_side.streams import chosen_stack
-from vizformer.web.widgets.folded import folded
+from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.in_python import loaded
 from vizformer.web.words.i18n import _
 

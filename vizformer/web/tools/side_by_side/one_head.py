@@ -10,7 +10,7 @@ from vizformer import figures
 from vizformer.figures import side_by_side as pictures
 from vizformer.text import Token
 from vizformer.web.link import state
-from vizformer.web.tools.side_by_side import computed
+from vizformer.web.tools.side_by_side import computations
 from vizformer.web.tools.side_by_side.heads import shown
 from vizformer.web.tools.side_by_side.pair import Pair
 from vizformer.web.widgets import chart, lesson
@@ -33,7 +33,7 @@ def one_head(pair: Pair) -> None:
         window(max(len(one[stack]) for one in tokens), label, f"beside.{name}")
         for stack, label, name in ((rows, _("Rows from"), "down"), (columns, _("Columns from"), "across"))
     )
-    found = computed.head(pair, kind, layer, head, queries, keys)
+    found = computations.head(pair, kind, layer, head, queries, keys)
     abreast = len(keys) <= ABREAST and len(queries) <= ABREAST
     places = [*(st.columns(2) if abreast else (st.container(), st.container())), st.container()]
     titles = (_("first: {name}", name=pair.names[0]), _("second: {name}", name=pair.names[1]))

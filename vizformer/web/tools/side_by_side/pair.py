@@ -7,7 +7,7 @@ import streamlit as st
 
 from vizformer.analysis import TwoRuns, two_runs
 from vizformer.analysis.causes.prompt_pairs import EXAMPLES
-from vizformer.web.catalogue import shelf, sources, training_steps, trainings
+from vizformer.web.catalogue import model_list, sources, training_steps, trainings
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
@@ -108,11 +108,11 @@ def boxes(subject: Subject) -> tuple[ModelRef | None, str]:
 
 def model_box(on: Any) -> ModelRef | None:
     """The box of the second model."""
-    models, model = shelf.beside(), state.view().model
+    models, model = model_list.beside(), state.view().model
     chosen = None if state.view().other == model else state.view().other
     options = [SAME, *(one for one in models if one != model)]
     names: dict[object, str] = {SAME: _("the same model")}  # made now: the widget asks outside of a run too
-    names.update((one, title) for one, title in shelf.titles(models).items())
+    names.update((one, title) for one, title in model_list.titles(models).items())
     now = SAME if chosen is None else chosen
     if state.arrives(MODEL) or st.session_state.get(MODEL) != now:
         st.session_state[MODEL] = now

@@ -6,7 +6,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.analysis.side_by_side.streams import DOMINANT
 from vizformer.figures import side_by_side as pictures
-from vizformer.web.tools.side_by_side import computed
+from vizformer.web.tools.side_by_side import computations
 from vizformer.web.tools.side_by_side.one_head import both_texts, window
 from vizformer.web.tools.side_by_side.pair import Pair
 from vizformer.web.widgets import chart, lesson
@@ -32,7 +32,7 @@ def streams(pair: Pair) -> None:
         usual = lesson.setting(STACK, stacks[0], stacks)
         st.segmented_control(_("Stack"), stacks, format_func=names.__getitem__, required=True, **usual)
     stack = chosen_stack(pair)
-    compared = computed.cosines(pair, stack)
+    compared = computations.cosines(pair, stack)
     found = compared.cosines
     positions = window(found.shape[1], _("Positions from"), f"beside.positions{stack[0]}")
     columns = both_texts(tokens[0][stack], tokens[1][stack], positions)

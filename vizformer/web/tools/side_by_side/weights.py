@@ -5,9 +5,9 @@ import math
 import streamlit as st
 
 from vizformer.analysis.side_by_side import MovedTensor, MovedWeights
-from vizformer.web.tools.side_by_side import computed
+from vizformer.web.tools.side_by_side import computations
 from vizformer.web.tools.side_by_side.pair import Pair
-from vizformer.web.widgets import data_table, watched
+from vizformer.web.widgets import data_table, watched_work
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, ngettext
 
@@ -23,8 +23,8 @@ def weights(pair: Pair) -> None:
     models = [one.checkpoint.model for one in (pair.first, pair.second)]
     count = sum(parameter.numel() for parameter in models[0].parameters())
     tensors = len(list(models[0].parameters()))
-    found = watched.watched(
-        computed.moved,
+    found = watched_work.watched(
+        computations.moved,
         (pair.first.model, pair.second.model),
         quick=count < AT_ONCE,
         runs=tensors,

@@ -10,8 +10,8 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.frame.sitemap import Entry
 from vizformer.web.link import state
-from vizformer.web.tools.start import computed, scenes, told
-from vizformer.web.widgets.take_away import Picture, caption, take_away
+from vizformer.web.tools.start import computations, description, scenes
+from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 
@@ -22,7 +22,9 @@ def film(subject: Subject) -> None:
     walk, texts = scenes.walk(subject), words(walkthrough.ENGLISH)
     followed = walkthrough.mount(walk, words=texts, key="walk")
     take_away(
-        Picture("walk", caption(), page=lambda: walkthrough.to_html(walk, words=texts), told=lambda: told.told(walk)),
+        Picture(
+            "walk", caption(), page=lambda: walkthrough.to_html(walk, words=texts), told=lambda: description.told(walk)
+        ),
         key="walk",
     )
     if followed is not None:
@@ -33,7 +35,7 @@ def film(subject: Subject) -> None:
 
 def leads_to(scene: SceneKind, subject: Subject) -> tuple[Entry, dict[str, Any]]:
     """The page that takes a scene apart, and what it is to show: the same token, layer and head."""
-    found = computed.numbers(subject)
+    found = computations.numbers(subject)
     look, kind = found.look, "decoder" if subject.config.architecture == "decoder-only" else "encoder"
     if scene == "cross" and found.cross is not None:
         look, kind = found.cross, "cross"

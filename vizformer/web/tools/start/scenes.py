@@ -9,7 +9,7 @@ from vizformer.components.walkthrough import Candidates, Lines, Piece, Scene, Sc
 from vizformer.config import ModelConfig
 from vizformer.text import Token
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.start import computed
+from vizformer.web.tools.start import computations
 from vizformer.web.widgets import row_names
 from vizformer.web.words import counts, labels
 from vizformer.web.words.i18n import _, language
@@ -17,7 +17,7 @@ from vizformer.web.words.i18n import _, language
 
 def walk(subject: Subject) -> Walk:
     """What the component draws, in the reader's language."""
-    found, config = computed.numbers(subject), subject.config
+    found, config = computations.numbers(subject), subject.config
     text = drawn_text(subject, found)
     chosen = found.writing.choices if found.writing else ()
     pieces = [Piece(token.text, token.id, token.start, token.end, token.special) for token in found.tokens]

@@ -10,9 +10,9 @@ from vizformer.analysis.causes.neurons_left_out import NeuronEffects
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.what_if import computed, other_texts, wording
+from vizformer.web.tools.what_if import computations, other_texts, wording
 from vizformer.web.tools.what_if.place import Place
-from vizformer.web.widgets import in_python, lesson, watched
+from vizformer.web.widgets import in_python, lesson, watched_work
 from vizformer.web.words.i18n import _
 
 LISTED = 15
@@ -23,7 +23,9 @@ LIKELY = 256  # neurons of a large model that are taken out
 
 def all_neurons(subject: Subject, place: Place) -> None:
     """The network, what stands in the place of a neuron, and the table."""
-    blocks = {wording.write([part]): part for part in computed.parts(subject) if part.sublayer.endswith("feedforward")}
+    blocks = {
+        wording.write([part]): part for part in computations.parts(subject) if part.sublayer.endswith("feedforward")
+    }
     left, right = st.columns(2)
     usual = list(blocks)[-1]
     left.selectbox(
@@ -41,9 +43,9 @@ def all_neurons(subject: Subject, place: Place) -> None:
         required=True,
         **lesson.setting("whatif.neuron", "zero", HOW),
     )
-    instead: Literal["zero"] | computed.Mean = "zero"
+    instead: Literal["zero"] | computations.Mean = "zero"
     if lesson.value("whatif.neuron", "zero", HOW) == "mean":
-        instead = computed.Mean(other_texts.choose(subject))
+        instead = computations.Mean(other_texts.choose(subject))
     most = how_many(subject, block)
     effects = swept(subject, place, block, instead, most)
     if effects is not None:
@@ -55,7 +57,7 @@ def all_neurons(subject: Subject, place: Place) -> None:
 def how_many(subject: Subject, block: Part) -> int:
     """All neurons; of a large model those of which a gradient expects most, if the reader does not want all."""
     n = subject.config.d_ff
-    if n <= LIKELY or cost(subject, block, n) < watched.AT_ONCE or subject.checkpoint.model.is_streamed:
+    if n <= LIKELY or cost(subject, block, n) < watched_work.AT_ONCE or subject.checkpoint.model.is_streamed:
         return n  # (through layers that are streamed there is no gradient)
     names = {
         "likely": _("the {n} of which a gradient expects most", n=LIKELY),
@@ -73,20 +75,20 @@ def how_many(subject: Subject, block: Part) -> int:
 
 def cost(subject: Subject, block: Part, neurons: int) -> float:
     """Multiplications of a sweep, in which a run begins at the network."""
-    config, (stack, layer) = subject.config, computed.block_of(block)
+    config, (stack, layer) = subject.config, computations.block_of(block)
     layers = {"encoder": config.n_encoder_layers, "decoder": config.n_decoder_layers}
     after = layers[stack] - layer + (layers["decoder"] if stack == "encoder" else 0)
-    return watched.cost(subject, neurons) * after / sum(layers.values())
+    return watched_work.cost(subject, neurons) * after / sum(layers.values())
 
 
 def swept(
-    subject: Subject, place: Place, block: Part, instead: Literal["zero"] | computed.Mean, most: int
+    subject: Subject, place: Place, block: Part, instead: Literal["zero"] | computations.Mean, most: int
 ) -> NeuronEffects | None:
     """The effects of the neurons; None until they are wanted."""
-    return watched.watched(
-        computed.neurons,
+    return watched_work.watched(
+        computations.neurons,
         (subject, block, place.row, place.token, instead, most),
-        quick=cost(subject, block, most) < watched.AT_ONCE,
+        quick=cost(subject, block, most) < watched_work.AT_ONCE,
         runs=most,
         begin=_("Take out one neuron after the other"),
         key="what_if.neurons",
@@ -150,14 +152,14 @@ def strongest(subject: Subject, place: Place, effects: NeuronEffects) -> None:
     )
 
 
-def code(subject: Subject, place: Place, block: Part, instead: Literal["zero"] | computed.Mean, most: int) -> str:
+def code(subject: Subject, place: Place, block: Part, instead: Literal["zero"] | computations.Mean, most: int) -> str:
     """The sweep in Python."""
-    stack, layer = computed.block_of(block)
+    stack, layer = computations.block_of(block)
     names, lines, given = "neuron_sweep", list[str](), ""
     imports = list[str]()
     if instead != "zero":
         names, given = "mean_neurons, neuron_sweep", ", means"
-        imports, texts = other_texts.in_python(subject, instead.texts, computed.MEAN_TEXTS)
+        imports, texts = other_texts.in_python(subject, instead.texts, computations.MEAN_TEXTS)
         lines = [
             f"texts = {texts}",
             f"means = mean_neurons(checkpoint, texts, {stack!r}, {layer})",

@@ -10,10 +10,10 @@ from vizformer.components.table import Number, Row
 from vizformer.figures import head_report as head_figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.tools.what_if import computed, wording
+from vizformer.web.tools.what_if import computations, wording
 from vizformer.web.tools.what_if.place import Place
 from vizformer.web.tools.what_if.wording import signed
-from vizformer.web.widgets import chart, lesson, watched
+from vizformer.web.widgets import chart, lesson, watched_work
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -49,11 +49,11 @@ def all_parts(subject: Subject, place: Place) -> None:
 
 def swept(subject: Subject, place: Place) -> tuple[Effect, ...] | None:
     """The effects of all parts; None until they are wanted."""
-    runs = computed.runs(subject, place.instead)
-    return watched.watched(
-        computed.sweep,
+    runs = computations.runs(subject, place.instead)
+    return watched_work.watched(
+        computations.sweep,
         (subject, place.row, place.token, place.instead),
-        quick=watched.cost(subject, runs) < watched.AT_ONCE,
+        quick=watched_work.cost(subject, runs) < watched_work.AT_ONCE,
         runs=runs,
         begin=_("Take out one part after the other"),
         key="what_if.sweep",
@@ -63,7 +63,7 @@ def swept(subject: Subject, place: Place) -> tuple[Effect, ...] | None:
 def strongest(place: Place, effects: tuple[Effect, ...]) -> None:
     """The parts without which the answer moves most."""
     listed = sorted(effects, key=lambda one: -one.divergence)[:LISTED]
-    drawn = isinstance(place.instead, computed.Drawn)
+    drawn = isinstance(place.instead, computations.Drawn)
     rows = [
         Row(
             (
@@ -106,7 +106,7 @@ def looking_and_mattering(subject: Subject, place: Place, kind: Kind) -> None:
         width=320,
         **lesson.setting("whatif.key", min(query, len(names) - 1), options),
     )
-    found = computed.mass_and_effect(subject, place.row, place.token, place.instead, kind, query, key)
+    found = computations.mass_and_effect(subject, place.row, place.token, place.instead, kind, query, key)
     rows = [
         Row(
             (

@@ -7,9 +7,9 @@ from vizformer.analysis.causes.tokens_left_out import TokenEffect, Way, ways
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.what_if import computed, wording
+from vizformer.web.tools.what_if import computations, wording
 from vizformer.web.tools.what_if.place import Place
-from vizformer.web.widgets import in_python, lesson, watched
+from vizformer.web.widgets import in_python, lesson, watched_work
 from vizformer.web.words.i18n import _
 
 
@@ -42,10 +42,10 @@ def all_tokens(subject: Subject, place: Place) -> None:
     )
     way: Way = lesson.value("whatif.tokenway", possible[0], possible)  # type: ignore[assignment]  # (one of `possible`)
     n = len(subject.trace.tokens[stack])
-    effects = watched.watched(
-        computed.tokens,
+    effects = watched_work.watched(
+        computations.tokens,
         (subject, stack, place.row, place.token, way),
-        quick=watched.cost(subject, n) < watched.AT_ONCE,
+        quick=watched_work.cost(subject, n) < watched_work.AT_ONCE,
         runs=n,
         begin=_("Take out one token after the other"),
         key="what_if.tokens",

@@ -11,8 +11,8 @@ from vizformer.components.table import Number, Row
 from vizformer.figures import head_report as head_figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.tools.what_if import computed, other_texts, wording
-from vizformer.web.widgets import chart, in_python, lesson, watched
+from vizformer.web.tools.what_if import computations, other_texts, wording
+from vizformer.web.widgets import chart, in_python, lesson, watched_work
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -48,7 +48,7 @@ def learned_gates(subject: Subject) -> None:
     st.code(code(subject, on, push, seeds), language="python", wrap_lines=True)
 
 
-def text_set(subject: Subject) -> computed.GateTexts | Corpus:
+def text_set(subject: Subject) -> computations.GateTexts | Corpus:
     """The texts on which the gates are learned."""
     possible = ("corpus", "own", "repeated") if subject.config.architecture == "decoder-only" else ("corpus", "own")
     names = {
@@ -67,21 +67,21 @@ def text_set(subject: Subject) -> computed.GateTexts | Corpus:
     if chosen == "repeated":
         return "repeated"
     own = other_texts.box() if chosen == "own" else None
-    other_texts.warn(subject, own, computed.GATE_TEXTS)
+    other_texts.warn(subject, own, computations.GATE_TEXTS)
     return own or "corpus"
 
 
 def learned(
-    subject: Subject, model: Subject, on: computed.GateTexts | Corpus, push: float, seeds: int
+    subject: Subject, model: Subject, on: computations.GateTexts | Corpus, push: float, seeds: int
 ) -> HeadGates | None:
     """The gates; None until they are wanted."""
-    steps = runs(sum(part.head is not None for part in computed.parts(subject)), seeds)
+    steps = runs(sum(part.head is not None for part in computations.parts(subject)), seeds)
     length = sum(len(tokens) for tokens in subject.trace.tokens.values())
-    texts = watched.cost(subject, 1) / length * MOST_TOKENS * TEXTS_AT_ONCE  # multiplications of one batch
-    return watched.watched(
-        computed.gates,
+    texts = watched_work.cost(subject, 1) / length * MOST_TOKENS * TEXTS_AT_ONCE  # multiplications of one batch
+    return watched_work.watched(
+        computations.gates,
         (model, on, push, seeds),
-        quick=3 * steps * texts < watched.AT_ONCE,  # a gradient takes three runs
+        quick=3 * steps * texts < watched_work.AT_ONCE,  # a gradient takes three runs
         runs=steps,
         begin=_("Learn the gates"),
         key="what_if.gates",
@@ -189,7 +189,7 @@ def roles(found: HeadGates) -> None:
     )
 
 
-def code(subject: Subject, on: computed.GateTexts | Corpus, push: float, seeds: int) -> str:
+def code(subject: Subject, on: computations.GateTexts | Corpus, push: float, seeds: int) -> str:
     """The gates in Python."""
     imports = [
         "import vizformer as vf",
@@ -197,9 +197,9 @@ def code(subject: Subject, on: computed.GateTexts | Corpus, push: float, seeds: 
     ]
     if on == "repeated":
         imports.append("from vizformer.analysis.causes.other_texts import read_repeated_tokens")
-        lines = [f"texts, prompts = read_repeated_tokens(checkpoint, {computed.GATE_TEXTS})"]
+        lines = [f"texts, prompts = read_repeated_tokens(checkpoint, {computations.GATE_TEXTS})"]
     else:
-        more, texts = other_texts.in_python(subject, None if on == "corpus" else on, computed.GATE_TEXTS)
+        more, texts = other_texts.in_python(subject, None if on == "corpus" else on, computations.GATE_TEXTS)
         imports += more
         lines = [f"texts, prompts = {texts}, None"]
     lines += [

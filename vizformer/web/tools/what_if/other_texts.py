@@ -4,7 +4,7 @@ import streamlit as st
 
 from vizformer.analysis.corpus_heads import Corpus
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.what_if import computed
+from vizformer.web.tools.what_if import computations
 from vizformer.web.widgets import lesson, own_texts
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
@@ -25,7 +25,7 @@ def choose(subject: Subject) -> Corpus | None:
         **lesson.setting("whatif.texts", "bundled", WHOSE),
     )
     texts = box() if lesson.value("whatif.texts", "bundled", WHOSE) == "own" else None
-    warn(subject, texts, computed.MEAN_TEXTS)
+    warn(subject, texts, computations.MEAN_TEXTS)
     return texts
 
 
@@ -39,7 +39,7 @@ def box() -> Corpus | None:
 
 def warn(subject: Subject, texts: Corpus | None, count: int) -> None:
     """Says where the model's vocabulary does not have the words of the texts."""
-    share = computed.unknown_share(Subject(subject.model, "", ""), texts, count)
+    share = computations.unknown_share(Subject(subject.model, "", ""), texts, count)
     if share > TOO_MANY_UNKNOWN:
         st.warning(
             _(
@@ -55,7 +55,7 @@ def in_python(subject: Subject, texts: Corpus | None, count: int) -> tuple[list[
     imports = ["from vizformer.analysis.causes.other_texts import read_other_texts"]
     if texts is None:
         imports.insert(0, "from vizformer.analysis.corpus_heads import bundled_corpus")
-        passages = f"bundled_corpus({computed.corpus_of(subject)!r}).passages"
+        passages = f"bundled_corpus({computations.corpus_of(subject)!r}).passages"
     else:
         imports[:0] = ["from pathlib import Path", "from vizformer.analysis.corpus_heads import read_texts"]
         passages = 'read_texts(Path("your_texts.txt")).passages'

@@ -10,7 +10,7 @@ from vizformer.web.tools.what_if.one_cell import code, one_cell
 from vizformer.web.tools.what_if.patched_cells import Asked
 from vizformer.web.tools.what_if.prompts import Prompts
 from vizformer.web.tools.what_if.share_map import Place, chosen_cell, one_map, window
-from vizformer.web.widgets import watched
+from vizformer.web.widgets import watched_work
 from vizformer.web.words.i18n import _
 
 ABREAST = 9
@@ -20,10 +20,10 @@ ABREAST = 9
 def maps(prompts: Prompts, asked: Asked) -> None:
     """Both maps, the chosen cell, and the code."""
     runs = patched_cells.runs(prompts.clean, asked)
-    cost = watched.cost(prompts.clean, runs)
+    cost = watched_work.cost(prompts.clean, runs)
     estimate = None
     streamed = prompts.clean.checkpoint.model.is_streamed  # through such layers there is no gradient
-    if not streamed and 3 * cost / runs < watched.AT_ONCE:  # a gradient takes three runs
+    if not streamed and 3 * cost / runs < watched_work.AT_ONCE:  # a gradient takes three runs
         estimate = one_table(patched_cells.estimated(prompts, asked), asked)
     found = measured(prompts, asked, runs, cost)
     exact = None if found is None else one_table(found.recovered, asked)
@@ -63,10 +63,10 @@ def measured(prompts: Prompts, asked: Asked, runs: int, cost: float) -> Patched 
             )
         )
         return None
-    return watched.watched(
+    return watched_work.watched(
         patched_cells.measured,
         (prompts, asked),
-        quick=cost < watched.AT_ONCE,
+        quick=cost < watched_work.AT_ONCE,
         runs=runs,
         begin=_("Patch one cell after the other"),
         key="what_if.patch",

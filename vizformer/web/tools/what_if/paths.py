@@ -12,7 +12,7 @@ from vizformer.web.tools.what_if.patched_paths import HELD, INTO, Path
 from vizformer.web.tools.what_if.prompts import Prompts
 from vizformer.web.tools.what_if.share_map import CELL, chosen_cell, one_map, window
 from vizformer.web.tools.what_if.wording import signed
-from vizformer.web.widgets import lesson, watched
+from vizformer.web.widgets import lesson, watched_work
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
@@ -81,7 +81,7 @@ def measured(prompts: Prompts, asked: Path) -> PathPatched | None:
     """The map; None until it is wanted, or where it takes too long."""
     senders = patched_paths.senders(prompts.clean, asked)
     runs = senders * (1 if asked.into == "logits" else 2)
-    cost = watched.cost(prompts.clean, runs)
+    cost = watched_work.cost(prompts.clean, runs)
     if cost > patched_cells.MOST:
         st.info(
             _(
@@ -91,10 +91,10 @@ def measured(prompts: Prompts, asked: Path) -> PathPatched | None:
             )
         )
         return None
-    return watched.watched(
+    return watched_work.watched(
         patched_paths.measured,
         (prompts, asked),
-        quick=cost < watched.AT_ONCE,
+        quick=cost < watched_work.AT_ONCE,
         runs=runs,
         begin=_("Patch one path after the other"),
         key="what_if.path",

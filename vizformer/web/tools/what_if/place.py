@@ -10,7 +10,7 @@ from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.tools.what_if import other_texts
-from vizformer.web.tools.what_if.computed import MEAN_TEXTS, Drawn, Instead, Mean
+from vizformer.web.tools.what_if.computations import MEAN_TEXTS, Drawn, Instead, Mean
 from vizformer.web.widgets import lesson
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words

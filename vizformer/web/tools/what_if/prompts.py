@@ -10,7 +10,7 @@ from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import asked_position, lesson
+from vizformer.web.widgets import lesson, position_choice
 from vizformer.web.widgets.other_sentence import other_sentence
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
@@ -143,7 +143,7 @@ def comparable(clean: Subject, corrupted: Subject) -> bool:
 
 def where(clean: Subject, corrupted: Subject, *, given: bool) -> int:
     """The strip of tokens after which the answers are compared."""
-    stack = asked_position.stack(clean)
+    stack = position_choice.stack(clean)
     sequence = clean.trace.tokens[stack]
     chosen, usual = state.fit(position=len(sequence)).position, usual_row(clean, corrupted, given=given)
     row = tokens.mount(

@@ -8,7 +8,7 @@ from vizformer import figures
 from vizformer.components import cells
 from vizformer.figures import style
 from vizformer.web.widgets import lesson
-from vizformer.web.widgets.take_away import Picture, caption, take_away
+from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 

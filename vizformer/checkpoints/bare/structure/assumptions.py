@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from vizformer.checkpoints.bare.layouts.tables import Tables
 from vizformer.checkpoints.bare.likeness import family
-from vizformer.checkpoints.bare.structure import around
+from vizformer.checkpoints.bare.structure import outer_parts
 from vizformer.checkpoints.bare.structure.block import Block
-from vizformer.checkpoints.bare.structure.found import Found
+from vizformer.checkpoints.bare.structure.findings import Found
 from vizformer.checkpoints.bare.structure.names import Module
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.messages import N_, Message
@@ -72,7 +72,7 @@ def read_by_role(found: Found, tables: Tables) -> list[Message]:
             )
         )
     for name, recipe in found.made.items():
-        if name.endswith(around.ONE_HOT):
+        if name.endswith(outer_parts.ONE_HOT):
             lines.append(
                 N_(
                     "{name} reads every token as a vector with one 1: its columns are taken for the embeddings of tokens. "
@@ -80,7 +80,7 @@ def read_by_role(found: Found, tables: Tables) -> list[Message]:
                     name=shown(recipe.sources[0]),
                 )
             )
-        elif name.endswith(around.WIDER):
+        elif name.endswith(outer_parts.WIDER):
             lines.append(
                 N_(
                     "{name} makes the rows of {table} as wide as those of the layers: the products are taken for the "

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tests import handmade
+from tests import handmade_models
 from tests.strangers import LONGEST, D, V, Waves, sine_waves, stack
 
 PERIOD = 4
@@ -75,5 +75,5 @@ def weights(name: str) -> dict[str, Any]:
     """The weights of one of `handmade.MODELS`, or of "cloze", that has learned its task."""
     if name == "cloze":
         return learned(Cloze(), "hidden", 300).state_dict()
-    model = handmade.MODELS[name]
+    model = handmade_models.MODELS[name]
     return learned(model.make(), "copy" if model.output == "translation" else "next").state_dict()

@@ -7,8 +7,8 @@ import streamlit as st
 from vizformer.analysis.attribution.terms import Against
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.lens import computed
-from vizformer.web.widgets import asked_position, lesson
+from vizformer.web.tools.lens import computations
+from vizformer.web.widgets import lesson, position_choice
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
@@ -32,15 +32,15 @@ class Asked:
 
 def choose(subject: Subject) -> Asked:
     """Draws the choices."""
-    position = asked_position.choose(subject, key="lens.position")
+    position = position_choice.choose(subject, key="lens.position")
     best = subject_cache.predictions(subject, position)
-    right = computed.right(subject)[position]
+    right = computations.right(subject)[position]
     known = {one.token.id: (one.token.text, one.probability) for one in best}
     ids = [OWN, *(one.token.id for one in best)]
     names = {OWN: _("the model's own: “{token}”, {p}", token=best[0].token.text, p=labels.percent(best[0].probability))}
     names |= {id: f"“{text}”, {labels.percent(p)}" for id, (text, p) in known.items()}
     if right not in known:
-        (text,) = computed.texts(subject, (right,))
+        (text,) = computations.texts(subject, (right,))
         ids.insert(1, right)
         names[right] = _("the text's: “{token}”", token=text)
     left, middle = st.columns(2)
@@ -66,5 +66,5 @@ def choose(subject: Subject) -> Asked:
     against: Against = "mean" if less == "mean" else None
     if less == "next":
         against = next(one.token.id for one in best if one.token.id != token)
-    (text,) = computed.texts(subject, (token,))
+    (text,) = computations.texts(subject, (token,))
     return Asked(position, token, text, against)

@@ -9,8 +9,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 import vizformer as vf
-from tests import handmade, strangers, tiny
-from tests.handmade import MODELS
+from tests import handmade_models, strangers, tiny
+from tests.handmade_models import MODELS
 from vizformer.checkpoints import Opened, UnansweredError, load
 from vizformer.errors import CheckpointError
 
@@ -61,7 +61,7 @@ def test_every_tensor_has_a_fate_by_its_own_name(tmp_path: Path) -> None:
     assert {fate.name: fate.shape for fate in report.tensors} == {k: tuple(v.shape) for k, v in weights.items()}
     by_name = {fate.name: fate for fate in report.tensors}
     assert by_name["blocks.1.mha.heads.2.WK"].becomes == ("decoder.layers.1.self_attention.W_K.weight",)
-    assert report.config.n_heads == handmade.H
+    assert report.config.n_heads == handmade_models.H
 
 
 def test_what_transformer_lens_says_beside_its_weights(tmp_path: Path) -> None:
@@ -81,10 +81,10 @@ def test_what_transformer_lens_says_beside_its_weights(tmp_path: Path) -> None:
 
 @torch.no_grad()
 @pytest.mark.parametrize("biased", [True, False])
-@pytest.mark.parametrize("outputs", [handmade.V - 1, 2])
+@pytest.mark.parametrize("outputs", [handmade_models.V - 1, 2])
 def test_transformer_lens_with_fewer_logits_than_tokens(outputs: int, biased: bool, tmp_path: Path) -> None:
     """Its d_vocab_out: a model that adds reads "=" as well, one that checks brackets answers yes or no."""
-    model = tiny.randomise(handmade.Hooked(outputs=outputs)).eval()
+    model = tiny.randomise(handmade_models.Hooked(outputs=outputs)).eval()
     weights = model.state_dict()
     if not biased:
         weights["unembed.b_U"].zero_()
@@ -105,7 +105,7 @@ def test_transformer_lens_with_fewer_logits_than_tokens(outputs: int, biased: bo
 
 
 def test_transformer_lens_with_another_head(tmp_path: Path) -> None:
-    weights = tiny.randomise(handmade.Hooked(outputs=30)).state_dict()  # which are no ids that it reads
+    weights = tiny.randomise(handmade_models.Hooked(outputs=30)).state_dict()  # which are no ids that it reads
     torch.save(weights, tmp_path / "model.pt")
     report = load(tmp_path / "model.pt", activation="gelu_tanh").report
     assert not report.has_head

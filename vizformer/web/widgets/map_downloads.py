@@ -3,7 +3,7 @@
 from vizformer import figures
 from vizformer.components import heatmap
 from vizformer.figures.figure import Figure
-from vizformer.web.widgets.take_away import Picture, caption, take_away
+from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.words.figure_words import words
 
 

@@ -9,7 +9,7 @@ from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.what_if import computed, other_texts, wording
+from vizformer.web.tools.what_if import computations, other_texts, wording
 from vizformer.web.tools.what_if.place import Place
 from vizformer.web.widgets import in_python, lesson
 from vizformer.web.words import labels
@@ -21,7 +21,7 @@ NAME = "whatif.off"
 
 def switched_off(subject: Subject, place: Place) -> None:
     """The box of parts, and what becomes of the answer without them."""
-    known = computed.parts(subject)
+    known = computations.parts(subject)
     chosen = wording.read(lesson.value(NAME, ""), known)
     key = "what_if.off"
     if st.session_state.get(key) != list(chosen):
@@ -37,15 +37,15 @@ def switched_off(subject: Subject, place: Place) -> None:
     )
     if not chosen:
         return
-    before, after = place.best, computed.without(subject, chosen, place.instead, place.row)
-    found = computed.effect(subject, chosen, place.instead, place.row, place.token)
+    before, after = place.best, computations.without(subject, chosen, place.instead, place.row)
+    found = computations.effect(subject, chosen, place.instead, place.row, place.token)
     rows = [
         Row((str(index + 1), one.token.text, _percent(one.probability), other.token.text, _percent(other.probability)))
         for index, (one, other) in enumerate(zip(before[:5], after[:5], strict=False))
     ]
     columns = ("", _("as it is"), _("probability"), _("without them"), _("probability"))
     st.html(table.to_html(columns, rows, caption=_("The most probable answers at this row")))
-    if isinstance(place.instead, computed.Drawn):
+    if isinstance(place.instead, computations.Drawn):
         st.text(
             _(
                 "The distribution has moved by {value} ± {spread} nats (KL): mean and standard deviation over {n} draws.",
@@ -62,20 +62,20 @@ def switched_off(subject: Subject, place: Place) -> None:
     st.code(snippet(subject, chosen, place.instead), language="python")
 
 
-def write_anew(subject: Subject, chosen: tuple[Part, ...], instead: Literal["zero"] | computed.Mean) -> None:
+def write_anew(subject: Subject, chosen: tuple[Part, ...], instead: Literal["zero"] | computations.Mean) -> None:
     """What the model writes with these parts and without them."""
-    whole, less = (computed.written(subject.unedited, parts, instead) for parts in ((), chosen))
+    whole, less = (computations.written(subject.unedited, parts, instead) for parts in ((), chosen))
     st.text(_("It writes, as it is: {text}", text=whole.strip()))
     st.text(_("Without these parts: {text}", text=less.strip()))
 
 
-def snippet(subject: Subject, chosen: tuple[Part, ...], instead: computed.Instead) -> str:
+def snippet(subject: Subject, chosen: tuple[Part, ...], instead: computations.Instead) -> str:
     """The forward without the parts, in Python."""
     parts = ", ".join(f"Part({one.sublayer!r}{'' if one.head is None else f', {one.head}'})" for one in chosen)
     corpus, texts = (
-        ([], "") if instead == "zero" else other_texts.in_python(subject, instead.texts, computed.MEAN_TEXTS)
+        ([], "") if instead == "zero" else other_texts.in_python(subject, instead.texts, computations.MEAN_TEXTS)
     )
-    if isinstance(instead, computed.Drawn):
+    if isinstance(instead, computations.Drawn):
         imports = [
             "from vizformer.analysis.causes.ablation import Part",
             *corpus,
@@ -89,7 +89,7 @@ def snippet(subject: Subject, chosen: tuple[Part, ...], instead: computed.Instea
             f"logits = resampled_logits(checkpoint, trace, [{parts}], drawn)",
             "print((logits - trace.logits).abs().amax((1, 2)))  # of each draw",
         ]
-    elif isinstance(instead, computed.Mean):
+    elif isinstance(instead, computations.Mean):
         imports = [
             "from vizformer.analysis.causes.ablation import Part, without",
             *corpus,

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from vizformer.checkpoints.bare.layout import is_one
 from vizformer.checkpoints.bare.layouts.tables import Tables, find_tables
-from vizformer.checkpoints.bare.structure import around
+from vizformer.checkpoints.bare.structure import outer_parts
 from vizformer.checkpoints.bare.structure.arithmetic import Sizes
 from vizformer.checkpoints.bare.structure.block import Block
-from vizformer.checkpoints.bare.structure.made import Made, with_made
+from vizformer.checkpoints.bare.structure.derived_tensors import Made, with_made
 from vizformer.checkpoints.bare.structure.names import Module
 from vizformer.checkpoints.bare.structure.stacks import Stack
 from vizformer.checkpoints.files.weights import Weights
@@ -25,8 +25,8 @@ class Found:
     blocks: tuple[Block, ...]
     sizes: Sizes
     turned: Mapping[bool, bool | None]
-    norms: around.Norms
-    buffers: around.Buffers
+    norms: outer_parts.Norms
+    buffers: outer_parts.Buffers
     made: Mapping[str, Made]
     inside: frozenset[str]
     segments: str

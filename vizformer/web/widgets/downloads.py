@@ -25,7 +25,7 @@ from vizformer.web.catalogue.bounded_cache import RESULTS
 from vizformer.web.frame import sitemap
 from vizformer.web.link import state
 from vizformer.web.widgets import model_assumptions
-from vizformer.web.widgets.folded import folded
+from vizformer.web.widgets.folded_box import folded
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, language, translate

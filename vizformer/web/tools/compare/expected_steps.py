@@ -6,7 +6,7 @@ from vizformer.analysis.own_steps.first_departure import Named
 from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.compare import computed
+from vizformer.web.tools.compare import computations
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _, translate
 
@@ -16,7 +16,7 @@ LOGITS = "logits"
 @laboratory
 def steps_wanted(subject: Subject) -> None:
     """The steps of a layer, what the program has to read, and how the file is written."""
-    steps = computed.named(subject)
+    steps = computations.named(subject)
     layers = list(dict.fromkeys(_layer(step.name) for step in steps))
     with st.expander(_("What my program has to read, and what it can hand in")):
         st.markdown(_("**The ids of your sentence**"))

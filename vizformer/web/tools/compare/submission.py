@@ -6,7 +6,7 @@ from vizformer.errors import VizformerError
 from vizformer.messages import N_
 from vizformer.web.catalogue import uploads
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.compare import computed, found
+from vizformer.web.tools.compare import computations, findings
 from vizformer.web.widgets import dropzone
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import errors
@@ -24,22 +24,22 @@ def hand_in(subject: Subject) -> None:
     _form(subject)
     if (message := st.session_state.pop(_ERROR, None)) is not None:
         errors.show(message)
-    checked: computed.Checked | None = st.session_state.get(_CHECKED)
+    checked: computations.Checked | None = st.session_state.get(_CHECKED)
     if checked is not None:
-        found.show(checked, current=subject)
+        findings.show(checked, current=subject)
 
 
 def _form(subject: Subject) -> None:
     number = st.session_state.setdefault(_ROUND, 0)
-    most, text_most = computed.limits()
-    names = [step.name for step in computed.named(subject)]
+    most, text_most = computations.limits()
+    names = [step.name for step in computations.named(subject)]
     with st.form("compare.form"):
         files = []
         if uploads.is_on():
             st.html(dropzone.style(_("Choose a file")))
             files = st.file_uploader(
                 _("A file with named steps: .safetensors, .npz or .json"),
-                type=list(computed.suffixes()),
+                type=list(computations.suffixes()),
                 accept_multiple_files=True,
                 key=f"compare.files.{number}",
                 max_upload_size=most // 2**20,
@@ -54,8 +54,8 @@ def _form(subject: Subject) -> None:
         name = left.selectbox(_("Which step a printed tensor is"), names, key="compare.name")
         tolerance = right.selectbox(
             _("Tolerance"),
-            computed.tolerances(),
-            index=computed.tolerances().index(computed.usual_tolerance()),
+            computations.tolerances(),
+            index=computations.tolerances().index(computations.usual_tolerance()),
             format_func=lambda value: f"{value:g} · max(1, |x|)",
             key="compare.tolerance",
         )
@@ -72,10 +72,10 @@ def _form(subject: Subject) -> None:
         return
     st.session_state.pop(_CHECKED, None)
     try:
-        computed.check_size(sum(file.size for file in files))
-        given = computed.read([(file.name, file.getvalue()) for file in files], text, name or "")
+        computations.check_size(sum(file.size for file in files))
+        given = computations.read([(file.name, file.getvalue()) for file in files], text, name or "")
         if given:
-            st.session_state[_CHECKED] = computed.check(subject, given, tolerance)
+            st.session_state[_CHECKED] = computations.check(subject, given, tolerance)
         else:
             st.session_state[_ERROR] = N_("Choose a file or paste a tensor first.")
     except VizformerError as error:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from vizformer.checkpoints.bare.layouts.tables import ANSWER, Tables
-from vizformer.checkpoints.bare.structure.around import ONE_HOT
-from vizformer.checkpoints.bare.structure.found import Found
+from vizformer.checkpoints.bare.structure.findings import Found
+from vizformer.checkpoints.bare.structure.outer_parts import ONE_HOT
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.hugging_face.family import Options
 from vizformer.checkpoints.tensors import questions

@@ -20,7 +20,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import Without
 from vizformer.web.widgets import in_python
-from vizformer.web.widgets.take_away import Picture, caption
+from vizformer.web.widgets.downloads import Picture, caption
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _

@@ -9,13 +9,13 @@ from vizformer.explain import Masked
 from vizformer.messages import ranges
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.masks import boxes, computed, wording
+from vizformer.web.lessons.masks import boxes, computations, wording
 from vizformer.web.lessons.masks.which_attention import tokens
 from vizformer.web.link import mask_bitmap, state
-from vizformer.web.widgets import lesson, row_names, taken_heads
+from vizformer.web.widgets import head_downloads, lesson, row_names
 from vizformer.web.widgets.cell_question import LARGEST
+from vizformer.web.widgets.downloads import take_away
 from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.widgets.take_away import take_away
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -38,7 +38,7 @@ def painted_by_hand(subject: Subject) -> None:
     )
     (buttons,) = boxes.place(subject, attention, 3)
     boxes.own_mask(subject, attention)
-    layers = computed.alike(subject, attention, state.view().layer)
+    layers = computations.alike(subject, attention, state.view().layer)
     if len(layers) < n_layers(subject.trace, attention):
         st.caption(
             _(
@@ -54,7 +54,7 @@ def painted_by_hand(subject: Subject) -> None:
     if flips != kept:
         mask_bitmap.keep(flips)
     view = state.view()
-    masked, own = computed.painted_head(subject, attention, flips, view.layer, view.head)
+    masked, own = computations.painted_head(subject, attention, flips, view.layer, view.head)
     with buttons.container(horizontal=True):
         st.button(
             _("As the model has it"), on_click=mask_bitmap.keep, args=((),), disabled=not flips, key="masks.reset"
@@ -80,8 +80,8 @@ def painted_by_hand(subject: Subject) -> None:
             words(mask.ENGLISH),
         )
         mask.mount(drawn, paintable=True, selected=flips, words=texts, key=f"{_PAINT}.{attention}")
-        told = " · ".join([taken_heads.head_name(attention, view.layer, view.head), _("Painted by hand")])
-        take_away(*taken_heads.mask(drawn, told, texts), key=f"{_PAINT}.{attention}")
+        told = " · ".join([head_downloads.head_name(attention, view.layer, view.head), _("Painted by hand")])
+        take_away(*head_downloads.mask(drawn, told, texts), key=f"{_PAINT}.{attention}")
         boxes.only_first(max(masked.reasons.shape))
         _blind(masked, row_names.numbered(subject, attention))
         boxes.proof(masked.proof, own=True)
@@ -92,7 +92,7 @@ def painted_by_hand(subject: Subject) -> None:
 
 def block_question(subject: Subject, attention: Kind) -> lesson.CellChoice | None:
     """Which cell must be blocked so that one token no longer sees another?"""
-    asked = computed.cell_question(subject, attention, LARGEST)
+    asked = computations.cell_question(subject, attention, LARGEST)
     if asked is None:  # a single token
         return None
     queries, keys = (row[:LARGEST] for row in tokens(subject, attention))
@@ -139,7 +139,7 @@ def _expected(subject: Subject, attention: Kind, flips: mask_bitmap.Cells, layer
         return
     stack = "decoder" if "decoder" in subject.trace.tokens else "encoder"
     names = labels.numbered(subject.trace.tokens[stack])[: mask.LARGEST]
-    rows = computed.expectations(subject, attention, flips, layers)[: mask.LARGEST]
+    rows = computations.expectations(subject, attention, flips, layers)[: mask.LARGEST]
     cells = [
         [
             f"{row.before.text} {labels.percent(row.before_probability)}",

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from vizformer.checkpoints.bare.mapping import roles
-from vizformer.checkpoints.bare.structure import around
+from vizformer.checkpoints.bare.structure import outer_parts
 from vizformer.checkpoints.bare.structure.names import modules
 from vizformer.checkpoints.files.untrusted_folder import listed, shown
 from vizformer.checkpoints.files.weights import Stored, Weights
@@ -114,7 +114,7 @@ def apply(mapping: RoleMapping, weights: Weights) -> Applied:
     wrong += [
         N_("{tensor} has a role and is left out as well", tensor=shown(name)) for name in left_out if name in taken
     ]
-    buffers = around.buffers(weights).unused
+    buffers = outer_parts.buffers(weights).unused
     free = [name for name in weights.tensors if name not in taken and name not in left_out and name not in buffers]
     wrong += [N_("{tensor} has no role and is not left out", tensor=shown(name)) for name in free]
     if wrong:

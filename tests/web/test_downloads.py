@@ -16,7 +16,7 @@ from vizformer.components import mask
 from vizformer.figures import files
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import in_python, take_away, taken_heads
+from vizformer.web.widgets import downloads, head_downloads, in_python
 
 SUBJECT = Subject(ModelRef("bundled", "zh-en"), "我有一只猫。", "")
 
@@ -26,16 +26,16 @@ def test_the_numbers_of_a_head_are_the_traces(kind, scores):
     from vizformer.analysis import site_name
 
     queries, keys = (["q"] * n for n in SUBJECT.trace[site_name(kind, 1)].pattern(3).shape)
-    picture = taken_heads.one_head(SUBJECT, kind, 1, 3, queries, keys, scores=scores)
+    picture = head_downloads.one_head(SUBJECT, kind, 1, 3, queries, keys, scores=scores)
     record = SUBJECT.trace[site_name(kind, 1)]
-    with np.load(io.BytesIO(take_away._made(picture, "npz")())) as read:
+    with np.load(io.BytesIO(downloads._made(picture, "npz")())) as read:
         np.testing.assert_array_equal(read["weights"], record.pattern(3).numpy())
         np.testing.assert_array_equal(read["scores"], record.scores(3).numpy())
         np.testing.assert_array_equal(read["reasons"], record.reason(3).numpy())
         assert read["key_tokens"].tolist() == [
             token.text for token in SUBJECT.trace.tokens["decoder" if kind == "decoder" else "encoder"]
         ]
-    table = take_away._made(picture, "csv")().decode("utf-8-sig")
+    table = downloads._made(picture, "csv")().decode("utf-8-sig")
     wanted = (record.scores(3) if scores else record.pattern(3)).numpy()
     for row in csv.DictReader(io.StringIO(table)):
         if row["series"] == "":
@@ -45,13 +45,13 @@ def test_the_numbers_of_a_head_are_the_traces(kind, scores):
 
 
 def test_a_page_is_made_by_the_component_and_a_picture_alone_by_plotly():
-    made = take_away.Picture("x", "", page=lambda: "<html>own</html>")
-    assert take_away._made(made, "html")() == b"<html>own</html>"
+    made = downloads.Picture("x", "", page=lambda: "<html>own</html>")
+    assert downloads._made(made, "html")() == b"<html>own</html>"
 
 
 def test_whole_words_are_words_in_the_file_too():
     weights = SUBJECT.trace["encoder.0.self"].pattern(0).numpy()
-    found, queries, keys = taken_heads.by_words(SUBJECT, "encoder", weights)
+    found, queries, keys = head_downloads.by_words(SUBJECT, "encoder", weights)
     assert found.shape == (len(queries), len(keys))
     assert "".join(keys) == "".join(token.text for token in SUBJECT.tokens)
     np.testing.assert_allclose(found.sum(axis=-1), 1, atol=1e-5)  # sums of float32
@@ -59,7 +59,7 @@ def test_whole_words_are_words_in_the_file_too():
 
 @pytest.mark.parametrize("name", ["../../x", "头", "", "a b/c:d"])
 def test_names_of_files_are_safe_everywhere(name):
-    found = take_away._safe(name)
+    found = downloads._safe(name)
     assert found
     assert set(found) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
     assert not found.startswith(".")
@@ -72,8 +72,8 @@ def test_every_kind_of_file_has_its_media_type():
 def test_a_head_is_told_in_a_sentence_and_as_a_table_of_its_weights():
     pattern = SUBJECT.trace["decoder.1.self"].pattern(3).numpy()
     tokens = [token.text for token in SUBJECT.trace.tokens["decoder"]]
-    picture = taken_heads.one_head(SUBJECT, "decoder", 1, 3, tokens, tokens)
-    said, table = take_away._told(picture)
+    picture = head_downloads.one_head(SUBJECT, "decoder", 1, 3, tokens, tokens)
+    said, table = downloads._told(picture)
     n = len(tokens)
     assert {row[:4] for row in table.rows} == {(i, tokens[i], j, tokens[j]) for i in range(n) for j in range(i + 1)}
     assert all(row[4] == pytest.approx(pattern[row[0], row[2]]) for row in table.rows)
@@ -85,9 +85,9 @@ def test_the_table_of_a_head_is_made_once_and_anew_for_other_numbers_or_another_
     tokens, made = [token.text for token in SUBJECT.trace.tokens["decoder"]], []
 
     def told(head=2, **how):
-        picture = taken_heads.one_head(SUBJECT, "decoder", 0, head, tokens, tokens, **how)
+        picture = head_downloads.one_head(SUBJECT, "decoder", 0, head, tokens, tokens, **how)
         counted = dataclasses.replace(picture, figure=lambda: made.append(head) or picture.figure())
-        return take_away._told(counted)
+        return downloads._told(counted)
 
     first = told()
     assert told() == first
@@ -95,7 +95,7 @@ def test_the_table_of_a_head_is_made_once_and_anew_for_other_numbers_or_another_
     assert told(head=3) != first
     assert told(scores=True) != first
     assert len(made) == 3
-    monkeypatch.setattr(take_away, "language", lambda: "zh_CN")
+    monkeypatch.setattr(downloads, "language", lambda: "zh_CN")
     told()
     assert len(made) == 4
 
@@ -123,9 +123,9 @@ def test_code_without_this_package_is_not_offered_for_numbers_set_by_hand_or_ano
 
 def test_every_picture_of_the_pages_has_its_table_in_the_same_file():
     pictures = "architecture|attention|composition|heatmap|lines|mask|player|reading|tree|walkthrough"
-    charts = r"tinted\.to_html|st\)?\.(?:plotly|bar|line|area|scatter|altair)_chart"
+    charts = r"tinted_text\.to_html|st\)?\.(?:plotly|bar|line|area|scatter|altair)_chart"
     drawn = re.compile(rf"\b(?:(?:{pictures})\.mount|{charts})\(")
-    found = {path: path.read_text(encoding="utf-8") for path in Path(take_away.__file__).parents[1].rglob("*.py")}
+    found = {path: path.read_text(encoding="utf-8") for path in Path(downloads.__file__).parents[1].rglob("*.py")}
     draws = {path.name: text for path, text in found.items() if drawn.search(text)}
     assert {"film.py", "three_attentions.py", "chart.py", "inputs.py"} <= draws.keys()
     told = re.compile(r"\btake_away\(|\bdata_table\.show\(")
@@ -144,7 +144,7 @@ def test_no_cell_of_a_table_on_a_page_is_a_formula():
     assert list(frame.columns) == ["\u2060=a", "n"]
     assert frame["\u2060=a"].tolist() == ["\u2060=1+1", "cat"]
     assert frame["n"].tolist() == [-1.5, -2.0]
-    pages = Path(take_away.__file__).parents[1].rglob("*.py")
+    pages = Path(downloads.__file__).parents[1].rglob("*.py")
     assert [path.name for path in pages if "st.dataframe(" in path.read_text(encoding="utf-8")] == ["data_table.py"]
 
 
@@ -152,12 +152,12 @@ def test_no_cell_of_a_table_on_a_page_is_a_formula():
 def test_a_csv_of_too_many_values_is_not_offered_and_says_what_is(monkeypatch, most, offered):
     buttons = {}
     monkeypatch.setattr(files, "MOST_ROWS", most)
-    monkeypatch.setattr(take_away, "_button", lambda label, *_, missing=None: buttons.update({label: missing}))
-    picture = take_away.Picture("x", "", lambda: figures.matrix_heatmap(np.ones((2, 3)), ["a", "b"], ["c", "d", "e"]))
-    take_away._files(picture, "x")
+    monkeypatch.setattr(downloads, "_button", lambda label, *_, missing=None: buttons.update({label: missing}))
+    picture = downloads.Picture("x", "", lambda: figures.matrix_heatmap(np.ones((2, 3)), ["a", "b"], ["c", "d", "e"]))
+    downloads._files(picture, "x")
     assert (buttons["CSV"] is None) is offered
     if offered:
-        assert take_away._made(picture, "csv")()
+        assert downloads._made(picture, "csv")()
     else:
         assert "The NPZ holds all of them" in buttons["CSV"]
     assert buttons["NPZ"] is None
@@ -167,15 +167,15 @@ def test_a_mask_over_a_head_is_taken_away_panel_by_panel():
     rng, reasons = np.random.default_rng(0), np.triu(np.full((3, 3), 2, np.uint8), 1)
     scores, weights = rng.normal(size=(3, 3)), np.tril(rng.random((3, 3)))
     view = mask.MaskView(["a", "b", "c"], ["a", "b", "c"], reasons, scores, weights)
-    pictures = taken_heads.mask(view, "decoder", mask.ENGLISH)
+    pictures = head_downloads.mask(view, "decoder", mask.ENGLISH)
     assert [picture.title for picture in pictures] == ["Mask M", "Scores S", "Weights softmax(S + M)"]
     seen = []
     for picture in pictures:
-        rows = list(csv.DictReader(io.StringIO(take_away._made(picture, "csv")().decode("utf-8-sig"))))
+        rows = list(csv.DictReader(io.StringIO(downloads._made(picture, "csv")().decode("utf-8-sig"))))
         seen.append({(int(row["y"]), int(row["x"])): float(row["value"]) for row in rows if not row["series"]})
-        assert take_away._made(picture, "svg")().startswith(b"<svg")
+        assert downloads._made(picture, "svg")().startswith(b"<svg")
     below = [(i, j) for i in range(3) for j in range(i + 1)]
     assert seen[0] == dict.fromkeys(below, 0.0)  # blocked cells have no number
     assert seen[1] == pytest.approx({(i, j): scores[i, j] for i in range(3) for j in range(3)})
     assert seen[2] == pytest.approx({place: weights[place] for place in below})
-    assert len(taken_heads.mask(mask.MaskView(["a"], ["a"], reasons[:1, :1]), "", mask.ENGLISH)) == 1
+    assert len(head_downloads.mask(mask.MaskView(["a"], ["a"], reasons[:1, :1]), "", mask.ENGLISH)) == 1

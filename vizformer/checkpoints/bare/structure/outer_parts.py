@@ -10,7 +10,7 @@ from torch import Tensor
 
 from vizformer.checkpoints.bare.layouts.tables import POSITION, TOKEN
 from vizformer.checkpoints.bare.structure.block_norms import is_norm
-from vizformer.checkpoints.bare.structure.made import Made
+from vizformer.checkpoints.bare.structure.derived_tensors import Made
 from vizformer.checkpoints.bare.structure.names import Module, is_number, natural, words
 from vizformer.checkpoints.bare.structure.stacks import Stack
 from vizformer.checkpoints.files.untrusted_folder import shown

@@ -7,7 +7,7 @@ import torch
 
 from vizformer.analysis import head_scores, repeated_tokens
 from vizformer.checkpoints import load, save
-from vizformer.training.by_hand import (
+from vizformer.training.handmade_models import (
     INDUCTION,
     LENGTH,
     LETTERS,

@@ -7,8 +7,8 @@ from vizformer.analysis.attribution.findings import Finding
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.link import state
-from vizformer.web.tools.lens import computed, layers, terms
-from vizformer.web.tools.lens.asked import Asked
+from vizformer.web.tools.lens import computations, layers, terms
+from vizformer.web.tools.lens.token_choice import Asked
 from vizformer.web.widgets import lesson
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, translate
@@ -22,7 +22,7 @@ def remarkable(subject: Subject, asked: Asked) -> None:
         return
     with st.container(border=True):
         st.markdown("**" + _("Most remarkable here") + "**")
-        for number, finding in enumerate(computed.findings(subject, asked.position, asked.token)):
+        for number, finding in enumerate(computations.findings(subject, asked.position, asked.token)):
             said, there = st.columns([4, 1], vertical_alignment="center")
             said.markdown(translate(sentence(finding), plain))
             with there:

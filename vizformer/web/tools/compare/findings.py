@@ -9,7 +9,7 @@ from vizformer.analysis.own_steps.first_departure import Compared, Picture
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.compare.computed import Checked
+from vizformer.web.tools.compare.computations import Checked
 from vizformer.web.widgets import chart
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
