@@ -86,7 +86,7 @@ async def answer(socket: ClientConnection, ask: BackMsg) -> Answer:
                 found.errors.append(element.alert.body)
             if element.HasField("file_uploader"):
                 found.uploader = element.file_uploader.id
-            if element.HasField("button") and element.button.label == "Upload and open":
+            if element.HasField("button") and element.button.label in ("Upload and open", "Show"):
                 found.button = element.button.id
         if message.HasField("new_session"):
             found.session = message.new_session.initialize.session_id
@@ -99,15 +99,24 @@ async def answer(socket: ClientConnection, ask: BackMsg) -> Answer:
             return found
 
 
+def cookie(server: Server) -> str:
+    """The cookie with the token against forged requests, as a browser would send it."""
+    with urllib.request.urlopen(f"{server.url}/_stcore/health", timeout=120) as health:
+        return str(health.headers["Set-Cookie"].partition(";")[0])
+
+
+def token(cookie: str) -> str:
+    return cookie.partition("=")[2].strip('"')
+
+
 def send(server: Server, path: str, name: str, content: bytes) -> None:
     """A file as a form of the page sends it, with the token against forged requests."""
-    with urllib.request.urlopen(f"{server.url}/_stcore/health", timeout=120) as health:
-        cookie = health.headers["Set-Cookie"].partition(";")[0]
+    known = cookie(server)
     head = f'--end\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode()
     request = urllib.request.Request(server.url + path, head + content + b"\r\n--end--\r\n", method="PUT")
     request.add_header("Content-Type", "multipart/form-data; boundary=end")
-    request.add_header("Cookie", cookie)
-    request.add_header("X-Xsrftoken", cookie.partition("=")[2].strip('"'))
+    request.add_header("Cookie", known)
+    request.add_header("X-Xsrftoken", token(known))
     urllib.request.urlopen(request, timeout=120).close()
 
 

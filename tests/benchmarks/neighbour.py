@@ -103,12 +103,18 @@ HEAVY: Mapping[str, Callable[[Server, float, list[float]], Awaitable[None]]] = {
 }
 
 
-async def attend_beside(server: Server, what: str, n_readers: int, minutes: float) -> tuple[list[float], list[float]]:
+async def attend_beside(
+    server: Server,
+    what: str,
+    n_readers: int,
+    minutes: float,
+    works: Mapping[str, Callable[[Server, float, list[float]], Awaitable[None]]] = HEAVY,
+) -> tuple[list[float], list[float]]:
     """The seconds that the readers of a class waited, and those of the heavy work beside them."""
     done: list[float] = []
     class_ = asyncio.create_task(attend(Front(server.url, [server], [server.process.pid]), n_readers, 5.0, minutes))
-    if what in HEAVY:
-        await HEAVY[what](server, time.perf_counter() + 60 * minutes, done)
+    if what in works:
+        await works[what](server, time.perf_counter() + 60 * minutes, done)
     found, _ = await class_
     if failed := [one.failed for answers in found.values() for one in answers if one.failed]:
         raise RuntimeError(failed[0])
