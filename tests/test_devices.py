@@ -143,6 +143,7 @@ def saved(kind: str, folder: Any) -> Any:
     return folder / kind
 
 
+@pytest.mark.sample(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "dtype"), [*((kind, "float32") for kind in KINDS), ("encoder-decoder", "float16"), ("llama", "bfloat16")]

@@ -174,6 +174,7 @@ HOSTILE: dict[str, tuple[str, bytes | Callable[[], bytes]]] = {
 }
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_files_are_refused(name: str) -> None:
     file, content = HOSTILE[name]

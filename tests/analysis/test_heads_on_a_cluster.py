@@ -54,6 +54,7 @@ def cluster(tmp_path):
         yield json.loads(found.read_text(encoding="utf-8"))["address"], workers
 
 
+@pytest.mark.sweep
 @pytest.mark.slow
 def test_workers_and_commands_that_are_killed_change_no_byte(tmp_path, texts, cluster):
     address, workers = cluster

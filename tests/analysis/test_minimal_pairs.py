@@ -73,6 +73,7 @@ def test_the_other_answers_shift_the_other_way() -> None:
     np.testing.assert_allclose(other.shifts, -found.shifts, atol=1e-6)
 
 
+@pytest.mark.sweep
 @pytest.mark.slow
 def test_what_the_lesson_says_of_the_bundled_models_holds() -> None:
     stories, cloze = load("stories"), load("cloze")

@@ -110,6 +110,7 @@ def test_the_gru_counts_its_own_parameters(small: GRULanguageModel) -> None:
     assert small.n_parameters == 20 * 5 + 3 * 7 * (5 + 7 + 2) + 5 * 7 + 5
 
 
+@pytest.mark.sweep
 def test_from_eight_tokens_on_the_transformer_feels_more_and_close_by_the_gru_does() -> None:
     # What the lesson says of 80 texts (seven of ten, nineteen of twenty), on a few of them.
     model, tokenizer = load_gru(asset("lessons", "map"))

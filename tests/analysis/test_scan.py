@@ -18,6 +18,7 @@ from vizformer.training.handmade_models import INDUCTION, PREVIOUS_TOKEN, WORKIN
 RANDOM = {(layer, head) for layer in (0, 1) for head in range(4)} - {PREVIOUS_TOKEN, INDUCTION}
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("text", ["abcdabc", "qwertyqwe", "xyzxyzx", "mnopqmno"])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_induction_head_is_named_and_no_random_head_is(text, seed):
@@ -120,6 +121,7 @@ def test_runs_that_take_too_long_are_said_to_be_left_out(monkeypatch):
     assert "10 runs without a head or a layer take too long" in str(sentence(found["unmeasured"]))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("architecture", "options"),
     [

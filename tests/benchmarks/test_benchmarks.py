@@ -30,6 +30,7 @@ def run(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
+@pytest.mark.sweep
 @pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_the_table_and_the_bytes() -> None:
@@ -47,6 +48,7 @@ def test_the_table_and_the_bytes() -> None:
     assert code in (0, 1)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.slow
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize(("limit", "expected"), [(1e9, 0), (0.0, 1)])
@@ -68,6 +70,7 @@ def test_a_trace_that_changed_the_result_would_stop_it(monkeypatch: pytest.Monke
         benchmark.ours(ModelConfig.preset("gpt2-small"), "cpu")
 
 
+@pytest.mark.sweep
 @pytest.mark.browser
 @pytest.mark.slow
 def test_the_views_are_measured_on_both_sides(capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,6 +94,7 @@ def test_a_text_has_as_many_tokens_as_were_asked_for() -> None:
     assert [len(checkpoint.encode(views.text_of(checkpoint, n))) for n in (5, 64, 600)] == [5, 64, 600]
 
 
+@pytest.mark.sweep
 @pytest.mark.slow
 def test_streamed_and_whole_give_the_same_logits(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, size in (("WIDTH", 32), ("INNER", 64), ("ROWS", 100), ("HEADS", 4)):

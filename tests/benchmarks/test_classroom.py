@@ -38,6 +38,7 @@ def test_a_class_asks_and_is_answered(monkeypatch):
     assert int(rows[-1][1]) > 3
 
 
+@pytest.mark.sweep
 def test_a_class_is_served_by_several_workers(monkeypatch):
     try:
         haproxy.find()
@@ -52,6 +53,7 @@ def test_a_class_is_served_by_several_workers(monkeypatch):
     assert kept.count(" + ") == 3  # who looks after them, two workers, HAProxy
 
 
+@pytest.mark.sweep
 def test_a_class_is_served_by_two_servers_behind_nginx(monkeypatch):
     if programs.find(programs.NGINX) is None:
         pytest.skip(programs.way_out(programs.NGINX))
@@ -62,6 +64,7 @@ def test_a_class_is_served_by_two_servers_behind_nginx(monkeypatch):
     assert "a core carries" in result.output
 
 
+@pytest.mark.sweep
 def test_followers_see_every_move_and_the_pointer():
     result = CliRunner().invoke(room.main, ["--followers", "2", "--moves", "3", "--places", "3"])
     assert result.exception is None, result.exception

@@ -3,6 +3,7 @@
 import os
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.classes import CLASS, PATIENCE, go, start, title
@@ -225,6 +226,7 @@ def test_pages_loaded_again_lead_and_follow_on(server, browser, open_tab):
     expect(student.page.get_by_text(f"Class {code}")).to_have_count(0)
 
 
+@pytest.mark.sweep
 def test_a_teacher_and_students_in_tabs_of_one_browser_keep_their_roles_when_loaded_again(server, browser, open_tab):
     teacher = open_tab("/masks", at=server)
     code = start(teacher)
@@ -270,6 +272,7 @@ def test_a_teacher_and_students_in_tabs_of_one_browser_keep_their_roles_when_loa
         tab.check()
 
 
+@pytest.mark.sweep
 def test_a_class_goes_on_over_two_servers_that_share_a_redis(browser, open_tab, tmp_path):
     redis = start_or_skip(tmp_path)
     env = {**os.environ, "VIZFORMER_REDIS_URL": redis.url}

@@ -59,6 +59,7 @@ SEEN = """() => {
 }"""
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("lesson", "width"), [("masks", 1280), ("qkv", 400)])
 def test_the_next_part_begins_at_its_top_and_the_keyboard_goes_on_there(open_tab, lesson, width):
     tab = open_tab(f"/{lesson}", width=width)

@@ -8,6 +8,7 @@ def sentence(tab):
     return tab.page.get_by_test_id("stTextInput").locator("input").first
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("locale", "show", "right", "answered"),
     [

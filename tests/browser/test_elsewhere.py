@@ -8,6 +8,7 @@ from tests.analysis.test_attention_arrays import npz, weights
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("lang", "show", "lines", "off", "refused"),
     [

@@ -101,6 +101,7 @@ def change_theme(tab, theme: str) -> None:
     expect(tab.page.locator(".stApp")).to_have_css("background-color", BACKGROUND[theme])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("locale", "themes"), [("en-US", ("light", "dark")), ("zh-CN", ("dark", "light"))])
 def test_nothing_is_cut_off_on_a_phone(open_tab, locale, themes):
     tab = open_tab("/qkv", locale=locale, theme=themes[0], width=400, height=800)

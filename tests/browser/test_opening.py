@@ -45,6 +45,7 @@ def heads_are_shown(tab, folder):
     expect(readout).to_contain_text(f"{maps.weights[2, 3, query].max():.4f}")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("packed", [False, True], ids=["files", "zip"])
 def test_an_upload_shows_its_heads_and_belongs_to_one_session(open_tab, written, tmp_path, packed):
     tab = open_tab("/report")
@@ -83,6 +84,7 @@ def test_a_hostile_zip_is_refused_in_words(open_tab, tmp_path):
     tab.settled()
 
 
+@pytest.mark.sweep
 def test_a_model_of_a_hub_is_fetched_by_its_name(open_tab, written, tmp_path):
     with serve(written, "somebody/tiny-gpt2") as hub:
         environment = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "hf")}

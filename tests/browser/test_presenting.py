@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 SIZES = [(1920, 1080), (1024, 768)]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("size", SIZES)
 def test_keys_step_through_a_lesson_and_escape_leaves_it(open_tab, size):
     tab = open_tab("/masks")

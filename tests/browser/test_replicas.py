@@ -55,6 +55,7 @@ def replicas(tmp_path: Path) -> Iterator[Replicas]:
         yield Replicas(url, servers)
 
 
+@pytest.mark.sweep
 def test_a_reader_whose_server_is_killed_is_with_the_other_one_at_the_same_view(
     replicas: Replicas, browser: Browser
 ) -> None:
@@ -83,6 +84,7 @@ def test_a_reader_whose_server_is_killed_is_with_the_other_one_at_the_same_view(
     tab.page.context.close()
 
 
+@pytest.mark.sweep
 def test_pages_run_under_the_headers_of_the_configuration(replicas: Replicas, browser: Browser) -> None:
     tab = new_tab(browser, replicas.url)
     for path in ("/", "/attention", "/positions", "/training", "/cross", "/report"):

@@ -29,6 +29,7 @@ def shows_the_lesson(tab) -> None:
     assert tab.address == LINK
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("command", "port_option"),
     [((sys.executable, "-m", "vizformer"), "--port"), (STREAMLIT, "--server.port")],
@@ -57,6 +58,7 @@ def test_the_home_pages_own_address_works_too(open_tab):
     assert tab.address == "/attention?head=1"  # what "/" was before
 
 
+@pytest.mark.sweep
 @pytest.mark.slow
 def test_the_wheel_runs_in_an_empty_folder(open_tab, tmp_path):
     wheel = build_wheel(tmp_path / "wheel")

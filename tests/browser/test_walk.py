@@ -18,6 +18,7 @@ def root(tab: Tab):
     return tab.page.locator(".vf-walkthrough")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("locale", "play", "pause", "tokens", "weight"),
     [
@@ -64,6 +65,7 @@ def test_it_plays_pauses_and_steps_by_keyboard(open_tab, locale, play, pause, to
     assert tab.address.startswith("/?text=")
 
 
+@pytest.mark.sweep
 def test_where_motion_is_welcome_it_begins_by_itself_once(open_tab):
     tab = open_tab(None)
     tab.page.emulate_media(reduced_motion="no-preference")
@@ -80,6 +82,7 @@ def test_where_motion_is_welcome_it_begins_by_itself_once(open_tab):
     expect(root(tab)).to_have_attribute("data-playing", "false")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("width", "theme", "locale"), [(1280, "light", "en-US"), (400, "dark", "zh-CN")])
 def test_nothing_scrolls_sideways(open_tab, width, theme, locale):
     tab = open_tab("/", width=width, theme=theme, locale=locale)

@@ -17,6 +17,7 @@ def address(key: bool) -> str:
     return "/worksheet?" + urlencode({"model": "stories", "text": LONG, "dials": dials})
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 def test_the_sheet_fits_on_paper_and_the_answers_begin_a_page(open_tab: OpenTab, locale: str) -> None:
     tab = open_tab(address(key=True), locale=locale, theme="dark")

@@ -60,6 +60,7 @@ def test_a_text_says_that_scores_are_divided_by_the_root_of_the_whole_width(tmp_
     assert opened.trace(ids=[3, 4, 5]).logits.equal(load(path, **LECTURE).trace(ids=[3, 4, 5]).logits)
 
 
+@pytest.mark.sweep
 def test_pairs_decide_for_an_encoder_decoder(tmp_path: Path) -> None:
     path = saved(weights("gamma and beta"), tmp_path / "model.pt")
     wrong = dict(n_heads=8, norm="deviation_norm", score_scale="root_of_d_model")
@@ -69,6 +70,7 @@ def test_pairs_decide_for_an_encoder_decoder(tmp_path: Path) -> None:
     assert "norm_eps" not in found.settled
 
 
+@pytest.mark.sweep
 def test_hidden_tokens_decide_for_an_encoder(tmp_path: Path) -> None:
     path = saved(weights("cloze"), tmp_path / "model.pt")
     text = of_ids(rounds(20, 99_999))
@@ -81,6 +83,7 @@ def test_hidden_tokens_decide_for_an_encoder(tmp_path: Path) -> None:
     assert found.tokens == 240
 
 
+@pytest.mark.sweep
 def test_nothing_is_proposed_of_a_model_that_has_learned_nothing(tmp_path: Path) -> None:
     """Its losses differ clearly, as random logits of other sizes do; that says nothing of its author."""
     path = saved(untrained(), tmp_path / "model.pt")

@@ -695,6 +695,7 @@ BACK = [
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("family", "changes"), BACK, ids=str)
 def test_back_to_their_layout(family: str, changes: dict[str, Any], tmp_path: Path) -> None:
     original = load(folders.FAMILIES[family](tmp_path / "theirs", **changes))

@@ -77,6 +77,7 @@ def forty_million(tmp_path_factory):
     return made.gpt2(folder, n_embd=768, n_inner=3072, n_layer=6, n_head=12, n_positions=128)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize("dtype", ["auto", "bfloat16"])
@@ -230,6 +231,7 @@ for room in map(int, sys.argv[4:]):
 """
 
 
+@pytest.mark.sample(1)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits as Linux has them")
 @pytest.mark.parametrize(
     ("limit", "field", "file"),

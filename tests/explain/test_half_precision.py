@@ -87,6 +87,7 @@ def all_proofs(checkpoint: Checkpoint, trace) -> list[tuple[str, Proof]]:
     return [*found, *((f"output {step.key}", step.proof) for step in steps)]
 
 
+@pytest.mark.sample(12)
 @pytest.mark.slow
 @EACH
 @pytest.mark.parametrize("kind", KINDS)

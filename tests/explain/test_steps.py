@@ -92,6 +92,7 @@ def expected(call: Call, head: int, query: int) -> dict[str, torch.Tensor]:
     }
 
 
+@pytest.mark.sample(20)
 @every_variant
 def test_every_number_is_the_one_of_the_plain_forward(variant: str) -> None:
     _, _, eager = example(variant)

@@ -32,6 +32,7 @@ def asked(app: AppTest, lesson: str) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("lesson", PAGES)
 def test_every_part_is_drawn_for_every_model(open_app: Open, lesson: str, model: str) -> None:
@@ -56,6 +57,7 @@ def test_a_part_that_is_not_there_is_said_to_be(open_app: Open, lesson: str) -> 
     assert any("nonsense" in info.value for info in app.info)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("lesson", PAGES)
 def test_questions_are_answered_before_the_answer_is_shown(open_app: Open, lesson: str) -> None:
     known: dict[str, set[str]] = {"choice": set(), "number": set(), "row": set()}

@@ -206,6 +206,7 @@ def test_the_lesson_speaks_chinese(open_app: Open) -> None:
     assert [row[1] for row in rows] == ["多查询（MQA）", "分组查询（GQA）", "多头（MHA）"]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("model", "pronoun", "verdict"),
     [

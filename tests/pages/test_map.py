@@ -55,6 +55,7 @@ def numbers(values: Any) -> np.ndarray:
     return np.array(values, dtype=float)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("model", ["zh-en", "stories", "cloze"])

@@ -190,6 +190,7 @@ def test_a_cell_that_is_not_there_does_not_count(open_app: Open, cell: str) -> N
     assert maps(app)[0]["selected"] == dict(row=0, column=1)
 
 
+@pytest.mark.sweep
 def test_a_long_prompt_is_shown_through_a_window(open_app: Open) -> None:
     long = (
         "Once upon a time there was a big house near the old forest. One day a little {0} came to the house and looked at "

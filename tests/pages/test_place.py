@@ -80,6 +80,7 @@ def test_the_way_from_the_heads_leads_to_the_arithmetic(open_app: Open) -> None:
 # --- the query ---
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "text", "site"), TOLD)
 def test_every_page_shows_the_last_word_of_the_text_unless_the_link_names_a_query(
     open_app: Open, model: str, text: str, site: str

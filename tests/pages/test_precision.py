@@ -30,6 +30,7 @@ def shelf(written, monkeypatch):
     return written
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("model", "locale"),
     [("llama;dtype=bfloat16", "en-US"), ("bert;dtype=float16", "en-US"), ("marian;dtype=bfloat16", "zh-CN")],

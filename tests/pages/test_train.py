@@ -231,6 +231,7 @@ def test_the_induction_task(open_app, queue):
     assert sum("train.score" in chart.proto.id for chart in app.get("plotly_chart")) == 2
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", ["rope", "alibi", "relative", "none", "sinusoidal"])
 def test_positions_that_are_not_learned(open_app, queue, kind):
     app = copying(open_app(PAGE))

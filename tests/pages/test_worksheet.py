@@ -103,6 +103,7 @@ def test_no_tolerance_on_the_sheet_tells_the_answer(open_app: Open) -> None:
     assert all(one.strip("0.") in ("1", "2", "3", "5") for one in shown), shown
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("url", LESSONS)
 def test_the_lesson_accepts_what_the_key_says(open_app: Open, url: str) -> None:
     on_paper = printed(sheet(open_app, str(LESSONS[url]), text=SENTENCE))

@@ -31,6 +31,7 @@ def logits_of(ours: Opened) -> Tensor:
     return ours.trace(ids=IDS, **both).logits
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("name", KINDS)
 def test_the_numbers_are_those_of_the_author(name: str, tmp_path: Path) -> None:
     path, expected = saved(name, tmp_path)

@@ -68,6 +68,7 @@ def test_bodies_without_a_head(kind: str, tmp_path: Path) -> None:
     assert not opened.report.has_head
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_variants(kind: str, tmp_path: Path) -> None:
     scaled = load(written(kind, tmp_path / "usual")).model.config.scaled_embedding
@@ -108,6 +109,7 @@ def test_what_is_not_followed_is_refused_by_name(kind: str, changes: dict[str, A
 ALONE = {"bart": "Bart", "mbart": "MBart", "plbart": "PLBart", "mvp": "Mvp"}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("kind", ALONE)
 def test_decoders_alone(kind: str, tied: bool, tmp_path: Path) -> None:

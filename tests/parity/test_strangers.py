@@ -80,6 +80,7 @@ def ways(weights: dict[str, Tensor], folder: Path) -> list[Path]:
     return paths
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("kind", OPEN)
 def test_those_of_a_layout_open_and_are_exact(kind: str, tmp_path: Path) -> None:
     model = made(kind)

@@ -60,12 +60,14 @@ QWEN: list[tuple[str, dict[str, Any], set[int]]] = [
 ]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("kind", "fields", "layers"), QWEN, ids=str)
 def test_qwen(kind: str, fields: dict[str, Any], layers: set[int], tmp_path: Path) -> None:
     made = folders.FAMILIES[kind.lower()](tmp_path, use_sliding_window=True, sliding_window=5, **fields)
     same(made, kind, 5, layers)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "fields",
     [

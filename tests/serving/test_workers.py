@@ -206,6 +206,7 @@ def shown(messages):
     ]
 
 
+@pytest.mark.sweep
 @needs_haproxy
 @pytest.mark.slow
 def test_new_browsers_are_spread_and_stay_with_their_pages_and_uploads(server):
@@ -262,6 +263,7 @@ def test_paths_are_for_browsers_on_this_computer_as_without_workers(server, head
     assert ("Path on this computer" in boxes) == offered
 
 
+@pytest.mark.sweep
 @needs_haproxy
 @pytest.mark.slow
 def test_a_worker_that_dies_is_started_again_while_the_others_go_on(server):
@@ -294,6 +296,7 @@ def test_the_address_is_told_once_when_all_are_ready(server):
     assert "2 workers" in said
 
 
+@pytest.mark.sample(1)
 @needs_haproxy
 @pytest.mark.slow
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGKILL])

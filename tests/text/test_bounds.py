@@ -226,6 +226,7 @@ def test_a_text_that_would_become_too_long_is_refused_and_a_shorter_one_is_not()
         Tokenizer(backend).decode([0] * 10_000)
 
 
+@pytest.mark.sweep
 @pytest.mark.slow
 def test_a_long_text_is_no_matter_where_nothing_grows():
     backend = Backend(models.BPE({"a": 0}, []))

@@ -20,6 +20,7 @@ def test_the_bundled_curves_are_of_this_recipe() -> None:
     assert {len(curve) for curve in BUNDLED["loss"].values()} == {len(BUNDLED["updates"])} == {points}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "order", "warmup"), [("post", "post", 0), ("pre", "pre", 0), ("warm", "post", 100)])
 def test_the_bundled_curves_begin_as_the_training_does(name: str, order: str, warmup: int) -> None:
     short = replace(norm_order.RECIPE, updates=norm_order.AVERAGED)

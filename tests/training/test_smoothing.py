@@ -86,6 +86,7 @@ def test_marks_are_of_the_right_tokens_alone(data: Path) -> None:
     assert 1 / 300 < found["sure"] < 1
 
 
+@pytest.mark.sweep
 def test_a_short_training_gives_both(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sacrebleu")
     monkeypatch.setattr(smoothing, "APART", 1)

@@ -26,6 +26,7 @@ def run(code: str) -> dict[str, Any]:
     return space
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("subject", "settings", "branch"),
     [
@@ -72,6 +73,7 @@ def gpt2_with_habits(folder: Path) -> Path:
     return made
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("make", "new"), [(folders.gpt2, 7), (gpt2_with_habits, 200)])
 def test_transformers_writes_the_same_text(
     make: Callable[..., Path], new: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

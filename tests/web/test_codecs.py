@@ -78,6 +78,7 @@ VALUES = {
 CODECS = {name: codec for name, (codec, __) in VALUES.items()}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", VALUES)
 @settings(deadline=None)
 @given(data=st_.data())
@@ -87,6 +88,7 @@ def test_what_a_codec_writes_it_reads_again(name: str, data: st_.DataObject) -> 
     assert codec.read(codec.write(value)) == value
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("codec", CODECS.values(), ids=list(CODECS))
 @settings(deadline=None)
 @given(text=HOSTILE)

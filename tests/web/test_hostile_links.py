@@ -110,7 +110,7 @@ def read(parameters):
     return view, again
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", NAMES)
 @settings(deadline=None)
 @given(value=HOSTILE)

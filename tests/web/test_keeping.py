@@ -146,6 +146,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.sweep
 @pytest.mark.skipif(sys.platform == "win32", reason="needs file locks")
 def test_what_a_killed_server_left_goes_at_the_next_start_and_nothing_of_one_that_lives(tmp_path):
     environment = {**os.environ, "TMPDIR": str(tmp_path)}

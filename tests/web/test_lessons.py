@@ -18,6 +18,7 @@ from vizformer.web.widgets import bibliography, glossary, lesson, lesson_text
 LESSONS = [entry.url for entry in COURSE]
 
 
+@pytest.mark.sweep
 @given(
     st_.dictionaries(
         st_.from_regex(r"[a-z]{1,20}\.[a-z_]{1,20}", fullmatch=True),

@@ -86,6 +86,7 @@ OF_ALL_PAGES = {
 OF_A_PAGE = {"layer": {"view.material"}, "start": {"start.learn"}}  # the toy needs no sentence; the way to another page
 
 
+@pytest.mark.sample(24)
 @pytest.mark.parametrize(("page", "part"), PLACES)
 def test_every_control_of_a_laboratory_runs_without_the_frame_of_its_page(server, page, part):
     with Reader(server.port) as reader:
@@ -234,6 +235,7 @@ def test_sigterm_ends_the_server_with_its_trainings_and_their_files(tmp_path):
                 reader.close()
 
 
+@pytest.mark.sweep
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
 def test_after_a_kill_the_trainings_end_and_the_next_start_removes_their_files(tmp_path):
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
@@ -263,6 +265,7 @@ OURS = (sys.executable, "-m", "vizformer")
 STREAMLITS = (sys.executable, "-m", "streamlit", "run", str(ROOT / "app.py"))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("command", "option", "changed", "collects"),
     [

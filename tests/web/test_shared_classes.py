@@ -180,6 +180,7 @@ def test_followers_hear_of_moves_while_redis_hangs(redis, two_servers):
     assert here.answers(code, secret) == {"2": 2}
 
 
+@pytest.mark.sweep
 def test_a_class_lives_on_when_redis_was_away_for_longer_than_a_teacher_may_be(redis):
     late = 0.0
     stores = [RedisStore(redis.url, rooms.write, rooms.read, keeps=2 * AWAY) for __ in range(2)]

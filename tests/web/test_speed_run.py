@@ -35,6 +35,7 @@ def test_it_is_measured_once_for_all_who_ask_and_the_results_stay(run: SpeedRun)
     assert run.look() == now
 
 
+@pytest.mark.sweep
 @pytest.mark.slow
 def test_it_can_be_stopped_and_begun_again() -> None:
     run = SpeedRun(lengths=[64] * 5000)
