@@ -19,7 +19,13 @@ from vizformer.web.frame import sitemap
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted(
-    [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("deploy/*.md"), ROOT / "tests/benchmarks/README.md"]
+    [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("deploy/*.md"),
+        ROOT / "tests/benchmarks/README.md",
+        ROOT / "recipes/README.md",
+    ]
 )
 
 

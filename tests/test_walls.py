@@ -32,7 +32,9 @@ def test_pages_lie_in_subfolders():
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_a_page_imports_neither_torch_nor_another_page(page):
     for name in imports(page):
-        assert name.split(".")[0] not in ("torch", "transformers", "tokenizers", "safetensors", "pages"), name
+        assert name.split(".")[0] not in ("torch", "transformers", "tokenizers", "safetensors", "pages", "recipes"), (
+            name
+        )
         assert name.split(".")[0] != "plotly", "figures are made in vizformer/figures"
 
 

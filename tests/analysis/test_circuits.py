@@ -4,6 +4,14 @@ import numpy as np
 import pytest
 import torch
 
+from recipes.handmade_models import (
+    INDUCTION,
+    LETTERS,
+    PREVIOUS_TOKEN,
+    WORKING,
+    induction_by_hand,
+    task_by_hand,
+)
 from tests import tiny
 from vizformer.analysis.circuits import (
     chance,
@@ -18,14 +26,6 @@ from vizformer.analysis.circuits import (
 from vizformer.analysis.circuits.weights import embedding, unembedding
 from vizformer.checkpoints import load
 from vizformer.errors import TraceError
-from vizformer.training.handmade_models import (
-    INDUCTION,
-    LETTERS,
-    PREVIOUS_TOKEN,
-    WORKING,
-    induction_by_hand,
-    task_by_hand,
-)
 
 MODELS = {
     "llama": ("decoder-only", tiny.LLAMA),

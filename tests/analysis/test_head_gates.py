@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from recipes.handmade_models import INDUCTION, PREVIOUS_TOKEN, induction_by_hand
 from tests import tiny
 from vizformer import load
 from vizformer.analysis.causes.ablation import Part, without
@@ -13,7 +14,6 @@ from vizformer.analysis.causes.head_gates import ROLES, HeadGates, _batches, fit
 from vizformer.analysis.causes.other_texts import read_repeated_tokens
 from vizformer.analysis.heads.induction import repeatable
 from vizformer.errors import TraceError
-from vizformer.training.handmade_models import INDUCTION, PREVIOUS_TOKEN, induction_by_hand
 
 KINDS_OF_MODEL = {
     "translator": dict(architecture="encoder-decoder"),

@@ -9,6 +9,14 @@ import pyarrow.parquet
 import pytest
 import torch
 
+from recipes.handmade_models import (
+    INDUCTION,
+    LETTERS,
+    PREVIOUS_TOKEN,
+    _attention,
+    _of_head,
+    induction_by_hand,
+)
 from tests import tiny
 from vizformer.analysis import head_maps, kinds
 from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, head_report, read_texts
@@ -20,14 +28,6 @@ from vizformer.analysis.corpus_heads.report_file import read_report, write_repor
 from vizformer.analysis.corpus_heads.running import GROUP
 from vizformer.analysis.corpus_heads.sums import CORNER
 from vizformer.errors import VizformerError
-from vizformer.training.handmade_models import (
-    INDUCTION,
-    LETTERS,
-    PREVIOUS_TOKEN,
-    _attention,
-    _of_head,
-    induction_by_hand,
-)
 
 TEXTS = (
     "cats and dogs, and cats",

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from recipes.handmade_models import task_by_hand
 from tests import tiny
 from vizformer.analysis import input_attribution
 from vizformer.analysis.attribution.input_gradients import CLOSE, _baselines, _rows, forward
 from vizformer.errors import TraceError
-from vizformer.training.handmade_models import task_by_hand
 
 MODELS = {
     "post": ("encoder-decoder", {"activation": "gelu"}),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from recipes.handmade_models import INDUCTION, induction_by_hand
 from tests import tiny
 from vizformer.analysis import logit_attribution, logit_lens, value_weighted
 from vizformer.analysis.attribution.direct import by_key, neurons, what_is_frozen
@@ -17,7 +18,6 @@ from vizformer.analysis.attribution.lens import right_tokens, what_is_inexact
 from vizformer.analysis.heads.residual_contributions import key_contributions
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit
-from vizformer.training.handmade_models import INDUCTION, induction_by_hand
 
 UNTIED = {"tied_unembedding": False}
 PRE = {"norm_order": "pre", "final_norm": True}

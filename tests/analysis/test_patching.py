@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from recipes.handmade_models import INDUCTION, PREVIOUS_TOKEN
 from tests import tiny
 from vizformer import load
 from vizformer.analysis.causes.patching import What, attribution_patches, patch_of, patch_runs
 from vizformer.analysis.causes.prompt_pairs import EXAMPLES, PromptExample, PromptPair, prompt_pair
 from vizformer.errors import TraceError
 from vizformer.model import Edit, Patch
-from vizformer.training.handmade_models import INDUCTION, PREVIOUS_TOKEN
 
 KINDS_OF_MODEL: dict[str, dict[str, Any]] = {
     "translator": dict(architecture="encoder-decoder"),

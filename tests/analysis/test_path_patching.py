@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from recipes.handmade_models import INDUCTION, PREVIOUS_TOKEN, induction_by_hand
 from tests.analysis.test_patching import CLEAN, CORRUPTED, KINDS_OF_MODEL, TARGET, made
 from vizformer import load
 from vizformer.analysis.causes.ablation import Part
@@ -12,7 +13,6 @@ from vizformer.analysis.causes.prompt_pairs import prompt_pair
 from vizformer.analysis.heads.maps import kinds
 from vizformer.errors import TraceError
 from vizformer.model import Edit, Patch
-from vizformer.training.handmade_models import INDUCTION, PREVIOUS_TOKEN, induction_by_hand
 
 HELD = ("clean", "corrupted")
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from recipes.handmade_models import INDUCTION, PREVIOUS_TOKEN
 from tests import tiny
 from tests.analysis.test_ablation import KINDS_OF_MODEL, made
 from vizformer import load
@@ -14,7 +15,6 @@ from vizformer.analysis.causes.resampling import draw_outputs, resample_sweep, r
 from vizformer.analysis.corpus_heads import bundled_corpus
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit, Patch
-from vizformer.training.handmade_models import INDUCTION, PREVIOUS_TOKEN
 
 
 def again(checkpoint, trace, *patches: Patch):

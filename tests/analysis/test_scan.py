@@ -3,6 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
+from recipes.handmade_models import INDUCTION, PREVIOUS_TOKEN, WORKING, induction_by_hand, task_by_hand
 from tests import tiny
 from vizformer.analysis import logit_attribution
 from vizformer.analysis.attribution.direct import by_key
@@ -13,7 +14,6 @@ from vizformer.analysis.heads.maps import site_name
 from vizformer.checkpoints import load
 from vizformer.cli import main
 from vizformer.errors import TraceError
-from vizformer.training.handmade_models import INDUCTION, PREVIOUS_TOKEN, WORKING, induction_by_hand, task_by_hand
 
 RANDOM = {(layer, head) for layer in (0, 1) for head in range(4)} - {PREVIOUS_TOKEN, INDUCTION}
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from recipes.word_vectors import WordVectorRecipe, near_pairs, skip_gram_loss, train_word_vectors
 from vizformer.analysis.vectors.word_vectors import WordVectors, read_word_vectors
 from vizformer.assets import asset
 from vizformer.text.word_splitting import plain_words
-from vizformer.training.word_vectors import WordVectorRecipe, near_pairs, skip_gram_loss, train_word_vectors
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from vizformer.analysis import alignment, alignment_score, linked, read_alignmen
 from vizformer.analysis.decoding.changed_memory import changed_memory, probabilities, written
 from vizformer.assets import asset
 from vizformer.explain.encoder_decoder import attended, empty_memory, memory_readers
-from vizformer.training.bottleneck import as_symbols, load_repeater, say_again, share_right
+from vizformer.training.repeater import as_symbols, load_repeater, say_again, share_right
 from vizformer.web.lessons.cross import plan
 
 PAGE = "pages/learn/cross.py"

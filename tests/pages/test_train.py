@@ -9,8 +9,9 @@ import pytest
 import torch
 
 import vizformer as vf
-from vizformer.training import example_run, live, worker
+from recipes import example_training
 from vizformer.training import job_queue as queue_module
+from vizformer.training import live, worker
 from vizformer.training.live import Plan
 from vizformer.training.runs import Run
 from vizformer.web.catalogue import trainings
@@ -337,7 +338,7 @@ def test_a_finished_training_is_shown_before_ones_own(open_app):
     assert not app.exception
     assert any("training that is over" in box.value for box in app.info)
     slider = next(box for box in app.select_slider if (box.key or "").startswith("train.slider."))
-    assert slider.value == example_run.PLAN.steps
+    assert slider.value == example_training.PLAN.steps
     app = slider.set_value(0).run()
     assert not app.exception
     assert any("0" in box.value for box in app.caption)

@@ -1,4 +1,4 @@
-"""The rows of the paper's Table 3 beside the same changes at about a tenth of the widths (`vizformer.training.ablations`).
+"""The rows of the paper's Table 3 beside the same changes at about a tenth of the widths (`recipes.ablations`).
 
 Models of different size and vocabulary have perplexities that cannot be compared; what a change does to them can:
 
@@ -51,7 +51,7 @@ class OwnRow:
 
 
 def own_rows(notes: Mapping[str, Any]) -> tuple[OwnRow, ...]:
-    """Of the notes that `vizformer.training.ablations.measure` makes: the rows that were trained, in the paper's order."""
+    """Of the notes that `recipes.ablations.measure` makes: the rows that were trained, in the paper's order."""
     found = []
     for row in notes["rows"]:
         if not row["runs"]:

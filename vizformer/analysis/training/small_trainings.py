@@ -8,6 +8,9 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
+CHECKPOINTS_APART = 50
+"""Updates between two of the last checkpoints of a training, whose mean is taken."""
+
 
 @dataclass(frozen=True)
 class SmoothingMarks:
@@ -37,7 +40,7 @@ class SmoothingMarks:
 
 
 def by_smoothing(notes: Mapping[str, Any]) -> dict[float, SmoothingMarks]:
-    """Of the notes that `vizformer.training.smoothing.measure` makes: label smoothing -> its trainings."""
+    """Of the notes that `recipes.smoothing.measure` makes: label smoothing -> its trainings."""
     found = {}
     for smoothing in sorted({run["smoothing"] for run in notes["runs"]}):
         runs = [run for run in notes["runs"] if run["smoothing"] == smoothing]
@@ -72,7 +75,7 @@ class Averaging:
 
 
 def averaging(notes: Mapping[str, Any]) -> tuple[Averaging, ...]:
-    """Of the notes that `vizformer.training.smoothing.measure` makes: a training each."""
+    """Of the notes that `recipes.smoothing.measure` makes: a training each."""
     return tuple(
         Averaging(
             run["smoothing"],
@@ -105,7 +108,7 @@ class LeftOutCurves:
 
 
 def left_out_curves(notes: Mapping[str, Any]) -> dict[str, LeftOutCurves]:
-    """Of the notes that `vizformer.training.left_out.measure` makes: what is left out -> its trainings."""
+    """Of the notes that `recipes.omissions.measure` makes: what is left out -> its trainings."""
     return {
         name: LeftOutCurves(np.array(curves), sum(curve[-1] < notes["guessing"] / 4 for curve in curves))
         for name, curves in notes["loss"].items()

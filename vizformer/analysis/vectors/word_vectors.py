@@ -1,7 +1,7 @@
 """Static word vectors: one row for each word, wherever it stands.
 
 Source: Mikolov et al. 2013, "Efficient Estimation of Word Representations in Vector Space" (the table, and sums such as
-brother - he + she); the bundled table is made by `vizformer.training.word_vectors`.
+brother - he + she); the bundled table is made by `recipes.word_vectors`.
 """
 
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ class WordVectors:
 
 
 def read_word_vectors(path: Path) -> WordVectors:
-    """The table of a file that `vizformer.training.word_vectors` wrote."""
+    """The table of a file that `recipes.word_vectors` wrote."""
     with safe_open(path, "np") as file:
         notes, vectors = file.metadata(), file.get_tensor("vectors").astype(np.float32)
     vectors = vectors - vectors.mean(0)

@@ -126,7 +126,7 @@ def place(name: str) -> Path | None:
 
 
 def example() -> Path:
-    """The bundled training, which is over: to be looked at before one's own (`vizformer.training.example_run`)."""
+    """The bundled training, which is over: to be looked at before one's own (`recipes.example_training`)."""
     (found,) = asset("trainings").glob("train-*")
     return found
 

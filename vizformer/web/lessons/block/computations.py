@@ -173,7 +173,7 @@ def layer_gradients(depth: int) -> dict[str, np.ndarray]:
 
 @cached
 def norm_order_training() -> dict[str, Any]:
-    """The bundled trainings: see `vizformer.training.norm_order`."""
+    """The bundled trainings: see `recipes.norm_order`."""
     found: dict[str, Any] = json.loads(asset("lessons", "block", "norm_order.json").read_text(encoding="utf-8"))
     return found
 

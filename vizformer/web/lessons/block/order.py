@@ -50,7 +50,7 @@ def order(subject: Subject) -> None:
             "bundled; this makes them again: {command}",
             rate=recipe["learning_rate"],
             d=recipe["d_model"],
-            command="`python -m vizformer.training.norm_order norm_order.json`",
+            command="`python -m recipes.norm_order norm_order.json`",
         )
     )
     depth = st.segmented_control(

@@ -7,7 +7,7 @@ from vizformer import figures
 from vizformer.components import table
 from vizformer.components.heatmap import Heatmap
 from vizformer.components.table import Row
-from vizformer.training.bottleneck import as_symbols
+from vizformer.training.repeater import as_symbols, share_right
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
@@ -123,7 +123,7 @@ def _said(texts: list[str], symbols: tuple[int, ...], one: tuple[int, ...], ever
     ]
     columns = (_("place"), _("read"), _("said from one vector"), _("said from a vector for every token"))
     st.html(table.to_html(columns, rows, caption=_("Your tokens, each as a symbol: only memory helps, no grammar")))
-    share = [computations.share_right(said, symbols) for said in (one, every)]
+    share = [share_right(said, symbols) for said in (one, every)]
     st.text(
         _(
             "Right at their place: {one} from one vector, {every} from a vector for every token.",

@@ -12,8 +12,7 @@ from vizformer.analysis.decoding.changed_memory import Change, Written, changed_
 from vizformer.assets import asset
 from vizformer.explain import encoder_decoder
 from vizformer.explain.encoder_decoder import Attended, EmptyMemory, MemoryReader
-from vizformer.training import bottleneck
-from vizformer.training.bottleneck import Memory, Repeater, Said, load_repeater, say_again
+from vizformer.training.repeater import Memory, Repeater, Said, load_repeater, say_again
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
@@ -108,10 +107,6 @@ def repeater(memory: Memory) -> Repeater:
 @cached
 def said_again(memory: Memory, symbols: tuple[int, ...]) -> Said:
     return say_again(repeater(memory), symbols)
-
-
-def share_right(said: tuple[int, ...], symbols: tuple[int, ...]) -> float:
-    return bottleneck.share_right(said, symbols)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.training.small_trainings import Averaging
+from vizformer.analysis.training.small_trainings import CHECKPOINTS_APART, Averaging
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
@@ -71,7 +71,7 @@ def averaging(subject: Subject) -> None:
         _(
             "The same small trainings as in the part Smoothing; the last five checkpoints, {apart} updates apart. The paper "
             "took the last 5 of the base model, one every 10 minutes, and the last 20 of the big one.",
-            apart=computations.checkpoints_apart(),
+            apart=CHECKPOINTS_APART,
         )
     )
     lesson.formula(

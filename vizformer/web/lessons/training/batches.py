@@ -110,7 +110,7 @@ def _corpus() -> None:
     st.caption(
         _(
             "Measured once and bundled; this makes it again: {command}",
-            command="`python -m vizformer.training.padding_waste cmn.txt padding.json`",
+            command="`python -m recipes.padding_waste cmn.txt padding.json`",
         )
     )
     lesson.ask(order_question())

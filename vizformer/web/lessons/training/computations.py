@@ -20,7 +20,6 @@ from vizformer.explain.step import Proof
 from vizformer.model import Trace
 from vizformer.training import loss
 from vizformer.training.schedule import rates, unbounded
-from vizformer.training.smoothing import APART
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
@@ -106,11 +105,6 @@ def by_smoothing() -> dict[float, SmoothingMarks]:
 @cached
 def averaging() -> tuple[Averaging, ...]:
     return small_trainings.averaging(notes("smoothing"))
-
-
-def checkpoints_apart() -> int:
-    """Updates between two of the checkpoints."""
-    return APART
 
 
 @cached

@@ -70,7 +70,7 @@ def left_out(subject: Subject) -> None:
             layers=recipe["n_layers"],
             d=recipe["d_model"],
             warmup=recipe["warmup"],
-            command="`python -m vizformer.training.left_out left_out.json`",
+            command="`python -m recipes.omissions left_out.json`",
         )
     )
     peak = recipe["factor"] * (recipe["d_model"] * recipe["warmup"]) ** -0.5

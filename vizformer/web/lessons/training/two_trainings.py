@@ -102,6 +102,6 @@ def _verdict(notes: dict[str, Any], marks: dict[float, Any]) -> str:
         wins=wins,
         n=len(plain.bleus),
     )
-    command = "`python -m vizformer.training.smoothing cmn.txt smoothing.json`"
+    command = "`python -m recipes.smoothing cmn.txt smoothing.json`"
     again = _("Measured once and bundled; this makes them again: {command}", command=command)
     return f"{said} {measured} {again}"

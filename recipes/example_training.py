@@ -1,6 +1,6 @@
 """The finished training that the page Train shows before the reader has trained anything.
 
-    python -m vizformer.training.example_run assets/trainings      # about a minute on one core
+    python -m recipes.example_training assets/trainings      # about a minute on one core
 
 A decoder-only model of two layers learns to repeat what came before: between two of its snapshots it grows an induction
 head.  The same plan gives the same weights, on the page too.

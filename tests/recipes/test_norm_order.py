@@ -6,9 +6,9 @@ from dataclasses import asdict, replace
 
 import pytest
 
+from recipes import norm_order
+from recipes.loss_curves import averaged
 from vizformer.assets import asset
-from vizformer.training import norm_order
-from vizformer.training.loss_curves import averaged
 
 BUNDLED = json.loads(asset("lessons", "block", "norm_order.json").read_text(encoding="utf-8"))
 

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from recipes import gru
+from recipes.gru import GRURecipe
 from tests import tiny
 from vizformer.assets import asset
-from vizformer.training import gru
 from vizformer.training.batches import IGNORED, Row, row_batches
 from vizformer.training.corpus import Corpus
-from vizformer.training.gru import GRULanguageModel, GRURecipe
+from vizformer.training.gru import GRULanguageModel, load_gru
 from vizformer.training.pairs import Pair
 
 RECIPE = GRURecipe(d_x=6, d_h=10, context=12, epochs=2, rate=2e-2, warmup=2, tokens_per_batch=64)
@@ -117,7 +118,7 @@ def test_what_is_saved_is_what_is_loaded(tmp_path: Path) -> None:
         held_out=dict(chinese=1.25, book=2.5),
     )
     gru.save_gru(model, notes, tmp_path)
-    loaded, _ = gru.load_gru(tmp_path)
+    loaded, _ = load_gru(tmp_path)
     ids = torch.tensor([[1, 2, 3]])
     tiny.assert_close(loaded(ids), model(ids), 5e-3)  # float16
     assert "**1.250** on Chinese" in (tmp_path / "README.md").read_text(encoding="utf-8")
@@ -127,7 +128,7 @@ def test_the_bundled_model_is_small_and_its_card_is_made_from_its_notes() -> Non
     folder = asset("lessons", "map")
     assert (folder / "gru.safetensors").stat().st_size < 1.5e6
     notes = json.loads((folder / "gru.json").read_text(encoding="utf-8"))
-    model, tokenizer = gru.load_gru(folder)
+    model, tokenizer = load_gru(folder)
     assert model.embedding.num_embeddings == tokenizer.vocab_size
     assert notes["recipe"] == json.loads(json.dumps(GRURecipe().__dict__))
     card = gru._card(model, notes, (folder / "gru.safetensors").stat().st_size)

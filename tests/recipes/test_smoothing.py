@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from recipes import smoothing
+from recipes.smoothing import LAST, RECIPE, SMOOTHINGS, SmoothingRecipe, mean_of
 from vizformer.assets import asset
 from vizformer.model import Transformer
-from vizformer.training import smoothing
 from vizformer.training.loss import smoothing_floor
-from vizformer.training.smoothing import LAST, RECIPE, SMOOTHINGS, SmoothingRecipe, mean_of
 from vizformer.training.translation import prepare
 
 BUNDLED = json.loads(asset("lessons", "training", "smoothing.json").read_text(encoding="utf-8"))
@@ -89,7 +89,7 @@ def test_marks_are_of_the_right_tokens_alone(data: Path) -> None:
 @pytest.mark.sweep
 def test_a_short_training_gives_both(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sacrebleu")
-    monkeypatch.setattr(smoothing, "APART", 1)
+    monkeypatch.setattr(smoothing, "CHECKPOINTS_APART", 1)
     found = smoothing.measure(data, TINY, say=lambda line: None)
     assert [(run["smoothing"], run["seed"]) for run in found["runs"]] == [(0.0, 3), (0.1, 3)]
     for run in found["runs"]:

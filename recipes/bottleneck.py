@@ -1,6 +1,6 @@
 """The recipe of the two small networks of the lesson "Encoder meets decoder": symbols are read, and said again.
 
-    python -m vizformer.training.bottleneck --out assets/lessons/cross
+    python -m recipes.bottleneck --out assets/lessons/cross
 
 Both are the same network with the same parameters to train and see the same random symbols in the same order.  One
 decoder gets the last state of the encoder alone, one vector however long the text was; the other one looks at the state
@@ -8,29 +8,23 @@ after every symbol.  Random symbols can only be remembered, not guessed.
 """
 
 import argparse
-import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
-from safetensors.torch import load_file
-from torch import Tensor, nn
+from jaxtyping import Int
+from torch import Tensor
 
+from recipes.gru import GRURecipe, learning_rate
 from vizformer.checkpoints.files.writing import write_weights
 from vizformer.training.evaluation import machine, save_notes
+from vizformer.training.repeater import MEMORIES, START, SYMBOLS, Memory, Repeater, load_repeater
 
-Memory = Literal["one", "every"]
-"""What the decoder gets of the text: the last state alone, or the state after every symbol."""
-
-MEMORIES: tuple[Memory, ...] = ("one", "every")
-SYMBOLS = 32
-START, END = SYMBOLS, SYMBOLS + 1
+END = SYMBOLS + 1
 NOTES, CARD = "bottleneck.json", "README.md"
 
 
@@ -57,72 +51,6 @@ class RepeatRecipe:
     clip: float = 1.0
     measured: int = 200
     seed: int = 0
-
-
-class Repeater(nn.Module):
-    """h_t = GRU(x_t, h_(t-1));  s_i = GRU'(y_i, s_(i-1)), s_(-1) = h_(n-1);  logits_i = [s_i; z_i] W_o + b_o
-
-    one:    z_i = h_(n-1)                                                     whatever the text was, one vector
-    every:  z_i = sum_t a_it h_t,  a_i = softmax((s_i W_a) h^T / sqrt(d_h))   the state after each symbol, looked up anew
-
-    y_0 is the start mark, y_i the symbol said before.
-
-    Source: Cho et al. 2014 and Sutskever et al. 2014 (one vector); Luong et al. 2015, "general" (a look-up).
-    """
-
-    def __init__(self, recipe: RepeatRecipe, memory: Memory) -> None:
-        super().__init__()
-        self.memory = memory
-        self.embedding = nn.Embedding(SYMBOLS + 2, recipe.d_x)
-        self.encoder = nn.GRU(recipe.d_x, recipe.d_h, batch_first=True)
-        self.decoder = nn.GRU(recipe.d_x, recipe.d_h, batch_first=True)
-        self.look = nn.Linear(recipe.d_h, recipe.d_h, bias=False)
-        self.output = nn.Linear(2 * recipe.d_h, SYMBOLS + 2)
-
-    @property
-    def n_parameters(self) -> int:
-        """How many numbers are trained."""
-        return sum(parameter.numel() for parameter in self.parameters())
-
-    def read(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d_h"]:
-        """The state after every symbol."""
-        states: Tensor = self.encoder(self.embedding(ids))[0]
-        return states
-
-    def write(
-        self,
-        ids: Int[Tensor, "b m"],
-        states: Float[Tensor, "b n d_h"],
-        before: Float[Tensor, "1 b d_h"] | None = None,
-    ) -> tuple[Float[Tensor, "b m v"], Float[Tensor, "1 b d_h"], Float[Tensor, "b m n"]]:
-        """The logits of the next symbol, the decoder's last state, and the weights a.
-
-        `ids` is what has been said so far, `before` the state at which the decoder left off (None: at the beginning).
-        """
-        last = states[:, -1]  # [b, d_h]
-        s, after = self.decoder(self.embedding(ids), last[None] if before is None else before)  # [b, m, d_h]
-        if self.memory == "one":
-            weights = torch.zeros(*s.shape[:2], states.shape[1])
-            weights[..., -1] = 1
-            z = last[:, None].expand_as(s)
-        else:
-            scores = self.look(s) @ states.mT / states.shape[-1] ** 0.5  # [b, m, n]
-            weights = scores.softmax(-1)
-            z = weights @ states
-        return self.output(torch.cat([s, z], -1)), after, weights
-
-    @torch.inference_mode()
-    def repeat(self, ids: Int[Tensor, "b n"], count: int) -> tuple[Int[Tensor, "b count"], Float[Tensor, "b count n"]]:
-        """What is said, the most probable symbol each time, and where the decoder looked."""
-        states = self.read(ids)
-        new, state = torch.full((len(ids), 1), START), None
-        said, looked = [], []
-        for _ in range(count):
-            logits, state, weights = self.write(new, states, state)
-            new = logits.argmax(-1)  # [b, 1]
-            said.append(new)
-            looked.append(weights)
-        return torch.cat(said, 1), torch.cat(looked, 1)
 
 
 @dataclass(frozen=True)
@@ -153,10 +81,8 @@ def repeat_loss(model: Repeater, texts: Texts) -> Tensor:
 
 def train_repeater(recipe: RepeatRecipe, memory: Memory, say: Callable[[str], None]) -> tuple[Repeater, dict[str, Any]]:
     """The trained network and notes: updates, seconds, and the loss of the last hundred updates."""
-    from vizformer.training.gru import GRURecipe, learning_rate
-
     torch.manual_seed(recipe.seed)
-    model, schedule = Repeater(recipe, memory), GRURecipe(rate=recipe.rate, warmup=recipe.warmup)
+    model, schedule = Repeater(recipe.d_x, recipe.d_h, memory), GRURecipe(rate=recipe.rate, warmup=recipe.warmup)
     optimizer = torch.optim.Adam(model.parameters(), lr=recipe.rate, betas=(0.9, 0.98), fused=True)
     generator = torch.Generator().manual_seed(recipe.seed)
     started, losses = time.perf_counter(), list[float]()
@@ -191,58 +117,11 @@ def measure(model: Repeater, recipe: RepeatRecipe) -> dict[str, list[float]]:
     return dict(right=right, whole=whole)
 
 
-@dataclass(frozen=True)
-class Said:
-    """A text said again.
-
-    Attributes:
-        symbols: as many as were read; the end mark too, where the network ends early.
-        looked: where the decoder looked, [said, read]; with one vector always at the last state.
-    """
-
-    symbols: tuple[int, ...]
-    looked: Float[np.ndarray, "n n"]
-
-
-def say_again(model: Repeater, symbols: Sequence[int]) -> Said:
-    """One text of at least one symbol, numbers from 0 to `SYMBOLS` - 1."""
-    said, looked = model.repeat(torch.tensor([list(symbols)]), len(symbols))
-    return Said(tuple(said[0].tolist()), looked[0].numpy())
-
-
-def share_right(said: Sequence[int], symbols: Sequence[int]) -> float:
-    """The share of places at which both are the same."""
-    return sum(a == b for a, b in zip(said, symbols, strict=True)) / len(symbols)
-
-
-def as_symbols(ids: Sequence[int], seed: int = 0) -> tuple[int, ...]:
-    """Token ids as symbols: every different id becomes a symbol of its own, drawn at random; as many as there are for.
-
-    The text ends before the first token for which no symbol is left.
-    """
-    drawn = torch.randperm(SYMBOLS, generator=torch.Generator().manual_seed(seed)).tolist()
-    names: dict[int, int] = {}
-    for id in ids:
-        if id not in names and len(names) == SYMBOLS:
-            break
-        names.setdefault(id, drawn[min(len(names), SYMBOLS - 1)])
-    return tuple(names[id] for id in itertools.takewhile(names.__contains__, ids))
-
-
 def save_repeater(model: Repeater, folder: Path) -> None:
     """The weights, float16."""
     folder.mkdir(parents=True, exist_ok=True)
     weights = {name: tensor.half().contiguous() for name, tensor in model.state_dict().items()}
     write_weights(weights, folder / f"{model.memory}.safetensors")
-
-
-def load_repeater(folder: Path, memory: Memory) -> Repeater:
-    """The network that `main` wrote."""
-    weights = {name: tensor.float() for name, tensor in load_file(folder / f"{memory}.safetensors").items()}
-    d_x, d_h = weights["embedding.weight"].shape[1], weights["look.weight"].shape[0]
-    model = Repeater(RepeatRecipe(d_x=d_x, d_h=d_h), memory)
-    model.load_state_dict(weights)
-    return model.eval().requires_grad_(False)
 
 
 def _card(notes: dict[str, Any], size: int) -> str:
@@ -268,7 +147,7 @@ There is no data: the texts are random numbers of a fixed seed.
 
 ## Training
 
-    python -m vizformer.training.bottleneck --out assets/lessons/cross
+    python -m recipes.bottleneck --out assets/lessons/cross
 
 {recipe["steps"]:,} updates of {recipe["batch"]} texts for each network, {notes["minutes"]:.0f} minutes for both
 {notes["machine"]}.
@@ -297,7 +176,7 @@ def main() -> None:
         model, notes["trained"][memory] = train_repeater(
             recipe,
             memory,
-            lambda line: print(line, flush=True),  # noqa: T201
+            lambda line: print(line, flush=True),
         )
         save_repeater(model, arguments.out)
         notes["minutes"] += notes["trained"][memory]["seconds"] / 60

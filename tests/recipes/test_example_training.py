@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from recipes.example_training import NAME, PLAN
 from vizformer.assets import asset
 from vizformer.model import Transformer
-from vizformer.training.example_run import NAME, PLAN
 from vizformer.training.runs import Run
 
 

@@ -5,7 +5,7 @@ decoders of attention alone (their feed-forward layers are 0), with learned posi
 position and every token has numbers of the residual stream of its own.  Beside the heads that work stand heads of random
 weights, which read and write all of the stream and mean nothing.
 
-    python -m vizformer.training.handmade_models FOLDER      # writes `induction-by-hand`
+    python -m recipes.handmade_models FOLDER      # writes `induction-by-hand`
 """
 
 import math

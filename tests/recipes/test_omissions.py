@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from recipes import omissions
+from recipes.omissions import LEFT_OUT, RECIPE, LeftOut
 from vizformer.assets import asset
-from vizformer.training import left_out
-from vizformer.training.left_out import LEFT_OUT, RECIPE, LeftOut
 
 BUNDLED = json.loads(asset("lessons", "training", "left_out.json").read_text(encoding="utf-8"))
 
@@ -21,7 +21,7 @@ def test_the_bundled_curves_are_of_this_recipe() -> None:
     assert BUNDLED["guessing"] == pytest.approx(math.log(17), abs=1e-4)  # sixteen letters and the end mark
     assert BUNDLED["blind"] == pytest.approx(5 / 6 * math.log(16), abs=1e-4)  # five letters in the mean, and the end
     assert tuple(BUNDLED["loss"]) == LEFT_OUT == get_args(LeftOut)
-    points = RECIPE.updates // left_out.AVERAGED
+    points = RECIPE.updates // omissions.AVERAGED
     for curves in BUNDLED["loss"].values():
         assert [len(curve) for curve in curves] == [points] * len(RECIPE.seeds)
     assert len(BUNDLED["updates"]) == points
@@ -29,8 +29,8 @@ def test_the_bundled_curves_are_of_this_recipe() -> None:
 
 @pytest.mark.parametrize("name", LEFT_OUT)
 def test_the_bundled_curves_begin_as_the_training_does(name: LeftOut) -> None:
-    short = replace(RECIPE, updates=left_out.AVERAGED)
-    losses = left_out.train_losses(name, 1, short)
+    short = replace(RECIPE, updates=omissions.AVERAGED)
+    losses = omissions.train_losses(name, 1, short)
     # Sums in another order on another processor: a few updates carry that far.
     assert np.mean(losses) == pytest.approx(BUNDLED["loss"][name][1][0], rel=0.02)
 
@@ -49,7 +49,7 @@ def test_all_begin_with_the_same_weights_and_only_the_sums_are_gone() -> None:
     models = {}
     for name in LEFT_OUT:
         torch.manual_seed(3)
-        models[name] = left_out.build(name, RECIPE.config)
+        models[name] = omissions.build(name, RECIPE.config)
     usual = models["nothing"].state_dict()
     for model in models.values():
         assert all(torch.equal(tensor, usual[key]) for key, tensor in model.state_dict().items())
@@ -64,7 +64,9 @@ def test_all_begin_with_the_same_weights_and_only_the_sums_are_gone() -> None:
 
 
 def test_without_warm_up_the_rate_begins_at_its_peak() -> None:
-    usual, at_once = ([left_out.learning_rate(step, name) for step in range(1, 900)] for name in ("nothing", "warm-up"))
+    usual, at_once = (
+        [omissions.learning_rate(step, name) for step in range(1, 900)] for name in ("nothing", "warm-up")
+    )
     assert usual[RECIPE.warmup - 1 :] == at_once[RECIPE.warmup - 1 :]
     assert set(at_once[: RECIPE.warmup]) == {max(usual)}
     assert at_once[0] == pytest.approx(RECIPE.warmup * usual[0])
@@ -72,6 +74,6 @@ def test_without_warm_up_the_rate_begins_at_its_peak() -> None:
 
 def test_a_short_training_gives_all() -> None:
     short = replace(RECIPE, updates=10, n_layers=1, d_model=8, n_heads=2, batch=2, seeds=(4,))
-    found = left_out.measure(short, say=lambda line: None)
+    found = omissions.measure(short, say=lambda line: None)
     assert set(found["loss"]) == set(LEFT_OUT)
     assert found["updates"] == [10]

@@ -1,6 +1,6 @@
 """Learning the tokenizers of the lesson "Tokens and embeddings" (`vizformer.text.schemes`).
 
-python -m vizformer.training.schemes cmn.txt assets/lessons/tokens
+python -m recipes.schemes cmn.txt assets/lessons/tokens
 """
 
 import itertools
@@ -13,10 +13,10 @@ from typing import Any
 
 from tokenizers import Tokenizer, decoders, models, trainers
 
+from recipes.unigram import learn_pieces
 from vizformer.text.merging import Pair, merge, words_of
 from vizformer.text.schemes import LEARNED, UNKNOWN, Scheme, pre_tokenizer
 from vizformer.training.pairs import read_pairs
-from vizformer.training.unigram import learn_pieces
 
 SIZE = 8000  # entries of the vocabularies of words and subwords
 ALPHABET = 2600  # characters that BPE and WordPiece begin with; rarer ones are unknown

@@ -1,6 +1,6 @@
 """Two small translators, with label smoothing and without, and what the mean of their last checkpoints is worth.
 
-    python -m vizformer.training.smoothing cmn.txt assets/lessons/training/smoothing.json     # a quarter of an hour
+    python -m recipes.smoothing cmn.txt assets/lessons/training/smoothing.json     # a quarter of an hour
 
 The two of a seed begin with the same weights and read the same batches in the same order.
 
@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vizformer.analysis.training.small_trainings import CHECKPOINTS_APART
 from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.config import ModelConfig
 from vizformer.freed_memory import keep_freed_memory
@@ -35,7 +36,7 @@ from vizformer.training.vocabulary import BOS, EOS, PAD
 
 SMOOTHINGS = (0.0, 0.1)
 LONGEST = 40  # tokens of a translation
-LAST, APART = 5, 50  # checkpoints whose mean is taken, and updates between two of them
+LAST = 5  # checkpoints whose mean is taken
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +156,7 @@ def train(
         if step % recipe.measured_every == 0:
             curve.append({"step": step, "training": round(loss.item(), 4)} | held_out_marks(model, valid))
             say(f"smoothing {smoothing}, seed {seed}: {curve[-1]}")
-        if (recipe.updates - step) % APART == 0 and recipe.updates - step < LAST * APART:
+        if (recipe.updates - step) % CHECKPOINTS_APART == 0 and recipe.updates - step < LAST * CHECKPOINTS_APART:
             states.append(copy.deepcopy(model.state_dict()))
     last = []
     for state in states:

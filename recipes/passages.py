@@ -1,6 +1,6 @@
 """The short texts that come with VizFormer, on which heads are measured: `assets/corpora`, made again by
 
-python -m vizformer.training.passages DATA FOLDER
+python -m recipes.passages DATA FOLDER
 """
 
 import sys

@@ -5,9 +5,7 @@ import random
 import pytest
 import torch
 
-from vizformer.analysis import head_scores, repeated_tokens
-from vizformer.checkpoints import load, save
-from vizformer.training.handmade_models import (
+from recipes.handmade_models import (
     INDUCTION,
     LENGTH,
     LETTERS,
@@ -16,6 +14,8 @@ from vizformer.training.handmade_models import (
     induction_by_hand,
     task_by_hand,
 )
+from vizformer.analysis import head_scores, repeated_tokens
+from vizformer.checkpoints import load, save
 
 PERIOD = 20
 

@@ -1,6 +1,6 @@
 """A table of static word vectors, learned by skip-gram with negative sampling (word2vec), as the lesson Tokens shows it.
 
-    python -m vizformer.training.word_vectors DATA assets/lessons/tokens/word_vectors.safetensors   # minutes, one core
+    python -m recipes.word_vectors DATA assets/lessons/tokens/word_vectors.safetensors   # minutes, one core
 
 DATA is the folder with books.txt, cmn.txt and fra.txt.  A word is a run of English letters, in lower case, or a single
 Chinese character.  For every word c and every word o near it, the table learns to tell o from words drawn at random:

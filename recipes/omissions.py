@@ -1,6 +1,6 @@
 """The paper's recipe in small, and the same training with one thing left out each time.
 
-    python -m vizformer.training.left_out assets/lessons/training/left_out.json     # minutes on one core
+    python -m recipes.omissions assets/lessons/training/left_out.json     # minutes on one core
 
 An encoder-decoder learns to say symbols in reverse.  All trainings of a seed begin with the same weights and read the
 same examples in the same order; what is kept are the losses.
@@ -18,10 +18,10 @@ from typing import Any, Literal, get_args
 
 import torch
 
+from recipes.loss_curves import averaged, task_losses
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
 from vizformer.training.live import Plan
-from vizformer.training.loss_curves import averaged, task_losses
 from vizformer.training.schedule import inverse_square_root
 from vizformer.training.tasks import TASKS, Task
 

@@ -1,6 +1,6 @@
 """How much of the batches of the bundled translator's training is padding: by length, as it was trained, and mixed.
 
-    python -m vizformer.training.padding_waste cmn.txt assets/lessons/training/padding.json      # half a minute
+    python -m recipes.padding_waste cmn.txt assets/lessons/training/padding.json      # half a minute
 
 Source: Vaswani et al. 2017, section 5.1 (pairs batched together by approximate length).
 """

@@ -1,6 +1,6 @@
 """The same small training three times: norm after the sum, norm before the sublayer, and the former with a warm-up.
 
-    python -m vizformer.training.norm_order assets/lessons/block/norm_order.json     # 90 seconds on one core
+    python -m recipes.norm_order assets/lessons/block/norm_order.json     # 90 seconds on one core
 
 All three begin with the same seed and read the same examples in the same order.  What is kept are the losses.
 
@@ -17,11 +17,11 @@ from typing import Any
 
 import torch
 
+from recipes.loss_curves import averaged, task_losses
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
 from vizformer.options import NormOrder
 from vizformer.training.live import Plan
-from vizformer.training.loss_curves import averaged, task_losses
 from vizformer.training.tasks import TASKS
 
 AVERAGED = 5  # updates whose mean loss is one point of a curve

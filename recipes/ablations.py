@@ -1,6 +1,6 @@
 """The rows of the paper's Table 3 on a translator of about a tenth of its widths, each one really trained.
 
-    python -m vizformer.training.ablations cmn.txt assets/lessons/costs/ablations.json     # an hour of two processors
+    python -m recipes.ablations cmn.txt assets/lessons/costs/ablations.json     # an hour of two processors
 
 Every row changes the base model in one thing, by the factor by which the paper changes its own.  The trainings of a seed
 read the same batches in the same order.  What is finished is kept in the file, and a second start goes on after it.
@@ -21,12 +21,12 @@ from typing import Any
 
 import torch
 
+from recipes.smoothing import SmoothingRecipe, bleu, config_of, endless, held_out_marks
 from vizformer.config import ModelConfig
 from vizformer.freed_memory import keep_freed_memory
 from vizformer.model import Transformer
 from vizformer.training.loss import translation_loss
 from vizformer.training.schedule import inverse_square_root
-from vizformer.training.smoothing import SmoothingRecipe, bleu, config_of, endless, held_out_marks
 from vizformer.training.speed import fast_short_attention
 from vizformer.training.translation import TranslationData, prepare
 
@@ -69,7 +69,7 @@ VARIANTS: tuple[Variant, ...] = (
     Variant("E", {"positions": "learned"}, {"positions": "learned"}),
 )
 RECIPE = SmoothingRecipe(updates=1200, measured_every=1200, tokens_per_batch=1024)
-"""The small translator of `vizformer.training.smoothing`: d_model 64, d_ff 256, 4 heads, 2 + 2 layers, dropout 0.1."""
+"""The small translator of `recipes.smoothing`: d_model 64, d_ff 256, 4 heads, 2 + 2 layers, dropout 0.1."""
 
 
 def recipe_of(variant: Variant, recipe: SmoothingRecipe) -> SmoothingRecipe:

@@ -7,30 +7,33 @@ from pathlib import Path
 import pytest
 import torch
 
+from recipes import bottleneck
+from recipes.bottleneck import END, RepeatRecipe, random_texts, texts_of
 from tests import tiny
 from vizformer.assets import asset
-from vizformer.training import bottleneck
-from vizformer.training.bottleneck import (
-    END,
+from vizformer.training.repeater import (
     MEMORIES,
     START,
     SYMBOLS,
+    Memory,
     Repeater,
-    RepeatRecipe,
     as_symbols,
-    random_texts,
+    load_repeater,
     say_again,
     share_right,
-    texts_of,
 )
 
 RECIPE = RepeatRecipe(d_x=8, d_h=12, longest=3, steps=60, batch=16, rate=2e-2, warmup=5, measured=10)
 FOLDER = asset("lessons", "cross")
 
 
+def _repeater(memory: Memory) -> Repeater:
+    return Repeater(RECIPE.d_x, RECIPE.d_h, memory)
+
+
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_logits_are_the_formula_of_the_docstring(memory):
-    model = tiny.randomise(Repeater(RECIPE, memory))
+    model = tiny.randomise(_repeater(memory))
     texts = texts_of(torch.tensor([[3, 1, 4, 1]]))
     h = model.read(texts.ids)[0]
     logits, _, weights = model.write(texts.fed, h[None])
@@ -42,18 +45,18 @@ def test_logits_are_the_formula_of_the_docstring(memory):
 
 
 def test_one_vector_is_all_that_its_decoder_gets():
-    model = tiny.randomise(Repeater(RECIPE, "one"))
+    model = tiny.randomise(_repeater("one"))
     texts = texts_of(torch.tensor([[3, 1, 4, 1]]))
     states = model.read(texts.ids)
     other = states.clone()
     other[:, :-1] = 0  # what it said on the way there
     assert torch.equal(model.write(texts.fed, states)[0], model.write(texts.fed, other)[0])
-    every = tiny.randomise(Repeater(RECIPE, "every"))
+    every = tiny.randomise(_repeater("every"))
     assert not torch.equal(every.write(texts.fed, states)[0], every.write(texts.fed, other)[0])
 
 
 def test_step_by_step_is_the_same_as_all_at_once():
-    model = tiny.randomise(Repeater(RECIPE, "every")).eval()
+    model = tiny.randomise(_repeater("every")).eval()
     ids = torch.tensor([[3, 1, 4], [1, 5, 9]])
     said, looked = model.repeat(ids, 3)
     fed = torch.cat([torch.full((2, 1), START), said[:, :-1]], 1)
@@ -78,20 +81,20 @@ def test_training_learns_and_comes_back_from_its_file(tmp_path: Path, memory):
         assert bottleneck.repeat_loss(model, texts) < 0.8 * bottleneck.repeat_loss(untrained, texts)
     assert done["steps"] == 60
     bottleneck.save_repeater(model, tmp_path)
-    again = bottleneck.load_repeater(tmp_path, memory)
+    again = load_repeater(tmp_path, memory)
     for name, tensor in model.state_dict().items():
         assert torch.equal(again.state_dict()[name], tensor.half().float())
 
 
 def test_the_two_networks_have_equally_many_parameters():
-    assert Repeater(RECIPE, "one").n_parameters == Repeater(RECIPE, "every").n_parameters
+    assert _repeater("one").n_parameters == _repeater("every").n_parameters
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_the_bundled_networks_reach_what_is_written_of_them(memory):
     notes = json.loads((FOLDER / "bottleneck.json").read_text(encoding="utf-8"))
     recipe = RepeatRecipe(**notes["recipe"])
-    model = bottleneck.load_repeater(FOLDER, memory)
+    model = load_repeater(FOLDER, memory)
     assert model.n_parameters == notes["parameters"]
     found = bottleneck.measure(model, replace(recipe, longest=9))  # the same texts, as the seed is
     # (other processors round otherwise, which may turn a symbol)
@@ -112,7 +115,7 @@ def test_tokens_become_symbols_of_their_own():
 
 
 def test_a_short_text_is_said_again_and_a_long_one_only_with_a_look_at_every_state():
-    one, every = (bottleneck.load_repeater(FOLDER, memory) for memory in MEMORIES)
+    one, every = (load_repeater(FOLDER, memory) for memory in MEMORIES)
     long = random_texts(1, 30, torch.Generator().manual_seed(3)).ids[0].tolist()
     assert share_right(say_again(one, long[:2]).symbols, long[:2]) == 1
     assert share_right(say_again(one, long).symbols, long) < 0.5

@@ -3,9 +3,9 @@
 import json
 import random
 
+from recipes.padding_waste import counted, mixed
 from vizformer.assets import asset
 from vizformer.training.batches import pair_batches
-from vizformer.training.padding_waste import counted, mixed
 
 BUNDLED = json.loads(asset("lessons", "training", "padding.json").read_text(encoding="utf-8"))
 

@@ -1,0 +1,137 @@
+"""The two small networks of the lesson "Encoder meets decoder": symbols are read, and said again.
+
+`recipes.bottleneck` trains them on the same random symbols in the same order.  One decoder gets the last state of the
+encoder alone, one vector however long the text was; the other one looks at the state after every symbol.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+Memory = Literal["one", "every"]
+"""What the decoder gets of the text: the last state alone, or the state after every symbol."""
+
+MEMORIES: tuple[Memory, ...] = ("one", "every")
+SYMBOLS = 32
+START = SYMBOLS  # the end mark is the number after it
+
+
+class Repeater(nn.Module):
+    """h_t = GRU(x_t, h_(t-1));  s_i = GRU'(y_i, s_(i-1)), s_(-1) = h_(n-1);  logits_i = [s_i; z_i] W_o + b_o
+
+    one:    z_i = h_(n-1)                                                     whatever the text was, one vector
+    every:  z_i = sum_t a_it h_t,  a_i = softmax((s_i W_a) h^T / sqrt(d_h))   the state after each symbol, looked up anew
+
+    y_0 is the start mark, y_i the symbol said before.
+
+    Source: Cho et al. 2014 and Sutskever et al. 2014 (one vector); Luong et al. 2015, "general" (a look-up).
+    """
+
+    def __init__(self, d_x: int, d_h: int, memory: Memory) -> None:
+        super().__init__()
+        self.memory = memory
+        self.embedding = nn.Embedding(SYMBOLS + 2, d_x)
+        self.encoder = nn.GRU(d_x, d_h, batch_first=True)
+        self.decoder = nn.GRU(d_x, d_h, batch_first=True)
+        self.look = nn.Linear(d_h, d_h, bias=False)
+        self.output = nn.Linear(2 * d_h, SYMBOLS + 2)
+
+    @property
+    def n_parameters(self) -> int:
+        """How many numbers are trained."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def read(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d_h"]:
+        """The state after every symbol."""
+        states: Tensor = self.encoder(self.embedding(ids))[0]
+        return states
+
+    def write(
+        self,
+        ids: Int[Tensor, "b m"],
+        states: Float[Tensor, "b n d_h"],
+        before: Float[Tensor, "1 b d_h"] | None = None,
+    ) -> tuple[Float[Tensor, "b m v"], Float[Tensor, "1 b d_h"], Float[Tensor, "b m n"]]:
+        """The logits of the next symbol, the decoder's last state, and the weights a.
+
+        `ids` is what has been said so far, `before` the state at which the decoder left off (None: at the beginning).
+        """
+        last = states[:, -1]  # [b, d_h]
+        s, after = self.decoder(self.embedding(ids), last[None] if before is None else before)  # [b, m, d_h]
+        if self.memory == "one":
+            weights = torch.zeros(*s.shape[:2], states.shape[1])
+            weights[..., -1] = 1
+            z = last[:, None].expand_as(s)
+        else:
+            scores = self.look(s) @ states.mT / states.shape[-1] ** 0.5  # [b, m, n]
+            weights = scores.softmax(-1)
+            z = weights @ states
+        return self.output(torch.cat([s, z], -1)), after, weights
+
+    @torch.inference_mode()
+    def repeat(self, ids: Int[Tensor, "b n"], count: int) -> tuple[Int[Tensor, "b count"], Float[Tensor, "b count n"]]:
+        """What is said, the most probable symbol each time, and where the decoder looked."""
+        states = self.read(ids)
+        new, state = torch.full((len(ids), 1), START), None
+        said, looked = [], []
+        for _ in range(count):
+            logits, state, weights = self.write(new, states, state)
+            new = logits.argmax(-1)  # [b, 1]
+            said.append(new)
+            looked.append(weights)
+        return torch.cat(said, 1), torch.cat(looked, 1)
+
+
+@dataclass(frozen=True)
+class Said:
+    """A text said again.
+
+    Attributes:
+        symbols: as many as were read; the end mark too, where the network ends early.
+        looked: where the decoder looked, [said, read]; with one vector always at the last state.
+    """
+
+    symbols: tuple[int, ...]
+    looked: Float[np.ndarray, "n n"]
+
+
+def say_again(model: Repeater, symbols: Sequence[int]) -> Said:
+    """One text of at least one symbol, numbers from 0 to `SYMBOLS` - 1."""
+    said, looked = model.repeat(torch.tensor([list(symbols)]), len(symbols))
+    return Said(tuple(said[0].tolist()), looked[0].numpy())
+
+
+def share_right(said: Sequence[int], symbols: Sequence[int]) -> float:
+    """The share of places at which both are the same."""
+    return sum(a == b for a, b in zip(said, symbols, strict=True)) / len(symbols)
+
+
+def as_symbols(ids: Sequence[int], seed: int = 0) -> tuple[int, ...]:
+    """Token ids as symbols: every different id becomes a symbol of its own, drawn at random; as many as there are for.
+
+    The text ends before the first token for which no symbol is left.
+    """
+    drawn = torch.randperm(SYMBOLS, generator=torch.Generator().manual_seed(seed)).tolist()
+    names: dict[int, int] = {}
+    for id in ids:
+        if id not in names and len(names) == SYMBOLS:
+            break
+        names.setdefault(id, drawn[min(len(names), SYMBOLS - 1)])
+    return tuple(names[id] for id in itertools.takewhile(names.__contains__, ids))
+
+
+def load_repeater(folder: Path, memory: Memory) -> Repeater:
+    """The network of a folder, ready to be looked into."""
+    weights = {name: tensor.float() for name, tensor in load_file(folder / f"{memory}.safetensors").items()}
+    d_x, d_h = weights["embedding.weight"].shape[1], weights["look.weight"].shape[0]
+    model = Repeater(d_x, d_h, memory)
+    model.load_state_dict(weights)
+    return model.eval().requires_grad_(False)
