@@ -5,7 +5,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tests import tiny
-from tests.handmade_models import FIRST_NORM, Hooked, Translator, W, attend
+from tests.handmade_models import FIRST_NORM, GAMMA, Hooked, Translator, W, attend
 from tests.strangers import FF, LAYERS, LONGEST, D, H, V, future, heads, sine_waves, stack, together
 
 NARROW = 6  # numbers of an embedding that a projection makes wider
@@ -29,7 +29,8 @@ class Habits:
         divisor: of the scores.
         eps: of the norms.
         norm: "layer", "rms" or "none".
-        order: "pre", "post", "output": of what a sublayer has found, or "unused": in the file, and not applied.
+        order: "pre", "post", "output": of what a sublayer has found, "normed_stream": of what it reads and adds to, or
+            "unused": in the file, and not applied.
         residual: "sequential", "parallel" or "none".
         final: a norm after the last layer: "used", "unused" or "" for none.
         segment: the row that is added, of three; None: no such table.
@@ -143,6 +144,7 @@ class Layer(nn.Module):
         if habits.residual == "parallel":
             return x + self.attention(norms[0](x)) + self.mlp(norms[1](x))
         for norm, sublayer in zip(norms, (self.attention, self.mlp), strict=True):
+            x = norm(x) if habits.order == "normed_stream" else x
             found = sublayer(norm(x) if habits.order == "pre" else x)
             found = norm(found) if habits.order == "output" else found
             found = found if habits.residual == "none" else x + found
@@ -298,6 +300,10 @@ KINDS: dict[str, Kind] = {
     "a module around each sublayer and its norm": written(
         BY_WIDTH, style="heads", divisor=math.sqrt(D), order="post", wrapped=True
     ),
+    "the normalised row is added to": written({}, order="normed_stream", causal=True),
+    "the normalised row is added to, and a last norm": written(
+        BY_WIDTH, order="normed_stream", final="used", style="heads", divisor=math.sqrt(D)
+    ),
     "no norms": written({}, norm="none", causal=True),
     "heads, no norms": written(BY_WIDTH, style="heads", norm="none", divisor=math.sqrt(D)),
     "no norms but the last": written(dict(norm_order="none"), norm="none", final="used"),
@@ -325,6 +331,11 @@ KINDS: dict[str, Kind] = {
     ),
     "nanoGPT, a last norm that nothing uses": Kind(Small, dict(n_heads=H, activation="gelu"), dict(final_norm=False)),
     "TransformerLens without norms": Kind(Unnormed, dict(activation="gelu_tanh"), {}),
+    "translator, the normalised row is added to": Kind(
+        lambda: Translator(replace(GAMMA, normed_stream=True)),
+        dict(n_heads=H, norm_order="normed_stream", activation="relu", norm="layer_norm", scaled_embedding=False),
+        dict(norm_eps=1e-12, bos_id=1, eos_id=2),
+    ),
     "translator, logits by the root of the width": Kind(
         lambda: BatchTranslator(FIRST_NORM),
         dict(n_heads=H, norm_order="post", activation="relu", norm_place="first", scaled_embedding=True),

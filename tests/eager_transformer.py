@@ -150,7 +150,9 @@ class Eager:
                 y = self._feedforward(path, self._norm(f"{path}.feedforward_norm", x))
                 x = stays + times * self._norm(f"{path}.feedforward_output_norm", y)
             else:
-                x = self._norm(f"{path}.feedforward_norm", stays + times * self._feedforward(path, x))
+                x = stays + times * self._feedforward(path, x)
+                last = f"{path}.feedforward_norm"
+                x = self._norm(last, x) if f"{last}.weight" in self.weights else x
             self.residuals[f"{layer}.post"] = x
         if c.final_norm:
             x = self._norm(f"{name}.final_norm", x)

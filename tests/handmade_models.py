@@ -481,7 +481,7 @@ class Course(nn.Module):
 
 
 class PostLayer(nn.Module):
-    """norm(x + sublayer(x)); `style` is whose names, and where the norms are."""
+    """norm(x + sublayer(x)), or x + sublayer(x) of the normalised x; `style` is whose names, and where the norms are."""
 
     def __init__(self, style: "Style", *, cross: bool) -> None:
         super().__init__()
@@ -499,11 +499,18 @@ class PostLayer(nn.Module):
     def norm(self, number: int, x: Tensor) -> Tensor:
         return F.layer_norm(x, (D,)) if self.style.norm is None else getattr(self, f"norm{number}")(x)
 
+    def add(self, number: int, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        if self.style.normed_stream:
+            x = self.norm(number, x)
+            return x + sublayer(x)
+        return self.norm(number, x + sublayer(x))
+
     def forward(self, x: Tensor, memory: Tensor | None = None, blocked: Tensor | None = None) -> Tensor:
-        x = self.norm(1, x + getattr(self, self.style.own[self.cross])(x, x, blocked))
+        x = self.add(1, x, lambda x: getattr(self, self.style.own[self.cross])(x, x, blocked))
         if memory is not None:
-            x = self.norm(2, x + getattr(self, self.style.reads)(x, memory))
-        return self.norm(3 if self.cross else 2, x + self.ffn[self.style.ff[1]](F.relu(self.ffn[self.style.ff[0]](x))))
+            x = self.add(2, x, lambda x: getattr(self, self.style.reads)(x, memory))
+        wide, narrow = (self.ffn[name] for name in self.style.ff)
+        return self.add(3 if self.cross else 2, x, lambda x: narrow(F.relu(wide(x))))
 
 
 @dataclass(frozen=True)
@@ -520,6 +527,7 @@ class Style:
     tables: tuple[str, str] = ("src_emb", "tgt_emb")
     scaled: bool = False
     attention: Callable[..., nn.Module] = Projected
+    normed_stream: bool = False
 
 
 class PostStack(nn.Module):

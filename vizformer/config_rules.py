@@ -124,6 +124,8 @@ def _of_norms(c: Options) -> list[Message]:
                 "residual='sequential' can do without it; take True"
             )
         )
+    if not c.last_norm and (c.norm_order != "post" or c.final_norm):
+        problems.append(N_("last_norm=False: this is an option of norm_order='post' without final_norm; take True"))
     return problems
 
 

@@ -98,6 +98,8 @@ class Options:
             Framework for Transformer Circuits").
         first_norm: whether the attention of the first layer has a norm before it; False where that of the embeddings, just
             before, makes it unnecessary (Warner et al. 2024, "ModernBERT", section 2.1.1).
+        last_norm: whether a norm comes after the last sublayer of a stack of "post"; False where only what a sublayer reads
+            is normalised, and added to: x <- norm(x), then x + f(x).
         norm: "layer_norm" (Ba, Kiros & Hinton 2016), "rms_norm" (Zhang & Sennrich 2019), or "deviation_norm", LayerNorm as
             many write it by hand: over the standard deviation, divided by d_model - 1, plus norm_eps outside of the root
             (Rush 2018, "The Annotated Transformer").
@@ -190,6 +192,7 @@ class Options:
     decoder_positions_after_norm: bool = False
     norm_order: NormOrder = "post"
     first_norm: bool = True
+    last_norm: bool = True
     norm: Norm = "layer_norm"
     norm_offset: bool = False
     qk_norm: bool = False

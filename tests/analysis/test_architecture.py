@@ -38,6 +38,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("encoder-only", tiny.MODERNBERT),
     ("encoder-only", {**tiny.MODERNBERT, "n_encoder_layers": 1, "sliding_layers": (0,), "rope_local_layers": (0,)}),
     ("decoder-only", {**tiny.QWEN2_MOE, "n_decoder_layers": 3}),
+    ("encoder-decoder", tiny.NORMED_STREAM),
+    ("decoder-only", {"n_decoder_layers": 1, "last_norm": False}),
 ]
 
 

@@ -28,6 +28,7 @@ MODELS = {
     "pre, untied": ("encoder-decoder", {**PRE, **UNTIED}),
     "pre without a last norm": ("decoder-only", {"norm_order": "pre", "positions": "learned"}),
     "post with a last norm": ("decoder-only", {"final_norm": True}),
+    "the normalised row is added to": ("encoder-decoder", tiny.NORMED_STREAM),
     "no norms": ("decoder-only", {"norm_order": "none"}),
     "no residual": ("encoder-decoder", {"residual": "none"}),
     "by hand": ("decoder-only", {"norm": "deviation_norm", **PRE, **UNTIED}),
@@ -192,7 +193,7 @@ def test_a_term_is_what_the_logit_loses_without_the_part_while_every_norm_stays(
             if (output := outputs(block, "feedforward", block.feedforward_norm)) is not None:
                 wrote = output(wrote.float()).double()
             x, was = (x + wrote, was + wrote) if adds else (wrote, wrote)
-            if post:
+            if post and block.feedforward_norm is not None:
                 x, was = frozen(block.feedforward_norm, x, was), block.feedforward_norm(was.float()).double()
         last = getattr(model, stack).final_norm
         x = x if last is None else frozen(last, x, was)

@@ -28,11 +28,12 @@ REFUSED = {
     "opt-350m": "embedding_dim",
     "projected-waves": "embedding_dim",
     "bart": "stack_inputs",
+    "normed-stream": "stack_inputs",
     "blenderbot-small": "stack_inputs",
     "mixtral": "n_experts",
     "qwen2-moe": "n_experts",
     "experts-with-biases": "n_experts",
-    "modernbert": "first_norm",
+    "modernbert": "rope_local",
     "deberta": "disentangled",
     "deberta-c2p": "disentangled",
     "deberta-p2c": "disentangled",
@@ -42,6 +43,8 @@ MORE = {
     "window": ("decoder-only", dict(norm_order="pre", sliding_window=3)),
     "window-to-both-sides": ("encoder-only", dict(sliding_window=2)),
     "window-of-one-layer": ("decoder-only", {**tiny.LLAMA, "sliding_window": 2, "sliding_layers": (1,)}),
+    "first-norm": ("encoder-only", dict(norm_order="pre", embedding_norm=True, first_norm=False)),
+    "last-norm": ("encoder-decoder", dict(last_norm=False)),
     "deviation-post": ("decoder-only", dict(norm_order="post", norm="deviation_norm")),
 }
 

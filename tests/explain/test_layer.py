@@ -13,6 +13,7 @@ from tests.eager_transformer import Eager
 from tests.explain import variants
 from tests.explain.running import one_by_one
 from vizformer.checkpoints import Checkpoint
+from vizformer.config import ModelConfig
 from vizformer.errors import TraceError
 from vizformer.explain import Step, candidates, layer_steps, output_steps, toy
 from vizformer.explain.toy_model import tensors
@@ -36,6 +37,10 @@ def every_layer(variant: str) -> dict[str, list[Step]]:
     checkpoint, trace, _ = example(variant)
     layers = sorted({site.rpartition(".")[0] for site in trace.sites})
     return {layer: layer_steps(checkpoint, trace, layer) for layer in layers}
+
+
+def ends_with_a_norm(config: ModelConfig, layer: str) -> bool:
+    return config.norm_order == "post" and (config.last_norm or not layer.endswith(".1"))
 
 
 def plain(variant: str, layer: str) -> dict[str, Tensor]:
@@ -70,7 +75,7 @@ def plain(variant: str, layer: str) -> dict[str, Tensor]:
             f"{kind}.out_scaled": call.brought,
             f"{kind}.norm": call.after if checkpoint.model.config.norm_order == "post" else call.x,
         }
-    last = "norm" if checkpoint.model.config.norm_order == "post" else "add"
+    last = "norm" if ends_with_a_norm(checkpoint.model.config, layer) else "add"
     return expected | {f"feedforward.{last}": eager.residuals[f"{layer}.post"]}
 
 
@@ -118,9 +123,10 @@ def test_the_steps_form_a_chain(variant: str) -> None:
             else ["self", "feedforward"]
         )
         assert list(dict.fromkeys(key.partition(".")[0] for key in keys)) == ["input", *kinds]
-        assert keys[-1] == ("feedforward.norm" if config.norm_order == "post" else "feedforward.add")
+        assert keys[-1] == ("feedforward.norm" if ends_with_a_norm(config, layer) else "feedforward.add")
         for kind in kinds:
             without = kind == "self" and layer.endswith(".0") and not config.first_norm
+            without |= kind == "feedforward" and layer.endswith(".1") and not config.last_norm
             assert (f"{kind}.norm" in keys) == (config.norm_order not in ("output", "none") and not without)
             assert (f"{kind}.out_scaled" in keys) == (config.residual_scale != 1)
             assert (f"{kind}.out_norm" in keys) == (config.norm_order in ("output", "sandwich"))

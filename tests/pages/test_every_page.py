@@ -26,7 +26,7 @@ BLANKS, GENERATION, ATTENTION, TOKENS, MAP, POSITIONS = (
 IDS = {"bare.pt": "3 14 0 3", "both.pt": "3 14 0 3"}  # came without a tokenizer
 POST = ";n_heads=4;norm_order=post;activation=relu;scaled_embedding=false;positions=sinusoidal"
 ANSWERS = {"bare.pt": ";n_heads=4;activation=gelu", "both.pt": POST}  # which does not say how a target begins
-MODELS = ["headless", "headless-t5", "short", "narrow", "no-norms", "no-residual", "bare.pt", "both.pt"]
+MODELS = ["headless", "headless-t5", "short", "narrow", "no-norms", "no-residual", "normed", "bare.pt", "both.pt"]
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +41,7 @@ def written(tmp_path_factory):
     made.gpt2(root / "short", n_positions=8, n_layer=1, n_head=1)
     save(tiny.checkpoint("encoder-decoder", norm_order="none"), root / "no-norms")
     save(tiny.checkpoint("decoder-only", norm_order="post", residual="none"), root / "no-residual")
+    save(tiny.checkpoint("encoder-decoder", **tiny.NORMED_STREAM), root / "normed")
     saved(nano_gpt(), root / "bare.pt")
     both = nn.ModuleDict(
         {

@@ -105,6 +105,20 @@ def test_answers_that_make_no_model_are_refused_in_words(tmp_path: Path) -> None
         load(path, **{**KINDS["side by side"].answers, "norm_order": "post"})
 
 
+def test_embeddings_with_a_norm_are_not_normalised_twice(tmp_path: Path) -> None:
+    path, __ = saved("translator, logits by the root of the width", tmp_path)
+    answers = {**KINDS["translator, logits by the root of the width"].answers, "norm_order": "normed_stream"}
+    with pytest.raises(CheckpointError, match="would normalise the embeddings twice, by .*layer_norm"):
+        load(path, **answers)
+
+
+def test_the_report_says_that_norms_are_shown_after_the_sum(tmp_path: Path) -> None:
+    path, __ = saved("the normalised row is added to", tmp_path)
+    ours = load(path, **KINDS["the normalised row is added to"].answers)
+    assert any("each norm is therefore shown after the sum before it" in str(said) for said in ours.report.assumptions)
+    assert (ours.model.config.norm_order, ours.model.config.last_norm) == ("post", False)
+
+
 def test_a_list_without_layer_0_has_lost_it(tmp_path: Path) -> None:
     path, __ = saved("apart, another epsilon", tmp_path)
     weights = torch.load(path)

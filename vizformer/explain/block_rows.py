@@ -295,6 +295,8 @@ def norm_of(block: Block, at: str, kind: SublayerKind) -> Norm:
                 "sublayer or layer.",
                 place=in_words(f"{at}.{kind}"),
             )
+            if block.norm_order == "pre"
+            else N_("No norm comes after the last layer of this model. Choose another sublayer or layer.")
         )
     return found
 

@@ -42,6 +42,8 @@ _WRITTEN = frozenset(
         "n_segments",
         "embedding_norm",
         "norm_order",
+        "first_norm",
+        "last_norm",
         "norm",
         "norm_offset",
         "qk_norm",

@@ -35,8 +35,9 @@ class Block(nn.Module):
         local: bool = False,
         experts: bool = False,
         first: bool = False,
+        last: bool = False,
     ) -> None:
-        """`windowed`, `turned`, `local` and `experts` say what this layer has, `first` whether none comes before it."""
+        """`windowed`, `turned`, `local` and `experts` say what this layer has, `first` and `last` where it stands."""
         super().__init__()
         self.norm_order, self.residual = config.norm_order, config.residual
         self.residual_scale = config.residual_scale
@@ -47,7 +48,7 @@ class Block(nn.Module):
         self.cross_attention = Attention(config) if cross else None
         self.cross_norm = norm(config) if cross and normed else None
         self.feedforward: FeedForward | MixtureOfExperts = MixtureOfExperts(config) if experts else FeedForward(config)
-        self.feedforward_norm = norm(config) if normed else None
+        self.feedforward_norm = norm(config) if normed and (config.last_norm or not last) else None
         twice = config.norm_order == "sandwich"  # then the others are the norms before
         self.self_output_norm = norm(config) if twice else None
         self.cross_output_norm = norm(config) if cross and twice else None
@@ -118,6 +119,7 @@ class Stack(nn.Module):
                 config.turns_locally(layer),
                 config.has_experts(layer),
                 layer == 0,
+                layer == n_layers - 1,
             )
             for layer in range(n_layers)
         )

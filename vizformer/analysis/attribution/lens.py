@@ -185,7 +185,7 @@ def what_is_inexact(checkpoint: Checkpoint) -> tuple[Message, ...]:
                 "last layer writes: of earlier rows the lens is a reading, not what the model computes."
             )
         )
-    elif config.norm_order == "post":
+    elif config.norm_order == "post" and config.last_norm:
         found.append(
             N_(
                 "This model has no norm after the last layer: every layer ends with its own. The head reads rows that "

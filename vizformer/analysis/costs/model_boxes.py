@@ -164,6 +164,7 @@ def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: 
         drawn = with_experts[1] if len(with_experts) > 1 else depth - 1
     block = stack.layers[drawn]
     assert isinstance(block, Block)
+    without = "self_norm" if not config.first_norm else "feedforward_norm" if not config.last_norm else None
     boxes: list[Box] = []
 
     def add(name: str, kind: Kind, module: str, *inputs: Dims, skip: str = "", fed_by: str = "") -> None:
@@ -179,7 +180,7 @@ def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: 
                 output=wide,
                 module=module and f"{section}.layers[{drawn}].{module}",
                 tensors=_tensors(getattr(block, module) if module else None),
-                copies=depth - len(plain) if module != "self_norm" or config.first_norm else depth - 1,
+                copies=depth - (1 if module == without else len(plain)),  # one layer has no such norm
                 others=sum(_count(one.feedforward) for layer in plain if isinstance(one := stack.layers[layer], Block)),
                 skip=skip,
                 fed_by=fed_by,

@@ -92,6 +92,7 @@ def activations(config: ModelConfig, n: int) -> Activations:
     layers, others = config.n_encoder_layers * encoder_layer, config.n_decoder_layers * decoder_layer
     calls = config.n_encoder_layers + (1 + cross) * config.n_decoder_layers
     more = config.n_expert_layers * (experts - feedforward) - (0 if config.first_norm else norm)
+    more -= 0 if config.last_norm else norm * ((config.n_encoder_layers > 0) + (config.n_decoder_layers > 0))
     return Activations(n * (layers + others + more), calls * config.n_heads * n * n)
 
 

@@ -25,6 +25,7 @@ def details(config: ModelConfig) -> list[Message]:
             ),
         ),
         (not config.first_norm, N_("the attention of the first layer has no norm before it")),
+        (not config.last_norm, N_("no norm comes after the last layer")),
         (
             config.sliding_window is not None and len(config.windowed_layers) == config.n_decoder_layers,
             N_(

@@ -13,6 +13,7 @@ from vizformer.checkpoints.tensors.questions import Question, Value
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 
+NORMED_STREAM = "normed_stream"  # an order of norms: x <- norm(x), then x <- x + f(x)
 NORM = Question("norm", N_("Which norm do the layers have?"), ("layer_norm", "rms_norm"))
 ABSENT = replace(NORM, choices=("none", *NORM.choices), usual="none", insists=True)  # no norm has weights
 OWN_NORM = Question(
@@ -185,7 +186,9 @@ def open_questions(found: Found, tables: Tables, kind: str | Question) -> list[Q
 
 def _norm_order(found: Found, kind: str | Question) -> Question:
     """Absent norms are read as absent; those whose weights are exactly 1 and 0 may be unused."""
-    choices = ("post", "pre", "output") if found.sizes.inner else ("pre", "output")
+    choices: tuple[str, ...] = ("post", "pre", "output") if found.sizes.inner else ("pre", "output")
+    if found.sizes.inner and not found.norms.first:
+        choices += (NORMED_STREAM,)
     order = replace(questions.NORM_ORDER, choices=choices, usual=None if found.sizes.inner else "pre", insists=True)
     layers = found.layer_norms()
     if not layers and kind is ABSENT:

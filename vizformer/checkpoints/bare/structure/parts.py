@@ -74,17 +74,24 @@ class Layers:
             self.parts.append(Part(name, (f"{target}.{kind}",)))
 
 
-def add(layers: Layers, stack: Stack, block: Block, norms: Mapping[str, str], name: str, how: Reading) -> None:
-    """Adds the layers of a stack, which is called `name` in our model; `norms` are those of its sublayers."""
+def add(
+    layers: Layers, stack: Stack, block: Block, norms: Mapping[str, str], name: str, how: Reading, first: str = ""
+) -> None:
+    """Adds the layers of a stack, which is called `name` in our model; `norms` are those of its sublayers.
+
+    With `first`, the norm of each sublayer is in our model that of the one before, and the first one is called so.
+    """
+    kinds = (*(own.replace("_attention", "_norm") for own in block.attentions), "feedforward_norm")
+    own_norms = [f"{name}.layers.{number}.{own}" for number in range(len(stack.layers)) for own in kinds]
+    own_norms = [first, *own_norms[:-1]] if first else own_norms
+    theirs = [modules[norms[own]] if own in norms else None for modules in stack.layers for own in kinds]
+    for target, module in zip(own_norms, theirs, strict=True) if how.normed else ():
+        layers.norm(module, target, how.sizes.width, how)
     for number, modules in enumerate(stack.layers):
         target = f"{name}.layers.{number}"
         for own, parts in block.attentions.items():
             _attention(layers, modules, parts, f"{target}.{own}", how)
         _network(layers, modules, block, f"{target}.feedforward", how)
-        kinds = (*(a.replace("_attention", "_norm") for a in block.attentions), "feedforward_norm")
-        for own in kinds if how.normed else ():
-            module = modules[norms[own]] if own in norms else None
-            layers.norm(module, f"{target}.{own}", how.sizes.width, how)
 
 
 def _attention(layers: Layers, modules: Mapping[str, Module], parts: AttentionParts, target: str, how: Reading) -> None:

@@ -1,5 +1,7 @@
 """The model that the tensors are under given answers: its options, and what becomes of every tensor."""
 
+from collections.abc import Mapping
+
 import torch
 
 from vizformer.checkpoints.bare.layout import UNUSED_NORM, Plan, of_losses
@@ -9,7 +11,8 @@ from vizformer.checkpoints.bare.structure.assumptions import norms_beside, read_
 from vizformer.checkpoints.bare.structure.block_norms import norms_of
 from vizformer.checkpoints.bare.structure.derived_tensors import rolled
 from vizformer.checkpoints.bare.structure.findings import Found, tables
-from vizformer.checkpoints.bare.structure.open_questions import score_scale
+from vizformer.checkpoints.bare.structure.names import Module
+from vizformer.checkpoints.bare.structure.open_questions import NORMED_STREAM, score_scale
 from vizformer.checkpoints.bare.structure.outer_parts import WIDER
 from vizformer.checkpoints.bare.structure.parts import Layers, Reading, add
 from vizformer.checkpoints.files.untrusted_folder import shown
@@ -38,6 +41,10 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
     first_norm, place = answers.pop("first_norm", None), answers.pop("norm_place", None)
     before = (norms.first if answers.pop("embedding_norm", True) else {}) or (norms.open if place == "first" else {})
     after = (norms.last if answers.pop("final_norm", True) else {}) or (norms.open if place == "last" else {})
+    shifted = answers.get("norm_order") == NORMED_STREAM
+    if shifted:
+        _require_one_norm(found, before)
+        answers["norm_order"] = "post"
     used = [*before.values(), *after.values(), *(found.layer_norms() if normed else [])]
     left_out = {name for module in found.every_norm() for name in module.names}
     left_out -= {name for module in used for name in module.names}
@@ -49,8 +56,9 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
         "d_ff": sizes.inner or 1,
         "feedforward": "gated" if "W_gate" in found.blocks[0].feedforward else "plain",
         "norm": norm,
-        "final_norm": bool(after),
-        "embedding_norm": bool(before),
+        "final_norm": bool(after) and not shifted,
+        "last_norm": bool(after) or not shifted,
+        "embedding_norm": bool(before) or shifted,
         "n_segments": found.weights.tensors[found.segments].shape[0] if found.segments else 0,
         **alone(over),
         **_biases(found.biases),
@@ -77,20 +85,20 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
     )
     layers = Layers(made={**found.made, **logit_made})
     gate = answers.pop("gate", None)
-    for stack, block, name in zip(found.stacks, found.blocks, names, strict=True):
+    for number, (stack, block, name) in enumerate(zip(found.stacks, found.blocks, names, strict=True)):
         chosen = block.norms
         if block.pair is not None and first_norm is not None:
             one, other = block.pair
             order = (one, other) if first_norm == one else (other, one)
             chosen = dict(zip(norms_of(block.attentions, bool(block.feedforward)), order, strict=True))
-        add(layers, stack, block.with_gate(gate), chosen, name, how)
-    for number, name in enumerate(names):
+        first = "decoder_embedding_norm" if number else "embedding_norm"
+        add(layers, stack, block.with_gate(gate), chosen, name, how, first if shifted else "")
         if number in after:
-            layers.norm(after[number], f"{name}.final_norm", sizes.width, how)
+            last = f"layers.{len(stack.layers) - 1}.feedforward_norm" if shifted else "final_norm"
+            layers.norm(after[number], f"{name}.{last}", sizes.width, how)
         if number in before:
-            own = "decoder_embedding_norm" if number else "embedding_norm"
-            layers.norm(before[number], own, sizes.width, how)
-    if found.both and before:
+            layers.norm(before[number], first, sizes.width, how)
+    if found.both and (before or shifted):
         options["stack_inputs"] = "own"
         if not found_tables.options.get("stack_inputs"):
             found_tables.parts = [_for_both(part) for part in found_tables.parts]
@@ -115,9 +123,31 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
         },
         found_tables.unplaced,
         fills,
-        (*read_by_role(found, found_tables), *norms_beside(before, after)),
+        (*read_by_role(found, found_tables), *norms_beside(before, after), *([SHIFTED] if shifted else [])),
         layers.made,
     )
+
+
+SHIFTED = N_(
+    "the row that a sublayer reads and adds to is normalised: each norm is therefore shown after the sum before it, and the "
+    "first one after the embeddings"
+)
+
+
+def _require_one_norm(found: Found, before: Mapping[int, Module]) -> None:
+    """Raises:
+    CheckpointError: the embeddings have a norm of their own before that of the first sublayer.
+    """
+    if before:
+        raise CheckpointError(
+            N_(
+                "norm_order={order}: {file} would normalise the embeddings twice, by {norm} and before the first sublayer. "
+                "Such models do not open.",
+                order=NORMED_STREAM,
+                file=found.weights.where,
+                norm=shown(before[0].path),
+            )
+        )
 
 
 def _require_one_order(found: Found, answers: dict[str, Value]) -> None:

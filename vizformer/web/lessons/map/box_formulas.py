@@ -77,7 +77,7 @@ def formula(box: Box, config: ModelConfig) -> str:
     if box.kind == "embedding" and config.scaled_embedding and config.factor_of(box.section) != 1:
         return r"x_i = \sqrt{d_\text{model}}\; E_{t_i}"
     if box.kind == "add":
-        inner = "x" if config.norm_order in ("output", "none") else r"\operatorname{norm}(x)"
+        inner = r"\operatorname{norm}(x)" if config.norm_order in ("pre", "sandwich") else "x"
         times = "" if config.residual_scale == 1 else rf"{config.residual_scale:g}\,"
         if config.norm_order in ("output", "sandwich"):
             return rf"x \leftarrow x + {times}\operatorname{{norm}}(f({inner}))"

@@ -51,6 +51,7 @@ _ORDERS: dict[str, Message] = {
     "pre": N_("before the sublayer"),
     "post": N_("after the sum"),
     "output": N_("after the sublayer, before the sum"),
+    "normed_stream": N_("before the sublayer, which adds to the normalised row"),
     "sandwich": N_("before and after the sublayer"),
     "none": N_("none in the layers"),
 }
