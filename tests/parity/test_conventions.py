@@ -108,7 +108,7 @@ def test_answers_that_make_no_model_are_refused_in_words(tmp_path: Path) -> None
 def test_embeddings_with_a_norm_are_not_normalised_twice(tmp_path: Path) -> None:
     path, __ = saved("translator, logits by the root of the width", tmp_path)
     answers = {**KINDS["translator, logits by the root of the width"].answers, "norm_order": "normed_stream"}
-    with pytest.raises(CheckpointError, match="would normalise the embeddings twice, by .*layer_norm"):
+    with pytest.raises(CheckpointError, match=r"would normalise the embeddings twice, by .*layer_norm"):
         load(path, **answers)
 
 
