@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from collections import Counter
 from dataclasses import FrozenInstanceError, fields
 from typing import Any
 
@@ -10,6 +12,8 @@ import pytest
 from tests import tiny
 from vizformer.config import ModelConfig
 from vizformer.errors import ConfigError, VizformerError
+from vizformer.options import STATIONS
+from vizformer.options.common import CommonOptions
 from vizformer.presets import PRESETS
 
 # option(s) -> the value, the rule and the way out that the error must name
@@ -194,6 +198,23 @@ def test_every_option_has_an_illegal_value_above() -> None:
     assert {of_one_kind.get(field.name, field.name) for field in fields(ModelConfig)} <= tried
 
 
+def test_every_option_stands_at_one_station_whose_docstring_names_it() -> None:
+    homes = Counter(name for station in (CommonOptions, *STATIONS) for name in station.__annotations__)
+    assert homes == Counter(field.name for field in fields(ModelConfig))
+    for station in (CommonOptions, *STATIONS):
+        names = re.findall(r"^        (\w[\w, ]*): ", str(station.__doc__), re.MULTILINE)
+        assert [name for line in names for name in line.split(", ")] == list(station.__annotations__)
+
+
+def test_the_text_of_a_config_does_not_know_the_options_that_are_as_usual() -> None:
+    """An option that is added later leaves the key of a model that does not use it, and what was kept under that key."""
+    assert (
+        set(json.loads(str(tiny.config()))) == set(tiny.config().unusual()) < {one.name for one in fields(ModelConfig)}
+    )
+    assert "score_cap" not in str(tiny.config())
+    assert json.loads(str(tiny.config(n_encoder_layers=0, score_cap=2.0)))["score_cap"] == 2.0
+
+
 EDGES = [
     dict(dropout=0),
     dict(dropout=0.0),
@@ -272,6 +293,6 @@ def test_errors_are_ours_and_translatable() -> None:
     assert isinstance(problems, tuple)
     assert [problem.text for problem in problems] == [
         "d_model={d_model} is not divisible by n_heads={n_heads}: choose n_heads from {divisors}",
-        "dropout={value}: must be at least 0 and below 1",
+        "{name}={value}: must be at least 0 and below 1",
     ]
-    assert problems[1].values == {"value": 2.0}
+    assert problems[1].values == {"name": "dropout", "value": 2.0}

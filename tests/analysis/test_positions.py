@@ -9,7 +9,7 @@ import torch
 from vizformer.analysis.positions import effects, sinusoidal_code
 from vizformer.model import Trace
 from vizformer.model.positions import sinusoidal_encoding
-from vizformer.options import Positions
+from vizformer.options.positions import Positions
 
 SCHEMES: tuple[Positions, ...] = ("none", "sinusoidal", "learned", "rope", "alibi", "relative")
 IDS = [5, 6, 7, 5, 9, 11]

@@ -9,7 +9,8 @@ from vizformer.analysis.training.trained_tasks import position_rows, repetition_
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import VizformerError
 from vizformer.model import Transformer
-from vizformer.options import Architecture, Positions
+from vizformer.options.common import Architecture
+from vizformer.options.positions import Positions
 from vizformer.training.live import Plan
 from vizformer.training.tasks import BOS, EOS
 

@@ -12,7 +12,6 @@ from tests import tiny
 from tests.checkpoints import folders
 from vizformer import cli
 from vizformer.checkpoints import save
-from vizformer.checkpoints.tensors.model_details import details
 
 
 def said(path: Path, *options: str) -> tuple[int, str]:
@@ -92,12 +91,12 @@ def test_nothing_to_report_on(tmp_path: Path) -> None:
         (
             {**tiny.DEBERTA_V3, "embedding_dim": 6, "embedding_projection": "sum"},
             [
-                "far distances share vectors: 4 to either side, up to 7 tokens away",
-                "the vectors of distances go through a norm",
-                "the matrices of queries and keys serve the vectors of distances too",
                 "dot products times 0.288675, not over √d_head",
                 "rows of the tables of embeddings have 6 numbers",
                 "the norm of the embeddings comes after that layer",
+                "far distances share vectors: 4 to either side, up to 7 tokens away",
+                "the vectors of distances go through a norm",
+                "the matrices of queries and keys serve the vectors of distances too",
             ],
         ),
         (tiny.MARIAN, ["multiplied by √d_model", "all sines", "a bias for every token", "padding is never generated"]),
@@ -109,6 +108,6 @@ def test_nothing_to_report_on(tmp_path: Path) -> None:
 def test_what_a_model_has_that_others_have_not(options: dict[str, Any], expected: list[str]) -> None:
     two = "encoder-decoder" if "decoder_start_id" in options else "decoder-only"
     two = "encoder-only" if "first_norm" in options or "disentangled" in options else two
-    found = [str(message) for message in details(tiny.config(two, **options))]
+    found = [str(message) for message in tiny.config(two, **options).details()]
     assert len(found) == len(expected)
     assert all(part in text for part, text in zip(expected, found, strict=True))

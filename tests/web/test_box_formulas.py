@@ -7,7 +7,7 @@ import pytest
 
 from tests.tiny import GEMMA2, checkpoint
 from vizformer.analysis.costs.model_boxes import architecture
-from vizformer.options import Activation, FeedForwardKind
+from vizformer.options.feedforward import Activation, FeedForwardKind
 from vizformer.web.lessons.map import box_formulas
 
 NAMES = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "quick_gelu": "QuickGELU", "silu": "SiLU"}

@@ -113,8 +113,8 @@ def beam_search(
     for _ in range(min(max_new, model.config.max_positions - len(start))):
         x = model.decode(new, memory, cache=cache)  # [b, n_new, d_model]
         log_p = torch.log_softmax(model.logits(x[:, -1]).double(), dim=-1)  # [b, vocab_size]
-        if model.config.never_pad:
-            log_p[:, model.config.pad_id] = -torch.inf
+        if model.config.never_written is not None:
+            log_p[:, model.config.never_written] = -torch.inf
         totals = log_p + torch.tensor([[total] for _, total in live], dtype=torch.double, device=device)
         best = totals.flatten().topk(min(2 * width, totals.numel()))  # enough even if `width` of them end
         survivors: list[tuple[int, list[int], float]] = []

@@ -34,8 +34,8 @@ def greedy_batch(model: Transformer, sources: Sequence[Sequence[int]], *, max_ne
     for _ in range(min(max_new, config.max_positions - len(start))):
         x = model.decode(target[:, cache.length :], memory, memory_padding=padding, cache=cache)
         logits = model.logits(x[:, -1])  # [b, vocab_size]
-        if config.never_pad:
-            logits[:, config.pad_id] = -torch.inf
+        if config.never_written is not None:
+            logits[:, config.never_written] = -torch.inf
         following = logits.argmax(-1).masked_fill(done, config.eos_id)  # [b]
         target = torch.cat([target, following[:, None]], dim=1)
         done |= following == config.eos_id

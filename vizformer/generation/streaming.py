@@ -81,7 +81,7 @@ def stream(
     for number in range(min(max_new, room)):
         new = torch.tensor([ids if cache is None else ids[cache.length :]], dtype=torch.long, device=device)
         x = model.decode(new, memory, edit=edit, cache=cache)  # [1, n_new, d_model]
-        choice = next_token(model.logits(x[0, -1]), ids, sampling, never=config.pad_id if config.never_pad else None)
+        choice = next_token(model.logits(x[0, -1]), ids, sampling, never=config.never_written)
         id = int(choice.filtered.argmax()) if sampling.is_greedy else draw(choice.filtered, generator)
         id = instead.get(number, id)
         length = len(ids)

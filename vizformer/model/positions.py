@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vizformer.config import ModelConfig
-from vizformer.options import Sinusoids
+from vizformer.options.positions import Sinusoids
 
 
 def sinusoidal_encoding(n: int, d_model: int, sinusoids: Sinusoids = "interleaved") -> Float[Tensor, "n d_model"]:

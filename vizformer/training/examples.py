@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from vizformer.model import Transformer
-from vizformer.options import Architecture
+from vizformer.options.common import Architecture
 from vizformer.training.batches import IGNORED, PairBatch, RowBatch
 from vizformer.training.loss import token_loss, translation_loss
 from vizformer.training.tasks import BOS, EOS, PAD, Example, Task

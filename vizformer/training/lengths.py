@@ -23,7 +23,7 @@ from vizformer.config import ModelConfig
 from vizformer.errors import VizformerError
 from vizformer.messages import N_
 from vizformer.model import Transformer
-from vizformer.options import Positions
+from vizformer.options.positions import Positions
 from vizformer.text import Tokenizer
 from vizformer.training.batches import RowBatch
 from vizformer.training.corpus import BOOKS, CHINESE, TEST_BOOK, VALID_BOOK, find_file, read_books

@@ -17,7 +17,9 @@ from vizformer.errors import VizformerError
 from vizformer.freed_memory import keep_freed_memory
 from vizformer.messages import N_
 from vizformer.model import Transformer
-from vizformer.options import Architecture, NormOrder, Positions
+from vizformer.options.common import Architecture
+from vizformer.options.norms import NormOrder
+from vizformer.options.positions import Positions
 from vizformer.training.examples import Marks, batch_of, loss_of, marks
 from vizformer.training.speed import fast_short_attention
 from vizformer.training.tasks import REPEATED, TASKS, Task, examples

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer as Backend
 
 from vizformer.errors import VizformerError
 from vizformer.messages import N_
-from vizformer.options import Architecture
+from vizformer.options.common import Architecture
 from vizformer.text import Tokenizer
 
 PAD, BOS, EOS, UNKNOWN = MARKS = ("<pad>", "<s>", "</s>", "<unk>")

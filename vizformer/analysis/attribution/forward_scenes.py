@@ -319,6 +319,6 @@ def _logits(checkpoint: Checkpoint, trace: Trace, rows: slice) -> Float[Tensor, 
     """In float64; a model that never writes the padding does not choose it here either."""
     logits = trace.logits[rows].double().cpu()
     config = checkpoint.model.config
-    if config.architecture != "encoder-only" and config.never_pad and config.pad_id is not None:
-        logits = logits.index_fill(1, torch.tensor([config.pad_id]), -torch.inf)
+    if config.architecture != "encoder-only" and config.never_written is not None:
+        logits = logits.index_fill(1, torch.tensor([config.never_written]), -torch.inf)
     return logits

@@ -209,9 +209,9 @@ def what_is_inexact(checkpoint: Checkpoint) -> tuple[Message, ...]:
 
 def _permitted(checkpoint: Checkpoint, logits: Tensor) -> Tensor:
     """Without what the model never writes, as in generation."""
-    config = checkpoint.model.config
-    if config.never_pad and config.pad_id is not None:
-        logits[:, config.pad_id] = -torch.inf
+    never = checkpoint.model.config.never_written
+    if never is not None:
+        logits[:, never] = -torch.inf
     return logits
 
 

@@ -63,9 +63,9 @@ def choices(checkpoint: Checkpoint, trace: Trace) -> tuple[Choice, ...]:
     tokens = trace.tokens.get("decoder", ())
     if checkpoint.model.decoder is None or not tokens:
         return ()
-    logits, config = trace.logits, checkpoint.model.config
-    if config.never_pad and config.pad_id is not None:
+    logits, never = trace.logits, checkpoint.model.config.never_written
+    if never is not None:
         logits = logits.clone()  # (of a long text and a large vocabulary hundreds of megabytes: only where it must be)
-        logits[:, config.pad_id] = -torch.inf  # as in generation
+        logits[:, never] = -torch.inf  # as in generation
     own = checkpoint.tokenizer.tokens(logits.argmax(-1).tolist())
     return tuple(Choice(tokens[i + 1] if i + 1 < len(tokens) else best, best) for i, best in enumerate(own))

@@ -81,7 +81,7 @@ def written(checkpoint: Checkpoint, memory: Float[Tensor, "n d_model"], longest:
     while len(ids) - first < longest and len(ids) < config.max_positions and not ended:
         new = torch.tensor([ids[cache.length :]], device=checkpoint.device)
         logits = model.logits(model.decode(new, memory[None], cache=cache)[0, -1])
-        chosen = next_token(logits, ids, GREEDY, never=config.pad_id if config.never_pad else None)
+        chosen = next_token(logits, ids, GREEDY, never=config.never_written)
         ids.append(int(chosen.filtered.argmax()))
         ended = ids[-1] == config.eos_id
     said = ids[first : len(ids) - ended]

@@ -91,8 +91,7 @@ def warmed(
     checkpoint: Checkpoint, probabilities: Float[Tensor, " vocab_size"], temperature: float, count: int = 10
 ) -> list[tuple[Token, float, float]]:
     """The most probable tokens of a distribution: (token, P, P at this temperature)."""
-    config = checkpoint.model.config
-    never = config.pad_id if config.never_pad else None
+    never = checkpoint.model.config.never_written
     then = next_token(probabilities.log(), sampling=Sampling(temperature=temperature), never=never).filtered
     top = probabilities.topk(min(count, probabilities.numel()))
     tokens = checkpoint.tokenizer.tokens(top.indices.tolist())

@@ -14,7 +14,7 @@ from vizformer.config import ModelConfig
 from vizformer.model import Trace, Transformer
 from vizformer.model.initialisation import without_memory
 from vizformer.model.positions import alibi_bias, alibi_slopes, relative_buckets, relative_positions
-from vizformer.options import Positions
+from vizformer.options.positions import Positions
 
 # --- a small model, and the same tokens in another order --------------------------------------------------------------
 

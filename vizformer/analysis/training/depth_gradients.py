@@ -25,7 +25,7 @@ from vizformer.model.block import Block, Stack
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.forward_pass import ForwardPass
 from vizformer.model.initialisation import initialise
-from vizformer.options import NormOrder
+from vizformer.options.norms import NormOrder
 
 Arrangement = Literal["post", "pre", "norm_only", "bare"]
 """norm(x + f(x)); x + f(norm(x)); norm(f(x)), without the sum; f(x), without sum and norm."""

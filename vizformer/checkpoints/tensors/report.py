@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from vizformer.checkpoints.tensors.model_details import details
 from vizformer.checkpoints.tensors.questions import Question, Taken, Value
 from vizformer.checkpoints.tensors.role_mapping import RoleMapping
 from vizformer.config import ModelConfig
@@ -186,7 +185,7 @@ def describe(report: Report, translate: Callable[[Message], str] = str, *, every
                     if config.source_vocab_size is None
                     else f"{config.source_vocab_size:,} tokens in the source, {config.vocab_size:,} in the target",
                 ),
-                *(("also", translate(message)) for message in details(config)),
+                *(("also", translate(message)) for message in config.details()),
                 (
                     "head",
                     "yes" if report.has_head else "none: its logits mean nothing, look at attention and the stream",

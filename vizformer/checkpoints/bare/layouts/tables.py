@@ -17,7 +17,7 @@ from vizformer.checkpoints.tensors.tensor_map import Part, Shape, linear
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 from vizformer.model.positions import sinusoidal_encoding
-from vizformer.options import Sinusoids
+from vizformer.options.positions import Sinusoids
 
 POSITION = re.compile(r"(?:^|[._])(?:pos|wpe)|(?:^|\.)pe(?:\.|$)", re.IGNORECASE)
 TOKEN = re.compile(r"emb|tok|wte|lookup", re.IGNORECASE)

@@ -28,7 +28,7 @@ from vizformer.assets import asset
 from vizformer.checkpoints import Checkpoint, load
 from vizformer.model import Transformer
 from vizformer.model.positions import sinusoidal_encoding
-from vizformer.options import Positions
+from vizformer.options.positions import Positions
 from vizformer.text import Token
 from vizformer.training import lengths
 from vizformer.training.lengths import byte_losses, continued, mean_from

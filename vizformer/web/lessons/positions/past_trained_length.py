@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.options import Positions
+from vizformer.options.positions import Positions
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computations
 from vizformer.web.lessons.positions.schemes import names

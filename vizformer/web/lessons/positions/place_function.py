@@ -8,7 +8,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.components import table
 from vizformer.components.table import Number, Row
-from vizformer.options import Positions
+from vizformer.options.positions import Positions
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computations
 from vizformer.web.lessons.positions.schemes import names

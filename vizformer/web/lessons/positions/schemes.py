@@ -8,7 +8,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.components import matrix
 from vizformer.figures import clocks
-from vizformer.options import Positions
+from vizformer.options.positions import Positions
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computations
 from vizformer.web.widgets import chart, lesson

@@ -8,7 +8,6 @@ from vizformer.checkpoints.agreement_check import Agreement, is_possible
 from vizformer.checkpoints.bare.layouts import NAMES
 from vizformer.checkpoints.files.untrusted_folder import listed
 from vizformer.checkpoints.hugging_face.families import FAMILIES
-from vizformer.checkpoints.tensors.model_details import details
 from vizformer.checkpoints.tensors.report import UNDER_ASSUMPTIONS
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
@@ -147,7 +146,7 @@ def _shapes(config: ModelConfig) -> list[tuple[str, str]]:
         (_("Norms"), norms if config.has_norms else _("none")),
         (_("Positions"), _("{kind}, up to {n} tokens", kind=places, n=f"{config.max_positions:,}")),
         (_("Vocabulary"), vocabulary),
-        *((_("Also"), translate(message)) for message in details(config)),
+        *((_("Also"), translate(message)) for message in config.details()),
     ]
 
 

@@ -1,0 +1,128 @@
+"""The options of a Transformer, each at the station of the forward where it counts: one module each.
+
+An option is added when a model uses it and a test holds it (docs/decisions.md), so everything listed here works.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from vizformer.messages import N_, Message
+from vizformer.options.attention import AttentionOptions
+from vizformer.options.common import CommonOptions
+from vizformer.options.embedding import EmbeddingOptions
+from vizformer.options.feedforward import FeedForwardOptions
+from vizformer.options.kinds import Kind, kinds
+from vizformer.options.marks import MarkOptions
+from vizformer.options.norms import NormOptions
+from vizformer.options.positions import PositionOptions
+from vizformer.options.prediction import PredictionOptions
+
+STATIONS: tuple[type[CommonOptions], ...] = (
+    AttentionOptions,
+    FeedForwardOptions,
+    NormOptions,
+    EmbeddingOptions,
+    PositionOptions,
+    PredictionOptions,
+    MarkOptions,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(
+    MarkOptions,
+    PredictionOptions,
+    FeedForwardOptions,
+    NormOptions,
+    EmbeddingOptions,
+    AttentionOptions,
+    PositionOptions,
+):
+    """Everything that decides the shape and the arithmetic of a model: the options of all stations.
+
+    Here stands what holds between stations; the fields come in the order of the bases, the last one first.
+    """
+
+    @property
+    def has_norms(self) -> bool:
+        """Whether there is any norm of rows, queries or keys."""
+        return self.norm_order != "none" or self.final_norm or self.embedding_norm or self.qk_norm
+
+    def rules(self) -> Iterator[Message]:
+        if self.n_encoder_layers == self.n_decoder_layers == 0:
+            yield N_("both stacks have 0 layers: give n_encoder_layers, n_decoder_layers or both")
+        for station in STATIONS:
+            yield from station.rules(self)
+        yield from self._rules_between_stations()
+        yield from self._refused_by(Kind.out_of_bounds)
+
+    def wrong_types(self) -> Iterator[Message]:
+        """Every option whose value is of another type than its kind says, or none of those to choose from."""
+        return self._refused_by(Kind.wrong_type)
+
+    def _refused_by(self, check: Callable[[Kind, str, object], Message | None]) -> Iterator[Message]:
+        for name, kind in _KINDS.items():
+            if (said := check(kind, name, getattr(self, name))) is not None:
+                yield said
+
+    def details(self) -> Iterator[Message]:
+        for station in STATIONS:
+            yield from station.details(self)
+
+    def without_meaning(self) -> Iterator[str]:
+        for station in STATIONS:
+            yield from station.without_meaning(self)
+        if not (self.embedding_norm or self.positions == "learned"):
+            yield "stack_inputs"
+
+    def _rules_between_stations(self) -> Iterator[Message]:
+        one_stack = self.architecture != "encoder-decoder"
+        if self.score_cap is not None and (self.positions in ("alibi", "relative") or not one_stack):
+            yield N_(
+                "score_cap={value}: only one stack alone has it, and none whose positions are told to the scores; leave "
+                "it out",
+                value=self.score_cap,
+            )
+        if self.disentangled != "none" and (
+            self.architecture != "encoder-only"
+            or self.positions not in ("learned", "none")
+            or self.qk_norm
+            or self.score_cap is not None
+            or self.kv_heads != self.n_heads
+        ):
+            yield N_(
+                "disentangled={value!r}: only an encoder alone has it, with positions='learned' or 'none', as many "
+                "key/value heads as query heads, and neither qk_norm nor score_cap; take 'none'",
+                value=self.disentangled,
+            )
+        if self.norm == "deviation_norm" and 1 in (
+            self.d_model,
+            self.d_head if self.qk_norm and self.n_heads >= 1 else 0,
+        ):
+            yield N_("norm='deviation_norm': one number has no deviation, make the rows wider")
+        if not self.first_norm and not (
+            self.norm_order == "pre" and self.embedding_norm and self.residual != "parallel" and one_stack
+        ):
+            yield N_(
+                "first_norm=False: only one stack alone with norm_order='pre', embedding_norm=True and "
+                "residual='sequential' can do without it; take True"
+            )
+        if self.decoder_positions_after_norm and not (
+            self.stack_inputs == "own" and self.embedding_norm and self.positions == "learned"
+        ):
+            yield N_(
+                "decoder_positions_after_norm=True: this is an option of positions='learned', stack_inputs='own' and "
+                "embedding_norm=True, leave it out"
+            )
+        summed = self.embedding_projection != "tokens"
+        if self.embedding_dim is not None and (
+            not one_stack or (summed and (not self.embedding_norm or self.positions == "sinusoidal"))
+        ):
+            yield N_(
+                "embedding_dim={value}: only one stack alone has it, with embedding_norm=True and without waves unless "
+                "embedding_projection='tokens'; leave it out",
+                value=self.embedding_dim,
+            )
+
+
+_KINDS = kinds(Options)

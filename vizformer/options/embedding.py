@@ -1,0 +1,98 @@
+"""The station of the embedding: from token ids to the rows that enter the first layer."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from vizformer.messages import N_, Message
+from vizformer.options.common import CommonOptions
+from vizformer.options.kinds import CountOrZero, Positive
+
+ProjectedRows = Literal["normed_sum", "sum", "tokens"]
+StackInputs = Literal["shared", "own"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddingOptions(CommonOptions):
+    """Which tables there are, and what becomes of the sum of their rows.
+
+    Attributes:
+        n_segments: rows of the table of segment embeddings (BERT's sentence A and B); 0: no such table.
+        embedding_norm: a norm after the sum of the embeddings (BERT).
+        embedding_projection: what is brought from embedding_dim to d_model, where that is another width: the "normed_sum" of
+            all tables, as narrow, with a bias (Lan et al. 2019, "ALBERT", section 3.1; small ELECTRA); their "sum" before
+            the norm, which is then over d_model (narrow DeBERTa); or the rows of the "tokens" alone, without a bias, before
+            the others, as wide as d_model, are added (Zhang et al. 2022, "OPT", the model of 350 million parameters).
+        stack_inputs: whether encoder and decoder have a "shared" table of learned positions and embedding norm, or each
+            "own" (BART); that of the token embeddings is shared always.
+        decoder_positions_after_norm: the positions of the decoder are added to its embeddings after the norm of these, not
+            before it, and the embeddings are not scaled there (Blenderbot Small).
+        scaled_embedding: token embeddings are multiplied by sqrt(d_model) (Vaswani et al. 2017, 3.4).
+        embedding_scale: a factor of the token embeddings beside that (Granite).
+    """
+
+    n_segments: CountOrZero = 0
+    embedding_norm: bool = False
+    embedding_projection: ProjectedRows = "normed_sum"
+    stack_inputs: StackInputs = "shared"
+    decoder_positions_after_norm: bool = False
+    scaled_embedding: bool = False
+    embedding_scale: Positive = 1.0
+
+    @property
+    def input_vocab_size(self) -> int:
+        """Number of ids that a text may consist of: those of the encoder, where they are another vocabulary's."""
+        return self.vocab_size if self.source_vocab_size is None else self.source_vocab_size
+
+    @property
+    def d_sum(self) -> int:
+        """Width of the rows of tokens, positions and segments when they are added."""
+        return self.d_model if self.embedding_projection == "tokens" else self.d_embedding
+
+    @property
+    def embedding_factor(self) -> float:
+        """What the token embeddings are multiplied by: sqrt(d_model) or 1, times embedding_scale."""
+        return (math.sqrt(self.d_model) if self.scaled_embedding else 1.0) * self.embedding_scale
+
+    def factor_of(self, stack: str) -> float:
+        """The same of one stack: a decoder whose embeddings are normalised first takes them as they are."""
+        return 1.0 if stack == "decoder" and self.decoder_positions_after_norm else self.embedding_factor
+
+    def rules(self) -> Iterator[Message]:
+        if self.source_vocab_size is not None and self.architecture != "encoder-decoder":
+            yield N_(
+                "source_vocab_size={value}: there is one stack only, which reads vocab_size ids; leave it out",
+                value=self.source_vocab_size,
+            )
+        if self.embedding_dim is None and self.embedding_projection != "normed_sum":
+            yield N_(
+                "{name}={value!r} without embedding_dim: give both, or leave it out",
+                name="embedding_projection",
+                value=self.embedding_projection,
+            )
+        if self.stack_inputs == "own" and self.architecture != "encoder-decoder":
+            yield N_("stack_inputs='own': there is one stack only, take 'shared'")
+
+    def details(self) -> Iterator[Message]:
+        if self.scaled_embedding:
+            yield N_("embeddings are multiplied by √d_model")
+        if self.embedding_scale != 1:
+            yield N_("embeddings are multiplied by {scale}", scale=f"{self.embedding_scale:g}")
+        if self.decoder_positions_after_norm:
+            yield N_("the decoder's positions are added after the norm of its embeddings")
+        if self.stack_inputs == "own":
+            yield N_("encoder and decoder have a position table and an embedding norm each")
+        if self.embedding_projection == "tokens":
+            yield N_(
+                "rows of the table of token embeddings have {n} numbers; a matrix brings them to the width of the layers "
+                "before positions are added",
+                n=self.d_embedding,
+            )
+        elif self.embedding_dim is not None:
+            yield N_(
+                "rows of the tables of embeddings have {n} numbers; a dense layer brings them to the width of the layers",
+                n=self.embedding_dim,
+            )
+        if self.embedding_projection == "sum":
+            yield N_("the norm of the embeddings comes after that layer")

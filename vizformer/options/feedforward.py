@@ -1,0 +1,121 @@
+"""The station of the feed-forward: one network in every layer, or several of which a router chooses."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from vizformer.messages import N_, Message, ranges
+from vizformer.options.common import CommonOptions
+from vizformer.options.kinds import Count, Layers, are_layers
+
+Activation = Literal["relu", "gelu", "gelu_tanh", "quick_gelu", "silu"]
+FeedForwardKind = Literal["plain", "gated"]
+ExpertWeights = Literal["renormalised", "probabilities"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeedForwardOptions(CommonOptions):
+    """What every position goes through by itself.
+
+    Attributes:
+        activation: of the feed-forward layer; "gelu_tanh" is GPT-2's approximation of GELU, "quick_gelu" that by a
+            sigmoid (CLIP).
+        feedforward: "plain" act(x W_in) W_out, or "gated" (act(x W_gate) * x W_in) W_out; gated with "silu" is SwiGLU
+            (Shazeer 2020).
+        n_experts: how many feed-forward networks a layer has, of which each token goes through a few, chosen by a router
+            (mixture of experts: Shazeer et al. 2017, "Outrageously Large Neural Networks"; Mixtral); None: one, for all.
+        experts_per_token: through how many of them.
+        expert_weights: by what the outputs of the chosen ones are multiplied before they are summed: the router's
+            "probabilities" of them, or those "renormalised" to the sum 1 (Jiang et al. 2024, "Mixtral of Experts", 2.1).
+        d_expert: width of an expert's hidden layer; None: d_ff.
+        d_shared_expert: width of one more network beside the experts, which all tokens go through; what it makes is
+            multiplied by a number between 0 and 1, for each token another (Qwen2-MoE); None: there is none.
+        expert_layers: the layers that have experts, counted from 0, in order; the others have one network of width d_ff;
+            None: all.
+    """
+
+    activation: Activation = "relu"
+    feedforward: FeedForwardKind = "plain"
+    n_experts: Count | None = None
+    experts_per_token: Count = 2
+    expert_weights: ExpertWeights = "renormalised"
+    d_expert: Count | None = None
+    d_shared_expert: Count | None = None
+    expert_layers: Layers | None = None
+
+    def has_experts(self, layer: int) -> bool:
+        """Whether the feed-forward of this layer (of either stack) is a mixture of experts."""
+        return self.n_experts is not None and (self.expert_layers is None or layer in self.expert_layers)
+
+    @property
+    def expert_width(self) -> int:
+        """Width of an expert's hidden layer: d_expert, or d_ff."""
+        return self.d_ff if self.d_expert is None else self.d_expert
+
+    @property
+    def n_expert_layers(self) -> int:
+        """How many layers have experts."""
+        return sum(self.has_experts(i) for n in (self.n_encoder_layers, self.n_decoder_layers) for i in range(n))
+
+    @property
+    def active_d_ff(self) -> int:
+        """Numbers of the hidden layers that a token goes through in one layer: d_ff or, where that has experts, those of the
+        chosen ones and of the shared one together."""
+        if self.n_experts is None:
+            return self.d_ff
+        return self.experts_per_token * self.expert_width + (self.d_shared_expert or 0)
+
+    def network_parameters(self, width: int) -> int:
+        """Parameters of one feed-forward network: 2 d width + width + d, or 3 d width (+ 2 width + d) with a gate."""
+        matrices = 3 if self.feedforward == "gated" else 2
+        return matrices * self.d_model * width + ((matrices - 1) * width + self.d_model if self.bias else 0)
+
+    @property
+    def idle_parameters(self) -> int:
+        """Parameters of the experts that a token does not go through, in all layers together; 0 without experts."""
+        idle = (self.n_experts or 0) - self.experts_per_token
+        return self.n_expert_layers * idle * self.network_parameters(self.expert_width)
+
+    def rules(self) -> Iterator[Message]:
+        if self.n_experts is None:
+            for name in ("d_expert", "d_shared_expert", "expert_layers"):
+                if getattr(self, name) is not None:
+                    yield N_("{name} without n_experts: give both, or leave it out", name=name)
+            return
+        if self.experts_per_token > self.n_experts:
+            yield N_(
+                "experts_per_token={value}: must not be above n_experts={n_experts}",
+                value=self.experts_per_token,
+                n_experts=self.n_experts,
+            )
+        if self.expert_layers is not None:
+            if self.architecture == "encoder-decoder":
+                yield N_("expert_layers: only one stack alone has such layers, leave it out")
+            elif not are_layers(self.expert_layers, self.depth):
+                yield N_(
+                    "expert_layers={value}: must be numbers of layers in order, from 0 to {last}; leave it out where all "
+                    "have experts, and n_experts where none has",
+                    value=str(list(self.expert_layers)),
+                    last=self.depth - 1,
+                )
+
+    def details(self) -> Iterator[Message]:
+        if self.n_experts is not None:
+            yield N_(
+                "mixture of experts (layers: {layers}): each token goes through {k} of {n} feed-forward networks of width "
+                "{width}",
+                layers=ranges(range(self.depth) if self.expert_layers is None else self.expert_layers),
+                k=self.experts_per_token,
+                n=self.n_experts,
+                width=f"{self.expert_width:,}",
+            )
+        if self.d_shared_expert is not None:
+            yield N_("all tokens go through a shared expert of width {width}", width=f"{self.d_shared_expert:,}")
+        if self.n_experts is not None and self.expert_weights == "probabilities":
+            yield N_("the weights of the chosen experts are not brought to the sum 1")
+        if self.idle_parameters > 0:
+            yield N_("{n} parameters belong to experts that a token does not go through", n=f"{self.idle_parameters:,}")
+
+    def without_meaning(self) -> Iterator[str]:
+        if self.n_experts is None:
+            yield from ("experts_per_token", "expert_weights")

@@ -1,0 +1,237 @@
+"""The station of positions: how a model tells where a token stands."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from vizformer.messages import N_, Message, ranges
+from vizformer.options.common import CommonOptions
+from vizformer.options.kinds import AboveOne, Count, Layers, Positive, are_layers
+
+Positions = Literal["sinusoidal", "learned", "rope", "alibi", "relative", "none"]
+Sinusoids = Literal["interleaved", "halves"]
+RopeScaling = Literal["none", "linear", "llama3", "yarn"]
+Disentangled = Literal["none", "c2p", "p2c", "both"]
+
+MOST_DISTANCES = 2**20  # to either side; no text that is accepted has as many tokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class PositionOptions(CommonOptions):
+    """What is added, turned or compared so that order matters.
+
+    Attributes:
+        positions: "sinusoidal" (Vaswani et al. 2017, 3.5); a "learned" table; "rope" turns queries and keys instead of
+            adding something (Su et al. 2021); "alibi" takes a fixed slope times the distance off every score (Press,
+            Smith & Lewis 2021); "relative" adds a learned number per head and bucket of distances, one table per stack
+            (Raffel et al. 2019, "T5"); "none".
+        sinusoids: how "sinusoidal" lays out its waves: "interleaved" sine, cosine, sine, ... (the paper) or in
+            "halves", all sines before all cosines (the paper's own code; Marian).
+        rope_theta: base of the wavelengths of "rope".
+        rope_dims: how many numbers of a query or key "rope" turns, the first ones; the others stay as they are
+            (GPT-NeoX); None: all.
+        rope_layers: the layers in which "rope" turns, counted from 0, in order; the others know no positions but through
+            what the turned ones write (Yang et al. 2025, "Rope to Nope and Back Again"); None: all.
+        rope_local_theta, rope_local_layers: in these layers, counted from 0, in order, "rope" turns by this base and is
+            never slowed down; both or neither (Gemma 3, whose layers with a sliding window turn faster than the others).
+        rope_scaling: how "rope" was slowed down for texts longer than those of the first training: "none"; "linear"
+            divides every angle by rope_factor (Chen et al. 2023, "Position Interpolation"); "llama3" only those of
+            pairs that turn fewer than rope_low_turns times in rope_trained_positions, leaves those with more than
+            rope_high_turns as they are, and mixes the two in between (Grattafiori et al. 2024, "The Llama 3 Herd of
+            Models", and the code published with it); "yarn" mixes pair by pair between those that turn so often (Peng
+            et al. 2023, "YaRN"). What YaRN multiplies the scores by is part of attention_scale.
+        rope_factor, rope_low_turns, rope_high_turns, rope_trained_positions: see rope_scaling.
+        rope_whole_pairs: "yarn" mixes from a whole pair to a whole pair, rounded outwards; otherwise from places between.
+        relative_buckets: rows of each table of "relative"; half are for single distances, the others for ever longer
+            stretches. An encoder splits them between keys before and keys behind the query.
+        relative_max_distance: the last bucket of "relative" serves every distance from here on (and some before).
+        disentangled: which terms the scores have beside q . k, where a learned vector stands for every distance between two
+            tokens: the content of the query with the distance ("c2p"), the content of the key with it ("p2c"), or "both"
+            (He et al. 2021, "DeBERTa", section 3.1); all are multiplied by attention_scale, 1 / sqrt(3 d_head) there.
+        disentangled_span: half the number of those vectors: one for each distance to either side, from here on the same.
+        disentangled_furthest: where half of them stand for single distances only, and the others for ever longer
+            stretches, the distance that the last one begins near (DeBERTa v2, v3); None: one for each distance.
+        disentangled_norm: whether they go through a norm.
+        disentangled_shared: whether W_K and W_Q of the contents make keys and queries of them too; otherwise every layer has
+            matrices of its own for it.
+    """
+
+    positions: Positions = "sinusoidal"
+    sinusoids: Sinusoids = "interleaved"
+    rope_theta: AboveOne = 10_000.0
+    rope_dims: int | None = None
+    rope_layers: Layers | None = None
+    rope_local_theta: AboveOne | None = None
+    rope_local_layers: Layers | None = None
+    rope_scaling: RopeScaling = "none"
+    rope_factor: Positive = 1.0
+    rope_low_turns: Positive = 1.0
+    rope_high_turns: float = 4.0
+    rope_trained_positions: Count = 8192
+    rope_whole_pairs: bool = True
+    relative_buckets: int = 32
+    relative_max_distance: int = 128
+    disentangled: Disentangled = "none"
+    disentangled_span: int = 256
+    disentangled_furthest: int | None = None
+    disentangled_norm: bool = False
+    disentangled_shared: bool = False
+
+    @property
+    def turned_dims(self) -> int:
+        """How many numbers of a query or key "rope" turns: rope_dims, or all of them."""
+        return self.d_head if self.rope_dims is None else self.rope_dims
+
+    def turns(self, layer: int) -> bool:
+        """Whether the self-attention of this layer (of either stack) turns its queries and keys."""
+        return self.positions == "rope" and (self.rope_layers is None or layer in self.rope_layers)
+
+    def turns_locally(self, layer: int) -> bool:
+        """Whether it does so by rope_local_theta."""
+        return self.rope_local_layers is not None and layer in self.rope_local_layers
+
+    def theta(self, layer: int) -> float:
+        """The base by which it does so."""
+        local = self.rope_local_theta if self.turns_locally(layer) else None
+        return self.rope_theta if local is None else local
+
+    @property
+    def has_c2p(self) -> bool:
+        """Whether the scores compare the contents of queries with distances."""
+        return self.disentangled in ("c2p", "both")
+
+    @property
+    def has_p2c(self) -> bool:
+        """Whether they compare the contents of keys with distances."""
+        return self.disentangled in ("p2c", "both")
+
+    def rules(self) -> Iterator[Message]:
+        if self.positions == "sinusoidal" and self.d_model % 2:
+            yield N_(
+                "d_model={d_model} is odd: sinusoidal positions come in sine-cosine pairs, make it even",
+                d_model=self.d_model,
+            )
+        yield from self._rules_of_rope()
+        if self.relative_buckets < 4 or self.relative_buckets % 2:
+            yield N_("relative_buckets={value}: must be even and at least 4", value=self.relative_buckets)
+        if self.relative_max_distance <= self.relative_buckets // 2:
+            yield N_(
+                "relative_max_distance={value}: must be above half of relative_buckets, {half}",
+                value=self.relative_max_distance,
+                half=self.relative_buckets // 2,
+            )
+        yield from self._rules_of_distances()
+
+    def _rules_of_rope(self) -> Iterator[Message]:
+        if self.positions == "rope" and self.n_heads >= 1 and self.rope_dims is None and self.d_head % 2:
+            yield N_(
+                "d_head={d_head} is odd: rotary positions turn pairs of numbers, make d_model / n_heads even",
+                d_head=self.d_head,
+            )
+        if (
+            self.rope_dims is not None
+            and self.n_heads >= 1
+            and (self.rope_dims % 2 or not 2 <= self.rope_dims <= self.d_head)
+        ):
+            yield N_(
+                "rope_dims={value}: rotary positions turn pairs of numbers, it must be even and from 2 to d_head={d_head}",
+                value=self.rope_dims,
+                d_head=self.d_head,
+            )
+        if not self.rope_low_turns < self.rope_high_turns < float("inf"):
+            yield N_(
+                "rope_high_turns={high}: must be above rope_low_turns={low}",
+                high=self.rope_high_turns,
+                low=self.rope_low_turns,
+            )
+        alone = self.positions == "rope" and self.architecture != "encoder-decoder"
+        if self.rope_layers is not None:
+            if not alone:
+                yield N_("rope_layers: only one stack alone with positions='rope' has such layers, leave it out")
+            elif not are_layers(self.rope_layers, self.depth):
+                yield N_(
+                    "rope_layers={value}: must be numbers of layers in order, from 0 to {last}; leave it out where all "
+                    "turn, and take positions='none' where none does",
+                    value=str(list(self.rope_layers)),
+                    last=self.depth - 1,
+                )
+        if (self.rope_local_theta is None) is not (self.rope_local_layers is None):
+            yield N_("rope_local_theta and rope_local_layers belong together: give both or neither")
+        if self.rope_local_layers is not None:
+            if not alone:
+                yield N_("rope_local_layers: only one stack alone with positions='rope' has such layers, leave it out")
+            elif not are_layers(self.rope_local_layers, self.depth):
+                yield N_(
+                    "rope_local_layers={value}: must be numbers of layers in order, from 0 to {last}",
+                    value=str(list(self.rope_local_layers)),
+                    last=self.depth - 1,
+                )
+
+    def _rules_of_distances(self) -> Iterator[Message]:
+        if self.disentangled == "none":
+            for name, usual in (
+                ("disentangled_furthest", None),
+                ("disentangled_norm", False),
+                ("disentangled_shared", False),
+            ):
+                if getattr(self, name) != usual:
+                    yield N_("{name} without disentangled: give both, or leave it out", name=name)
+        elif not 2 <= self.disentangled_span <= MOST_DISTANCES:
+            yield N_(
+                "disentangled_span={value}: must be from 2 to {most}", value=self.disentangled_span, most=MOST_DISTANCES
+            )
+        elif self.disentangled_furthest is not None and self.disentangled_furthest <= self.disentangled_span // 2 + 1:
+            yield N_(
+                "disentangled_furthest={value}: must be above half of disentangled_span plus 1, {half}",
+                value=self.disentangled_furthest,
+                half=self.disentangled_span // 2 + 1,
+            )
+
+    def details(self) -> Iterator[Message]:
+        if self.rope_dims is not None:
+            yield N_("the first {n} of a head's {d_head} numbers are turned", n=self.rope_dims, d_head=self.d_head)
+        if self.rope_layers is not None:
+            yield N_("only these layers know positions (layers: {layers})", layers=ranges(self.rope_layers))
+        if self.rope_local_layers is not None:
+            yield N_(
+                "rotary positions turn by another base, θ = {theta} (layers: {layers})",
+                theta=f"{self.theta(self.rope_local_layers[0]):,g}",
+                layers=ranges(self.rope_local_layers),
+            )
+        if self.positions == "rope" and self.rope_scaling != "none":
+            yield N_(
+                "rotary positions slowed down for longer texts ({kind}, factor {factor})",
+                kind=self.rope_scaling,
+                factor=f"{self.rope_factor:g}",
+            )
+        if self.positions == "sinusoidal" and self.sinusoids == "halves":
+            yield N_("all sines of the positions before all cosines")
+        if self.disentangled_furthest is not None:
+            yield N_(
+                "far distances share vectors: {n} to either side, up to {furthest} tokens away",
+                n=self.disentangled_span,
+                furthest=self.disentangled_furthest,
+            )
+        if self.disentangled_norm:
+            yield N_("the vectors of distances go through a norm")
+        if self.disentangled_shared:
+            yield N_("the matrices of queries and keys serve the vectors of distances too")
+
+    def without_meaning(self) -> Iterator[str]:
+        if self.positions != "sinusoidal":
+            yield "sinusoids"
+        for name in PositionOptions.__annotations__:
+            if name.startswith("rope_") and self.positions != "rope":
+                yield name
+            if name.startswith("relative_") and self.positions != "relative":
+                yield name
+        if self.rope_scaling == "none":
+            yield from (
+                "rope_factor",
+                "rope_low_turns",
+                "rope_high_turns",
+                "rope_trained_positions",
+                "rope_whole_pairs",
+            )
+        if self.disentangled == "none":
+            yield "disentangled_span"

@@ -1,0 +1,54 @@
+"""The station of the prediction: from the last row to logits."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from vizformer.messages import N_, Message
+from vizformer.options.common import CommonOptions
+from vizformer.options.kinds import Positive
+
+Head = Literal["linear", "transform", "projection"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictionOptions(CommonOptions):
+    """cap(row * scale W_U) + bias, after what the head has made of the row. Nothing here changes what is before it.
+
+    Attributes:
+        tied_unembedding: the logits are computed with the embedding table (Press & Wolf 2017).
+        head: what turns the last row into logits: "linear" is the unembedding alone; "transform" has a dense layer, the
+            activation and a norm before it and a bias after it (BERT's masked-language-model head); "projection" has a
+            matrix before it, which brings the row to embedding_dim (OPT of 350 million parameters).
+        logit_scale: what the last row is multiplied by before the unembedding (T5: d_model^-0.5).
+        logit_cap: the logits are bent by cap * tanh(logit / cap) after everything else (Gemma 2); None: they are not.
+        logit_bias: a learned number for every token, added to its logit (BART, Marian); "transform" has one anyway.
+    """
+
+    tied_unembedding: bool = True
+    head: Head = "linear"
+    logit_scale: Positive = 1.0
+    logit_cap: Positive | None = None
+    logit_bias: bool = False
+
+    def rules(self) -> Iterator[Message]:
+        if self.logit_bias and self.head == "transform":
+            yield N_("logit_bias=True: head='transform' has one of its own, leave it out")
+        if self.head == "projection" and self.embedding_dim is None:
+            yield N_("{name}={value!r} without embedding_dim: give both, or leave it out", name="head", value=self.head)
+        if self.head == "linear" and self.tied_unembedding and self.embedding_dim is not None:
+            yield N_(
+                "embedding_dim={value}: the last row is not as wide as the rows of the table, take head='transform', "
+                "head='projection' or tied_unembedding=False",
+                value=self.embedding_dim,
+            )
+
+    def details(self) -> Iterator[Message]:
+        if self.head == "projection":
+            yield N_("a matrix brings the last row to {n} numbers before the unembedding", n=self.d_embedding)
+        if self.logit_scale != 1:
+            yield N_("the last row is multiplied by {scale} before the unembedding", scale=f"{self.logit_scale:.4g}")
+        if self.logit_cap is not None:
+            yield N_("logits are bent by a soft cap, {cap} · tanh(logit / {cap})", cap=f"{self.logit_cap:g}")
+        if self.logit_bias:
+            yield N_("logits have a bias for every token")
