@@ -226,8 +226,11 @@ def test_keys_and_neurons_sum_to_their_head_and_network(name):
                 neurons(checkpoint, trace, found, term.layer)
         elif term.part == "feedforward":
             assert neurons(checkpoint, trace, found, term.layer).sum() == pytest.approx(term.value, abs=1e-9)
-    heads = sum(found.heads(kind).sum() for kind in ("self", "cross") if found.heads(kind).size)
-    assert heads == pytest.approx(sum(term.value for term in found.terms if term.part == "head"))
+    config = checkpoint.model.config
+    for kind in ("self", "cross"):
+        terms = [term for term in found.terms if term.part == "head" and term.place.endswith(kind)]
+        assert found.heads(kind).shape == ((2, config.n_heads) if terms else (0, 0))
+        assert found.heads(kind).ravel().tolist() == [term.value for term in terms]  # layer by layer
     layers = sum(found.of_layer(layer) for layer in range(2))
     assert layers == pytest.approx(sum(term.value for term in found.terms if term.layer is not None))
 

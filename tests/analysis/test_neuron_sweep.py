@@ -138,6 +138,12 @@ def test_the_blocks_of_a_sweep_can_be_ended_and_what_is_not_there_is_refused() -
         token_sweep(checkpoint, trace, "encoder", ROW, TOKEN, "unseen")
     with pytest.raises(TraceError, match="no position 4"):
         token_sweep(checkpoint, trace, "decoder", 4, TOKEN, "unseen")
+    with pytest.raises(TraceError, match="no position -5"):
+        token_sweep(checkpoint, trace, "decoder", -5, TOKEN, "unseen")
+    for row in (0, 3):  # the same row, counted from the end
+        assert token_sweep(checkpoint, trace, "decoder", row, TOKEN, "unseen") == token_sweep(
+            checkpoint, trace, "decoder", row - 4, TOKEN, "unseen"
+        )
 
 
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)

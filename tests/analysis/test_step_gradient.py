@@ -7,11 +7,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.explain.test_loss_numbers import asked_of
+from tests import tiny
+from tests.explain.test_loss_numbers import TEXT, asked_of
 from tests.tiny import STACKS
 from vizformer.analysis.training import gradient as gradients
 from vizformer.analysis.training.gradient import matrix_lengths, step_gradient
-from vizformer.explain.loss_parts import losses
+from vizformer.explain.loss_parts import asked_rows, losses
 
 
 @pytest.mark.parametrize("architecture", STACKS)
@@ -32,12 +33,16 @@ def test_the_lengths_are_those_of_a_backward_pass(architecture: str) -> None:
         layers = [*(model.encoder.layers if model.encoder else ()), *(model.decoder.layers if model.decoder else ())]
         for row, block in enumerate(layers):
             kinds = dict(zip(found.kinds, found.norms[row], strict=True))
-            assert kinds["W_Q"] == pytest.approx(float(block.self_attention.W_Q.weight.grad.norm()), rel=1e-4)
-            assert kinds["W_2"] == pytest.approx(float(block.feedforward.W_out.weight.grad.norm()), rel=1e-4)
-            if block.cross_attention is None:
-                assert math.isnan(kinds.get("W_V'", math.nan))
-            else:
-                assert kinds["W_V'"] == pytest.approx(float(block.cross_attention.W_V.weight.grad.norm()), rel=1e-4)
+            expected = {f"W_{one}": getattr(block.self_attention, f"W_{one}") for one in "QKVO"}
+            if block.cross_attention is not None:
+                expected |= {f"W_{one}'": getattr(block.cross_attention, f"W_{one}") for one in "QKVO"}
+            expected |= {"W_1": block.feedforward.W_in, "W_2": block.feedforward.W_out}
+            for kind, length in kinds.items():
+                if kind in expected:
+                    assert length == pytest.approx(float(expected.pop(kind).weight.grad.norm()), rel=1e-4), kind
+                else:
+                    assert math.isnan(length), kind
+            assert not expected
         every = [p.grad for p in model.parameters() if p.grad is not None]
         assert found.total == pytest.approx(float(torch.stack([g.norm() for g in every]).norm()), rel=1e-4)
         table = model.embedding.weight.grad
@@ -49,8 +54,24 @@ def test_the_lengths_are_those_of_a_backward_pass(architecture: str) -> None:
         model.requires_grad_(False)
     sizes = dict(zip(found.kinds, matrix_lengths(model)[0], strict=True))
     assert sizes["W_O"] == pytest.approx(float(layers[0].self_attention.W_O.weight.norm()), rel=1e-5)
+    assert sizes["W_1"] == pytest.approx(float(layers[0].feedforward.W_in.weight.norm()), rel=1e-5)
     assert found.norms[found.largest] == np.nanmax(found.norms)
     assert found.shares.sum() == pytest.approx(1)
+
+
+def test_a_gate_and_all_experts_are_counted_with_their_matrix() -> None:
+    checkpoint = tiny.checkpoint("decoder-only", **tiny.MIXTRAL)
+    trace = checkpoint.trace(TEXT)
+    found = step_gradient(checkpoint.model, trace, asked_rows(checkpoint, trace, ()))
+    sizes = matrix_lengths(checkpoint.model)
+    for row, block in enumerate(checkpoint.model.decoder.layers):
+        experts = block.feedforward.experts
+        wide = torch.cat([part.weight.flatten() for one in experts for part in (one.W_in, one.W_gate)])
+        narrow = torch.cat([one.W_out.weight.flatten() for one in experts])
+        lengths = dict(zip(found.kinds, sizes[row], strict=True))
+        assert lengths["W_1"] == pytest.approx(float(wide.norm()), rel=1e-5)
+        assert lengths["W_2"] == pytest.approx(float(narrow.norm()), rel=1e-5)
+    assert math.hypot(*found.norms.flatten()) < found.total  # norms and the table have gradients too
 
 
 def test_too_long_a_text_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

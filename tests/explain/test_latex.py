@@ -2,12 +2,14 @@
 
 import math
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from tests import tiny
-from vizformer.explain import Step, attention_steps, latex
+from tests.explain.variants import VARIANTS, traced
+from vizformer.explain import Step, attention_steps, latex, layer_steps, output_steps
 
 # What the right-hand side of each live formula must come to: its entry of the result, given the focus (the key with
 # the largest weight).  Projections show component 0 of the query, of the first key and of the first value.
@@ -35,11 +37,14 @@ def value(formula: str) -> float:
     """Works out a formula of sums, products, fractions, roots, exponentials and powers of ten."""
     text = formula
     text = re.sub(r"10\^\{(-?\d+)\}", r"(10.0**(\1))", text)
-    text = text.replace(r"\cdot", "*").replace(r"\infty", "inf").replace(r"\exp(", "exp(")
+    text = re.sub(r"2\^\{([^{}]*)\}", r"(2.0**(\1))", text)
+    text = text.replace(r"\cdot", "*").replace(r"\infty", "inf").replace(r"\exp(", "exp(").replace(r"\max(", "max(")
+    text = re.sub(r"\\tanh\\frac\{([^{}]*)\}\{([^{}]*)\}", r"tanh((\1)/(\2))", text).replace(r"\sigma(", "sigma(")
     text = re.sub(r"\\sqrt\{([^{}]*)\}", r"sqrt(\1)", text)
     text = re.sub(r"\\frac\{([^{}]*)\}\{([^{}]*)\}", r"((\1)/(\2))", text)
-    assert re.fullmatch(r"[-+*/()0-9.a-z ]*", text), formula
-    return float(eval(text, {"sqrt": math.sqrt, "exp": math.exp, "inf": math.inf}))
+    assert re.fullmatch(r"[-+*/()0-9.,a-z ]*", text), formula
+    names = {"sqrt": math.sqrt, "exp": math.exp, "inf": math.inf, "tanh": math.tanh, "max": max}
+    return float(eval(text, {**names, "sigma": lambda x: 1 / (1 + math.exp(-x))}))
 
 
 def shown(step: Step, focus: int) -> float:
@@ -74,6 +79,40 @@ def test_the_numbers_work_out(norm_order: str, bias: bool, monkeypatch: pytest.M
                         assert value(formula) == value(result) == -math.inf
                     checked += 1
     assert checked > 150
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_live_formula_works_out_to_its_place_in_the_result(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every option that changes the arithmetic: what is calculated, and the entry that the left side names."""
+    monkeypatch.setattr(latex, "SHOWN_TERMS", 100)
+    checkpoint, trace, _ = traced(*VARIANTS[variant])
+    chains = [attention_steps(checkpoint, trace, site, 1, 1) for site in trace.sites]
+    chains += [layer_steps(checkpoint, trace, f"{stack}.{layer}") for stack in trace.tokens for layer in (0, 1)]
+    chains.append(output_steps(checkpoint, trace, 1))
+    worked_out = 0
+    for step in (step for chain in chains for step in chain if " = " in step.live and "matrix" not in step.live):
+        for part in re.split(r", \\q?quad ", step.live):
+            left, *right = part.split(" = ")
+            if step.key.endswith("vectors"):
+                continue
+            numbers = [value(one) for one in right if not re.search(r"mathrm|sum_|\\\{", one)]
+            for one, other in pairwise(numbers):
+                assert one == pytest.approx(other, rel=3e-3, abs=3e-3), (step.key, part)
+                worked_out += 1
+            if numbers and not re.match(r"m_|\\beta|\\sum|g$", left):  # these are not of the result
+                assert numbers[-1] == pytest.approx(entry(step, left), rel=1e-2, abs=5.1e-5), (step.key, part)
+    assert worked_out > 30
+
+
+def entry(step: Step, left: str) -> float:
+    """The cell that a left side such as S_{0,7,0} or q_2 . k_6 names: of the first head where it names none."""
+    named = [int(digits) for digits in re.findall(r"\d+", re.sub(r"\^\{\(\d+\)\}|\^2", "", left))]
+    if step.result.size == 1:
+        return float(step.result.item())
+    at = named[-step.result.ndim :]
+    if "hat Q_" in left and step.result.ndim == 1:  # a norm over all heads: its place is counted over all of them
+        at[-1] -= len(step.result)
+    return float(step.result[(*(0,) * (step.result.ndim - len(at)), *at)])
 
 
 def cells(matrix: str) -> list[str]:
