@@ -17,7 +17,7 @@ NODE := PATH="$(CURDIR)/$(BIN):$$PATH"
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run dev test sweep quick lint lint-js format messages screenshots clean distclean
+.PHONY: help install run dev test sweep quick lint lint-js format messages mutants screenshots clean distclean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 20
@@ -81,6 +81,15 @@ messages: $(VENV)/.installed-test ## bring the translation catalogues up to date
 	$(BIN)/pybabel -q update -i build/vizformer.pot -d $(CATALOGUES) -D vizformer \
 		--no-wrap --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date
 	@grep -c '^msgstr ""$$' $(CATALOGUES)/*/LC_MESSAGES/vizformer.po | awk '{print "texts without a translation: " $$1 - 1}'
+
+# coverage.py goes into a folder of its own: nothing else needs it.
+UNIT_TESTS = $(filter-out tests/browser/% tests/pages/% tests/benchmarks/% %_in_browser.py,$(wildcard tests/*/test_*.py)) tests/test_config.py
+mutants: $(VENV)/.installed-test ## would a test notice? tries the small changes of tests/mutants/list.tsv (hours)
+	$(PIP) install -q --target build/mutants/lib --upgrade coverage
+	PYTHONPATH=build/mutants/lib $(BIN)/python -m tests.mutants contexts $(UNIT_TESTS)
+	$(BIN)/python -m tests.mutants run
+	$(BIN)/python -m tests.mutants run --again
+	$(BIN)/python -m tests.mutants write
 
 screenshots: $(VENV)/.installed-test ## make the pictures of the documents anew (needs Chromium; CHECK=1 only compares)
 	$(BIN)/python tools/screenshots.py $(if $(CHECK),--check)

@@ -1,0 +1,161 @@
+"""Runs pytest in a forked process: torch and its like are imported once, vizformer and the tests in each one."""
+
+import contextlib
+import gc
+import json
+import os
+import resource
+import selectors
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import CodeType, FunctionType
+
+import pytest
+
+MOST_BYTES = 12 << 30  # of address space: a changed program may ask for any size
+OURS = ("tests", "vizformer")
+
+
+@dataclass
+class Outcome:
+    """What became of one run of pytest."""
+
+    failed: list[str] = field(default_factory=list)  # ids of tests, or of files that could not be collected
+    seconds: dict[str, float] = field(default_factory=dict)  # of every test that was run
+    timed_out: bool = False
+    ended: bool = True  # False: the process died
+
+
+def import_once(tree: Path, files: list[str]) -> None:
+    """What every run needs: pytest, torch and its like, and the program and the tests as they are."""
+    import_anew(tree)
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+        pytest.main(["-q", "--collect-only", "-p", "no:cacheprovider", *files])
+
+
+def import_anew(tree: Path) -> None:
+    """What is ours comes from this tree from now on, and nothing of it has been imported."""
+    os.chdir(tree)
+    for name in [name for name in sys.modules if name.partition(".")[0] in OURS]:
+        del sys.modules[name]
+    sys.path[:] = [str(tree), *(path for path in sys.path if path and path != str(tree))]
+
+
+def change_functions(path: Path) -> None:
+    """Gives the functions that were imported from this file the code that it has now.
+
+    Raises:
+        ValueError: not possible without importing it anew.
+    """
+    codes: dict[tuple[str, int], CodeType] = {}
+
+    def collect(code: CodeType) -> None:
+        for one in code.co_consts:
+            if isinstance(one, CodeType):
+                codes[one.co_qualname, one.co_firstlineno] = one
+                collect(one)
+
+    collect(compile(path.read_text(encoding="utf-8"), str(path), "exec", dont_inherit=True))
+    for one in gc.get_objects():
+        if isinstance(one, FunctionType) and one.__code__.co_filename == str(path):
+            new = codes[one.__code__.co_qualname, one.__code__.co_firstlineno]
+            if new != one.__code__:
+                one.__code__ = new
+
+
+class Watcher:
+    """A pytest plugin: keeps only the tests that are named, in their order, and notes what becomes of them.
+
+    Of these `swept` keeps, in their place, the further cases that `make test` leaves to `make sweep`.
+    """
+
+    def __init__(self, tests: list[str] | None = None, swept: bool = False) -> None:
+        self.outcome, self.swept = Outcome(), swept
+        self.order = None if tests is None else {_function(test) if swept else test: i for i, test in enumerate(tests)}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        kept = [one for one in items if bool(one.get_closest_marker("sweep")) == self.swept]
+        if (order := self.order) is not None:
+            places = [(order.get(_function(one.nodeid) if self.swept else one.nodeid), one) for one in kept]
+            kept = [one for place, one in sorted((p for p in places if p[0] is not None), key=lambda p: p[0] or 0)]
+        items[:] = kept
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.outcome.failed.append(report.nodeid)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        seconds = self.outcome.seconds
+        seconds[report.nodeid] = seconds.get(report.nodeid, 0) + report.duration
+        if report.failed:
+            self.outcome.failed.append(report.nodeid)
+
+
+def _function(test: str) -> str:
+    return test.partition("[")[0]
+
+
+def run_pytest(files: list[str], *plugins: object, stop: bool) -> None:
+    options = [
+        "-q",
+        "--no-header",
+        "--tb=short",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        "not browser",
+        *(["-x"] if stop else []),
+    ]
+    pytest.main([*options, *files], plugins=list(plugins))
+
+
+def try_tests(tree: Path, changed: str | None, tests: list[str], swept: bool = False) -> Outcome:
+    """With a file that was changed; None: everything is imported anew."""
+    if changed is None:
+        import_anew(tree)
+    else:
+        change_functions(tree / changed)
+    watcher = Watcher(tests, swept)
+    run_pytest(sorted({test.partition("::")[0] for test in tests}), watcher, stop=True)
+    return watcher.outcome
+
+
+def in_a_fork(work: Callable[[], Outcome], log: Path, seconds: float) -> Outcome:
+    """Its processes are ended, and those that it started, where it takes longer."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        os.setsid()
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        try:
+            os.write(writing, b" ")  # so that a long answer is never waited for by a reader that gave up
+            with open(writing, "w", encoding="utf-8") as answer:
+                json.dump(asdict(work()), answer)
+        finally:
+            os._exit(0)
+    os.close(writing)
+    parts, end = [], time.monotonic() + seconds
+    with selectors.DefaultSelector() as selector:
+        selector.register(reading, selectors.EVENT_READ)
+        while selector.select(max(0, end - time.monotonic())):
+            if not (part := os.read(reading, 1 << 20)):
+                break
+            parts.append(part)
+    timed_out = time.monotonic() >= end
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+    os.close(reading)
+    os.waitpid(child, 0)
+    try:
+        return Outcome(**json.loads(b"".join(parts)))
+    except ValueError:
+        return Outcome(timed_out=timed_out, ended=False)
