@@ -6,6 +6,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,8 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tests import tiny
-from tests.handmade_models import FIRST_NORM, GAMMA, Hooked, Translator, W, attend
-from tests.strangers import FF, LAYERS, LONGEST, D, H, V, future, heads, sine_waves, stack, together
+from tests.handmade_models import FIRST_NORM, GAMMA, Course, Hooked, Translator, W, attend
+from tests.strangers import FF, LAYERS, LONGEST, D, H, Seq2Seq, V, future, heads, sine_waves, stack, together
 
 NARROW = 6  # numbers of an embedding that a projection makes wider
 
@@ -249,6 +250,23 @@ class BatchTranslator(Translator):
         return super().forward(ids, target) * D**-0.5
 
 
+class CourseOneNorm(Course):
+    """The video course's translator with a norm after the decoder alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers = self.get_submodule("encoder.layers")
+        self.add_module("encoder", nn.ModuleDict(dict(layers=layers, norm=nn.Identity())))
+
+
+class TorchOneNorm(Seq2Seq):
+    """nn.Transformer with a norm after one of its stacks alone."""
+
+    def __init__(self, without: str) -> None:
+        super().__init__()
+        getattr(self.transformer, without).norm = None
+
+
 @dataclass(frozen=True)
 class Kind:
     """A model, and the answers that are true of it; `open` are those that no strict question asks for."""
@@ -336,6 +354,18 @@ KINDS: dict[str, Kind] = {
         dict(n_heads=H, norm_order="normed_stream", activation="relu", norm="layer_norm", scaled_embedding=False),
         dict(norm_eps=1e-12, bos_id=1, eos_id=2),
     ),
+    "translator, a norm after the decoder alone": Kind(
+        CourseOneNorm,
+        dict(n_heads=H, norm_order="pre", activation="relu", norm="deviation_norm", norm_place="last")
+        | dict(scaled_embedding=True),
+        dict(norm_eps=1e-6, bos_id=1, eos_id=2),
+    ),
+    **{
+        f"translator, PyTorch's without a norm after its {stack}": Kind(
+            partial(TorchOneNorm, stack), {**TORCH, "scaled_embedding": True, "causal": True}, dict(bos_id=1, eos_id=2)
+        )
+        for stack in ("encoder", "decoder")
+    },
     "translator, logits by the root of the width": Kind(
         lambda: BatchTranslator(FIRST_NORM),
         dict(n_heads=H, norm_order="post", activation="relu", norm_place="first", scaled_embedding=True),

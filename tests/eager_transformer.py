@@ -154,7 +154,7 @@ class Eager:
                 last = f"{path}.feedforward_norm"
                 x = self._norm(last, x) if f"{last}.weight" in self.weights else x
             self.residuals[f"{layer}.post"] = x
-        if c.final_norm:
+        if f"{name}.final_norm.weight" in self.weights:
             x = self._norm(f"{name}.final_norm", x)
         self.residuals[f"{name}.final"] = x
         return x

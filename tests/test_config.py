@@ -97,6 +97,7 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(sliding_window=4), ["sliding_window=4", "only one stack alone has one"]),
     (dict(first_norm=False), ["first_norm=False: only one stack alone with norm_order='pre'", "take True"]),
     (dict(last_norm=False, norm_order="pre"), ["last_norm=False", "norm_order='post' without final_norm; take True"]),
+    (dict(final_norm_stack="encoder"), ["final_norm_stack='encoder': only an encoder-decoder with final_norm=True"]),
     (dict(last_norm=False, final_norm=True), ["last_norm=False"]),
     (dict(first_norm=False, n_encoder_layers=0, norm_order="pre"), ["embedding_norm=True"]),
     (dict(sliding_window=0, n_encoder_layers=0), ["sliding_window=0: must be at least 1"]),

@@ -70,6 +70,7 @@ def test_nothing_to_report_on(tmp_path: Path) -> None:
         (tiny.LLAMA3, ["slowed down for longer texts (llama3, factor 8)"]),
         (tiny.LLAMA, []),
         (dict(last_norm=False), ["no norm comes after the last layer"]),
+        (dict(final_norm=True, final_norm_stack="decoder"), ["one alone ends with a norm: decoder"]),
         (
             tiny.MODERNBERT,
             [
@@ -106,7 +107,7 @@ def test_nothing_to_report_on(tmp_path: Path) -> None:
     ids=str,
 )
 def test_what_a_model_has_that_others_have_not(options: dict[str, Any], expected: list[str]) -> None:
-    two = "encoder-decoder" if "decoder_start_id" in options else "decoder-only"
+    two = "encoder-decoder" if options.keys() & {"decoder_start_id", "final_norm_stack"} else "decoder-only"
     two = "encoder-only" if "first_norm" in options or "disentangled" in options else two
     found = [str(message) for message in tiny.config(two, **options).details()]
     assert len(found) == len(expected)

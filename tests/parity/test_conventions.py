@@ -112,6 +112,13 @@ def test_embeddings_with_a_norm_are_not_normalised_twice(tmp_path: Path) -> None
         load(path, **answers)
 
 
+def test_a_norm_of_the_decoders_embeddings_alone_is_refused(tmp_path: Path) -> None:
+    path, __ = saved("translator, a norm after the decoder alone", tmp_path)
+    answers = {**KINDS["translator, a norm after the decoder alone"].answers, "norm_place": "first"}
+    with pytest.raises(CheckpointError, match="one after the embeddings of every stack"):
+        load(path, **answers)
+
+
 def test_the_report_says_that_norms_are_shown_after_the_sum(tmp_path: Path) -> None:
     path, __ = saved("the normalised row is added to", tmp_path)
     ours = load(path, **KINDS["the normalised row is added to"].answers)

@@ -50,6 +50,7 @@ _WRITTEN = frozenset(
         "qk_norm_over",
         "residual",
         "final_norm",
+        "final_norm_stack",
         "norm_eps",
         "activation",
         "feedforward",
@@ -124,7 +125,9 @@ def in_torch(config: ModelConfig, ids: Ids, site: str, head: int, file: str, *, 
     read = run(config, stack, ids[stack], int(layer) + 1, segments=segments if stack == "encoder" or not both else ())
     if both and (stack == "decoder"):
         layers = config.n_encoder_layers
-        lines += [*run(config, "encoder", ids["encoder"], layers, segments=segments, final=config.final_norm)]
+        lines += [
+            *run(config, "encoder", ids["encoder"], layers, segments=segments, final=config.ends_with_norm("encoder"))
+        ]
         lines += ["memory = x"]
     lines += [
         *read,

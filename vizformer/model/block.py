@@ -123,7 +123,7 @@ class Stack(nn.Module):
             )
             for layer in range(n_layers)
         )
-        self.final_norm = norm(config) if config.final_norm else None
+        self.final_norm = norm(config) if config.ends_with_norm(name) else None
         self.relative_bias = None  # T5's: a number per bucket of distances and head, the same in all layers
         if config.positions == "relative":
             self.relative_bias = embedding_table(config.relative_buckets, config.n_heads)

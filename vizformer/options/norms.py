@@ -10,6 +10,7 @@ from vizformer.options.kinds import Fraction, Positive
 
 NormOrder = Literal["post", "pre", "output", "sandwich", "none"]
 Norm = Literal["layer_norm", "rms_norm", "deviation_norm"]
+FinalNormStack = Literal["each", "encoder", "decoder"]
 Residual = Literal["sequential", "parallel", "none"]
 
 
@@ -34,6 +35,7 @@ class NormOptions(CommonOptions):
             (Wang & Komatsuzaki 2021, "GPT-J"; GPT-NeoX); or "none": what a sublayer brings takes the place of x.
         residual_scale: what every sublayer has found is multiplied by it before it is added (Granite).
         final_norm: one more norm after the last layer of each stack.
+        final_norm_stack: whether that is so of "each" stack, or of the "encoder" or the "decoder" alone.
         norm_eps: added to the variance (or mean square) inside the norm's root.
     """
 
@@ -45,7 +47,12 @@ class NormOptions(CommonOptions):
     residual: Residual = "sequential"
     residual_scale: Positive = 1.0
     final_norm: bool = False
+    final_norm_stack: FinalNormStack = "each"
     norm_eps: Fraction = 1e-5
+
+    def ends_with_norm(self, stack: str) -> bool:
+        """Whether a norm comes after the last layer of this stack (beside that of its last sublayer)."""
+        return self.final_norm and self.final_norm_stack in ("each", stack)
 
     def rules(self) -> Iterator[Message]:
         if self.norm_offset and self.norm != "rms_norm":
@@ -57,6 +64,12 @@ class NormOptions(CommonOptions):
                 "residual='parallel': attention and feed-forward read the same input, which needs norm_order='pre' and "
                 "a model without cross-attention; otherwise take 'sequential'"
             )
+        if self.final_norm_stack != "each" and not (self.final_norm and self.architecture == "encoder-decoder"):
+            yield N_(
+                "final_norm_stack={value!r}: only an encoder-decoder with final_norm=True has it in one of its stacks; take "
+                "'each'",
+                value=self.final_norm_stack,
+            )
         if not self.last_norm and (self.norm_order != "post" or self.final_norm):
             yield N_("last_norm=False: this is an option of norm_order='post' without final_norm; take True")
 
@@ -65,6 +78,8 @@ class NormOptions(CommonOptions):
             yield N_("the attention of the first layer has no norm before it")
         if not self.last_norm:
             yield N_("no norm comes after the last layer")
+        if self.final_norm_stack != "each":
+            yield N_("of the two stacks one alone ends with a norm: {stack}", stack=self.final_norm_stack)
         if self.norm_offset:
             yield N_("norms scale by 1 + weight")
         if self.residual == "parallel":

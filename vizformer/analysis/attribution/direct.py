@@ -119,7 +119,7 @@ def what_is_frozen(checkpoint: Checkpoint) -> tuple[Message, ...]:
                 "these norms divides is held as it was, and so is that of the last norm, where there is one."
             )
         )
-    elif config.final_norm:
+    elif config.ends_with_norm(predicting_stack(checkpoint)):
         found.append(N_("The number by which the last norm divides the row is held as it was."))
     elif config.head == "linear":
         found.append(N_("Nothing had to be held: this model has no norm between the last layer and the logits."))

@@ -178,7 +178,7 @@ def right_tokens(checkpoint: Checkpoint, trace: Trace) -> tuple[int, ...]:
 def what_is_inexact(checkpoint: Checkpoint) -> tuple[Message, ...]:
     """What the lens takes for granted with this model, one sentence each."""
     config, found = checkpoint.model.config, []
-    if config.final_norm:
+    if final_stack(checkpoint.model).final_norm is not None:
         found.append(
             N_(
                 "Every row goes through the norm after the last layer, whose weights were learned for the rows that the "

@@ -76,6 +76,7 @@ def recognise(weights: Weights) -> Layout | None:
         more, made = found.divided(d_model, chosen.pop("logit_scale", "nothing"))
         more |= alone(chosen.pop("attention_over", "tokens"))
         names = ["encoder", "decoder"] if both else ["decoder" if causal else "encoder"]
+        ending = [name for stack, name in zip(stacks, names, strict=True) if stack.norm or beside]
         parts: list[Part] = []
         fills: dict[str, Callable[[Shape], Tensor]] = {}
         norms: dict[str, str] = {}
@@ -89,7 +90,15 @@ def recognise(weights: Weights) -> Layout | None:
             fills["embedding.weight"] = lambda shape: torch.eye(*shape)
         depths = {f"n_{name}_layers": stack.n_layers for stack, name in zip(stacks, names, strict=True)}
         return Plan(
-            {**options, **depths, **found.options, **more, "final_norm": bool(first.norm or beside), **chosen},
+            {
+                **options,
+                **depths,
+                **found.options,
+                **more,
+                "final_norm": bool(ending),
+                "final_norm_stack": ending[0] if both and len(ending) == 1 else "each",
+                **chosen,
+            },
             parts,
             found.predicts,
             found.ties,
@@ -120,13 +129,12 @@ def _stacks(weights: Weights) -> list[Stack]:
         stacks.append(Stack(f"{prefix}{{}}", n_layers, cross, norm if has_norm else None))
     stacks.sort(key=lambda stack: stack.cross)
     kinds = [stack.cross for stack in stacks]
-    norms = {stack.norm is not None for stack in stacks}
-    if stacks and (kinds not in ([False], [False, True]) or len(norms) > 1):
+    if stacks and kinds not in ([False], [False, True]):
         names = ", ".join(shown(stack.theirs.format(0)) for stack in stacks[:6])
         raise CheckpointError(
             N_(
                 "{file} has PyTorch's layers in an arrangement that does not open ({names}). Supported are one encoder, "
-                "or an encoder and a decoder that reads it, both with or both without a norm at the end.",
+                "or an encoder and a decoder that reads it.",
                 file=weights.where,
                 names=names,
             )

@@ -133,7 +133,7 @@ def norms(found: Mapping[str, Module], stacks: Sequence[Stack], used: set[str], 
     """The norms before the first layer and after the last one.
 
     Raises:
-        CheckpointError: one stack has such a norm and the other has none, or too many.
+        CheckpointError: one stack has a norm of its embeddings and the other has none, or too many; one is of no stack.
     """
     result = Norms()
     beside = {path: module for path, module in found.items() if path not in used}
@@ -158,7 +158,7 @@ def norms(found: Mapping[str, Module], stacks: Sequence[Stack], used: set[str], 
     if len(stacks) == 1:
         for place in (result.first, result.last, result.open):
             if len(place) > 1:
-                raise CheckpointError(_one_sided(file, [module.path for module in place.values()]))
+                raise CheckpointError(one_sided(file, [module.path for module in place.values()]))
             for number in list(place):
                 place[0] = place.pop(number)
         if result.open and result.last and not result.first:
@@ -167,15 +167,15 @@ def norms(found: Mapping[str, Module], stacks: Sequence[Stack], used: set[str], 
             result.last, result.open = result.open, {}
         return result
     for place in (result.first, result.last, result.open):
-        if place and sorted(place) != [0, 1]:
-            raise CheckpointError(_one_sided(file, [module.path for module in place.values()]))
+        if place and sorted(place) != [0, 1] and (place is result.first or -1 in place):
+            raise CheckpointError(one_sided(file, [module.path for module in place.values()]))
     return result
 
 
-def _one_sided(file: str, names: Sequence[str]) -> Message:
+def one_sided(file: str, names: Sequence[str]) -> Message:
     return N_(
-        "{file} has norms beside its layers, {names}: supported is one after the last layer (and one after the "
-        "embeddings) of every stack, or none.",
+        "{file} has norms beside its layers, {names}: supported is one after the last layer of a stack, and one after the "
+        "embeddings of every stack.",
         file=file,
         names=", ".join(map(shown, names[:6])),
     )

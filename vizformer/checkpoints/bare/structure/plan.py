@@ -13,7 +13,7 @@ from vizformer.checkpoints.bare.structure.derived_tensors import rolled
 from vizformer.checkpoints.bare.structure.findings import Found, tables
 from vizformer.checkpoints.bare.structure.names import Module
 from vizformer.checkpoints.bare.structure.open_questions import NORMED_STREAM, score_scale
-from vizformer.checkpoints.bare.structure.outer_parts import WIDER
+from vizformer.checkpoints.bare.structure.outer_parts import WIDER, one_sided
 from vizformer.checkpoints.bare.structure.parts import Layers, Reading, add
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.hugging_face.family import Options
@@ -42,6 +42,9 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
     before = (norms.first if answers.pop("embedding_norm", True) else {}) or (norms.open if place == "first" else {})
     after = (norms.last if answers.pop("final_norm", True) else {}) or (norms.open if place == "last" else {})
     shifted = answers.get("norm_order") == NORMED_STREAM
+    for beside in (before, after if shifted else {}):
+        if found.both and len(beside) == 1:
+            raise CheckpointError(one_sided(found.weights.where, [module.path for module in beside.values()]))
     if shifted:
         _require_one_norm(found, before)
         answers["norm_order"] = "post"
@@ -57,6 +60,7 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
         "feedforward": "gated" if "W_gate" in found.blocks[0].feedforward else "plain",
         "norm": norm,
         "final_norm": bool(after) and not shifted,
+        "final_norm_stack": names[next(iter(after))] if found.both and len(after) == 1 else "each",
         "last_norm": bool(after) or not shifted,
         "embedding_norm": bool(before) or shifted,
         "n_segments": found.weights.tensors[found.segments].shape[0] if found.segments else 0,

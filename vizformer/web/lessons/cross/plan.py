@@ -53,7 +53,7 @@ def columns(subject: Subject, found: Mapping[Kind, Attended]) -> list[architectu
                 boxes.append(_box(f"{stack}.{key}_output_norm", norm, rows, "norm"))
             if adds or after:
                 boxes.append(_box(f"{stack}.{key}_add", joined, rows, "norm", skip=before if adds else ""))
-        if config.final_norm:
+        if config.ends_with_norm(stack):
             boxes.append(_box(f"{stack}.final", norm, rows, "norm", framed=False))
         if stack == "encoder" and "cross" in found:
             boxes.append(_box("encoder.memory", _("Memory M"), rows, framed=False))
