@@ -3,8 +3,10 @@
 import ast
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -57,6 +59,13 @@ def test_every_page_is_in_the_navigation():
 def test_the_door_is_only_a_door():
     assert {name.split(".")[0] for name in imports(ROOT / "app.py")} == {"streamlit", "vizformer"}
     assert len((ROOT / "app.py").read_text().splitlines()) < 20
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    graph = grimp.build_graph("vizformer", exclude_type_checking_imports=True, cache_dir=None)
+    imported = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    assert len(imported) > 500
+    TopologicalSorter(imported).prepare()  # raises CycleError, which names the circle
 
 
 HEAVY = ("torch", "transformers", "tokenizers", "safetensors")

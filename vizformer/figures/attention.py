@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import Figure, heatmap
+from vizformer.figures.figure import Figure, frame, heatmap
 from vizformer.figures.masks import add_masks
-from vizformer.figures.style import ENGLISH, fill, frame, heights, reach, signed_scale, weight_scale
+from vizformer.figures.style import ENGLISH, fill, heights, reach, signed_scale, weight_scale
 
 PRINTED_UP_TO = 16
 """Values stand in the cells of maps of at most so many rows and columns."""

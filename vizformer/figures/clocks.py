@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.figure import Figure, Trace, scatter
-from vizformer.figures.style import GRID, N_, QUALITATIVE, fill, frame, safe
+from vizformer.figures.figure import Figure, Trace, frame, scatter
+from vizformer.figures.style import GRID, N_, QUALITATIVE, fill, safe
 
 ENGLISH: Mapping[str, str] = {
     "now": N_("position {position}"),

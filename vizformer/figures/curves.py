@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.figure import Figure, scatter
-from vizformer.figures.style import DASHES, QUALITATIVE, fill, frame, safe
+from vizformer.figures.figure import Figure, frame, scatter
+from vizformer.figures.style import DASHES, QUALITATIVE, fill, safe
 
 MARK = "rgba(128, 128, 128, 0.9)"
 

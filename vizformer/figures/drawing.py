@@ -4,8 +4,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vizformer.figures.figure import Figure, bar
-from vizformer.figures.style import MASKED_LINE, QUALITATIVE, fill, frame, safe
+from vizformer.figures.figure import Figure, bar, frame
+from vizformer.figures.style import MASKED_LINE, QUALITATIVE, fill, safe
 
 ROW = 58  # px
 _BOX, _INSIDE, _GAP, _MARGIN = 0.62, 0.4, 0.38, 0.26  # of a row; what is inside a box, what is between, around a layer

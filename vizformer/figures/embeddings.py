@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.figure import Figure, bar, scatter
-from vizformer.figures.style import DASHES, N_, QUALITATIVE, fill, frame, safe
+from vizformer.figures.figure import Figure, bar, frame, scatter
+from vizformer.figures.style import DASHES, N_, QUALITATIVE, fill, safe
 
 ENGLISH: Mapping[str, str] = {
     "cosine": N_("cosine"),

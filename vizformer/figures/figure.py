@@ -22,6 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vizformer.figures.style import GRID, safe
+from vizformer.figures.svg import svg
+
 if TYPE_CHECKING:
     import plotly.graph_objects
 
@@ -134,13 +137,11 @@ class Figure:
         Nothing in it asks a server or a network, as the HTML of Plotly may.  It stands on white, as its file does: a
         notebook may be dark, and Plotly's letters there are dark too.
         """
-        from vizformer.figures import files
-
         drawn = json.loads(self.plotly.to_json())
         drawn["layout"]["paper_bgcolor"] = "white"
         shown: dict[str, Any] = {"application/vnd.plotly.v1+json": drawn}
         with suppress(ValueError):  # a kind of figure that is not drawn on paper
-            shown["image/svg+xml"] = files.as_file(self, "svg").decode()
+            shown["image/svg+xml"] = svg(self)
         return shown
 
     def _update_axes(self, kind: str, properties: Mapping[str, Any]) -> "Figure":
@@ -152,6 +153,21 @@ class Figure:
     def _changed(self) -> "Figure":
         self.__dict__.pop("plotly", None)
         return self
+
+
+def frame(figure: Figure, title: str = "", **layout: Any) -> Figure:
+    """Transparent background and slim margins; `title` is plain text."""
+    figure.update_layout(
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        showlegend=False,
+        margin={"l": 10, "r": 10, "t": 50 if title else 20, "b": 20},
+        title={"text": safe(title)} if title else None,
+        **layout,
+    )
+    figure.update_xaxes(automargin=True, zeroline=False, gridcolor=GRID)
+    figure.update_yaxes(automargin=True, zeroline=False, gridcolor=GRID)
+    return figure
 
 
 def _merge(into: dict[str, Any], properties: Mapping[str, Any]) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.figure import Figure, bar, scatter
-from vizformer.figures.style import ENGLISH, GRID, MASKED_LINE, QUALITATIVE, fill, frame, safe
+from vizformer.figures.figure import Figure, bar, frame, scatter
+from vizformer.figures.style import ENGLISH, GRID, MASKED_LINE, QUALITATIVE, fill, safe
 
 PARTS = ("attention", "projections", "feedforward", "unembedding")
 _PATTERNS = ("/", "", "x", ".")

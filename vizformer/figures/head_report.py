@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from vizformer.figures import style
 from vizformer.figures.attention import attention_heatmap
 from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import Figure, heatmap, scatter
-from vizformer.figures.style import N_, VIRIDIS, fill, frame, heights
+from vizformer.figures.figure import Figure, frame, heatmap, scatter
+from vizformer.figures.style import N_, VIRIDIS, fill, heights
 
 MOST_MARKED = 400  # squares: more would hide the map
 PRINTED_UP_TO = 16

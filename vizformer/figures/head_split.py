@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.figure import Figure, heatmap
-from vizformer.figures.style import N_, QUALITATIVE, fill, frame, reach, safe, signed_scale
+from vizformer.figures.figure import Figure, frame, heatmap
+from vizformer.figures.style import N_, QUALITATIVE, fill, reach, safe, signed_scale
 
 ENGLISH: Mapping[str, str] = {
     "column": N_("column"),

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import Figure, heatmap
+from vizformer.figures.figure import Figure, frame, heatmap
 from vizformer.figures.masks import add_masks
-from vizformer.figures.style import ENGLISH, fill, frame, weight_scale
+from vizformer.figures.style import ENGLISH, fill, weight_scale
 
 TILE = 32
 """Cells per side of a small map; longer sequences are max-pooled, because a mean hides single strong cells."""

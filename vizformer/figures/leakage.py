@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import Figure, bar, heatmap
-from vizformer.figures.style import GRID, MASKED, QUALITATIVE, VIRIDIS, fill, frame, safe
+from vizformer.figures.figure import Figure, bar, frame, heatmap
+from vizformer.figures.style import GRID, MASKED, QUALITATIVE, VIRIDIS, fill, safe
 
 
 def N_(text: str) -> str:

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import Figure, heatmap, scatter
-from vizformer.figures.style import ENGLISH, QUALITATIVE, fill, frame, safe, weight_scale
+from vizformer.figures.figure import Figure, frame, heatmap, scatter
+from vizformer.figures.style import ENGLISH, QUALITATIVE, fill, safe, weight_scale
 
 LEVELS = 10
 """Strengths of lines that are told apart: lines of one strength are one trace."""

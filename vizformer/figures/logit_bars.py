@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures import style
-from vizformer.figures.figure import Figure, bar
-from vizformer.figures.style import GRID, N_, QUALITATIVE, fill, frame, safe
+from vizformer.figures.figure import Figure, bar, frame
+from vizformer.figures.style import GRID, N_, QUALITATIVE, fill, safe
 
 ENGLISH: Mapping[str, str] = {
     **style.ENGLISH,

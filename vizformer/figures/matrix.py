@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import Figure, heatmap
-from vizformer.figures.style import ENGLISH, fill, frame, heights, printed, reach, signed_scale
+from vizformer.figures.figure import Figure, frame, heatmap
+from vizformer.figures.style import ENGLISH, fill, heights, printed, reach, signed_scale
 
 PRINTED_UP_TO = 16
 

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.bars import token_bars
-from vizformer.figures.figure import Figure, scatter
+from vizformer.figures.figure import Figure, frame, scatter
 from vizformer.figures.names import sides
-from vizformer.figures.style import GRID, N_, QUALITATIVE, fill, frame, room, safe
+from vizformer.figures.style import GRID, N_, QUALITATIVE, fill, room, safe
 
 ENGLISH: Mapping[str, str] = {
     "cosine": N_("cosine"),

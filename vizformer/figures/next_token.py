@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.bars import token_bars
-from vizformer.figures.figure import Figure
-from vizformer.figures.style import ENGLISH, fill, frame, safe
+from vizformer.figures.figure import Figure, frame
+from vizformer.figures.style import ENGLISH, fill, safe
 
 
 def next_token_bars(

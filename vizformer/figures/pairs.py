@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.figure import Figure, heatmap
+from vizformer.figures.figure import Figure, frame, heatmap
 from vizformer.figures.matrix import matrix_heatmap
-from vizformer.figures.style import ENGLISH, fill, frame, heights, reach, safe, signed_scale
+from vizformer.figures.style import ENGLISH, fill, heights, reach, safe, signed_scale
 
 PRINTED_UP_TO = 12
 _TICKS = 8

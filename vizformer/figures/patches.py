@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures import style
-from vizformer.figures.figure import Figure, heatmap
+from vizformer.figures.figure import Figure, frame, heatmap
 from vizformer.figures.style import N_, fill
 
 ENGLISH: Mapping[str, str] = {
@@ -70,7 +70,7 @@ def patch_picture(
     )
     figure.update_xaxes(showticklabels=False, showgrid=False, zeroline=False, constrain="domain")
     figure.update_yaxes(showticklabels=False, showgrid=False, zeroline=False, autorange="reversed", scaleanchor="x")
-    return style.frame(figure, title, height=380)
+    return frame(figure, title, height=380)
 
 
 def _line(figure: Figure, x: tuple[float, float], y: tuple[float, float]) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import LONGEST_LABEL, MOST_LABELS, name_axes
-from vizformer.figures.figure import Figure, heatmap, scatter
-from vizformer.figures.style import DASHES, ENGLISH, QUALITATIVE, fill, frame, reach, safe, signed_scale
+from vizformer.figures.figure import Figure, frame, heatmap, scatter
+from vizformer.figures.style import DASHES, ENGLISH, QUALITATIVE, fill, reach, safe, signed_scale
 
 
 def positional_heatmap(

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vizformer.figures.figure import Figure, scatter
-from vizformer.figures.style import QUALITATIVE, fill, frame, safe
+from vizformer.figures.figure import Figure, frame, scatter
+from vizformer.figures.style import QUALITATIVE, fill, safe
 
 SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up")
 

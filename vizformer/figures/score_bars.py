@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.figure import Figure, bar
-from vizformer.figures.style import ENGLISH, QUALITATIVE, fill, frame, safe
+from vizformer.figures.figure import Figure, bar, frame
+from vizformer.figures.style import ENGLISH, QUALITATIVE, fill, safe
 
 
 def score_terms(

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from vizformer.figures import style
 from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import Figure, heatmap
-from vizformer.figures.style import N_, VIRIDIS, fill, frame, heights, reach, safe, signed_scale
+from vizformer.figures.figure import Figure, frame, heatmap
+from vizformer.figures.style import N_, VIRIDIS, fill, heights, reach, safe, signed_scale
 
 PRINTED_UP_TO = 16
 

@@ -2,12 +2,9 @@
 
 import html
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from vizformer.figures.figure import Figure
 
 MOST_DIGITS = 5  # after the point, of a number in a cell
 
@@ -136,21 +133,6 @@ def fill(sentence: str, **values: str) -> str:
     for name, value in values.items():
         sentence = sentence.replace("{" + name + "}", value)
     return sentence + "<extra></extra>"
-
-
-def frame(figure: Figure, title: str = "", **layout: Any) -> Figure:
-    """Transparent background and slim margins; `title` is plain text."""
-    figure.update_layout(
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        showlegend=False,
-        margin={"l": 10, "r": 10, "t": 50 if title else 20, "b": 20},
-        title={"text": safe(title)} if title else None,
-        **layout,
-    )
-    figure.update_xaxes(automargin=True, zeroline=False, gridcolor=GRID)
-    figure.update_yaxes(automargin=True, zeroline=False, gridcolor=GRID)
-    return figure
 
 
 def heights(rows: int, columns: int) -> int:

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import Figure, heatmap
-from vizformer.figures.style import ENGLISH, fill, frame, room, safe, weight_scale
+from vizformer.figures.figure import Figure, frame, heatmap
+from vizformer.figures.style import ENGLISH, fill, room, safe, weight_scale
 
 LINE, SIZE = 26, 14  # px of a line and of its letters
 WIDTH = 560  # px of a line before the next begins

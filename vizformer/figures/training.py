@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import Figure, heatmap, scatter
-from vizformer.figures.style import DASHES, ENGLISH, GRID, QUALITATIVE, fill, frame, safe, weight_scale
+from vizformer.figures.figure import Figure, frame, heatmap, scatter
+from vizformer.figures.style import DASHES, ENGLISH, GRID, QUALITATIVE, fill, safe, weight_scale
 
 MARKER = "rgba(128, 128, 128, 0.9)"
 BESIDE = 0.75  # the opacity of the curves of another training

@@ -8,13 +8,12 @@ out.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 from xml.sax.saxutils import escape
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.figure import Figure
 from vizformer.figures.svg import annotations, bar_marks, line_marks, map_marks
 from vizformer.figures.svg.axes import Axis
 from vizformer.figures.svg.ink import FONTS, LETTERS, SIZE, letters, plain, printable, tag, width_of, wrapped
@@ -28,7 +27,17 @@ _NARROW = 420.0  # px that a figure takes at least, for its title and its captio
 _KNOWN = ("heatmap", "scatter", "bar")
 
 
-def svg(figure: Figure, *, caption: str = "", width: float = WIDTH) -> str:
+class Drawable(Protocol):
+    """A figure: the traces and the layout of Plotly's schema, and its title."""
+
+    @property
+    def parts(self) -> tuple[list[dict[str, Any]], dict[str, Any]]: ...
+
+    @property
+    def title(self) -> str: ...
+
+
+def svg(figure: Drawable, *, caption: str = "", width: float = WIDTH) -> str:
     """The figure as the text of an SVG file, on white.
 
     Args:

@@ -40,7 +40,7 @@ def show(
     """
     drawn = spec(figure)
     if title_above:
-        (on or st).html(f"<strong>{figure.title}</strong>")  # (escaped by `figures.style.frame`)
+        (on or st).html(f"<strong>{figure.title}</strong>")  # (escaped by `figures.figure.frame`)
         drawn["layout"] = {name: value for name, value in drawn["layout"].items() if name != "title"}
         drawn["layout"]["margin"] = {**drawn["layout"]["margin"], "t": 20}
     if presenting.is_on():
