@@ -15,8 +15,9 @@ from pathlib import Path
 
 import torch
 
+from vizformer.jobs.worker import WATCHED
 from vizformer.training.live import Plan, Snapshot, train
-from vizformer.training.runs import WATCHED, Run
+from vizformer.training.runs import Run
 
 PLAN = Plan(task="repeat", architecture="decoder-only", n_layers=2, n_heads=4, d_model=32, steps=2000)
 NAME = f"train-{PLAN.key}"

@@ -21,8 +21,8 @@ from vizformer.analysis.costs.attention_speed import (
     peak_bytes,
     read,
 )
+from vizformer.jobs.worker import STOP, WATCHED
 from vizformer.model.sparse_masks import window_mask
-from vizformer.training.runs import STOP, WATCHED
 
 N = 4 * REACH
 

@@ -16,6 +16,7 @@ from vizformer.analysis.corpus_heads.report_file import write_report
 from vizformer.analysis.corpus_heads.worker import Request
 from vizformer.checkpoints import load
 from vizformer.errors import VizformerError
+from vizformer.jobs import queue
 from vizformer.web.catalogue import head_reports
 from vizformer.web.catalogue.head_reports import Reports
 from vizformer.web.link.model_ref import ModelRef
@@ -28,7 +29,7 @@ TEXTS = "I have a cat.\nThe cats are here, and the cats are there.\n我有一只
 @pytest.fixture
 def reports(tmp_path, monkeypatch):
     made = Reports(tmp_path / "reports")
-    monkeypatch.setattr(head_reports, "_reports", made)
+    monkeypatch.setattr(head_reports, "reports", lambda: made)
     yield made
     made.close()
 
@@ -51,7 +52,7 @@ def measured(reports, stories):
     folder = reports.root / name
     folder.mkdir(parents=True)
     (folder / "report.npz").write_bytes(stories[0].read_bytes())
-    reports._jobs[name] = head_reports._Job(folder, 40, 0.0, ending="over")
+    reports._jobs[name] = queue.Job(folder, 40, 0.0, ending="over")
     head_reports.report.clear()
     return stories[1]
 
@@ -187,12 +188,12 @@ def test_a_model_that_does_not_open_is_said(reports, tmp_path):
 
 
 def test_what_breaks_off_is_said_and_can_be_tried_again(reports, monkeypatch):
-    def broken(folder):
+    def broken(module, folder):
         return subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"])
 
     request = Request("cloze", {}, "float32", "cpu", "own", ("a cat",))
     with monkeypatch.context() as changed:
-        changed.setattr(head_reports, "_start", broken)
+        changed.setattr(queue, "start_process", broken)
         reports.submit("one", request)
         ended(reports)
         assert reports.look("one").phase == "failed"
@@ -203,21 +204,44 @@ def test_what_breaks_off_is_said_and_can_be_tried_again(reports, monkeypatch):
 
 def test_one_after_the_other_and_not_too_many(reports):
     request = Request("cloze", {}, "float32", "cpu", "own", ("a cat",))
-    for number in range(head_reports.LONGEST_QUEUE + 1):
+    for number in range(Reports.longest_queue + 1):
         reports.submit(f"report-{number}", request)
     assert reports.look("report-1").phase == "waiting"
     assert (reports.look("report-2").phase, reports.look("report-2").ahead) == ("waiting", 1)
     with pytest.raises(VizformerError, match="waiting already"):
         reports.submit("one more", request)
-    reports.leave("report-1")
+    reports.stop("report-1")
     assert reports.look("report-1").phase == "stopped"
     assert reports.look("report-2").ahead == 0
     assert reports.look("nobody asked for this") is None
 
 
+def test_reports_of_visitors_take_turns(reports):
+    request = Request("cloze", {}, "float32", "cpu", "own", ("a cat",))
+    for number in range(4):
+        reports.submit(f"many-{number}", request, "many tabs", "school")
+    reports.submit("other", request, "other", "home")
+    assert reports.look("other").ahead == 0  # before what waits of a visitor whose first one runs
+    assert [reports.look(f"many-{number}").ahead for number in (1, 2, 3)] == [1, 2, 3]
+
+
+def test_one_that_goes_on_is_not_taken_from_the_disk_for_its_own_sake(reports, monkeypatch):
+    monkeypatch.setattr(Reports, "most_kept", 2)
+    monkeypatch.setattr(queue, "start_process", lambda module, folder: subprocess.Popen([sys.executable, "-c", ""]))
+    request = Request("cloze", {}, "float32", "cpu", "own", ("a",))
+    for name in ("first", "second"):
+        reports.submit(name, request)
+        ended(reports)
+        reports.look(name)
+    (reports.root / "first" / "sums").mkdir()
+    reports.submit("first", request)
+    assert (reports.root / "first" / "sums").is_dir()
+    assert reports.look("second") is not None
+
+
 def test_the_oldest_are_taken_from_the_disk(reports, monkeypatch):
-    monkeypatch.setattr(head_reports, "MOST", 3)
-    monkeypatch.setattr(head_reports, "_start", lambda folder: subprocess.Popen([sys.executable, "-c", ""]))
+    monkeypatch.setattr(Reports, "most_kept", 3)
+    monkeypatch.setattr(queue, "start_process", lambda module, folder: subprocess.Popen([sys.executable, "-c", ""]))
     for number in range(6):
         reports.submit(f"report-{number}", Request("cloze", {}, "float32", "cpu", "own", ("a",)))
         ended(reports)
@@ -309,20 +333,20 @@ def test_stopping_ends_the_work_only_where_nobody_else_watches(reports):
     reports.submit("one", request)
     reports.look("one", "first")
     reports.look("one", "second")
-    reports.leave("one", "first")
+    reports.stop("one", "first")
     (job,) = reports._jobs.values()
     assert not job.told_to_stop
     assert reports.look("one", None).phase in ("running", "over")
-    reports.leave("one", "second")
+    reports.stop("one", "second")
     assert job.told_to_stop or job.ending == "over"
 
 
 def test_whoever_went_away_without_a_word_does_not_keep_it_going(reports, monkeypatch):
-    monkeypatch.setattr(head_reports, "WATCHES", 0.0)
+    monkeypatch.setattr(queue, "STILL_WATCHED", 0.0)
     reports.submit("one", Request("cloze", {}, "float32", "cpu", "own", ("a cat",) * 50))
     reports.look("one", "gone")
     reports.look("one", "here")
-    reports.leave("one", "here")
+    reports.stop("one", "here")
     (job,) = reports._jobs.values()
     assert job.told_to_stop or job.ending == "over"
 
@@ -345,7 +369,7 @@ def test_a_reader_who_stops_what_others_watch_is_told_so_and_can_come_back(open_
     reports.look(name, "another reader")
     clicked(app, "head_report.stop")
     assert not reports._jobs[name].told_to_stop
-    if reports._jobs[name].ending is None:  # (it may be over by now)
+    if not reports._jobs[name].ending:  # (it may be over by now)
         assert "Others wait for the same report" in app.info[0].value
         clicked(app, "head_report.watch")
         assert not any("Others wait" in one.value for one in app.info)

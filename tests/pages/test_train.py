@@ -10,10 +10,12 @@ import torch
 
 import vizformer as vf
 from recipes import example_training
-from vizformer.training import job_queue as queue_module
+from vizformer.jobs import queue as queue_module
+from vizformer.jobs import worker as job_worker
 from vizformer.training import live, worker
 from vizformer.training.live import Plan
 from vizformer.training.runs import Run
+from vizformer.training.training_queue import TrainingQueue
 from vizformer.web.catalogue import trainings
 from vizformer.web.tools.train import form
 
@@ -45,10 +47,10 @@ class Worker:
 def queue(tmp_path, monkeypatch):
     """A queue of its own for each test; `queue.mode` says what becomes of what is started."""
     monkeypatch.setattr(torch, "set_num_threads", lambda n: None)
-    monkeypatch.setattr(worker.os, "nice", lambda n: 0)
-    made = queue_module.JobQueue(tmp_path / "runs", at_once=1)
+    monkeypatch.setattr(job_worker.os, "nice", lambda n: 0)
+    made = TrainingQueue(tmp_path / "runs", at_once=1)
     made.mode = "done"
-    monkeypatch.setattr(queue_module, "_start", lambda folder: Worker(folder, made.mode))
+    monkeypatch.setattr(queue_module, "start_process", lambda module, folder: Worker(folder, made.mode))
     monkeypatch.setattr(trainings, "root", lambda: tmp_path / "runs")
     monkeypatch.setattr(trainings, "queue", lambda: made)
     monkeypatch.setattr(form, "STEPS", (STEPS, *form.STEPS))
@@ -266,7 +268,7 @@ def test_the_queue_is_full(open_app, queue):
     queue.mode, queue.longest_queue = "never", 0
     queue.submit(Plan(task="sort", architecture="decoder-only", **SHORT), "somebody")
     app = train(open_app(PAGE))
-    assert "trainings are waiting already" in app.error[0].value
+    assert "are waiting already" in app.error[0].value
     assert next(button for button in app.button if button.label == "Train")
 
 

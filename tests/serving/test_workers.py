@@ -100,11 +100,8 @@ def test_a_process_knows_how_many_they_are(monkeypatch, told, n):
 
 def test_workers_share_the_cores_for_trainings(monkeypatch):
     monkeypatch.setattr(trainings.os, "cpu_count", lambda: 16)
-    monkeypatch.setattr(trainings, "_queue", None)
-    monkeypatch.setattr(trainings, "_root", None)
-    monkeypatch.setattr(trainings.session_folders, "before_the_end", lambda end: None)
     monkeypatch.setenv(ONE_OF, "4")
-    assert trainings.queue().at_once == 2
+    assert trainings._make().at_once == 2
 
 
 # --- a server with two workers ----------------------------------------------------------------------------------------

@@ -19,14 +19,15 @@ from safetensors import SafetensorError
 
 import vizformer as vf
 from vizformer.errors import VizformerError
-from vizformer.training import job_queue as queue_module
+from vizformer.jobs import queue as queue_module
+from vizformer.jobs import worker as job_worker
 from vizformer.training import live, runs, worker
 from vizformer.training.batches import IGNORED
 from vizformer.training.examples import batch_of, ids_of, loss_of, marks
-from vizformer.training.job_queue import JobQueue
 from vizformer.training.live import Plan, schedule, train
 from vizformer.training.runs import Run
 from vizformer.training.tasks import TASKS
+from vizformer.training.training_queue import TrainingQueue
 
 SMALL = Plan(task="copy", architecture="encoder-decoder", n_layers=1, n_heads=2, d_model=16, steps=12)
 
@@ -254,12 +255,12 @@ def test_a_line_that_is_half_written_is_not_read(tmp_path):
 
 @pytest.mark.parametrize(("sign", "ending"), [("stop", "stopped"), ("unwatched", "abandoned")])
 def test_a_worker_ends_when_it_is_told_to_and_when_nobody_watches(tmp_path, monkeypatch, sign, ending):
-    monkeypatch.setattr(worker, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(job_worker, "LOOK_EVERY", 0.0)
     run = Run.create(tmp_path / "run", SMALL)
     if sign == "stop":
         (run.folder / "stop").touch()
     else:
-        long_ago = time.time() - 2 * worker.UNWATCHED
+        long_ago = time.time() - 2 * job_worker.UNWATCHED
         os.utime(run.folder / "watched", (long_ago, long_ago))
     worker.main(run.folder)
     progress = run.progress()
@@ -302,7 +303,9 @@ class Process:
 @pytest.fixture
 def processes(monkeypatch):
     started = []
-    monkeypatch.setattr(queue_module, "_start", lambda folder: started.append(Process(folder)) or started[-1])
+    monkeypatch.setattr(
+        queue_module, "start_process", lambda module, folder: started.append(Process(folder)) or started[-1]
+    )
     return started
 
 
@@ -312,7 +315,7 @@ def plans(n):
 
 @pytest.mark.slow
 def test_one_trains_and_the_others_wait_their_turn(tmp_path, processes):
-    queue = JobQueue(tmp_path, at_once=1)
+    queue = TrainingQueue(tmp_path, at_once=1)
     a, b, c = (queue.submit(plan, who) for plan, who in zip(plans(3), "abc", strict=True))
     assert [queue.look(name, who).phase for name, who in ((a, "a"), (b, "b"), (c, "c"))] == [
         "starting",
@@ -332,15 +335,16 @@ def test_one_trains_and_the_others_wait_their_turn(tmp_path, processes):
 
 
 def test_the_queue_is_bounded(tmp_path, processes):
-    queue = JobQueue(tmp_path, at_once=1, longest_queue=2)
+    queue = TrainingQueue(tmp_path, at_once=1)
+    queue.longest_queue = 2
     for plan, who in zip(plans(3), "abc", strict=True):
         queue.submit(plan, who)
-    with pytest.raises(VizformerError, match="2 trainings are waiting"):
+    with pytest.raises(VizformerError, match="2 are waiting"):
         queue.submit(replace(SMALL, seed=9), "b")
 
 
 def test_trainings_of_visitors_take_turns_and_no_class_is_too_large(tmp_path, processes):
-    queue = JobQueue(tmp_path, at_once=1)
+    queue = TrainingQueue(tmp_path, at_once=1)
     names = {}
 
     def train(who, visitor, address):
@@ -349,7 +353,7 @@ def test_trainings_of_visitors_take_turns_and_no_class_is_too_large(tmp_path, pr
     train("first", "first", "far")
     for tab in range(2):
         train(f"tab {tab}", "many tabs", "far")
-    with pytest.raises(VizformerError, match="You have 2 trainings"):  # a tab more of the same browser
+    with pytest.raises(VizformerError, match="You have begun 2"):  # a tab more of the same browser
         queue.submit(replace(SMALL, seed=99), "tab 3", "many tabs", "far")
     for number in range(40):
         train(f"pupil {number}", f"pupil {number}", "school")
@@ -372,15 +376,15 @@ def test_trainings_of_visitors_take_turns_and_no_class_is_too_large(tmp_path, pr
 
 
 def test_one_visitor_cannot_fill_the_queue(tmp_path, processes):
-    queue = JobQueue(tmp_path, at_once=1)
+    queue = TrainingQueue(tmp_path, at_once=1)
     first, second, third = plans(3)
     names = [queue.submit(plan, "a") for plan in (first, second)]
-    with pytest.raises(VizformerError, match="You have 2 trainings"):
+    with pytest.raises(VizformerError, match="You have begun 2"):
         queue.submit(third, "a")
     queue.submit(third, "b")
     assert queue.submit(third, "a")  # to watch what others train costs nothing
     fourth = replace(SMALL, seed=9)
-    with pytest.raises(VizformerError, match="You have 2 trainings"):
+    with pytest.raises(VizformerError, match="You have begun 2"):
         queue.submit(fourth, "a")
     queue.look(names[0], "c")
     assert not queue.stop(names[0], "a")  # it goes on for somebody else, and is no longer a's
@@ -389,8 +393,8 @@ def test_one_visitor_cannot_fill_the_queue(tmp_path, processes):
     queue.submit(replace(SMALL, seed=10), "a")
 
 
-def test_a_closed_desk_starts_nothing_any_more(tmp_path, processes):
-    queue = JobQueue(tmp_path / "runs", at_once=1)
+def test_a_closed_queue_starts_nothing_any_more(tmp_path, processes):
+    queue = TrainingQueue(tmp_path / "runs", at_once=1)
     names = [queue.submit(plan, "a") for plan in plans(2)]
     queue.close()
     assert processes[0].code == -9
@@ -411,8 +415,8 @@ def full():
 @pytest.mark.parametrize("what", ["progress.jsonl", "config.json", "the first weights", "the last weights"])
 def test_a_full_disk_ends_the_training_and_is_said(tmp_path, processes, monkeypatch, full, what):
     monkeypatch.setattr(torch, "set_num_threads", lambda n: None)
-    monkeypatch.setattr(worker.os, "nice", lambda n: 0)
-    queue = JobQueue(tmp_path, at_once=1)
+    monkeypatch.setattr(job_worker.os, "nice", lambda n: 0)
+    queue = TrainingQueue(tmp_path, at_once=1)
     name = queue.submit(replace(SMALL, steps=5), "a")
     if "." in what:
         (tmp_path / name / what).symlink_to(full)
@@ -447,9 +451,9 @@ def test_a_line_that_is_half_written_is_passed_over(tmp_path):
 
 
 def test_without_room_no_training_begins(tmp_path, processes, monkeypatch):
-    queue = JobQueue(tmp_path / "runs", at_once=1)
+    queue = TrainingQueue(tmp_path / "runs", at_once=1)
     monkeypatch.setattr(queue_module.shutil, "disk_usage", lambda path: SimpleNamespace(free=queue_module.ROOM - 1))
-    with pytest.raises(VizformerError, match="no room for a training"):
+    with pytest.raises(VizformerError, match="no room for this"):
         queue.submit(SMALL, "a")
     monkeypatch.undo()
 
@@ -458,18 +462,18 @@ def test_without_room_no_training_begins(tmp_path, processes, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Run, "create", no_room)
-    with pytest.raises(VizformerError, match="no room for a training"):
+    with pytest.raises(VizformerError, match="no room for this"):
         queue.submit(SMALL, "a")
     assert not list((tmp_path / "runs").iterdir())
     assert not processes
 
 
 def test_a_process_that_cannot_be_started_ends_its_training_only(tmp_path, monkeypatch):
-    def start(folder):
+    def start(module, folder):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(queue_module, "_start", start)
-    queue = JobQueue(tmp_path, at_once=1)
+    monkeypatch.setattr(queue_module, "start_process", start)
+    queue = TrainingQueue(tmp_path, at_once=1)
     state = queue.look(queue.submit(SMALL, "a"), "a")
     assert (state.phase, state.progress.ending) == ("over", "full")
 
@@ -491,7 +495,7 @@ def test_a_worker_ends_with_the_server_that_started_it(tmp_path):
 
 @pytest.mark.slow
 def test_the_same_plan_is_trained_once(tmp_path, processes):
-    queue = JobQueue(tmp_path, at_once=1)
+    queue = TrainingQueue(tmp_path, at_once=1)
     name = queue.submit(SMALL, "a")
     assert queue.submit(SMALL, "b") == name
     assert not queue.stop(name, "a")  # b is watching
@@ -508,7 +512,7 @@ def test_the_same_plan_is_trained_once(tmp_path, processes):
 
 
 def test_a_training_that_nobody_waits_for_leaves_the_queue(tmp_path, processes, monkeypatch):
-    queue = JobQueue(tmp_path, at_once=1)
+    queue = TrainingQueue(tmp_path, at_once=1)
     queue.submit(plans(1)[0], "a")
     name = queue.submit(plans(2)[1], "b")
     monkeypatch.setattr(queue_module, "UNWATCHED", 0.0)
@@ -520,7 +524,7 @@ def test_a_training_that_nobody_waits_for_leaves_the_queue(tmp_path, processes, 
 
 @pytest.mark.slow
 def test_a_process_that_breaks_off_keeps_what_it_had(tmp_path, processes):
-    queue = JobQueue(tmp_path, at_once=1)
+    queue = TrainingQueue(tmp_path, at_once=1)
     name = queue.submit(SMALL, "a")
     run = queue.run(name)
     train(replace(SMALL, steps=5), keep=lambda s: run.keep(s, 0.1), report=lambda *_: None)
@@ -532,7 +536,7 @@ def test_a_process_that_breaks_off_keeps_what_it_had(tmp_path, processes):
 
 def test_a_process_that_does_not_obey_is_ended(tmp_path, processes, monkeypatch):
     monkeypatch.setattr(queue_module, "HANGS", 0.0)
-    queue = JobQueue(tmp_path, at_once=1)
+    queue = TrainingQueue(tmp_path, at_once=1)
     name = queue.submit(SMALL, "a")
     assert queue.stop(name, "a")
     queue.look(name, "a")
@@ -541,8 +545,8 @@ def test_a_process_that_does_not_obey_is_ended(tmp_path, processes, monkeypatch)
 
 @pytest.mark.slow
 def test_old_trainings_make_room(tmp_path, processes, monkeypatch):
-    monkeypatch.setattr(queue_module, "MOST_RUNS", 2)
-    queue = JobQueue(tmp_path, at_once=9)
+    monkeypatch.setattr(TrainingQueue, "most_kept", 2)
+    queue = TrainingQueue(tmp_path, at_once=9)
     names = []
     for plan in plans(3):
         names.append(queue.submit(plan, "a"))
@@ -554,7 +558,7 @@ def test_old_trainings_make_room(tmp_path, processes, monkeypatch):
 
 @pytest.mark.slow
 def test_a_real_process_trains_and_is_stopped(tmp_path):
-    queue = JobQueue(tmp_path / "runs", at_once=1)
+    queue = TrainingQueue(tmp_path / "runs", at_once=1)
     name = queue.submit(replace(SMALL, steps=5000), "a")
     end = time.monotonic() + 120
     while not (state := queue.look(name, "a")).progress.snapshots and time.monotonic() < end:

@@ -178,3 +178,15 @@ def test_what_a_killed_server_left_goes_at_the_next_start_and_nothing_of_one_tha
             process.wait()
             process.stdout.close()
     assert not lives.parent.exists()  # it ended by itself
+
+
+def test_what_a_server_has_one_of_is_made_once_and_closed_before_the_folders_go(monkeypatch):
+    endings, closed = [], []
+    monkeypatch.setattr(session_folders, "before_the_end", endings.append)
+    one = session_folders.OfTheServer(object, closed.append)
+    first = one()
+    assert one() is first
+    (end,) = endings
+    end()
+    assert closed == [first]
+    assert one() is not first  # a page that was still running

@@ -1,6 +1,7 @@
 """The measurement of attention: one process for all, which can be joined and stopped, and whose results stay."""
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -16,8 +17,8 @@ def over(run: SpeedRun) -> SpeedState:
 
 
 @pytest.fixture
-def run():
-    made = SpeedRun(lengths=(64, 128))
+def run(tmp_path):
+    made = SpeedRun(tmp_path, lengths=(64, 128))
     yield made
     made.close()
 
@@ -26,9 +27,9 @@ def run():
 def test_it_is_measured_once_for_all_who_ask_and_the_results_stay(run: SpeedRun) -> None:
     assert run.look() == SpeedState((), False, "")
     run.start()
-    process = run._process
+    process = run._jobs["speed"].process
     run.start()  # another reader presses the button: the same process
-    assert run._process is process
+    assert run._jobs["speed"].process is process
     now = over(run)
     assert now.ending == "done"
     assert len(now.found) == 8
@@ -37,8 +38,8 @@ def test_it_is_measured_once_for_all_who_ask_and_the_results_stay(run: SpeedRun)
 
 @pytest.mark.sweep
 @pytest.mark.slow
-def test_it_can_be_stopped_and_begun_again() -> None:
-    run = SpeedRun(lengths=[64] * 5000)
+def test_it_can_be_stopped_and_begun_again(tmp_path: Path) -> None:
+    run = SpeedRun(tmp_path, lengths=[64] * 5000)
     try:
         run.start()
         end = time.monotonic() + 60
@@ -58,7 +59,8 @@ def test_it_can_be_stopped_and_begun_again() -> None:
 
 def test_one_that_breaks_off_is_said_to_have(run: SpeedRun) -> None:
     run.start()
-    assert run._process is not None
-    run._process.kill()
-    run._process.wait()
+    process = run._jobs["speed"].process
+    assert process is not None
+    process.kill()
+    process.wait()
     assert run.look().ending == "failed"

@@ -14,8 +14,8 @@ from vizformer.web.catalogue import training_steps, trainings
 def copied(tmp_path, monkeypatch):
     """A training of this server with the steps of the bundled one; the models of its steps go into a new folder."""
     (tmp_path / "models").mkdir()
-    monkeypatch.setattr(training_steps, "_root", tmp_path / "models")
-    monkeypatch.setattr(trainings, "_root", tmp_path)
+    monkeypatch.setattr(training_steps, "root", lambda: tmp_path / "models")
+    monkeypatch.setattr(trainings, "root", lambda: tmp_path)
     shutil.copytree(trainings.example(), tmp_path / "train-0123456789")
     return "train-0123456789"
 

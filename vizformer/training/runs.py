@@ -6,10 +6,9 @@ One process writes (`vizformer.training.worker`), others read while it does.  Th
     progress.jsonl       losses, snapshots and the ending, a line each
     000123.safetensors   the weights after 123 updates
     config.json, model.safetensors, tokenizer.json     the last weights, for `vizformer.load`
-    watched, stop        touched while somebody looks; written to end the training
+    watched, stop        see `vizformer.jobs.worker`
 """
 
-import errno
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -25,11 +24,12 @@ from safetensors.torch import load_file
 
 from vizformer.checkpoints import Checkpoint, save
 from vizformer.checkpoints.files.writing import write_weights
+from vizformer.jobs.worker import WATCHED, FullDiskError, is_full
 from vizformer.model.initialisation import without_memory
 from vizformer.training.examples import Marks
 from vizformer.training.live import Plan, Snapshot
 
-PLAN, PROGRESS, WATCHED, STOP, MODEL = "plan.json", "progress.jsonl", "watched", "stop", "model.safetensors"
+PLAN, PROGRESS, MODEL = "plan.json", "progress.jsonl", "model.safetensors"
 LARGEST_HALF = 60_000.0  # float16 ends at 65,504
 
 
@@ -149,10 +149,6 @@ class Run:
         return self.folder / f"{step:06d}.safetensors"
 
 
-class FullDiskError(OSError):
-    """There is no room for what is to be written."""
-
-
 @contextmanager
 def _whole(path: Path) -> Iterator[None]:
     """Inside, `path` is written: wholly, or nothing of it stays.
@@ -166,11 +162,3 @@ def _whole(path: Path) -> Iterator[None]:
         with suppress(OSError):
             path.unlink()
         raise FullDiskError(str(error)) if is_full(error) else OSError(str(error)) from error
-
-
-def is_full(error: Exception) -> bool:
-    """Whether something could not be written for want of room."""
-    full = (errno.ENOSPC, errno.EDQUOT)
-    if isinstance(error, FullDiskError) or getattr(error, "errno", None) in full:
-        return True
-    return any(f"(os error {number})" in str(error) for number in full)  # (as safetensors says it)

@@ -8,13 +8,11 @@ One thread, low priority, no Streamlit: the pages answer as if nothing were goin
     sums/            see `vizformer.analysis.corpus_heads.running`: what was stopped goes on
     report.npz       the finished report
 
-It ends by itself when `stop` appears there, when nobody has touched `watched` for a minute, or when the process that
-started it is gone.
+It ends by itself when the report is there, and when `vizformer.jobs.worker.Watch` says so.
 """
 
 import contextlib
 import json
-import os
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,7 +25,7 @@ from vizformer.analysis.corpus_heads.report_file import write_report
 from vizformer.analysis.corpus_heads.running import head_report
 from vizformer.checkpoints import load
 from vizformer.errors import VizformerError
-from vizformer.training.worker import Watch
+from vizformer.jobs.worker import Watch, take_low_priority
 
 UNREADABLE = 3  # the exit status where the model does not open, or reads none of the texts
 REQUEST, TEXTS, PROGRESS, REPORT, SUMS = "request.json", "texts.txt", "progress", "report.npz", "sums"
@@ -61,8 +59,7 @@ class Request:
 def main(folder: Path, parent: int) -> int:
     """Measures what the folder asks for; the exit status: 0 where the report is there or it was told to end."""
     torch.set_num_threads(1)
-    if hasattr(os, "nice"):
-        os.nice(10)
+    take_low_priority()
     watch = Watch(folder, parent)
     request: dict[str, Any] = json.loads((folder / REQUEST).read_text(encoding="utf-8"))
     corpus = Corpus.of((folder / TEXTS).read_text(encoding="utf-8").split("\n"), request["corpus"])

@@ -7,12 +7,11 @@
 
 One head without a mask, in float32, on one thread.  Started as `python -m vizformer.analysis.costs.attention_speed FOLDER
 PARENT` it is a process of its own, of low priority, which writes a line of JSON for each measurement into the folder,
-and ends when somebody stops it, nobody looks at it any more, or its time is over (`vizformer.training.worker.Watch`).
+and ends when somebody stops it, nobody looks at it any more, or its time is over (`vizformer.jobs.worker.Watch`).
 """
 
 import contextlib
 import json
-import os
 import statistics
 import sys
 import time
@@ -26,7 +25,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from vizformer.training.worker import Watch
+from vizformer.jobs.worker import Watch, take_low_priority
 
 Way = Literal["full", "fused", "windowed", "linear"]
 WAYS: tuple[Way, ...] = get_args(Way)
@@ -134,8 +133,7 @@ def read(folder: Path) -> tuple[list[Measured], str]:
 def main(folder: Path, parent: int) -> None:
     """Measures what the folder's settings say, for the process `parent`."""
     torch.set_num_threads(1)
-    if hasattr(os, "nice"):
-        os.nice(10)
+    take_low_priority()
     settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
     watch, end = Watch(folder, parent), time.monotonic() + settings["seconds"]
     ending = "done"

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from streamlit.runtime import Runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -32,6 +32,7 @@ if sys.platform != "win32":  # which has no such locks: what a killed server lea
 PERIOD = 20.0  # seconds between two looks
 GRACE = 120.0 + 2 * PERIOD  # Streamlit's two minutes, counted from a moment when the session was certainly there
 _PREFIX = "vizformer-visitors-"
+Made = TypeVar("Made")
 _LOG = logging.getLogger(__name__)
 
 
@@ -130,6 +131,31 @@ def before_the_end(end: Callable[[], object]) -> None:
     """`end` is called once, before the folders are removed: it ends what works in them."""
     with _making:
         _endings.append(end)
+
+
+class OfTheServer(Generic[Made]):
+    """What there is one of for as long as the server lives: made when it is first asked for, closed before the folders go.
+
+    In a cache it could be forgotten while its processes ran on.
+    """
+
+    def __init__(self, make: Callable[[], Made], close: Callable[[Made], object] = lambda made: None) -> None:
+        self._make, self._close = make, close
+        self._lock, self._made = threading.Lock(), list[Made]()
+
+    def __call__(self) -> Made:
+        with self._lock:
+            if not self._made:
+                self._made.append(self._make())
+                before_the_end(self._end)
+            return self._made[0]
+
+    def _end(self) -> None:
+        with self._lock:
+            closing = self._made
+            self._made = []
+        for one in closing:
+            self._close(one)
 
 
 def remove_all(process: int | None = None) -> None:

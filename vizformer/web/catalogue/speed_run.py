@@ -1,25 +1,17 @@
-"""The measurement of attention on this machine: one process at a time for all readers of a worker; its results are kept.
-
-Nothing happens in the background of the server: whoever looks at it also notices that it is over.
-"""
+"""The measurement of attention on this machine: one process at a time for all readers of a worker; its results are kept."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
-import threading
-import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from vizformer.analysis.costs.attention_speed import LENGTHS, SECONDS, SETTINGS, Measured, read
-from vizformer.training.runs import STOP, WATCHED
+from vizformer.jobs.queue import Job, JobQueue
 from vizformer.web.catalogue import session_folders
 
 GRACE = 30.0  # seconds that a process may take beyond its time
+_NAME = "speed"
 
 
 @dataclass(frozen=True)
@@ -37,94 +29,46 @@ class SpeedState:
     ending: str
 
 
-class SpeedRun:
-    """Starts, looks at and stops the process.  Safe to use from many threads.
+class SpeedRun(JobQueue[None]):
+    """Starts, looks at and stops the process: a queue with one job.
 
     Args:
         lengths, seconds: what is measured and for how long; those of `attention_speed` if not given.
     """
 
-    def __init__(self, lengths: Sequence[int] | None = None, seconds: float | None = None) -> None:
-        self._lengths, self._seconds = lengths, seconds
-        self._lock = threading.Lock()
-        self._folder: Path | None = None
-        self._process: subprocess.Popen[bytes] | None = None
-        self._end = 0.0
-        self._closed = False
+    module = "vizformer.analysis.costs.attention_speed"
+    good = ()
+    room = 0
+
+    def __init__(self, root: Path, lengths: Sequence[int] | None = None, seconds: float | None = None) -> None:
+        super().__init__(root)
+        seconds = SECONDS if seconds is None else seconds
+        self._settings = {"lengths": list(lengths or LENGTHS), "seconds": seconds}
+        self.longest = seconds + GRACE
 
     def start(self) -> None:
         """Begins to measure, unless it is measured already."""
-        with self._lock:
-            if self._closed or (self._process is not None and self._process.poll() is None):
-                return
-            if self._folder is not None:
-                shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = session_folders.new_folder()
-            seconds = SECONDS if self._seconds is None else self._seconds
-            settings = {"lengths": list(self._lengths or LENGTHS), "seconds": seconds}
-            (self._folder / SETTINGS).write_text(json.dumps(settings), encoding="utf-8")
-            (self._folder / WATCHED).touch()
-            self._end = time.monotonic() + seconds + GRACE
-            self._process = _start(self._folder)
+
+        def write(folder: Path) -> None:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            (folder / SETTINGS).write_text(json.dumps(self._settings), encoding="utf-8")
+
+        self.add(_NAME, write, "")
 
     def look(self) -> SpeedState:
         """How it stands.  Who stops asking counts as gone: after a minute it ends."""
-        with self._lock:
-            if self._folder is None:
-                return SpeedState((), False, "")
-            running = self._process is not None and self._process.poll() is None
-            if running and time.monotonic() > self._end and self._process is not None:
-                self._process.kill()
-            with suppress(OSError):
-                (self._folder / WATCHED).touch()
-            found, ending = read(self._folder)
-            return SpeedState(tuple(found), running, ending if ending or running else "failed")
+        if (now := self.standing(_NAME, "")) is None:
+            return SpeedState((), False, "")
+        return SpeedState(tuple(read(self.root / _NAME)[0]), now.phase != "over", now.ending)
 
-    def stop(self) -> None:
-        """Asks the process to end; what was measured stays."""
-        with self._lock, suppress(OSError):
-            if self._folder is not None:
-                (self._folder / STOP).touch()
+    def stop(self, name: str = _NAME, who: str = "") -> bool:
+        """Ends it for all readers; what was measured stays."""
+        return super().stop(name, who)
 
-    def close(self) -> None:
-        """Ends the process, for good."""
-        with self._lock:
-            self._closed = True
-            if self._process is not None and self._process.poll() is None:
-                self._process.kill()
-                self._process.wait()
+    def ending(self, job: Job[None], status: int, cut_off: bool) -> str:
+        return read(job.folder)[1] or ("stopped" if job.told_to_stop else "failed")
 
 
-def _start(folder: Path) -> subprocess.Popen[bytes]:
-    package = Path(__file__).resolve().parents[3]  # where `vizformer` is, installed or not
-    path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
-    with (folder / "log.txt").open("wb") as log:
-        return subprocess.Popen(
-            [sys.executable, "-m", "vizformer.analysis.costs.attention_speed", str(folder), str(os.getpid())],
-            env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-
-
-_making = threading.Lock()
-_run: SpeedRun | None = None
-
-
-def speed_run() -> SpeedRun:
-    """That of this server."""
-    global _run
-    with _making:
-        if _run is None:
-            _run = SpeedRun()
-            session_folders.before_the_end(_close)
-        return _run
-
-
-def _close() -> None:
-    global _run
-    with _making:
-        closing, _run = _run, None
-    if closing is not None:
-        closing.close()
+speed_run = session_folders.OfTheServer(lambda: SpeedRun(session_folders.new_folder()), SpeedRun.close)
+"""That of this server."""

@@ -12,7 +12,7 @@ from vizformer.web.catalogue.torch_setup import prepare_torch
 MOST = 40  # kept on disk; the ones asked for least recently go first, and are made again where somebody asks
 
 _making = threading.Lock()
-_root: Path | None = None
+root = session_folders.OfTheServer(session_folders.new_folder)  # where the models are
 
 
 def steps(name: str) -> tuple[int, ...]:
@@ -35,14 +35,6 @@ def folder(name: str, step: int) -> Path | None:
         else:
             os.utime(found)
         return found
-
-
-def root() -> Path:
-    """Where they are; gone when the server ends."""
-    global _root
-    if _root is None or not _root.is_dir():
-        _root = session_folders.new_folder()
-    return _root
 
 
 def _make(name: str, step: int, folder: Path) -> None:

@@ -8,7 +8,6 @@ import io
 import json
 import os
 import re
-import threading
 import zipfile
 from functools import lru_cache
 from pathlib import Path
@@ -35,9 +34,9 @@ if TYPE_CHECKING:
     from vizformer.analysis import HeadScores
     from vizformer.analysis.training.trained_tasks import TaskAnswer
     from vizformer.checkpoints import Checkpoint
-    from vizformer.training.job_queue import JobQueue, State
     from vizformer.training.live import Plan
     from vizformer.training.runs import Run
+    from vizformer.training.training_queue import State, TrainingQueue
 
 TASKS: dict[str, Message] = {
     "copy": N_("Copy"),
@@ -50,39 +49,15 @@ _MINE = "vizformer.trainings"
 _FILES = ("config.json", "model.safetensors", "tokenizer.json")
 
 
-# There is one queue, for as long as the process lives: in a cache it could be forgotten, while its processes ran on.
-_making = threading.RLock()
-_root: Path | None = None
-_queue: "JobQueue | None" = None
-
-
-def root() -> Path:
-    """Where the trainings of this server are; gone when it ends."""
-    global _root
-    with _making:
-        if _root is None:
-            _root = session_folders.new_folder()
-        return _root
-
-
-def queue() -> "JobQueue":
-    global _queue
+def _make() -> "TrainingQueue":
     prepare_torch()
-    from vizformer.training.job_queue import JobQueue
+    from vizformer.training.training_queue import TrainingQueue
 
-    with _making:
-        if _queue is None:
-            _queue = JobQueue(root(), max(1, (os.cpu_count() or 1) // (2 * one_of())))
-            session_folders.before_the_end(_close)
-        return _queue
+    return TrainingQueue(root(), max(1, (os.cpu_count() or 1) // (2 * one_of())))
 
 
-def _close() -> None:
-    global _queue, _root
-    with _making:
-        closing, _queue, _root = _queue, None, None
-    if closing is not None:
-        closing.close()
+root = session_folders.OfTheServer(session_folders.new_folder)  # where the trainings are
+queue = session_folders.OfTheServer(_make, lambda made: made.close())
 
 
 def who() -> str:
@@ -92,7 +67,7 @@ def who() -> str:
 
 
 def submit(plan: "Plan") -> str:
-    """Queues a training of this session's visitor; see `JobQueue.submit`."""
+    """Queues a training of this session's visitor; see `TrainingQueue.submit`."""
     mine = visitor()
     return queue().submit(plan, who(), mine.name, mine.address)
 
@@ -157,7 +132,7 @@ def look_at(name: str) -> "State | None":
     """How a training stands.  Asking is what keeps it going."""
     found = queue().look(name, who())
     if found is None and name == example().name:
-        from vizformer.training.job_queue import State
+        from vizformer.training.training_queue import State
 
         return State("over", 0, _example().progress())
     return found

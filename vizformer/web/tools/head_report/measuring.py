@@ -10,6 +10,7 @@ from vizformer.web.catalogue import head_reports, model_cache, precision, source
 from vizformer.web.frame import sitemap
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import computations
+from vizformer.web.turns import visitor
 from vizformer.web.widgets import lesson, own_texts
 from vizformer.web.words.i18n import _
 
@@ -69,7 +70,8 @@ def submit(model: ModelRef, corpus: Corpus, name: str) -> None:
         corpus.name,
         tuple(f"{one.text}\t{one.target}" if one.target else one.text for one in corpus.passages),
     )
-    head_reports.reports().submit(name, request)
+    mine = visitor()
+    head_reports.reports().submit(name, request, mine.name, mine.address)
 
 
 def status(name: str, was: head_reports.Phase) -> None:
@@ -105,7 +107,7 @@ def has_left(name: str) -> bool:
 def leave(name: str) -> None:
     """Stops watching; where nobody else watches, the measuring ends."""
     st.session_state[_LEFT] = name
-    head_reports.reports().leave(name, watcher())
+    head_reports.reports().stop(name, watcher())
 
 
 def come_back() -> None:

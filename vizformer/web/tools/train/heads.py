@@ -5,8 +5,8 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.analysis.heads.induction import strongest_head
-from vizformer.training.job_queue import State
 from vizformer.training.live import Plan
+from vizformer.training.training_queue import State
 from vizformer.web.catalogue import trainings
 from vizformer.web.widgets import chart, row_names
 from vizformer.web.words import labels

@@ -4,8 +4,8 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.training.job_queue import State
 from vizformer.training.live import Plan
+from vizformer.training.training_queue import State
 from vizformer.web.catalogue import trainings
 from vizformer.web.link import state
 from vizformer.web.tools.train.answer import answer, question

@@ -3,8 +3,8 @@
 import numpy as np
 import streamlit as st
 
-from vizformer.training.job_queue import State
 from vizformer.training.live import Plan
+from vizformer.training.training_queue import State
 from vizformer.web.catalogue import trainings
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
