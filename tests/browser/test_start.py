@@ -70,6 +70,7 @@ def test_the_wheel_runs_in_an_empty_folder(open_tab, tmp_path):
         "assets/locale/zh_CN/LC_MESSAGES/vizformer.po",
     ):
         assert f"vizformer/_app/{file}" in carried
+    assert "vizformer/checkpoints/hugging_face/config_defaults.json" in carried
     assert not [name for name in carried if "__pycache__" in name or name.startswith("tests")]
     site, empty = tmp_path / "site", tmp_path / "empty"
     empty.mkdir()

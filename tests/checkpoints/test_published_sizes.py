@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from vizformer.checkpoints.hugging_face.families import BY_TYPE
-from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.fields import fields_of
 from vizformer.config import ModelConfig
 from vizformer.model import count_parameters
 
@@ -193,7 +193,7 @@ HEADS = {"mT5-small": {"lm_head.weight"}, "Phi-2": {"lm_head.weight", "lm_head.b
 def test_as_many_numbers_as_published(name: str) -> None:
     raw, expected = PUBLISHED[name]
     family = BY_TYPE[raw["model_type"]]
-    fields = Fields(raw, family.defaults[raw["model_type"]])
+    fields = fields_of(raw)
     names = HEADS.get(name, set()) | {"decoder."}  # (without a decoder T5 would be an encoder alone)
     options, has_head = family.config(fields, names)
     fields.finish()

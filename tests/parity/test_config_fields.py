@@ -22,7 +22,7 @@ from tests.parity.test_encoder_families import written as written_encoder
 from tests.parity.test_relatives import mbart, mt5, phi, stablelm
 from vizformer.checkpoints import load
 from vizformer.checkpoints.hugging_face.families import BY_TYPE
-from vizformer.checkpoints.hugging_face.fields import HARMLESS, NEUTRAL, Fields, unknown_fields
+from vizformer.checkpoints.hugging_face.fields import HARMLESS, KNOWN, NEUTRAL, fields_of, unknown_fields
 from vizformer.errors import CheckpointError
 
 TEXT, TARGET = folders.TEXTS[0], folders.TEXTS[2]
@@ -294,18 +294,13 @@ def config_class(kind: str) -> Any:
 
 
 @pytest.mark.parametrize("kind", sorted(BY_TYPE))
-def test_the_second_names_of_fields_are_those_of_transformers(kind: str) -> None:
-    assert BY_TYPE[kind].aliases == config_class(kind).attribute_map
-
-
-@pytest.mark.parametrize("kind", sorted(BY_TYPE))
 def test_no_field_of_a_config_class_is_said_to_be_unread(kind: str) -> None:
     """Also those that it leaves out when it writes a file: second names, and names of older versions."""
-    family, theirs = BY_TYPE[kind], config_class(kind)
+    theirs = config_class(kind)
     raw = {**theirs().to_dict(), **{name: getattr(theirs(), name) for name in theirs.attribute_map}, "model_type": kind}
     raw |= dict.fromkeys(BEFORE if "rope_parameters" in raw else ())
-    found = Fields(raw, family.defaults[kind], family.aliases)
-    family.config(found, ())
+    found = fields_of(raw)
+    BY_TYPE[kind].config(found, ())
     assert {field.name for field in fields(theirs)} <= raw.keys()
     old = {"rope_theta", "partial_rotary_factor"} if kind.startswith("gpt_neox") else {"rotary_emb_base", "rotary_pct"}
     old |= (
@@ -390,13 +385,11 @@ def test_every_field_gives_the_numbers_of_transformers_or_is_refused_by_name(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pair = Pair(kind, tmp_path)
-    theirs, family = config_class(pair.raw["model_type"]), BY_TYPE[pair.raw["model_type"]]
+    theirs = config_class(pair.raw["model_type"])
     own = {field.name: field.default for field in fields(theirs)} | dict.fromkeys(theirs.attribute_map)
     asked = names_read(pair, monkeypatch) - theirs.attribute_map.keys()
-    found = Fields(
-        {**pair.raw, **dict.fromkeys(asked - set(pair.raw))}, family.defaults[pair.raw["model_type"]], family.aliases
-    )
-    family.config(found, ())
+    found = fields_of({**pair.raw, **dict.fromkeys(asked - set(pair.raw))})
+    BY_TYPE[pair.raw["model_type"]].config(found, ())
     assert set(unknown_fields(found.raw, found._read)) <= VALUES.keys()  # what is not known is tried below
 
     wrong = []
@@ -432,12 +425,12 @@ def _other(default: Any) -> Any:
 
 @pytest.mark.sample(4)
 @pytest.mark.parametrize(
-    "kind", sorted(kind for kind in KINDS if BY_TYPE[kind].aliases and kind not in ("internlm3", "qwen3_moe"))
+    "kind", sorted(kind for kind in KINDS if KNOWN[kind]["aliases"] and kind not in ("internlm3", "qwen3_moe"))
 )  # (flags; refused where they say two things)
 def test_a_file_with_second_names(kind: str, tmp_path: Path) -> None:
     """Instead of the first ones, beside them, and against them: the second count, and are never said to be unread."""
     pair = Pair(kind, tmp_path)
-    first = BY_TYPE[kind].aliases
+    first = KNOWN[kind]["aliases"]
     assert len(set(first.values())) == len(first)
     second = {alias: pair.raw[name] for alias, name in first.items()}
     others = {name: 2 * pair.raw[name] for name in first.values()}

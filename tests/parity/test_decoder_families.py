@@ -299,6 +299,12 @@ def test_what_is_not_followed_is_refused_by_name(kind: str, changes: dict[str, A
         load(folder)
 
 
+def test_scaling_that_stands_where_it_stood_before_version_5(tmp_path: Path) -> None:
+    """Alone, also in the family whose usual rope_parameters are scaled."""
+    folder = folders.change(written("cwm", tmp_path), rope_parameters=..., rope_scaling=LINEAR)
+    assert opened_and_same(folder, "CwmForCausalLM").model.config.rope_scaling == "linear"
+
+
 def test_waves_that_an_old_xglm_file_holds_are_compared(tmp_path: Path) -> None:
     folder = written("xglm", tmp_path)
     waves = fairseq_waves(66, 32, 0, 0)

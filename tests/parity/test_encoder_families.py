@@ -124,6 +124,12 @@ def test_variants(kind: str, changes: dict[str, Any], tmp_path: Path) -> None:
     opened_and_same(written(kind, tmp_path, **changes), f"{KINDS[kind][0]}ForMaskedLM")
 
 
+def test_width_of_heads_that_nomic_berts_file_leaves_out(tmp_path: Path) -> None:
+    """It follows from the sizes of the file, not from those of the published model."""
+    folder = folders.change(written("nomic_bert", tmp_path), head_dim=...)
+    assert opened_and_same(folder, "NomicBertForMaskedLM").model.config.d_head == 8
+
+
 def test_short_texts_of_big_bird_are_looked_at_in_full_whatever_it_says(tmp_path: Path) -> None:
     folder = written("big_bird", tmp_path, attention_type="block_sparse", block_size=8)
     opened, other = load(folder), theirs(folder, "BigBirdForMaskedLM")

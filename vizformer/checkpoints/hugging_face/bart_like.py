@@ -10,11 +10,6 @@ from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
 
 BIAS = "final_logits_bias"
-ALIASES = {
-    "hidden_size": "d_model",
-    "num_hidden_layers": "encoder_layers",
-    "num_attention_heads": "encoder_attention_heads",
-}
 SELF: Mapping[str, Sequence[str]] = {
     "self_attn.q_proj": ["self_attention.W_Q"],
     "self_attn.k_proj": ["self_attention.W_K"],
@@ -59,7 +54,7 @@ def both_stacks(
     vocab_size = fields.size("vocab_size")
     own: Options = {}
     if alone:
-        fields.value("is_decoder")  # the class sets it
+        fields.ignore("is_decoder")  # the class sets it
         own["tied_unembedding"] = fields.flag("tie_word_embeddings")
     elif own_vocabularies:
         own["source_vocab_size"] = vocab_size

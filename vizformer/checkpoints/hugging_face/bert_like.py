@@ -47,7 +47,7 @@ def stack(fields: Fields) -> Options:
     if said:
         fields.only("is_causal", None, True)
     else:
-        fields.value("is_causal")  # an encoder looks both ways all the same
+        fields.ignore("is_causal")  # an encoder looks both ways all the same
     return {"n_decoder_layers" if said else "n_encoder_layers": fields.size("num_hidden_layers")}
 
 

@@ -53,7 +53,7 @@ class Family:
 
     Attributes:
         name: as people call it.
-        defaults: for each model_type of config.json, what `transformers` takes where a field is absent.
+        types: the model_type of config.json of all that are read so; `fields.KNOWN` has what is usual in each.
         prefix: of the tensors of the model without its head; not in files that hold only that.
         head: with what the names of the head's tensors begin; they never have the prefix.
         config: (fields, names of the tensors) -> the options of our model, and whether it has a head for tokens.
@@ -70,12 +70,11 @@ class Family:
         tokenizer: reads the family's vocabulary files, where there is no tokenizer.json; two of them where translations
             are split otherwise than texts.
         usual: the special tokens by role, where no file says them.
-        aliases: second names of fields -> the first ones, for all its model types (`attribute_map` of `transformers`).
         exports: the ways back; the first one that fits is taken.
     """
 
     name: str
-    defaults: Mapping[str, Mapping[str, Any]]
+    types: tuple[str, ...]
     prefix: str
     head: str
     config: Callable[[Fields, Collection[str]], tuple[Options, bool]]
@@ -89,7 +88,6 @@ class Family:
     unused: Mapping[str, Message] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
     usual: Mapping[str, str] = field(default_factory=dict)
-    aliases: Mapping[str, str] = field(default_factory=dict)
     exports: tuple[Export, ...] = ()
 
 

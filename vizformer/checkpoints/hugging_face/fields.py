@@ -1,7 +1,9 @@
 """The fields of somebody else's config.json: each one is read, held to what is supported, or known to be harmless."""
 
+import json
 import math
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from vizformer.checkpoints.files.untrusted_folder import shown
@@ -152,6 +154,11 @@ NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     **dict.fromkeys(("decoder", "generator", "text_config", "text_encoder"), (None,)),  # a model inside another
 }
 LARGEST = 2**31 - 1
+# model_type -> what `transformers` takes where one of the fields that are read is absent ("defaults"), and its second names
+# of fields ("aliases").  Written by `python -m recipes.config_defaults`.
+KNOWN: Mapping[str, Mapping[str, Mapping[str, Any]]] = json.loads(
+    Path(__file__).with_name("config_defaults.json").read_text(encoding="utf-8")
+)
 
 
 class Fields:
@@ -190,7 +197,7 @@ class Fields:
 
     def follow(self, second: str, first: str) -> None:
         """Notes that of two names of one thing the second one counts, where the file has both with two values."""
-        if self.written[second] != self.written[first]:
+        if first in self.written and self.written[second] != self.written[first]:
             self.assume(
                 N_(
                     "{first}={value} and {second}={other} are two names of one thing: {second} is followed, as "
@@ -201,6 +208,11 @@ class Fields:
                     other=shown(self.written[second]),
                 )
             )
+
+    @property
+    def kind(self) -> str:
+        """model_type, by which `transformers` chooses its code."""
+        return str(self.raw.get("model_type"))
 
     @property
     def architecture(self) -> str:
@@ -224,6 +236,10 @@ class Fields:
                 )
             )
         return default
+
+    def ignore(self, *names: str) -> None:
+        """Fields that a family has and no forward of an evaluated model depends on."""
+        self._read.update(names)
 
     def size(self, name: str, otherwise: int | None = None) -> int:
         """A whole number above 0; a problem (and 1) where it is none. null means `otherwise` where one is given."""
@@ -317,6 +333,12 @@ class Fields:
                     value=shown(self.raw[name]),
                 )
             )
+
+
+def fields_of(raw: Mapping[str, Any]) -> Fields:
+    """The fields of a config.json whose model_type is known."""
+    known = KNOWN[str(raw["model_type"])]
+    return Fields(raw, known["defaults"], known["aliases"])
 
 
 def unknown_fields(raw: Mapping[str, Any], read: Collection[str]) -> list[str]:

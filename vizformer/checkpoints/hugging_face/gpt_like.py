@@ -9,12 +9,6 @@ from vizformer.checkpoints.tensors.tensor_map import Part, linear
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-ALIASES = {
-    "hidden_size": "n_embd",
-    "num_hidden_layers": "n_layer",
-    "num_attention_heads": "n_head",
-    "max_position_embeddings": "n_positions",
-}
 UNUSED = {
     r"(h|layers)\.\d+\.(attn|attention|self_attention)\.(attention\.)?(masked_)?bias": N_(
         "the causal mask: it follows from the positions"

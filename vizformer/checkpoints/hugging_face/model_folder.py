@@ -16,7 +16,7 @@ from vizformer.checkpoints.files.weights import Weights, all_finite
 from vizformer.checkpoints.hugging_face.families import BY_TYPE, FAMILIES
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.family_match import match
-from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.fields import Fields, fields_of
 from vizformer.checkpoints.hugging_face.folder_tokenizers import (
     complete_ids,
     note_start_mark,
@@ -79,7 +79,7 @@ def understand(
     family = family_of(raw)
     names = _our_names(family, weights)
     backend = None if vocabularies is None else vocabularies.predicted
-    fields = Fields(raw, family.defaults[str(raw["model_type"])], family.aliases)
+    fields = fields_of(raw)
     config, has_head = _config(family, fields, names, folder, backend, len(weights.tensors))
     tokenizer, source, notes = tokenizers_of(vocabularies, config)
     for note in (*weights.notes, *notes):

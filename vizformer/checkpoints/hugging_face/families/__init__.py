@@ -131,4 +131,4 @@ FAMILIES: tuple[Family, ...] = (
     deberta.FAMILY,
     deberta.V1,
 )
-BY_TYPE: dict[str, Family] = {model_type: family for family in FAMILIES for model_type in family.defaults}
+BY_TYPE: dict[str, Family] = {model_type: family for family in FAMILIES for model_type in family.types}

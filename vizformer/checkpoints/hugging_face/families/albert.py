@@ -14,24 +14,6 @@ from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-DEFAULTS = {
-    "vocab_size": 30_000,
-    "embedding_size": 128,
-    "hidden_size": 4096,
-    "num_hidden_layers": 12,
-    "num_hidden_groups": 1,
-    "num_attention_heads": 64,
-    "intermediate_size": 16_384,
-    "inner_group_num": 1,
-    "hidden_act": "gelu_new",
-    "max_position_embeddings": 512,
-    "type_vocab_size": 2,
-    "layer_norm_eps": 1e-12,
-    "pad_token_id": 0,
-    "bos_token_id": 2,
-    "eos_token_id": 3,
-    "tie_word_embeddings": True,
-}
 LAYER = {
     "attention.query": "self_attention.W_Q",
     "attention.key": "self_attention.W_K",
@@ -89,7 +71,7 @@ def ties(config: ModelConfig) -> dict[str, str]:
 
 FAMILY = Family(
     name="ALBERT",
-    defaults={"albert": DEFAULTS},
+    types=("albert",),
     prefix="albert.",
     head=f"{HEAD}.",
     config=config,

@@ -15,7 +15,7 @@ from dataclasses import replace
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.hugging_face.bart_like import ALIASES, UNUSED, both_stacks, start, tensors, ties
+from vizformer.checkpoints.hugging_face.bart_like import UNUSED, both_stacks, start, tensors, ties
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tensors.tensor_map import Part, linear
@@ -24,39 +24,6 @@ from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-DEFAULTS = {
-    "vocab_size": 50_265,
-    "d_model": 1024,
-    "encoder_layers": 12,
-    "decoder_layers": 12,
-    "encoder_attention_heads": 16,
-    "decoder_attention_heads": 16,
-    "encoder_ffn_dim": 4096,
-    "decoder_ffn_dim": 4096,
-    "activation_function": "gelu",
-    "max_position_embeddings": 1024,
-    "scale_embedding": False,
-    "tie_word_embeddings": True,
-    "is_encoder_decoder": True,
-    "pad_token_id": 1,
-    "bos_token_id": 0,
-    "eos_token_id": 2,
-    "decoder_start_token_id": 2,
-}
-MBART = {**DEFAULTS, "decoder_start_token_id": None}
-PLBART = {
-    **{name: value for name, value in MBART.items() if name != "decoder_start_token_id"},
-    "vocab_size": 50_005,
-    "d_model": 768,
-    "encoder_layers": 6,
-    "decoder_layers": 6,
-    "encoder_attention_heads": 12,
-    "decoder_attention_heads": 12,
-    "encoder_ffn_dim": 3072,
-    "decoder_ffn_dim": 3072,
-    "scale_embedding": True,
-}
-MVP = {**DEFAULTS, "vocab_size": 50_267, "use_prompt": False}
 FIRST = 2  # row of the position table at which positions begin
 USUAL = {
     "bos_token": "<s>",
@@ -90,8 +57,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
 def config_of_mvp(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The same; what prompts add to keys and values is not supported."""
     fields.only("use_prompt", False)
-    for name in ("prompt_length", "prompt_mid_dim"):
-        fields.value(name)
+    fields.ignore("prompt_length", "prompt_mid_dim")
     return config(fields, names)
 
 
@@ -118,16 +84,15 @@ def tokenizer(folder: Folder) -> Backend:
 
 FAMILY = Family(
     name="BART",
-    defaults={"bart": DEFAULTS, "mbart": MBART},
+    types=("bart", "mbart"),
     prefix="model.",
     head="lm_head.",
     config=config,
     weights=weights,
     tokenizer=tokenizer,
     ties=ties,
-    aliases=ALIASES,
     unused=UNUSED,
     usual=USUAL,
 )
-PL = replace(FAMILY, name="PLBART", defaults={"plbart": PLBART}, aliases={**ALIASES, "initializer_range": "init_std"})
-PROMPTED = replace(FAMILY, name="MVP", defaults={"mvp": MVP}, config=config_of_mvp)
+PL = replace(FAMILY, name="PLBART", types=("plbart",))
+PROMPTED = replace(FAMILY, name="MVP", types=("mvp",), config=config_of_mvp)

@@ -28,20 +28,6 @@ from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
 from vizformer.checkpoints.tokenizers.vocabularies import wordpiece
 from vizformer.config import ModelConfig
 
-DEFAULTS = {
-    "vocab_size": 30_522,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "hidden_act": "gelu",
-    "max_position_embeddings": 512,
-    "type_vocab_size": 2,
-    "layer_norm_eps": 1e-12,
-    "pad_token_id": 0,
-    "tie_word_embeddings": True,
-}
-
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
@@ -79,7 +65,7 @@ def export(config: ModelConfig, has_head: bool) -> dict[str, Any]:
 
 FAMILY = Family(
     name="BERT",
-    defaults={"bert": DEFAULTS},
+    types=("bert",),
     prefix="bert.",
     head="cls.",
     config=config,

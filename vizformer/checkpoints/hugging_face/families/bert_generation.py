@@ -14,20 +14,6 @@ from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import Message
 
-DEFAULTS = {
-    "vocab_size": 50_358,
-    "hidden_size": 1024,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "intermediate_size": 4096,
-    "hidden_act": "gelu",
-    "max_position_embeddings": 512,
-    "layer_norm_eps": 1e-12,
-    "pad_token_id": 0,
-    "bos_token_id": 2,
-    "eos_token_id": 1,
-    "tie_word_embeddings": True,
-}
 HEAD = "lm_head"
 
 
@@ -64,7 +50,7 @@ def spare(config: ModelConfig) -> dict[str, tuple[str, Message]]:
 
 FAMILY = Family(
     name="BertGeneration",
-    defaults={"bert-generation": DEFAULTS},
+    types=("bert-generation",),
     prefix="bert.",
     head=f"{HEAD}.",
     config=config,

@@ -13,27 +13,6 @@ from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-DEFAULTS = {
-    "vocab_size": 50_358,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "hidden_act": "gelu_new",
-    "max_position_embeddings": 4096,
-    "type_vocab_size": 2,
-    "layer_norm_eps": 1e-12,
-    "pad_token_id": 0,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-    "attention_type": "block_sparse",
-    "block_size": 64,
-    "num_random_blocks": 3,
-    "use_bias": True,
-    "rescale_embeddings": False,
-    "tie_word_embeddings": True,
-}
-
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model.
@@ -64,7 +43,7 @@ def weights(config: ModelConfig) -> list[Part]:
 
 FAMILY = Family(
     name="BigBird",
-    defaults={"big_bird": DEFAULTS},
+    types=("big_bird",),
     prefix="bert.",
     head="cls.",
     config=config,

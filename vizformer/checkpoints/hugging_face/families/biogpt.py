@@ -14,20 +14,6 @@ from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 
-DEFAULTS = {
-    "vocab_size": 42_384,
-    "hidden_size": 1024,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "intermediate_size": 4096,
-    "hidden_act": "gelu",
-    "max_position_embeddings": 1024,
-    "scale_embedding": True,
-    "pad_token_id": 1,
-    "bos_token_id": 0,
-    "eos_token_id": 2,
-    "tie_word_embeddings": True,
-}
 OFFSET = 2  # rows of the position table before that of position 0
 LAYER = {
     "self_attn_layer_norm": ["self_norm"],
@@ -45,7 +31,7 @@ HEAD = "output_projection"
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
     options, has_head = decoder(fields, names, head=HEAD)
-    fields.value("layer_norm_eps")  # no norm reads it
+    fields.ignore("layer_norm_eps")  # no norm reads it
     return {
         **options,
         "d_ff": fields.size("intermediate_size"),
@@ -69,7 +55,7 @@ def weights(config: ModelConfig) -> list[Part]:
 
 FAMILY = Family(
     name="BioGPT",
-    defaults={"biogpt": DEFAULTS},
+    types=("biogpt",),
     prefix="biogpt.",
     head=f"{HEAD}.",
     config=config,

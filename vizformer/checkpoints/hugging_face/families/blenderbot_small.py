@@ -5,33 +5,13 @@ Source: Roller et al. 2020, "Recipes for Building an Open-Domain Chatbot", and t
 
 from collections.abc import Collection
 
-from vizformer.checkpoints.hugging_face.bart_like import ALIASES, UNUSED, both_stacks, start, tensors, ties
+from vizformer.checkpoints.hugging_face.bart_like import UNUSED, both_stacks, start, tensors, ties
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tensors.tensor_map import Part, linear
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
-
-DEFAULTS = {
-    "vocab_size": 50_265,
-    "d_model": 512,
-    "encoder_layers": 8,
-    "decoder_layers": 8,
-    "encoder_attention_heads": 16,
-    "decoder_attention_heads": 16,
-    "encoder_ffn_dim": 2048,
-    "decoder_ffn_dim": 2048,
-    "activation_function": "gelu",
-    "max_position_embeddings": 512,
-    "scale_embedding": False,
-    "tie_word_embeddings": True,
-    "is_encoder_decoder": True,
-    "pad_token_id": 0,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-    "decoder_start_token_id": 1,
-}
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -40,7 +20,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     fields.only("normalize_embedding", None, True)
     fields.only("static_position_embeddings", None, False)
     fields.only("layernorm_variant", None, "xlm")
-    fields.value("extra_pos_embeddings")  # written by old versions; no forward reads it
+    fields.ignore("extra_pos_embeddings")  # written by old versions; no forward reads it
     return {
         **options,
         "positions": "learned",
@@ -64,13 +44,12 @@ def weights(config: ModelConfig) -> list[Part]:
 
 FAMILY = Family(
     name="Blenderbot Small",
-    defaults={"blenderbot-small": DEFAULTS},
+    types=("blenderbot-small",),
     prefix="model.",
     head="lm_head.",
     config=config,
     weights=weights,
     tokenizer=only_tokenizer_json,
     ties=ties,
-    aliases=ALIASES,
     unused=UNUSED,
 )

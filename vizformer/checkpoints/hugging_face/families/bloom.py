@@ -15,17 +15,6 @@ from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-DEFAULTS = {
-    "vocab_size": 250_880,
-    "hidden_size": 64,
-    "n_layer": 2,
-    "n_head": 8,
-    "layer_norm_epsilon": 1e-5,
-    "apply_residual_connection_post_layernorm": False,
-    "tie_word_embeddings": True,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-}
 LONGEST = 2048  # what the published models were trained with; config.json says no limit
 FUSED = "self_attention.query_key_value"
 LAYER = {
@@ -40,12 +29,11 @@ LAYER = {
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
-    fields.value("n_embed")  # an old second name of hidden_size
     options, has_head = decoder(fields, names, "hidden_size", "n_head", "n_layer", None)
     fields.only("apply_residual_connection_post_layernorm", False)
     fields.only("n_embed", None, options["d_model"])
-    for name in ("slow_but_exact", "seq_length", "skip_bias_add", "skip_bias_add_qkv", "offset_alibi"):
-        fields.value(name)  # how it is computed on several devices; the length of its training
+    # How it is computed on several devices; the length of its training.
+    fields.ignore("slow_but_exact", "seq_length", "skip_bias_add", "skip_bias_add_qkv", "offset_alibi")
     fields.assume(N_("texts up to {limit:,} tokens are accepted; config.json names no limit", limit=LONGEST))
     return {
         **options,
@@ -72,13 +60,12 @@ def weights(config: ModelConfig) -> list[Part]:
 
 FAMILY = Family(
     name="BLOOM",
-    defaults={"bloom": DEFAULTS},
+    types=("bloom",),
     prefix="transformer.",
     head="lm_head.",
     config=config,
     weights=weights,
     tokenizer=only_tokenizer_json,
     ties=lambda config: {"lm_head.weight": "word_embeddings.weight"} if config.tied_unembedding else {},
-    aliases={"num_hidden_layers": "n_layer", "num_attention_heads": "n_head"},
     unused=UNUSED,
 )

@@ -14,27 +14,12 @@ from torch import Tensor
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.gpt_like import ALIASES, UNUSED, head, side_by_side
+from vizformer.checkpoints.hugging_face.gpt_like import UNUSED, head, side_by_side
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear, neighbours_apart
 from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-DEFAULTS = {
-    "vocab_size": 50_400,
-    "n_positions": 2048,
-    "n_ctx": 2048,
-    "n_embd": 4096,
-    "n_layer": 28,
-    "n_head": 16,
-    "rotary_dim": 64,
-    "n_inner": None,
-    "activation_function": "gelu_new",
-    "layer_norm_epsilon": 1e-5,
-    "tie_word_embeddings": False,
-    "bos_token_id": 50_256,
-    "eos_token_id": 50_256,
-}
 MACHINES = 4
 NORM, FUSED = "ln_1", "attn.qkv_proj"
 LAYER = {
@@ -91,13 +76,12 @@ def tokenizer(folder: Folder) -> Backend:
 
 FAMILY = Family(
     name="CodeGen",
-    defaults={"codegen": DEFAULTS},
+    types=("codegen",),
     prefix="transformer.",
     head="lm_head.",
     config=config,
     weights=weights,
     tokenizer=tokenizer,
     ties=lambda config: {"lm_head.weight": "wte.weight"} if config.tied_unembedding else {},
-    aliases=ALIASES,
     unused={**UNUSED, r"h\.\d+\.attn\.causal_mask": N_("the causal mask: it follows from the positions")},
 )

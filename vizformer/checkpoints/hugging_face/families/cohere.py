@@ -29,38 +29,13 @@ from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 
-DEFAULTS = {
-    "vocab_size": 256_000,
-    "hidden_size": 8192,
-    "intermediate_size": 22_528,
-    "logit_scale": 0.0625,
-    "num_hidden_layers": 40,
-    "num_attention_heads": 64,
-    "hidden_act": "silu",
-    "max_position_embeddings": 8192,
-    "layer_norm_eps": 1e-5,
-    "tie_word_embeddings": True,
-    "pad_token_id": 0,
-    "bos_token_id": 5,
-    "eos_token_id": 255_001,
-    "rope_theta": 500_000.0,
-    "attention_bias": False,
-    "use_qk_norm": False,
-}
-COHERE_2 = {
-    **{name: value for name, value in DEFAULTS.items() if name != "use_qk_norm"},
-    "rope_theta": 10_000.0,
-    "sliding_window": 4096,
-    "layer_types": None,
-    "sliding_window_pattern": 4,
-}
 NORM = "input_layernorm"
 LAYER = {NORM: ["self_norm", "feedforward_norm"], **ATTENTION, **OUT, **FEEDFORWARD}
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
-    if fields.raw.get("model_type") == "cohere2":
+    if fields.kind == "cohere2":
         options, has_head = _of_cohere_2(fields, names)
     else:
         options, has_head = decoder(fields, names, eps="layer_norm_eps")
@@ -100,7 +75,7 @@ def weights(config: ModelConfig) -> list[Part]:
 
 FAMILY = Family(
     name="Cohere",
-    defaults={"cohere": DEFAULTS, "cohere2": COHERE_2},
+    types=("cohere", "cohere2"),
     prefix="model.",
     head="lm_head.",
     config=config,

@@ -8,21 +8,11 @@ from collections.abc import Collection
 
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.gpt_like import ALIASES, UNUSED, decoder, head
+from vizformer.checkpoints.hugging_face.gpt_like import UNUSED, decoder, head
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 
-DEFAULTS = {
-    "vocab_size": 246_534,
-    "n_positions": 256,
-    "n_embd": 1280,
-    "dff": 8192,
-    "n_layer": 48,
-    "n_head": 16,
-    "layer_norm_epsilon": 1e-6,
-    "tie_word_embeddings": True,
-}
 LAYER = {
     "layernorm1": ["self_norm"],
     "multi_head_attention.Wq": ["self_attention.W_Q"],
@@ -39,8 +29,8 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
     options, has_head = decoder(fields, names, "n_embd", "n_head", "n_layer", "n_positions")
     fields.only("layer_norm_epsilon", 1e-6)  # that of the norms inside the layers, whatever is said
-    fields.value("n_ctx")  # an old second name of n_positions, which no forward reads
-    fields.value("from_tf")
+    fields.ignore("n_ctx")  # an old second name of n_positions, which no forward reads
+    fields.ignore("from_tf")
     return {
         **options,
         "d_ff": fields.size("dff"),
@@ -64,13 +54,12 @@ def weights(config: ModelConfig) -> list[Part]:
 
 FAMILY = Family(
     name="CTRL",
-    defaults={"ctrl": DEFAULTS},
+    types=("ctrl",),
     prefix="transformer.",
     head="lm_head.",
     config=config,
     weights=weights,
     tokenizer=only_tokenizer_json,
     ties=lambda config: {"lm_head.weight": "w.weight"} if config.tied_unembedding else {},
-    aliases=ALIASES,
     unused=UNUSED,
 )

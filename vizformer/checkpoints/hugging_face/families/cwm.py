@@ -11,34 +11,6 @@ from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import UNUSED, decoder, tensors, ties
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 
-DEFAULTS = {
-    "vocab_size": 128_256,
-    "hidden_size": 6144,
-    "intermediate_size": 21_504,
-    "num_hidden_layers": 64,
-    "num_attention_heads": 48,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131_072,
-    "rms_norm_eps": 1e-5,
-    "tie_word_embeddings": False,
-    "bos_token_id": 128_000,
-    "eos_token_id": [128_001, 128_008, 128_009],
-    "mlp_bias": False,
-    "rope_theta": 1_000_000.0,
-    "rope_parameters": {
-        "rope_type": "llama3",
-        "rope_theta": 1_000_000.0,
-        "factor": 16.0,
-        "low_freq_factor": 1.0,
-        "high_freq_factor": 4.0,
-        "original_max_position_embeddings": 8192,
-    },
-    "sliding_window": 8192,
-    "layer_types": None,
-}
-
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
@@ -51,7 +23,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
 
 FAMILY = Family(
     name="CWM",
-    defaults={"cwm": DEFAULTS},
+    types=("cwm",),
     prefix="model.",
     head="lm_head.",
     config=config,

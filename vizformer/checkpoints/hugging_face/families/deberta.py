@@ -10,7 +10,6 @@ DeBERTa using ELECTRA-Style Pre-Training with Gradient-Disentangled Embedding Sh
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any
 
 from tokenizers import Tokenizer as Backend
 
@@ -25,32 +24,6 @@ from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-DEFAULTS: dict[str, Any] = {
-    "vocab_size": 50_265,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "hidden_act": "gelu",
-    "max_position_embeddings": 512,
-    "type_vocab_size": 0,
-    "layer_norm_eps": 1e-7,
-    "relative_attention": False,
-    "max_relative_positions": -1,
-    "pad_token_id": 0,
-    "position_biased_input": True,
-    "pos_att_type": None,
-    "legacy": True,
-    "tie_word_embeddings": True,
-}
-V2: dict[str, Any] = {
-    **DEFAULTS,
-    "vocab_size": 128_100,
-    "hidden_size": 1536,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 24,
-    "intermediate_size": 6144,
-}
 _OTHERS = {"query_proj": "W_Q", "key_proj": "W_K", "value_proj": "W_V"}
 LAYER_V2 = {
     **{theirs: ours for theirs, ours in bert_like.LAYER.items() if not theirs.startswith("attention.self.")},
@@ -71,8 +44,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     fields.only("attention_head_size", None, found["d_model"] // max(found["n_heads"], 1))
     if fields.value("conv_kernel_size") not in (None, 0):
         fields.refuse("conv_kernel_size", N_("a convolution after the first layer, which is not computed here"))
-    for name in ("conv_act", "conv_groups"):  # of that convolution
-        fields.value(name)
+    fields.ignore("conv_act", "conv_groups")  # of that convolution
     terms = {term for term in _terms(fields) if term in ("c2p", "p2c")}
     shared = fields.value("share_att_key")
     if shared not in (None, False, True):
@@ -113,8 +85,7 @@ def config_v1(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
 def _options(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """What all of them have in common."""
     fields.only("is_decoder", None, False)
-    for name in ("pooler_dropout", "pooler_hidden_act", "pooler_hidden_size"):  # the summary of the first token
-        fields.value(name)
+    fields.ignore("pooler_dropout", "pooler_hidden_act", "pooler_hidden_size")  # the summary of the first token
     found, has_head = bert_like.options(
         fields, names, bert_like.HEAD, segments=fields.value("type_vocab_size") not in (0, False)
     )
@@ -269,7 +240,7 @@ def tokenizer_v1(folder: Folder) -> Backend:
 
 FAMILY = Family(
     name="DeBERTa v2/v3",
-    defaults={"deberta-v2": V2},
+    types=("deberta-v2",),
     prefix="deberta.",
     head="cls.",
     config=config,
@@ -292,7 +263,7 @@ FAMILY = Family(
 V1 = replace(
     FAMILY,
     name="DeBERTa",
-    defaults={"deberta": DEFAULTS},
+    types=("deberta",),
     config=config_v1,
     weights=weights_v1,
     tokenizer=tokenizer_v1,

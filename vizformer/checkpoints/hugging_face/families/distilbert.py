@@ -17,18 +17,6 @@ from vizformer.checkpoints.tokenizers.vocabularies import wordpiece
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-DEFAULTS = {
-    "vocab_size": 30_522,
-    "dim": 768,
-    "n_layers": 6,
-    "n_heads": 12,
-    "hidden_dim": 3072,
-    "activation": "gelu",
-    "max_position_embeddings": 512,
-    "pad_token_id": 0,
-    "tie_word_embeddings": True,
-}
-ALIASES = {"hidden_size": "dim", "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads"}
 LAYER = {
     "attention.q_lin": ["self_attention.W_Q"],
     "attention.k_lin": ["self_attention.W_K"],
@@ -44,7 +32,7 @@ LAYER = {
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
     vocab_size = fields.size("vocab_size")
-    fields.value("is_causal")  # an encoder looks both ways all the same
+    fields.ignore("is_causal")  # an encoder looks both ways all the same
     has_head = any(name.startswith("vocab_") for name in names) or says_head(fields.architecture)
     return dict(
         vocab_size=vocab_size,
@@ -91,14 +79,13 @@ def tokenizer(folder: Folder) -> Backend:
 
 FAMILY = Family(
     name="DistilBERT",
-    defaults={"distilbert": DEFAULTS},
+    types=("distilbert",),
     prefix="distilbert.",
     head="vocab_",
     config=config,
     weights=weights,
     tokenizer=tokenizer,
     ties=ties,
-    aliases=ALIASES,
     unused={
         r"embeddings\.position_ids": N_("the numbers 0, 1, 2, ...: they follow from the positions"),
         r"(pre_classifier|classifier|qa_outputs)\..*": N_("the head of another task"),

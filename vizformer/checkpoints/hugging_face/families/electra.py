@@ -26,20 +26,6 @@ from vizformer.checkpoints.tokenizers.vocabularies import wordpiece
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-DEFAULTS = {
-    "vocab_size": 30_522,
-    "embedding_size": 128,
-    "hidden_size": 256,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 4,
-    "intermediate_size": 1024,
-    "hidden_act": "gelu",
-    "max_position_embeddings": 512,
-    "type_vocab_size": 2,
-    "layer_norm_eps": 1e-12,
-    "pad_token_id": 0,
-    "tie_word_embeddings": True,
-}
 HEAD, OUT = "generator_predictions", "generator_lm_head"
 
 
@@ -75,7 +61,7 @@ def tokenizer(folder: Folder) -> Backend:
 
 FAMILY = Family(
     name="ELECTRA",
-    defaults={"electra": DEFAULTS},
+    types=("electra",),
     prefix="electra.",
     head="generator_",
     config=config,

@@ -27,26 +27,11 @@ from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
 from vizformer.checkpoints.tokenizers.vocabularies import wordpiece
 from vizformer.config import ModelConfig
 
-DEFAULTS = {
-    "vocab_size": 30_522,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "hidden_act": "gelu",
-    "max_position_embeddings": 512,
-    "type_vocab_size": 2,
-    "layer_norm_eps": 1e-12,
-    "pad_token_id": 0,
-    "tie_word_embeddings": True,
-    "use_task_id": False,
-}
-
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
     fields.only("use_task_id", False)  # one more table
-    fields.value("task_type_vocab_size")
+    fields.ignore("task_type_vocab_size")
     return options(fields, names)
 
 
@@ -62,7 +47,7 @@ def tokenizer(folder: Folder) -> Backend:
 
 FAMILY = Family(
     name="ERNIE",
-    defaults={"ernie": DEFAULTS},
+    types=("ernie",),
     prefix="ernie.",
     head="cls.",
     config=config,

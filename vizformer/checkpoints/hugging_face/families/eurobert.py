@@ -13,31 +13,11 @@ from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 
-DEFAULTS = {
-    "vocab_size": 128_256,
-    "hidden_size": 768,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "hidden_act": "silu",
-    "max_position_embeddings": 8192,
-    "rms_norm_eps": 1e-5,
-    "tie_word_embeddings": False,
-    "pad_token_id": 128_001,
-    "bos_token_id": 128_000,
-    "eos_token_id": 128_001,
-    "mask_token_id": 128_002,
-    "rope_theta": 10_000.0,
-    "attention_bias": False,
-    "mlp_bias": False,
-}
-
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
     found, has_head = decoder(fields, names)
-    for name in ("is_causal", "classifier_pooling"):  # an encoder looks both ways all the same
-        fields.value(name)
+    fields.ignore("is_causal", "classifier_pooling")  # an encoder looks both ways all the same
     attention, bias = fields.flag("attention_bias"), fields.flag("mlp_bias")
     return {
         **found,
@@ -58,7 +38,7 @@ def weights(config: ModelConfig) -> list[Part]:
 
 FAMILY = Family(
     name="EuroBERT",
-    defaults={"eurobert": DEFAULTS},
+    types=("eurobert",),
     prefix="model.",
     head="lm_head.",
     config=config,

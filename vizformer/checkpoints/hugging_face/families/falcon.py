@@ -17,25 +17,6 @@ from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-DEFAULTS = {
-    "vocab_size": 65_024,
-    "hidden_size": 4544,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 71,
-    "layer_norm_epsilon": 1e-5,
-    "alibi": False,
-    "new_decoder_architecture": False,
-    "multi_query": True,
-    "parallel_attn": True,
-    "num_ln_in_parallel_attn": None,
-    "bias": False,
-    "max_position_embeddings": 2048,
-    "activation": "gelu",
-    "tie_word_embeddings": True,
-    "bos_token_id": 11,
-    "eos_token_id": 11,
-    "rope_theta": 10_000.0,
-}
 FUSED = "self_attention.query_key_value"
 ONE, FIRST, SECOND = "input_layernorm", "ln_attn", "ln_mlp"
 LAYER = {
@@ -115,7 +96,7 @@ def by_names(parts: list[Part], names: Collection[str]) -> list[Part]:
 
 FAMILY = Family(
     name="Falcon",
-    defaults={"falcon": DEFAULTS},
+    types=("falcon",),
     prefix="transformer.",
     head="lm_head.",
     config=config,

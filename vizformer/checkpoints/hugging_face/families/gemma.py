@@ -16,25 +16,6 @@ from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tokenizers.sentencepiece_files import sentencepiece_or_refuse
 from vizformer.messages import N_
 
-DEFAULTS = {
-    "vocab_size": 256_000,
-    "hidden_size": 3072,
-    "intermediate_size": 24_576,
-    "num_hidden_layers": 28,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 16,
-    "head_dim": 256,
-    "hidden_act": "gelu_pytorch_tanh",
-    "max_position_embeddings": 8192,
-    "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": True,
-    "bos_token_id": 2,
-    "eos_token_id": 1,
-    "pad_token_id": 0,
-    "rope_theta": 10_000.0,
-    "attention_bias": False,
-}
-
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
@@ -65,7 +46,7 @@ def tokenizer(folder: Folder) -> Backend:
 
 FAMILY = Family(
     name="Gemma",
-    defaults={"gemma": DEFAULTS},
+    types=("gemma",),
     prefix="model.",
     head="lm_head.",
     config=config,

@@ -8,7 +8,6 @@ Technical Report", section 2; and the weights published with them.
 """
 
 from collections.abc import Collection
-from typing import Any
 
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
@@ -30,45 +29,11 @@ from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 
-GEMMA_3: dict[str, Any] = {
-    "vocab_size": 262_208,
-    "hidden_size": 2304,
-    "intermediate_size": 9216,
-    "num_hidden_layers": 26,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 4,
-    "head_dim": 256,
-    "hidden_activation": "gelu_pytorch_tanh",
-    "max_position_embeddings": 131_072,
-    "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": True,
-    "pad_token_id": 0,
-    "bos_token_id": 2,
-    "eos_token_id": 1,
-    "rope_theta": 1_000_000.0,
-    "rope_local_base_freq": 10_000.0,
-    "attention_bias": False,
-    "query_pre_attn_scalar": 256,
-    "sliding_window": 4096,
-    "sliding_window_pattern": 6,
-    "layer_types": None,
-}
-GEMMA_2 = {
-    **{
-        name: value for name, value in GEMMA_3.items() if name not in ("rope_local_base_freq", "sliding_window_pattern")
-    },
-    "vocab_size": 256_000,
-    "max_position_embeddings": 8192,
-    "rope_theta": 10_000.0,
-    "final_logit_softcapping": 30.0,
-    "attn_logit_softcapping": 50.0,
-}
-
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
     fields.size("sliding_window")  # there is always one
-    if fields.raw.get("model_type") == "gemma2":
+    if fields.kind == "gemma2":
         options, has_head = decoder(fields, names, windowed=_every_second, activation="hidden_activation")
         options["score_cap"] = _cap(fields, "attn_logit_softcapping")
     else:
@@ -102,7 +67,7 @@ def _of_gemma_3(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         return rope_of_layer_types(fields, layers, old_local="rope_local_base_freq")
 
     options, has_head = decoder(fields, names, windowed=windowed, turning=turning, activation="hidden_activation")
-    fields.value("attn_logit_softcapping")  # which no layer of this family reads in `transformers`
+    fields.ignore("attn_logit_softcapping")  # which no layer of this family reads in `transformers`
     return {**options, "qk_norm": True}, has_head
 
 
@@ -118,7 +83,7 @@ def weights(config: ModelConfig) -> list[Part]:
 
 FAMILY = Family(
     name="Gemma 2 and 3",
-    defaults={"gemma2": GEMMA_2, "gemma3_text": GEMMA_3},
+    types=("gemma2", "gemma3_text"),
     prefix="model.",
     head="lm_head.",
     config=config,

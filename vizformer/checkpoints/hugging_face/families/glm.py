@@ -20,29 +20,10 @@ from vizformer.checkpoints.hugging_face.llama_like import (
     tensors,
     ties,
 )
-from vizformer.checkpoints.hugging_face.rotary import PART
 from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 
-DEFAULTS = {
-    "vocab_size": 151_552,
-    "hidden_size": 4096,
-    "intermediate_size": 13_696,
-    "num_hidden_layers": 40,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 2,
-    "head_dim": 128,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131_072,
-    "rms_norm_eps": 1.5625e-07,
-    "tie_word_embeddings": False,
-    "pad_token_id": 151_329,
-    "eos_token_id": [151_329, 151_336, 151_338],
-    "rope_theta": 10_000.0,
-    PART: 0.5,
-    "attention_bias": True,
-}
 LAYER = {
     **NORMS,
     **ATTENTION,
@@ -63,7 +44,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         **options,
         "bias": False,
         "attention_bias": "qkv" if fields.flag("attention_bias") else "none",
-        "norm_order": "sandwich" if fields.raw.get("model_type") == "glm4" else "pre",
+        "norm_order": "sandwich" if fields.kind == "glm4" else "pre",
     }, has_head
 
 
@@ -75,7 +56,7 @@ def weights(config: ModelConfig) -> list[Part]:
 
 FAMILY = Family(
     name="GLM",
-    defaults={"glm": DEFAULTS, "glm4": DEFAULTS},
+    types=("glm", "glm4"),
     prefix="model.",
     head="lm_head.",
     config=config,

@@ -17,27 +17,6 @@ from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-DEFAULTS = {
-    "vocab_size": 50_257,
-    "n_positions": 1024,
-    "n_embd": 768,
-    "n_layer": 12,
-    "n_head": 12,
-    "n_inner": None,
-    "activation_function": "gelu_new",
-    "layer_norm_epsilon": 1e-5,
-    "scale_attn_weights": True,
-    "scale_attn_by_inverse_layer_idx": False,
-    "tie_word_embeddings": True,
-    "bos_token_id": 50_256,
-    "eos_token_id": 50_256,
-}
-ALIASES = {
-    "hidden_size": "n_embd",
-    "num_hidden_layers": "n_layer",
-    "num_attention_heads": "n_head",
-    "max_position_embeddings": "n_positions",
-}
 LAYER = {
     "ln_1": ["self_norm"],
     "attn.c_attn": [f"self_attention.W_{letter}" for letter in "QKV"],
@@ -53,7 +32,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     vocab_size, width = fields.size("vocab_size"), fields.size("n_embd")
     fields.only("scale_attn_weights", True)
     fields.only("scale_attn_by_inverse_layer_idx", False)
-    fields.value("n_ctx")  # an old second name of n_positions, which no forward reads
+    fields.ignore("n_ctx")  # an old second name of n_positions, which no forward reads
     tied = fields.flag("tie_word_embeddings")
     has_head = tied or "lm_head.weight" in names or says_head(fields.architecture)
     return dict(
@@ -116,14 +95,13 @@ def export(config: ModelConfig, has_head: bool) -> dict[str, Any]:
 
 FAMILY = Family(
     name="GPT-2",
-    defaults={"gpt2": DEFAULTS},
+    types=("gpt2",),
     prefix="transformer.",
     head="lm_head.",
     config=config,
     weights=weights,
     tokenizer=tokenizer,
     ties=lambda config: {"lm_head.weight": "wte.weight"} if config.tied_unembedding else {},
-    aliases=ALIASES,
     unused={
         r"h\.\d+\.attn\.(masked_)?bias": N_("the causal mask: it follows from the positions"),
         r"(score|classifier|multiple_choice_head)\..*": N_("the head of another task"),

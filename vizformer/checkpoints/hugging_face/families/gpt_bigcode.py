@@ -9,27 +9,12 @@ from dataclasses import replace
 
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.gpt_like import ALIASES, UNUSED, decoder, head
+from vizformer.checkpoints.hugging_face.gpt_like import UNUSED, decoder, head
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 
-DEFAULTS = {
-    "vocab_size": 50_257,
-    "n_positions": 1024,
-    "n_embd": 768,
-    "n_layer": 12,
-    "n_head": 12,
-    "n_inner": None,
-    "activation_function": "gelu_pytorch_tanh",
-    "layer_norm_epsilon": 1e-5,
-    "scale_attn_weights": True,
-    "multi_query": True,
-    "tie_word_embeddings": True,
-    "bos_token_id": 50_256,
-    "eos_token_id": 50_256,
-}
 FUSED = "attn.c_attn"
 LAYER = {
     "ln_1": ["self_norm"],
@@ -44,9 +29,8 @@ LAYER = {
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
     options, has_head = decoder(fields, names, "n_embd", "n_head", "n_layer", "n_positions")
-    for name in ("attention_softmax_in_fp32", "scale_attention_softmax_in_fp32"):
-        fields.value(name)  # how half precision is rounded
-    fields.value("num_key_value_heads")  # follows from multi_query, whatever is said
+    fields.ignore("attention_softmax_in_fp32", "scale_attention_softmax_in_fp32")  # how half precision is rounded
+    fields.ignore("num_key_value_heads")  # follows from multi_query, whatever is said
     return {
         **options,
         "n_kv_heads": 1 if fields.flag("multi_query") and options["n_heads"] > 1 else None,
@@ -73,13 +57,12 @@ def weights(config: ModelConfig) -> list[Part]:
 
 FAMILY = Family(
     name="GPT-BigCode",
-    defaults={"gpt_bigcode": DEFAULTS},
+    types=("gpt_bigcode",),
     prefix="transformer.",
     head="lm_head.",
     config=config,
     weights=weights,
     tokenizer=only_tokenizer_json,
     ties=lambda config: {"lm_head.weight": "wte.weight"} if config.tied_unembedding else {},
-    aliases=ALIASES,
     unused=UNUSED,
 )

@@ -20,21 +20,6 @@ from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-DEFAULTS = {
-    "vocab_size": 50_257,
-    "max_position_embeddings": 2048,
-    "hidden_size": 2048,
-    "num_layers": 24,
-    "attention_types": [[["global", "local"], 12]],
-    "num_heads": 16,
-    "intermediate_size": None,
-    "window_size": 256,
-    "activation_function": "gelu_new",
-    "layer_norm_epsilon": 1e-5,
-    "tie_word_embeddings": True,
-    "bos_token_id": 50_256,
-    "eos_token_id": 50_256,
-}
 ATTENTION = {f"attn.attention.{letter}_proj": [f"self_attention.W_{letter.upper()}"] for letter in "qkv"}
 LAYER = {
     "ln_1": ["self_norm"],
@@ -120,7 +105,7 @@ def tokenizer(folder: Folder) -> Backend:
 
 FAMILY = Family(
     name="GPT-Neo",
-    defaults={"gpt_neo": DEFAULTS},
+    types=("gpt_neo",),
     prefix="transformer.",
     head="lm_head.",
     config=config,
@@ -128,6 +113,5 @@ FAMILY = Family(
     tokenizer=tokenizer,
     ties=lambda config: {"lm_head.weight": "wte.weight"} if config.tied_unembedding else {},
     made=made,
-    aliases={"num_attention_heads": "num_heads", "num_hidden_layers": "num_layers"},
     unused=UNUSED,
 )

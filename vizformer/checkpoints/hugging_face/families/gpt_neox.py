@@ -19,23 +19,6 @@ from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-DEFAULTS = {
-    "vocab_size": 50_432,
-    "hidden_size": 6144,
-    "num_hidden_layers": 44,
-    "num_attention_heads": 64,
-    "intermediate_size": 24_576,
-    "hidden_act": "gelu",
-    "max_position_embeddings": 2048,
-    "layer_norm_eps": 1e-5,
-    "bos_token_id": 0,
-    "eos_token_id": 2,
-    "tie_word_embeddings": False,
-    "use_parallel_residual": True,
-    "attention_bias": True,
-    "rotary_emb_base": 10_000.0,
-    "rotary_pct": 0.25,
-}
 USUAL = {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<|padding|>"}
 FUSED = "attention.query_key_value"
 LAYER = {
@@ -51,7 +34,7 @@ LAYER = {
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
     vocab_size, width, heads = (fields.size(n) for n in ("vocab_size", "hidden_size", "num_attention_heads"))
-    fields.value("is_decoder")  # only a warning hangs on it
+    fields.ignore("is_decoder")  # only a warning hangs on it
     fields.only("head_dim", None, width // heads)
     tied = fields.flag("tie_word_embeddings")
     has_head = tied or "lm_head.weight" in names or says_head(fields.architecture)
@@ -98,7 +81,7 @@ def tokenizer(folder: Folder) -> Backend:
 
 FAMILY = Family(
     name="GPT-NeoX",
-    defaults={"gpt_neox": DEFAULTS},
+    types=("gpt_neox",),
     prefix="gpt_neox.",
     head="lm_head.",
     config=config,

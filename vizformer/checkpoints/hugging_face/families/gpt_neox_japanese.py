@@ -20,21 +20,6 @@ from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-DEFAULTS = {
-    "vocab_size": 32_000,
-    "hidden_size": 2560,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "intermediate_multiple_size": 4,
-    "hidden_act": "gelu",
-    "max_position_embeddings": 2048,
-    "layer_norm_eps": 1e-5,
-    "bos_token_id": 31_996,
-    "eos_token_id": 31_999,
-    "tie_word_embeddings": True,
-    "rotary_emb_base": 10_000.0,
-    "rotary_pct": 1.0,
-}
 FUSED = "attention.query_key_value"
 LAYER = {
     "input_layernorm": ["self_norm"],
@@ -51,7 +36,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
     options, has_head = decoder(fields, names, head=HEAD)
     d_head = max(1, options["d_model"] // options["n_heads"])
-    fields.value("is_decoder")  # no forward reads it
+    fields.ignore("is_decoder")  # no forward reads it
     fields.assume(
         N_("of all linear layers only the last one of attention in the last layer has a bias: those of attention are 0")
     )
@@ -95,7 +80,7 @@ def weights(config: ModelConfig) -> list[Part]:
 
 FAMILY = Family(
     name="GPT-NeoX Japanese",
-    defaults={"gpt_neox_japanese": DEFAULTS},
+    types=("gpt_neox_japanese",),
     prefix="gpt_neox_japanese.",
     head=f"{HEAD}.",
     config=config,

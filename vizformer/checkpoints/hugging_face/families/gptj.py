@@ -12,26 +12,12 @@ from tokenizers import Tokenizer as Backend
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.gpt_like import ALIASES, UNUSED, head, side_by_side
+from vizformer.checkpoints.hugging_face.gpt_like import UNUSED, head, side_by_side
 from vizformer.checkpoints.hugging_face.rotary import turning_neighbours
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
 from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
 
-DEFAULTS = {
-    "vocab_size": 50_400,
-    "n_positions": 2048,
-    "n_embd": 4096,
-    "n_layer": 28,
-    "n_head": 16,
-    "rotary_dim": 64,
-    "n_inner": None,
-    "activation_function": "gelu_new",
-    "layer_norm_epsilon": 1e-5,
-    "tie_word_embeddings": False,
-    "bos_token_id": 50_256,
-    "eos_token_id": 50_256,
-}
 NORM = "ln_1"
 ATTENTION = {
     "attn.q_proj": ["self_attention.W_Q"],
@@ -49,7 +35,7 @@ LAYER = {
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
-    fields.value("rotary")  # written by old versions, always true
+    fields.ignore("rotary")  # written by old versions, always true
     return side_by_side(fields, names)
 
 
@@ -73,13 +59,12 @@ def tokenizer(folder: Folder) -> Backend:
 
 FAMILY = Family(
     name="GPT-J",
-    defaults={"gptj": DEFAULTS},
+    types=("gptj",),
     prefix="transformer.",
     head="lm_head.",
     config=config,
     weights=weights,
     tokenizer=tokenizer,
     ties=lambda config: {"lm_head.weight": "wte.weight"} if config.tied_unembedding else {},
-    aliases=ALIASES,
     unused=UNUSED,
 )

@@ -13,28 +13,6 @@ from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import UNUSED, decoder, ties
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 
-DEFAULTS = {
-    "vocab_size": 32_000,
-    "hidden_size": 4096,
-    "intermediate_size": 11_008,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "hidden_act": "silu",
-    "max_position_embeddings": 2048,
-    "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": False,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-    "rope_theta": 10_000.0,
-    "attention_bias": False,
-    "embedding_multiplier": 1.0,
-    "attention_multiplier": 1.0,
-    "residual_multiplier": 1.0,
-    "logits_scaling": 1.0,
-    "num_local_experts": 8,
-    "num_experts_per_tok": 2,
-}
-
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
@@ -53,7 +31,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
 
 FAMILY = Family(
     name="GraniteMoE",
-    defaults={"granitemoe": DEFAULTS},
+    types=("granitemoe",),
     prefix="model.",
     head="lm_head.",
     config=config,

@@ -13,26 +13,6 @@ from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import UNUSED, decoder, tensors, ties
 from vizformer.checkpoints.tokenizers.sentencepiece_files import sentencepiece_or_refuse
 
-DEFAULTS = {
-    "vocab_size": 128_512,
-    "hidden_size": 4096,
-    "intermediate_size": 10_240,
-    "num_hidden_layers": 48,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 2,
-    "head_dim": 128,
-    "hidden_act": "silu",
-    "max_position_embeddings": 32_768,
-    "rms_norm_eps": 1e-5,
-    "tie_word_embeddings": False,
-    "pad_token_id": 2,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-    "rope_theta": 10_000.0,
-    "attention_bias": False,
-    "mlp_bias": False,
-}
-
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
@@ -49,13 +29,12 @@ def tokenizer(folder: Folder) -> Backend:
 
 FAMILY = Family(
     name="InternLM3",
-    defaults={"internlm3": DEFAULTS},
+    types=("internlm3",),
     prefix="model.",
     head="lm_head.",
     config=config,
     weights=tensors,
     tokenizer=tokenizer,
     ties=ties,
-    aliases={"qkv_bias": "attention_bias", "bias": "mlp_bias"},
     unused=UNUSED,
 )

@@ -17,48 +17,11 @@ from vizformer.checkpoints.hugging_face.sliding_window import window_fields
 from vizformer.checkpoints.tokenizers.sentencepiece_files import sentencepiece_or_refuse
 from vizformer.config import ModelConfig
 
-LLAMA = {
-    "vocab_size": 32_000,
-    "hidden_size": 4096,
-    "intermediate_size": 11_008,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "hidden_act": "silu",
-    "max_position_embeddings": 2048,
-    "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": False,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-    "rope_theta": 10_000.0,
-}
-BIASES = {"attention_bias": False, "mlp_bias": False}
-MISTRAL = {
-    **LLAMA,
-    "intermediate_size": 14_336,
-    "num_key_value_heads": 8,
-    "max_position_embeddings": 131_072,
-    "sliding_window": 4096,
-    "layer_types": None,
-}
-IQUEST = {
-    **LLAMA,
-    **BIASES,
-    "vocab_size": 76_800,
-    "hidden_size": 5120,
-    "intermediate_size": 27_648,
-    "num_hidden_layers": 80,
-    "num_attention_heads": 40,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "max_position_embeddings": 131_072,
-    "rms_norm_eps": 1e-5,
-}
-
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
     options, has_head = decoder(fields, names)
-    attention, bias = (name in fields.defaults and fields.flag(name) for name in BIASES)
+    attention, bias = (name in fields.defaults and fields.flag(name) for name in ("attention_bias", "mlp_bias"))
     biases = "same" if attention is bias else "all" if attention else "none"
     return {**options, "bias": bias, "attention_bias": biases}, has_head
 
@@ -80,7 +43,7 @@ def export_windowed(config: ModelConfig, has_head: bool) -> dict[str, Any]:
 
 FAMILY = Family(
     name="LLaMA",
-    defaults={"llama": {**LLAMA, **BIASES}, "mistral": MISTRAL, "ministral": MISTRAL, "iquestcoder": IQUEST},
+    types=("llama", "mistral", "ministral", "iquestcoder"),
     prefix="model.",
     head="lm_head.",
     config=config,

@@ -7,7 +7,7 @@ Behind"; and the weights published with them.
 from collections.abc import Collection
 from functools import partial
 
-from vizformer.checkpoints.hugging_face.bart_like import ALIASES, UNUSED, both_stacks, start, tensors, ties
+from vizformer.checkpoints.hugging_face.bart_like import UNUSED, both_stacks, start, tensors, ties
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.missing_parameters import WAVES, Made, fairseq_waves
@@ -16,25 +16,6 @@ from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-DEFAULTS = {
-    "vocab_size": 128_112,
-    "d_model": 1024,
-    "encoder_layers": 12,
-    "decoder_layers": 12,
-    "encoder_attention_heads": 16,
-    "decoder_attention_heads": 16,
-    "encoder_ffn_dim": 4096,
-    "decoder_ffn_dim": 4096,
-    "activation_function": "relu",
-    "max_position_embeddings": 1024,
-    "scale_embedding": True,
-    "tie_word_embeddings": True,
-    "is_encoder_decoder": True,
-    "pad_token_id": 1,
-    "bos_token_id": 0,
-    "eos_token_id": 2,
-    "decoder_start_token_id": 2,
-}
 STACKS = ("encoder", "decoder")
 LONGEST = 32_768  # rows of the table of waves
 
@@ -69,7 +50,7 @@ def made(config: ModelConfig) -> Made:
 
 FAMILY = Family(
     name="M2M-100",
-    defaults={"m2m_100": DEFAULTS},
+    types=("m2m_100",),
     prefix="model.",
     head="lm_head.",
     config=config,
@@ -77,6 +58,5 @@ FAMILY = Family(
     tokenizer=only_tokenizer_json,
     ties=ties,
     made=made,
-    aliases=ALIASES,
     unused=UNUSED,
 )

@@ -13,7 +13,7 @@ from functools import partial
 from torch import Tensor
 
 from vizformer.checkpoints.files.untrusted_folder import Folder, shown
-from vizformer.checkpoints.hugging_face.bart_like import ALIASES, UNUSED, both_stacks, start, tensors, ties
+from vizformer.checkpoints.hugging_face.bart_like import UNUSED, both_stacks, start, tensors, ties
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tokenizers.paired_files import paired
@@ -21,27 +21,6 @@ from vizformer.checkpoints.tokenizers.vocabularies import Vocabularies
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 from vizformer.model.positions import sinusoidal_encoding
-
-DEFAULTS = {
-    "vocab_size": 58_101,
-    "d_model": 1024,
-    "encoder_layers": 12,
-    "decoder_layers": 12,
-    "encoder_attention_heads": 16,
-    "decoder_attention_heads": 16,
-    "encoder_ffn_dim": 4096,
-    "decoder_ffn_dim": 4096,
-    "activation_function": "gelu",
-    "max_position_embeddings": 1024,
-    "scale_embedding": False,
-    "tie_word_embeddings": True,
-    "is_encoder_decoder": True,
-    "share_encoder_decoder_embeddings": True,
-    "pad_token_id": 58_100,
-    "eos_token_id": 0,
-    "decoder_start_token_id": 58_100,
-}
-
 
 USUAL = {"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
 
@@ -88,7 +67,7 @@ def tokenizer(folder: Folder) -> Vocabularies:
 
 FAMILY = Family(
     name="Marian",
-    defaults={"marian": DEFAULTS},
+    types=("marian",),
     prefix="model.",
     head="lm_head.",
     config=config,
@@ -96,7 +75,6 @@ FAMILY = Family(
     tokenizer=tokenizer,
     ties=ties,
     computed=waves,
-    aliases=ALIASES,
     unused=UNUSED,
     usual=USUAL,
 )

@@ -28,19 +28,6 @@ from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
 from vizformer.checkpoints.tokenizers.vocabularies import wordpiece
 from vizformer.config import ModelConfig
 
-DEFAULTS = {
-    "vocab_size": 29_056,
-    "hidden_size": 1024,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "intermediate_size": 4096,
-    "hidden_act": "gelu",
-    "max_position_embeddings": 512,
-    "type_vocab_size": 2,
-    "layer_norm_eps": 1e-12,
-    "pad_token_id": 0,
-    "tie_word_embeddings": True,
-}
 MODULES = {
     **{theirs: ours for theirs, ours in LAYER.items() if not theirs.endswith("LayerNorm")},
     "attention.ln": ["self_norm"],
@@ -67,7 +54,7 @@ def tokenizer(folder: Folder) -> Backend:
 
 FAMILY = Family(
     name="Megatron-BERT",
-    defaults={"megatron-bert": DEFAULTS},
+    types=("megatron-bert",),
     prefix="bert.",
     head="cls.",
     config=config,

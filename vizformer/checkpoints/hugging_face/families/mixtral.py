@@ -18,24 +18,6 @@ from vizformer.checkpoints.hugging_face.llama_like import UNUSED, decoder, ties
 from vizformer.checkpoints.tokenizers.sentencepiece_files import sentencepiece_or_refuse
 from vizformer.config import ModelConfig
 
-DEFAULTS: dict[str, Any] = {
-    "vocab_size": 32_000,
-    "hidden_size": 4096,
-    "intermediate_size": 14_336,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131_072,
-    "rms_norm_eps": 1e-5,
-    "tie_word_embeddings": False,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-    "rope_theta": 1_000_000.0,
-    "sliding_window": None,
-    "num_local_experts": 8,
-    "num_experts_per_tok": 2,
-}
 FIRST_NAMES = {"gate_proj": "w1", "up_proj": "w3", "down_proj": "w2"}  # of an expert's matrices
 
 
@@ -73,7 +55,7 @@ def stored(name: str) -> str:
 
 FAMILY = Family(
     name="Mixtral",
-    defaults={"mixtral": DEFAULTS},
+    types=("mixtral",),
     prefix="model.",
     head="lm_head.",
     config=config,
@@ -83,7 +65,6 @@ FAMILY = Family(
     by_names=as_stored,
     unused=UNUSED,
     renamed=RENAMED,
-    aliases={"num_experts": "num_local_experts"},
     exports=(
         Export(
             "mixtral",

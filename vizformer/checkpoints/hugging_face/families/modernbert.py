@@ -8,7 +8,6 @@ Long Context Finetuning and Inference", section 2.1, and the weights published w
 """
 
 from collections.abc import Collection
-from typing import Any
 
 from vizformer.checkpoints.hugging_face.bert_like import USUAL
 from vizformer.checkpoints.hugging_face.family import Family, Options, says_head
@@ -21,33 +20,6 @@ from vizformer.checkpoints.tensors.tensor_map import Part, linear
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
-
-DEFAULTS: dict[str, Any] = {
-    "vocab_size": 50_368,
-    "hidden_size": 768,
-    "intermediate_size": 1152,
-    "num_hidden_layers": 22,
-    "num_attention_heads": 12,
-    "hidden_activation": "gelu",
-    "max_position_embeddings": 8192,
-    "norm_eps": 1e-5,
-    "norm_bias": False,
-    "pad_token_id": 50_283,
-    "eos_token_id": 50_282,
-    "bos_token_id": 50_281,
-    "attention_bias": False,
-    "layer_types": None,
-    "local_attention": 128,
-    "mlp_bias": False,
-    "decoder_bias": True,
-    "classifier_bias": False,
-    "classifier_activation": "gelu",
-    "tie_word_embeddings": True,
-    # Where rope_parameters and layer_types do not say it.
-    "global_rope_theta": 160_000.0,
-    "local_rope_theta": 10_000.0,
-    "global_attn_every_n_layers": 3,
-}
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -146,7 +118,7 @@ def ties(config: ModelConfig) -> dict[str, str]:
 
 FAMILY = Family(
     name="ModernBERT",
-    defaults={"modernbert": DEFAULTS},
+    types=("modernbert",),
     prefix="model.",
     head="head.",
     config=config,

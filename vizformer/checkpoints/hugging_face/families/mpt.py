@@ -18,17 +18,6 @@ from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
 ATTENTION = {"alibi": True, "alibi_bias_max": 8, "clip_qkv": None, "prefix_lm": False, "qk_ln": False}
-DEFAULTS = {
-    "d_model": 2048,
-    "n_heads": 16,
-    "n_layers": 24,
-    "expansion_ratio": 4,
-    "max_seq_len": 2048,
-    "vocab_size": 50_368,
-    "layer_norm_epsilon": 1e-5,
-    "no_bias": True,
-    "tie_word_embeddings": True,
-}
 LAYER = {
     "norm_1": ["self_norm"],
     "attn.Wqkv": [f"self_attention.W_{letter}" for letter in "QKV"],
@@ -47,8 +36,8 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     fields.only("expansion_ratio", 4)
     fields.only("logit_scale", None)
     fields.only("norm_type", None, "low_precision_layernorm", "layernorm")
-    for name in ("learned_pos_emb", "init_device", "embedding_fraction", "init_config", "verbose"):
-        fields.value(name)  # of its training
+    # Of its training.
+    fields.ignore("learned_pos_emb", "init_device", "embedding_fraction", "init_config", "verbose")
     fields.assume(NO_NORM_BIASES)
     return {
         **options,
@@ -95,7 +84,7 @@ def tokenizer(folder: Folder) -> Backend:
 
 FAMILY = Family(
     name="MPT",
-    defaults={"mpt": DEFAULTS},
+    types=("mpt",),
     prefix="transformer.",
     head="lm_head.",
     config=config,
@@ -103,6 +92,5 @@ FAMILY = Family(
     tokenizer=tokenizer,
     ties=lambda config: {"lm_head.weight": "wte.weight"} if config.tied_unembedding else {},
     made=no_norm_biases,
-    aliases={"num_attention_heads": "n_heads", "hidden_size": "d_model", "num_hidden_layers": "n_layers"},
     unused=UNUSED,
 )

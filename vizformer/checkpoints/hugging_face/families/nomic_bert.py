@@ -19,21 +19,6 @@ from vizformer.checkpoints.tokenizers.vocabularies import wordpiece
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-DEFAULTS = {
-    "vocab_size": 30_528,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "head_dim": 64,
-    "hidden_act": "silu",
-    "max_position_embeddings": 2048,
-    "type_vocab_size": 2,
-    "layer_norm_eps": 1e-12,
-    "pad_token_id": 0,
-    "tie_word_embeddings": True,
-    "rope_theta": 1000.0,
-}
 # What files for the authors' own code call the options, and what `transformers` calls them.
 OLDER = {
     "n_embd": "hidden_size",
@@ -119,7 +104,7 @@ def tokenizer(folder: Folder) -> Backend:
 
 FAMILY = Family(
     name="Nomic BERT",
-    defaults={"nomic_bert": DEFAULTS},
+    types=("nomic_bert",),
     prefix="nomic_bert.",
     head="cls.",
     config=config,

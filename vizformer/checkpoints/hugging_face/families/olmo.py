@@ -18,22 +18,6 @@ from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-DEFAULTS = {
-    "vocab_size": 50_304,
-    "hidden_size": 4096,
-    "intermediate_size": 11_008,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "hidden_act": "silu",
-    "max_position_embeddings": 2048,
-    "tie_word_embeddings": False,
-    "pad_token_id": 1,
-    "eos_token_id": 50_279,
-    "rope_theta": 10_000.0,
-    "attention_bias": False,
-    "clip_qkv": None,
-}
-
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
@@ -62,7 +46,7 @@ def weights(config: ModelConfig) -> list[Part]:
 
 FAMILY = Family(
     name="OLMo",
-    defaults={"olmo": DEFAULTS},
+    types=("olmo",),
     prefix="model.",
     head="lm_head.",
     config=config,

@@ -6,7 +6,6 @@ Source: OLMo Team 2024, "2 OLMo 2 Furious", section 2.1; OLMo Team 2025, "Olmo 3
 """
 
 from collections.abc import Collection
-from typing import Any
 
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
@@ -26,22 +25,6 @@ from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 
-DEFAULTS: dict[str, Any] = {
-    "vocab_size": 50_304,
-    "hidden_size": 4096,
-    "intermediate_size": 11_008,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "hidden_act": "silu",
-    "max_position_embeddings": 2048,
-    "rms_norm_eps": 1e-5,
-    "tie_word_embeddings": False,
-    "pad_token_id": 1,
-    "eos_token_id": 50_279,
-    "rope_theta": 10_000.0,
-    "attention_bias": False,
-}
-OLMO_3 = {**DEFAULTS, "rope_theta": 500_000.0, "sliding_window": 4096, "layer_types": None}
 LAYER = {
     **ATTENTION,
     **OUT,
@@ -54,7 +37,7 @@ LAYER = {
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
-    if fields.raw.get("model_type") == "olmo3":
+    if fields.kind == "olmo3":
         fields.size("sliding_window")  # there is always one
         options, has_head = decoder(fields, names, windowed=_windowed, turning=_turning)
     else:
@@ -75,7 +58,7 @@ def _windowed(layer: int) -> bool:
 
 def _turning(fields: Fields) -> Options:
     layers = windowed_layers(fields, fields.size("num_hidden_layers"), _windowed)
-    return rope_of_layer_types(fields, layers, local=OLMO_3["rope_theta"])
+    return rope_of_layer_types(fields, layers, local=fields.defaults["rope_theta"])
 
 
 def weights(config: ModelConfig) -> list[Part]:
@@ -85,7 +68,7 @@ def weights(config: ModelConfig) -> list[Part]:
 
 FAMILY = Family(
     name="OLMo 2",
-    defaults={"olmo2": DEFAULTS, "olmo3": OLMO_3},
+    types=("olmo2", "olmo3"),
     prefix="model.",
     head="lm_head.",
     config=config,

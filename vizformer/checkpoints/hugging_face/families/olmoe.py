@@ -8,7 +8,6 @@ Open Language Models for Flexible Data Use"; and the weights published with them
 """
 
 from collections.abc import Collection
-from typing import Any
 
 from vizformer.checkpoints.hugging_face.experts_like import LAYER, as_stored, experts, weights
 from vizformer.checkpoints.hugging_face.family import Family, Options
@@ -18,39 +17,6 @@ from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 
-OLMOE: dict[str, Any] = {
-    "vocab_size": 50_304,
-    "hidden_size": 2048,
-    "intermediate_size": 2048,
-    "num_hidden_layers": 16,
-    "num_attention_heads": 16,
-    "hidden_act": "silu",
-    "max_position_embeddings": 4096,
-    "rms_norm_eps": 1e-5,
-    "tie_word_embeddings": False,
-    "pad_token_id": 1,
-    "eos_token_id": 50_279,
-    "rope_theta": 10_000.0,
-    "attention_bias": False,
-    "clip_qkv": None,
-    "num_experts_per_tok": 8,
-    "num_experts": 64,
-    "norm_topk_prob": False,
-}
-FLEX: dict[str, Any] = {
-    **{name: value for name, value in OLMOE.items() if name != "clip_qkv"},
-    "vocab_size": 100_352,
-    "hidden_size": 4096,
-    "intermediate_size": 11_008,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "rms_norm_eps": 1e-6,
-    "pad_token_id": 100_277,
-    "eos_token_id": 100_257,
-    "rope_theta": 500_000.0,
-    "num_experts_per_tok": 5,
-    "num_experts": 7,
-}
 AFTER = {
     **ATTENTION,
     **OUT,
@@ -62,7 +28,7 @@ AFTER = {
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
     options, has_head = decoder(fields, names)
-    flex = fields.raw.get("model_type") == "flex_olmo"
+    flex = fields.kind == "flex_olmo"
     if not flex:
         fields.only("clip_qkv", None)
     return {
@@ -83,7 +49,7 @@ def tensors(config: ModelConfig) -> list[Part]:
 
 FAMILY = Family(
     name="OLMoE",
-    defaults={"olmoe": OLMOE, "flex_olmo": FLEX},
+    types=("olmoe", "flex_olmo"),
     prefix="model.",
     head="lm_head.",
     config=config,
@@ -92,5 +58,4 @@ FAMILY = Family(
     ties=ties,
     by_names=as_stored,
     unused=UNUSED,
-    aliases={"num_local_experts": "num_experts"},
 )

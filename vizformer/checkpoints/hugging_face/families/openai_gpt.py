@@ -8,21 +8,11 @@ from collections.abc import Collection
 
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.gpt_like import ALIASES, UNUSED, decoder, head
+from vizformer.checkpoints.hugging_face.gpt_like import UNUSED, decoder, head
 from vizformer.checkpoints.tensors.tensor_map import Part, layers
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 
-DEFAULTS = {
-    "vocab_size": 40_478,
-    "n_positions": 512,
-    "n_embd": 768,
-    "n_layer": 12,
-    "n_head": 12,
-    "afn": "gelu",
-    "layer_norm_epsilon": 1e-5,
-    "tie_word_embeddings": True,
-}
 ACTIVATIONS = {"gelu": "gelu_tanh", "relu": "relu", "silu": "silu", "swish": "silu"}  # a list of its own
 LAYER = {
     "attn.c_attn": [f"self_attention.W_{letter}" for letter in "QKV"],
@@ -61,13 +51,12 @@ def weights(config: ModelConfig) -> list[Part]:
 
 FAMILY = Family(
     name="GPT",
-    defaults={"openai-gpt": DEFAULTS},
+    types=("openai-gpt",),
     prefix="transformer.",
     head="lm_head.",
     config=config,
     weights=weights,
     tokenizer=only_tokenizer_json,
     ties=lambda config: {"lm_head.weight": "tokens_embed.weight"} if config.tied_unembedding else {},
-    aliases=ALIASES,
     unused=UNUSED,
 )

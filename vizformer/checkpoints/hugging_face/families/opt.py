@@ -19,23 +19,6 @@ from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-DEFAULTS = {
-    "vocab_size": 50_272,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "ffn_dim": 3072,
-    "max_position_embeddings": 2048,
-    "do_layer_norm_before": True,
-    "_remove_final_layer_norm": False,
-    "num_attention_heads": 12,
-    "activation_function": "relu",
-    "pad_token_id": 1,
-    "bos_token_id": 2,
-    "eos_token_id": 2,
-    "enable_bias": True,
-    "layer_norm_elementwise_affine": True,
-    "tie_word_embeddings": True,
-}
 NORMS = {"self_attn_layer_norm": ["self_norm"], "final_layer_norm": ["feedforward_norm"]}
 LINEAR = {
     "self_attn.q_proj": ["self_attention.W_Q"],
@@ -105,7 +88,7 @@ def tokenizer(folder: Folder) -> Backend:
 
 FAMILY = Family(
     name="OPT",
-    defaults={"opt": DEFAULTS},
+    types=("opt",),
     prefix="model.decoder.",
     head="lm_head.",
     config=config,

@@ -7,7 +7,7 @@ weights published with it.
 from collections.abc import Collection
 from functools import partial
 
-from vizformer.checkpoints.hugging_face.bart_like import ALIASES, UNUSED, both_stacks, start, tensors, ties
+from vizformer.checkpoints.hugging_face.bart_like import UNUSED, both_stacks, start, tensors, ties
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.missing_parameters import Made
@@ -17,24 +17,6 @@ from vizformer.config import ModelConfig
 from vizformer.messages import N_
 from vizformer.model.positions import sinusoidal_encoding
 
-DEFAULTS = {
-    "vocab_size": 50_265,
-    "d_model": 1024,
-    "encoder_layers": 12,
-    "decoder_layers": 12,
-    "encoder_attention_heads": 16,
-    "decoder_attention_heads": 16,
-    "encoder_ffn_dim": 4096,
-    "decoder_ffn_dim": 4096,
-    "activation_function": "gelu",
-    "max_position_embeddings": 1024,
-    "scale_embedding": False,
-    "tie_word_embeddings": True,
-    "is_encoder_decoder": True,
-    "pad_token_id": 0,
-    "eos_token_id": 1,
-    "decoder_start_token_id": 0,
-}
 STACKS = ("encoder", "decoder")
 
 
@@ -43,7 +25,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     options, has_head = both_stacks(fields, names, pre_norm=True)
     fields.only("normalize_embedding", None, False)
     fields.only("static_position_embeddings", None, True)
-    fields.value("extra_pos_embeddings")  # written by old versions; no forward reads it
+    fields.ignore("extra_pos_embeddings")  # written by old versions; no forward reads it
     pad = options["pad_id"]
     return {
         **options,
@@ -67,7 +49,7 @@ def waves(config: ModelConfig) -> Made:
 
 FAMILY = Family(
     name="Pegasus",
-    defaults={"pegasus": DEFAULTS},
+    types=("pegasus",),
     prefix="model.",
     head="lm_head.",
     config=config,
@@ -75,6 +57,5 @@ FAMILY = Family(
     tokenizer=only_tokenizer_json,
     ties=ties,
     computed=waves,
-    aliases=ALIASES,
     unused=UNUSED,
 )

@@ -19,22 +19,6 @@ from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-DEFAULTS = {
-    "vocab_size": 51_200,
-    "hidden_size": 2048,
-    "intermediate_size": 8192,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 32,
-    "hidden_act": "gelu_new",
-    "max_position_embeddings": 2048,
-    "layer_norm_eps": 1e-5,
-    "tie_word_embeddings": False,
-    "qk_layernorm": False,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-    PART: 0.5,
-    "rope_theta": 10_000.0,
-}
 NORM = "input_layernorm"
 LAYER = {
     NORM: ["self_norm", "feedforward_norm"],
@@ -99,7 +83,7 @@ def tokenizer(folder: Folder) -> Backend:
 
 FAMILY = Family(
     name="Phi",
-    defaults={"phi": DEFAULTS},
+    types=("phi",),
     prefix="model.",
     head="lm_head.",
     config=config,

@@ -11,28 +11,11 @@ from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import NORMS, OUT, UNUSED, decoder, tensors, ties
-from vizformer.checkpoints.hugging_face.rotary import PART, not_scaled
+from vizformer.checkpoints.hugging_face.rotary import not_scaled
 from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.checkpoints.tokenizers.sentencepiece_files import sentencepiece_or_refuse
 from vizformer.config import ModelConfig
 
-DEFAULTS = {
-    "vocab_size": 32_064,
-    "hidden_size": 3072,
-    "intermediate_size": 8192,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "hidden_act": "silu",
-    "max_position_embeddings": 4096,
-    "rms_norm_eps": 1e-5,
-    "tie_word_embeddings": False,
-    "bos_token_id": 1,
-    "eos_token_id": 32_000,
-    "pad_token_id": 32_000,
-    "rope_theta": 10_000.0,
-    PART: 1.0,
-    "sliding_window": None,
-}
 LAYER = {
     **NORMS,
     "self_attn.qkv_proj": [f"self_attention.W_{letter}" for letter in "QKV"],
@@ -45,7 +28,7 @@ LAYER = {
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
     options, has_head = decoder(fields, names, part=True)
-    fields.value("original_max_position_embeddings")  # of rotary positions of another kind, which are refused
+    fields.ignore("original_max_position_embeddings")  # of rotary positions of another kind, which are refused
     return {**not_scaled(fields, options), "bias": False}, has_head
 
 
@@ -61,7 +44,7 @@ def tokenizer(folder: Folder) -> Backend:
 
 FAMILY = Family(
     name="Phi-3",
-    defaults={"phi3": DEFAULTS},
+    types=("phi3",),
     prefix="model.",
     head="lm_head.",
     config=config,

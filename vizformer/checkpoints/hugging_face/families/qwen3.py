@@ -13,26 +13,6 @@ from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import UNUSED, decoder, tensors, ties
 from vizformer.checkpoints.tokenizers.vocabularies import qwen
 
-DEFAULTS = {
-    "vocab_size": 151_936,
-    "hidden_size": 4096,
-    "intermediate_size": 22_016,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 32,
-    "head_dim": 128,
-    "hidden_act": "silu",
-    "max_position_embeddings": 32_768,
-    "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": False,
-    "rope_theta": 10_000.0,
-    "attention_bias": False,
-    "use_sliding_window": False,
-    "sliding_window": 4096,
-    "max_window_layers": 28,
-    "layer_types": None,
-}
-
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
@@ -48,7 +28,7 @@ def tokenizer(folder: Folder) -> Backend:
 
 FAMILY = Family(
     name="Qwen3",
-    defaults={"qwen3": DEFAULTS},
+    types=("qwen3",),
     prefix="model.",
     head="lm_head.",
     config=config,

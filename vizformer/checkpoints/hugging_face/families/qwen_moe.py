@@ -21,45 +21,6 @@ from vizformer.checkpoints.tokenizers.vocabularies import qwen
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-BOTH: dict[str, Any] = {
-    "vocab_size": 151_936,
-    "hidden_size": 2048,
-    "num_hidden_layers": 24,
-    "hidden_act": "silu",
-    "max_position_embeddings": 32_768,
-    "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": False,
-    "rope_theta": 10_000.0,
-    "use_sliding_window": False,
-    "sliding_window": 4096,
-    "decoder_sparse_step": 1,
-    "mlp_only_layers": [],
-    "norm_topk_prob": False,
-}
-QWEN_2 = {
-    **BOTH,
-    "intermediate_size": 5632,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 16,
-    "max_window_layers": 28,
-    "layer_types": None,
-    "qkv_bias": True,
-    "moe_intermediate_size": 1408,
-    "shared_expert_intermediate_size": 5632,
-    "num_experts_per_tok": 4,
-    "num_experts": 60,
-}
-QWEN_3 = {
-    **BOTH,
-    "intermediate_size": 6144,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 4,
-    "attention_bias": False,
-    "moe_intermediate_size": 768,
-    "num_experts_per_tok": 8,
-    "num_local_experts": 128,
-}
-
 
 def second(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of Qwen2-MoE."""
@@ -136,7 +97,7 @@ EXPERTS: dict[str, Collection[Any]] = dict(bias=[False], n_experts=range(1, MOST
 WITH_EXPERTS = (*WRITTEN, "experts_per_token", "expert_weights", "d_expert", "expert_layers", "attention_bias")
 QWEN2_MOE = Family(
     name="Qwen2-MoE",
-    defaults={"qwen2_moe": QWEN_2},
+    types=("qwen2_moe",),
     prefix="model.",
     head="lm_head.",
     config=second,
@@ -162,7 +123,7 @@ QWEN2_MOE = Family(
 )
 QWEN3_MOE = Family(
     name="Qwen3-MoE",
-    defaults={"qwen3_moe": QWEN_3},
+    types=("qwen3_moe",),
     prefix="model.",
     head="lm_head.",
     config=third,
@@ -171,7 +132,6 @@ QWEN3_MOE = Family(
     ties=ties,
     by_names=as_stored,
     unused=UNUSED,
-    aliases={"num_experts": "num_local_experts"},
     exports=(
         Export(
             "qwen3_moe",

@@ -28,33 +28,6 @@ from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
 
-DEFAULTS = {
-    "vocab_size": 50_265,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "hidden_act": "gelu",
-    "max_position_embeddings": 512,
-    "type_vocab_size": 2,
-    "layer_norm_eps": 1e-12,
-    "pad_token_id": 1,
-    "bos_token_id": 0,
-    "eos_token_id": 2,
-    "tie_word_embeddings": True,
-}
-XLM = {**DEFAULTS, "vocab_size": 30_522}
-XL = {
-    **DEFAULTS,
-    "vocab_size": 250_880,
-    "hidden_size": 2560,
-    "num_hidden_layers": 36,
-    "num_attention_heads": 32,
-    "intermediate_size": 10_240,
-    "max_position_embeddings": 514,
-    "type_vocab_size": 1,
-    "layer_norm_eps": 1e-5,
-}
 LINEAR = {theirs: ours for theirs, ours in LAYER.items() if not theirs.endswith("LayerNorm")}
 USUAL = {
     "bos_token": "<s>",
@@ -163,7 +136,7 @@ def tokenizer(folder: Folder) -> Backend:
 
 FAMILY = Family(
     name="RoBERTa",
-    defaults={"roberta": DEFAULTS, "xlm-roberta": XLM, "camembert": XLM},
+    types=("roberta", "xlm-roberta", "camembert"),
     prefix="roberta.",
     head="lm_head.",
     config=config,
@@ -174,11 +147,11 @@ FAMILY = Family(
     unused=UNUSED,
     usual=USUAL,
 )
-DATA2VEC = replace(FAMILY, name="data2vec", defaults={"data2vec-text": XLM}, prefix="data2vec_text.")
+DATA2VEC = replace(FAMILY, name="data2vec", types=("data2vec-text",), prefix="data2vec_text.")
 PRE_NORM = replace(
     FAMILY,
     name="RoBERTa-PreLayerNorm",
-    defaults={"roberta-prelayernorm": DEFAULTS},
+    types=("roberta-prelayernorm",),
     prefix="roberta_prelayernorm.",
     config=pre_norm,
     weights=partial(
@@ -190,7 +163,7 @@ PRE_NORM = replace(
 PRE_NORM_XL = replace(
     FAMILY,
     name="XLM-RoBERTa-XL",
-    defaults={"xlm-roberta-xl": XL},
+    types=("xlm-roberta-xl",),
     config=pre_norm_xl,
     weights=partial(
         weights,

@@ -18,21 +18,6 @@ from vizformer.config import ModelConfig
 from vizformer.messages import N_
 from vizformer.model.positions import sinusoidal_encoding
 
-DEFAULTS = {
-    "vocab_size": 50_000,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "hidden_act": "gelu",
-    "max_position_embeddings": 1536,
-    "type_vocab_size": 2,
-    "layer_norm_eps": 1e-12,
-    "pad_token_id": 0,
-    "rotary_value": False,
-    "tie_word_embeddings": True,
-}
-
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
@@ -57,7 +42,7 @@ def waves(config: ModelConfig) -> Made:
 
 FAMILY = Family(
     name="RoFormer",
-    defaults={"roformer": DEFAULTS},
+    types=("roformer",),
     prefix="roformer.",
     head="cls.",
     config=config,

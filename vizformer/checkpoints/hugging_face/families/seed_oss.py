@@ -10,27 +10,6 @@ from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import UNUSED, decoder, tensors, ties
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 
-DEFAULTS = {
-    "vocab_size": 155_136,
-    "hidden_size": 4096,
-    "intermediate_size": 27_648,
-    "num_hidden_layers": 64,
-    "num_attention_heads": 80,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "hidden_act": "silu",
-    "max_position_embeddings": 524_288,
-    "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": False,
-    "pad_token_id": 1,
-    "bos_token_id": 0,
-    "eos_token_id": 2,
-    "rope_theta": 10_000.0,
-    "attention_bias": True,
-    "attention_out_bias": False,
-    "mlp_bias": False,
-}
-
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
@@ -47,7 +26,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
 
 FAMILY = Family(
     name="Seed-OSS",
-    defaults={"seed_oss": DEFAULTS},
+    types=("seed_oss",),
     prefix="model.",
     head="lm_head.",
     config=config,

@@ -12,29 +12,6 @@ from vizformer.checkpoints.hugging_face.llama_like import UNUSED, biases, decode
 from vizformer.checkpoints.hugging_face.rope_layers import listed_layers, turning_in
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 
-DEFAULTS = {
-    "vocab_size": 128_256,
-    "hidden_size": 2048,
-    "intermediate_size": 11_008,
-    "num_hidden_layers": 36,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 4,
-    "hidden_act": "silu",
-    "max_position_embeddings": 32_768,
-    "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": True,
-    "pad_token_id": 128_004,
-    "bos_token_id": 128_000,
-    "eos_token_id": 128_001,
-    "rope_theta": 2_000_000.0,
-    "no_rope_layer_interval": 4,
-    "attention_bias": False,
-    "mlp_bias": False,
-    "use_sliding_window": False,
-    "sliding_window": None,
-    "layer_types": None,
-}
-
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
@@ -46,7 +23,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
 
 FAMILY = Family(
     name="SmolLM3",
-    defaults={"smollm3": DEFAULTS},
+    types=("smollm3",),
     prefix="model.",
     head="lm_head.",
     config=config,

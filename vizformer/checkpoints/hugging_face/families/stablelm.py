@@ -16,25 +16,6 @@ from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-DEFAULTS = {
-    "vocab_size": 50_304,
-    "hidden_size": 2560,
-    "intermediate_size": 6912,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 32,
-    "hidden_act": "silu",
-    "max_position_embeddings": 4096,
-    "layer_norm_eps": 1e-5,
-    "tie_word_embeddings": False,
-    "use_qkv_bias": False,
-    "qk_layernorm": False,
-    "use_parallel_residual": False,
-    "bos_token_id": 0,
-    "eos_token_id": 0,
-    PART: 0.25,
-    "rope_theta": 10_000.0,
-}
 ONE_NORM = {"input_layernorm": ["self_norm", "feedforward_norm"]}
 
 
@@ -91,7 +72,7 @@ def weights(config: ModelConfig) -> list[Part]:
 
 FAMILY = Family(
     name="StableLM",
-    defaults={"stablelm": DEFAULTS},
+    types=("stablelm",),
     prefix="model.",
     head="lm_head.",
     config=config,

@@ -12,23 +12,6 @@ from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 
-DEFAULTS = {
-    "vocab_size": 49_152,
-    "hidden_size": 3072,
-    "intermediate_size": 12_288,
-    "num_hidden_layers": 30,
-    "num_attention_heads": 24,
-    "num_key_value_heads": 2,
-    "hidden_act": "gelu_pytorch_tanh",
-    "max_position_embeddings": 4096,
-    "norm_epsilon": 1e-5,
-    "use_bias": True,
-    "tie_word_embeddings": True,
-    "bos_token_id": 50_256,
-    "eos_token_id": 50_256,
-    "rope_theta": 10_000.0,
-    "sliding_window": None,
-}
 LAYER = {**NORMS, **ATTENTION, **OUT, "mlp.c_fc": ["feedforward.W_in"], "mlp.c_proj": ["feedforward.W_out"]}
 
 
@@ -45,7 +28,7 @@ def weights(config: ModelConfig) -> list[Part]:
 
 FAMILY = Family(
     name="StarCoder2",
-    defaults={"starcoder2": DEFAULTS},
+    types=("starcoder2",),
     prefix="model.",
     head="lm_head.",
     config=config,

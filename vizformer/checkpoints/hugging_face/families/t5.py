@@ -24,36 +24,6 @@ from vizformer.checkpoints.tokenizers.special_tokens import settings
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-DEFAULTS = {
-    "vocab_size": 32_128,
-    "d_model": 512,
-    "d_kv": 64,
-    "d_ff": 2048,
-    "num_layers": 6,
-    "num_heads": 8,
-    "relative_attention_num_buckets": 32,
-    "relative_attention_max_distance": 128,
-    "layer_norm_epsilon": 1e-6,
-    "feed_forward_proj": "relu",
-    "pad_token_id": 0,
-    "eos_token_id": 1,
-    "is_encoder_decoder": True,
-}
-MT5 = {
-    **DEFAULTS,
-    "vocab_size": 250_112,
-    "d_ff": 1024,
-    "num_layers": 8,
-    "num_heads": 6,
-    "feed_forward_proj": "gated-gelu",
-    "decoder_start_token_id": 0,
-}
-ALIASES = {
-    "hidden_size": "d_model",
-    "num_hidden_layers": "num_layers",
-    "num_attention_heads": "num_heads",
-    "head_dim": "d_kv",
-}
 READ = 512  # tokens of a text in its training (3.1.1); the positions themselves set no limit
 GAPS = 100  # <extra_id_0>, ...: what stands for a piece of text that was cut out in its training
 FEEDFORWARDS = {**{name: name for name in ACTIVATIONS}, **{f"gated-{name}": f"gated-{name}" for name in ACTIVATIONS}}
@@ -67,10 +37,10 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     n_layers, head_dim = fields.size("num_layers"), fields.size("d_kv")
     decoder_layers = _decoder_layers(fields)
     fields.only("is_encoder_decoder", True, *([False] if alone else []))
-    scaled = fields.value("scale_decoder_outputs") if fields.raw.get("model_type") != "mt5" else False
+    scaled = fields.value("scale_decoder_outputs") if fields.kind != "mt5" else False
     if "scale_decoder_outputs" not in fields.raw and scaled is None:  # older files say it with another field
-        scaled = fields.value("tie_word_embeddings") is not False
-    fields.value("tie_word_embeddings")
+        scaled = fields.raw.get("tie_word_embeddings") is not False
+    fields.ignore("tie_word_embeddings")
     has_head = not alone and ("lm_head.weight" in names or says_head(fields.architecture))
     pad = fields.token("pad_token_id", vocab_size)
     fields.assume(
@@ -173,14 +143,13 @@ def tokenizer(folder: Folder) -> Backend:
 
 FAMILY = Family(
     name="T5",
-    defaults={"t5": DEFAULTS, "mt5": MT5},
+    types=("t5", "mt5"),
     prefix="transformer.",
     head="lm_head.",
     config=config,
     weights=weights,
     tokenizer=tokenizer,
     ties=ties,
-    aliases=ALIASES,
     unused={
         r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight": N_(
             "a table that no code of T5 uses: the decoder looks at the encoder without positions"

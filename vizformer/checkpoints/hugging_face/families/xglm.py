@@ -15,20 +15,6 @@ from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 
-DEFAULTS = {
-    "vocab_size": 256_008,
-    "max_position_embeddings": 2048,
-    "d_model": 1024,
-    "ffn_dim": 4096,
-    "num_layers": 24,
-    "attention_heads": 16,
-    "activation_function": "gelu",
-    "scale_embedding": True,
-    "pad_token_id": 1,
-    "bos_token_id": 0,
-    "eos_token_id": 2,
-    "tie_word_embeddings": True,
-}
 LONGEST = 32_768  # rows of the table of waves
 OFFSET = 2  # rows of it before that of position 0
 LAYER = {
@@ -83,7 +69,7 @@ def stored_waves(config: ModelConfig) -> Made:
 
 FAMILY = Family(
     name="XGLM",
-    defaults={"xglm": DEFAULTS},
+    types=("xglm",),
     prefix="model.",
     head="lm_head.",
     config=config,
@@ -92,6 +78,5 @@ FAMILY = Family(
     ties=lambda config: {"lm_head.weight": "embed_tokens.weight"} if config.tied_unembedding else {},
     computed=stored_waves,
     made=made,
-    aliases={"num_attention_heads": "attention_heads", "hidden_size": "d_model", "num_hidden_layers": "num_layers"},
     unused=UNUSED,
 )
