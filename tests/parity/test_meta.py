@@ -11,11 +11,13 @@ import torch
 pytest.importorskip("transformers")
 pytest.importorskip("sentencepiece")
 
+from tests import tiny
 from tests.checkpoints import folders
 from tests.checkpoints.test_tiktoken import lines_of
 from tests.parity.against_transformers import same_numbers, theirs
 from tests.parity.test_gguf import pieces_of
 from vizformer.checkpoints import load
+from vizformer.checkpoints.tensors import memory
 from vizformer.checkpoints.tensors.questions import UnansweredError
 from vizformer.errors import CheckpointError
 
@@ -84,6 +86,72 @@ def test_the_numbers_are_those_of_the_converted_model(changes, more, tmp_path: P
     same_numbers(ours, theirs(source, f"{changes.get('kind', 'Llama')}ForCausalLM"))
     assert ours.report.family == "LLaMA (Meta)"
     assert {fate.name for fate in ours.report.with_fate("unused")} == {"rope.freqs"}
+
+
+def sliced(made: Path, n: int, *, rows: bool) -> dict[str, torch.Tensor]:
+    """Cuts the weights for n machines, as fairscale does; `rows`: of the embeddings, as LLaMA 3, else columns."""
+    whole = torch.load(made / "consolidated.00.pth", weights_only=True)
+    for number in range(n):
+        part = {}
+        for name, tensor in whole.items():
+            columns = ".wo." in name or ".w2." in name or (name == "tok_embeddings.weight" and not rows)
+            part[name] = tensor.chunk(n, int(columns))[number].clone() if tensor.dim() == 2 else tensor
+        torch.save(part, made / f"consolidated.{number:02}.pth")
+    return whole
+
+
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("tied", [False, True])
+def test_slices_for_several_machines_are_put_together(rows: bool, tied: bool, tmp_path: Path) -> None:
+    source, made = published(tmp_path, PARAMS, tie_word_embeddings=tied)
+    before = load(made).report
+    whole = sliced(made, 2, rows=rows)
+    ours = load(made)
+    same_numbers(ours, theirs(source, "LlamaForCausalLM"))
+    assert {fate.name: fate.shape for fate in ours.report.tensors} == {n: tuple(t.shape) for n, t in whole.items()}
+    assert list(ours.report.files) == ["consolidated.00.pth", "consolidated.01.pth"]
+    assert any("2 files have a slice of every matrix" in str(said) for said in ours.report.assumptions)
+    matrices = sum(tensor.nbytes for name, tensor in whole.items() if tensor.dim() == 2)
+    needed = memory.need(ours.report, torch.float32)
+    assert needed.mapped < memory.need(before, torch.float32).mapped  # what is put together is not mapped
+    assert needed.copied >= matrices * (1 if not tied else 0.5)
+    for name in ("consolidated.00.pth", "consolidated.01.pth"):  # each of them stands for all
+        same_numbers(load(made / name), theirs(source, "LlamaForCausalLM"))
+    streamed = load(made, stream=True)
+    tiny.assert_close(streamed.trace(ids=[3, 1, 7]).logits, ours.trace(ids=[3, 1, 7]).logits)
+
+
+def test_slices_that_are_not_of_one_model_or_incomplete_are_refused(tmp_path: Path) -> None:
+    __, made = published(tmp_path, PARAMS)
+    sliced(made, 4, rows=True)
+    last = torch.load(made / "consolidated.03.pth", weights_only=True)
+    for changed, said in (
+        ({**last, "norm.weight": last["norm.weight"] + 1}, r'how "norm\.weight" was cut is not known'),
+        ({**last, "adapter.weight": torch.ones(2, 2)}, r'"adapter\.weight" is not in all of them'),
+        (
+            {**last, "output.weight": last["output.weight"][:-1]},
+            r'"output\.weight" is not in all of them, or not alike',
+        ),
+        (
+            {**last, "output.weight": last["output.weight"].half()},
+            r'"output\.weight" is not in all of them, or not alike',
+        ),
+    ):
+        torch.save(changed, made / "consolidated.03.pth")
+        with pytest.raises(CheckpointError, match=f"do not go together as slices of one model: {said}"):
+            load(made)
+    (made / "consolidated.03.pth").unlink()
+    with pytest.raises(CheckpointError, match="put all of them into the folder"):
+        load(made)
+    (made / "consolidated.01.pth").unlink()
+    with pytest.raises(CheckpointError, match=r"lacks .*consolidated\.01\.pth"):
+        load(made)
+    torch.save({**last, "experts": torch.ones(2, 2)}, made / "consolidated.01.pth")
+    for number in (0, 2):
+        part = torch.load(made / f"consolidated.{number:02}.pth", weights_only=True)
+        torch.save({**part, "experts": torch.ones(2, 2)}, made / f"consolidated.{number:02}.pth")
+    with pytest.raises(CheckpointError, match='how "experts" was cut is not known'):
+        load(made)
 
 
 @pytest.mark.parametrize("factor", [8.0, 32.0])

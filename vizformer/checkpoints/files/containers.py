@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from vizformer.checkpoints.files import stand_ins
+from vizformer.checkpoints.files import slices, stand_ins
 from vizformer.checkpoints.files.pickle_rules import PickleError
 from vizformer.checkpoints.files.stand_ins import StandIn
 from vizformer.checkpoints.files.untrusted_folder import Folder, damaged, listed, shown
@@ -68,6 +68,8 @@ def choose(folder: Folder) -> str | None:
         if folder.has(name) or folder.has(f"{name}.index.json"):
             return name
     found = candidates(folder.names())
+    if found and set(slices.parts(found[0], found)).issuperset(found):
+        return found[0]
     if len(found) > 1:
         raise CheckpointError(
             N_(
@@ -80,11 +82,17 @@ def choose(folder: Folder) -> str | None:
 
 
 def open_file(folder: Folder, name: str) -> Content:
-    """The tensors of one file, and what it says of the model beside them.
+    """The tensors of one file, or of all that have slices of them, and what it says of the model beside them.
 
     Raises:
         CheckpointError: a file that is damaged, holds no state dict, or could hold a program.
     """
+    if sliced := [_open(folder, part) for part in slices.parts(name, folder.names())]:
+        return sliced[0]._replace(weights=slices.joined([part.weights for part in sliced]))
+    return _open(folder, name)
+
+
+def _open(folder: Folder, name: str) -> Content:
     said: dict[str, Mapping[str, Any]] = {}
     words: list[Vocabulary] = []
     notes: tuple[Message, ...] = ()

@@ -29,12 +29,13 @@ _HEADER = 16 * MEGABYTE  # of safetensors: 100,000 tensors
 
 @dataclass(frozen=True)
 class Stored:
-    """A tensor as it lies in a file."""
+    """A tensor as it lies in a file, or as it is made of what lies in several (then it is `copied`, never mapped)."""
 
     file: str
     shape: tuple[int, ...]
     dtype: str
     read: Callable[[], Tensor]
+    copied: bool = False
 
 
 @dataclass(frozen=True)

@@ -117,5 +117,5 @@ def match_parts(
 def fate(tensor: Found, fate: Fate, part: Part | None = None, note: Message | None = None) -> TensorFate:
     targets = () if part is None else part.targets
     stored = tensor.stored
-    reordered = part is not None and part.order is not None
+    reordered = stored.copied or (part is not None and part.order is not None)
     return TensorFate(tensor.name, stored.file, stored.shape, stored.dtype, fate, targets, note, reordered)

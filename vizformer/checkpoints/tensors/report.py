@@ -54,7 +54,7 @@ class TensorFate:
         fate: "used"; "tied": repeats a tensor that is used; "unused"; "missing"; "wrong shape".
         becomes: our parameters, where it is used.
         note: why it is not used, or what is wrong.
-        reordered: its rows are brought into another order, so that it is copied whatever its dtype.
+        reordered: its rows are brought into another order, or it is put together, so that it is copied whatever its dtype.
     """
 
     name: str

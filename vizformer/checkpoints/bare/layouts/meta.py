@@ -66,7 +66,7 @@ def recognise(weights: Weights, said: Said) -> Layout | None:
         raise CheckpointError(
             N_(
                 "{where} does not go with {file}: {problems}. Where a model lies in several files (consolidated.01.pth), "
-                "each holds a part of every tensor: open what `transformers` makes of them, the folder with config.json.",
+                "each holds a part of every tensor: put all of them into the folder.",
                 where=shown(where),
                 file=shown(weights.where),
                 problems=listed(problems),
