@@ -7,7 +7,6 @@ from vizformer.web.classroom import rooms
 from vizformer.web.classroom.rooms import Rooms
 from vizformer.web.classroom.stores import MemoryStore, StoreError
 from vizformer.web.frame import class_answers, classroom
-from vizformer.web.frame.class_rooms import network
 
 
 class AwayStore(MemoryStore):
@@ -53,20 +52,3 @@ def test_a_teacher_is_told_that_the_store_is_away_and_a_student_is_not_told_that
     assert app.session_state["classroom.follows"] == "ABCDEF"
     app.text_input("class.code").input("abc").run()
     assert "There is no class" in " ".join(one.value for one in app.caption)
-
-
-@pytest.mark.parametrize(
-    ("address", "found"),
-    [
-        ("192.0.2.1", "192.0.2.1"),
-        ("::ffff:192.0.2.1", "192.0.2.1"),
-        ("2001:db8:1:2:3:4:5:6", "2001:0db8:0001:0002"),
-        ("2001:db8:1:2::7", "2001:0db8:0001:0002"),
-        ("::1", ""),
-        ("127.0.0.1", ""),
-        ("<b>", ""),
-        (None, ""),
-    ],
-)
-def test_a_network_is_an_address_or_what_a_subscriber_of_ipv6_has(address, found):
-    assert network(address) == found

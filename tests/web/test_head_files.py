@@ -16,6 +16,7 @@ from vizformer.web.catalogue.head_files import GoneError
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import head_routes
 from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.turns import LONGEST_NAME, TURNS
 
 TEXT = Subject(ModelRef("bundled", "stories"), "A cat sat on a mat and looked at the red ball.", "")
 PAIR = Subject(ModelRef("bundled", "zh-en"), "我有一只猫。", "")
@@ -113,6 +114,12 @@ def test_the_routes_answer_below_the_server_s_own_path(monkeypatch: pytest.Monke
         assert (gone.status_code, gone.content, gone.headers["cache-control"]) == (410, b"", "no-store")
     assert client.get(f"{address}/1/-1").status_code == 404
     assert client.get(f"{address}/1/x").status_code == 404
+
+
+def test_of_a_long_address_little_is_kept() -> None:
+    client = TestClient(Starlette(routes=head_routes.routes()))
+    assert client.get(f"/{head_files.PLACE}/{'x' * 50_000}/0/0").status_code == 410
+    assert max(map(len, TURNS._ended)) <= LONGEST_NAME
 
 
 def test_a_head_is_not_compressed_on_its_way() -> None:

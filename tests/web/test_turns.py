@@ -222,9 +222,13 @@ def test_who_waits_for_what_another_computes_gives_its_place_to_it():
     ("address", "one"),
     [
         ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),  # as a server that listens to both kinds of addresses sees it
         ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
-        ("", ""),
-        ("nobody", "nobody"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("::1", ""),
+        ("127.0.0.1", ""),
+        ("<b>", ""),
+        (None, ""),
     ],
 )
 def test_an_address_is_what_one_visitor_may_have_of_them(address, one):

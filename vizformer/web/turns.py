@@ -27,6 +27,7 @@ AT_ONCE = 2  # torch gives the interpreter back while it multiplies
 LONG = 0.5  # seconds; most runs take a tenth of it
 MOST = 8  # runs of one address that go on, long ones too: each holds what it computes
 SLICE = 2.0  # seconds after which work that can pause lets others have their turn
+LONGEST_NAME = 64  # characters: a visitor can make a cookie, or an address, of many thousands, and names are kept
 _REMEMBERED = 5000  # visitors whose last turn is known
 _COOKIE = "_streamlit_xsrf"  # Streamlit gives one to each browser
 _numbers = count()
@@ -53,15 +54,19 @@ def visitor() -> Visitor:
     token = None
     with suppress(ValueError):  # whatever a visitor sends
         token, _ = decode_xsrf_token_string(told.cookies.get(_COOKIE, ""))
-    return Visitor(token.hex() if token else context.session_id, network(told.remote_ip or ""))
+    return Visitor(token.hex()[:LONGEST_NAME] if token else context.session_id, network(told.remote_ip))
 
 
-def network(address: str) -> str:
-    """What one visitor may have of addresses: of IPv6 everyone has a network of 64 bits."""
-    with suppress(ValueError):
-        if (parsed := ip_address(address)).version == 6:
-            return str(ip_network((int(parsed) >> 64 << 64, 64)))
-    return address
+def network(address: str | None) -> str:
+    """Whose an address is: itself, or the 64 bits of IPv6 that one visitor may have; empty of this computer, or unknown."""
+    try:
+        found = ip_address(address or "")
+    except ValueError:  # whatever a proxy tells
+        return ""
+    found = getattr(found, "ipv4_mapped", None) or found
+    if found.is_loopback:
+        return ""
+    return str(found) if found.version == 4 else str(ip_network((int(found) >> 64 << 64, 64)))
 
 
 class _Turn:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-from ipaddress import ip_address
 
 from streamlit.runtime import Runtime
 
@@ -35,16 +34,6 @@ def _store() -> Store[Room]:
 def is_shared() -> bool:
     """Whether the classes are those of several servers."""
     return bool(os.environ.get(REDIS_URL, ""))
-
-
-def network(address: str | None) -> str:
-    """Whose an address is: itself, or the 64 bits that one subscriber of IPv6 has; empty where that is unknown."""
-    try:
-        found = ip_address(address or "")
-    except ValueError:
-        return ""
-    found = getattr(found, "ipv4_mapped", None) or found
-    return "" if found.is_loopback else found.exploded[:19] if found.version == 6 else str(found)
 
 
 ROOMS = Rooms(_store(), _is_there)

@@ -18,9 +18,10 @@ from vizformer.messages import N_, Message
 from vizformer.web.classroom.rooms import LONGEST, NoRoomError, Place, TooManyRoomsError, tidy
 from vizformer.web.classroom.stores import StoreError
 from vizformer.web.classroom.waiting import PATH
-from vizformer.web.frame.class_rooms import ROOMS, network
+from vizformer.web.frame.class_rooms import ROOMS
 from vizformer.web.frame.sitemap import HOME, SECTIONS
 from vizformer.web.link import state
+from vizformer.web.turns import network
 
 ROOM = "room"  # of a link: the code of the class that its tab follows
 UNREACHED = N_("What keeps the classes cannot be reached at the moment. Try again in a minute.")

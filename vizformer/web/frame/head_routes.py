@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from vizformer.web.catalogue import head_files
-from vizformer.web.turns import TURNS, Visitor, network
+from vizformer.web.turns import LONGEST_NAME, TURNS, Visitor, network
 
 _LASTING = {
     "Cache-Control": "private, max-age=3600, immutable",  # the address holds what it is computed from
@@ -42,8 +42,8 @@ async def _head(request: Request) -> Response:
 async def _answer(request: Request, compute: Callable[[], bytes]) -> Response:
     """Computes in a thread, when it is its turn among the runs of the pages."""
 
-    name = f"heads {request.path_params['name']}"  # (a page asks beside its own run)
-    who = Visitor(name, network(request.client.host if request.client else ""))
+    name = f"heads {request.path_params['name']}"[:LONGEST_NAME]  # (a page asks beside its own run)
+    who = Visitor(name, network(request.client and request.client.host))
 
     def in_turn() -> bytes:
         with TURNS.turn(who):
