@@ -128,6 +128,7 @@ def test_a_number_is_met_to_its_printed_digits() -> None:
     assert said.is_met(np.array([0.12344, -2.49996, 0.0104]))
     assert not said.is_met(np.array([0.12354, -2.5, 0.01]))
     assert printed(torch.tensor([0.1, 0.2, 0.3]), 23).is_met(np.array([0.1, 0.2, 0.3]))  # type: ignore[arg-type]
+    assert printed(list(np.float32([0.1, 0.2, 0.3])), 23).is_met(np.array([0.1, 0.2, 0.3]))
     assert printed(1.4697, 23).is_met(np.array([1.46973]))
     assert printed("1.4697", 23).is_chance([np.linspace(1, 2, 400)[:, None][i] for i in range(400)])
 

@@ -60,7 +60,7 @@ def printed(said: str | float | Sequence[float], vocab_size: int) -> Printed:
     """
     plain = said.tolist() if hasattr(said, "tolist") else said
     text = (
-        plain if isinstance(plain, str) else " ".join(map(repr, plain if isinstance(plain, (list, tuple)) else [plain]))
+        plain if isinstance(plain, str) else " ".join(map(str, plain if isinstance(plain, (list, tuple)) else [plain]))
     )
     if len(text) > MOST_CHARACTERS:
         raise TraceError(
