@@ -354,5 +354,5 @@ def test_tokens_with_the_same_logit_share_their_rank_and_none_of_them_is_first()
     never = logit_lens(checkpoint, trace, [0], targets=[answer])  # the start mark says nothing at the end either
     assert never.settled(0) is never.appears(0) is None
     said = [str(sentence(finding)) for finding in scan(checkpoint, trace, 0, answer)[:2]]
-    assert f": {vocab} tokens share number 1, it among them." in said[0]
-    assert f"where {vocab} tokens share number 1, it among them." in said[1]
+    assert f": it is one of {vocab} tokens that tie for number 1." in said[0]
+    assert f"as one of {vocab} tokens that tie for number 1." in said[1]

@@ -21,7 +21,7 @@ def sentence(finding: Finding) -> Message:
         p = f"{values['probability']:.1%}"
         if values["tied"] > 1:
             return N_(
-                "At position {position}, “{token}”, “{answer}” has {p}: {tied} tokens share number {rank}, it among them.",
+                "At position {position}, “{token}”, “{answer}” has {p}: it is one of {tied} tokens that tie for number {rank}.",
                 p=p,
                 **given,
             )
@@ -118,13 +118,13 @@ def _lens(finding: Finding, given: dict[str, object]) -> Message:
         )
     if finding.values["tied"] > 1:
         return N_(
-            "In the logit lens “{answer}” is alone the first one after no layer; it comes closest after {after}, where "
-            "{tied} tokens share number {rank}, it among them.",
+            "In the logit lens “{answer}” is never alone in first place; it comes closest after {after}, as one of {tied} "
+            "tokens that tie for number {rank}.",
             after=after,
             **given,
         )
     return N_(
-        "In the logit lens “{answer}” is first after no layer; it comes closest after {after}, as number {rank}.",
+        "In the logit lens “{answer}” is never first; it comes closest after {after}, as number {rank}.",
         after=after,
         **given,
     )

@@ -1,4 +1,4 @@
-"""What happens once per server, while it starts: torch is imported and made a good neighbour."""
+"""What happens once per server, while it starts: torch is imported, and leaves processor and memory to all sessions."""
 
 import gc
 import sys
@@ -8,7 +8,7 @@ from functools import cache
 
 @cache
 def prepare_torch() -> None:
-    """Imports torch and makes it a good neighbour of thirty sessions; the first call takes seconds, others nothing."""
+    """Imports torch, for a server of thirty sessions; the first call takes seconds, others nothing."""
     if "torch" not in sys.modules:
         # Importing torch keeps the interpreter to itself for seconds; first let the server send what is drawn already.
         time.sleep(0.1)

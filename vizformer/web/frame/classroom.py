@@ -160,7 +160,7 @@ def is_to_lead() -> bool:
 
 
 def led() -> tuple[str, str] | None:
-    """The same, while the class is not over: then nobody is led any more."""
+    """As `leads`, unless the class is over: then nobody is led any more."""
     if (own := leads()) is not None:
         try:
             ROOMS.look(own[0])

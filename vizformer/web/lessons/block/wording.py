@@ -8,7 +8,7 @@ def sublayer(kind: str) -> str:
 
 
 def point_name(name: str, *, adds: bool = True) -> str:
-    """A point of a layer (`explain.block_stream.Point.name`): "+ self-attention" ("→" without sums), "norm"."""
+    """A point of a layer (`explain.block_rows.Point.name`): "+ self-attention" ("→" without sums), "norm"."""
     kind, __, what = name.partition(".")
     if kind == "start":
         return _("start")

@@ -1,4 +1,4 @@
-"""Sentences of the lesson Many heads in which one word decides whom a pronoun means (see `analysis.minimal_pairs`)."""
+"""Sentences of the lesson Many heads in which one word decides whom a pronoun means (see `analysis.heads.minimal_pairs`)."""
 
 from typing import Literal
 

@@ -25,7 +25,7 @@ OCCASIONS = (
     ),
     Occasion("can", "I can swim.", "He opened a can of beans.", "She can sing."),
 )
-FRAMES = {  # token -> the same sentences in two senses (see `analysis.minimal_pairs`)
+FRAMES = {  # token -> the same sentences in two senses (see `analysis.heads.minimal_pairs`)
     "打": (
         "他[打]了{电话/她}。",
         "我不想[打]{电话/狗}。",

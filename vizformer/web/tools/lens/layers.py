@@ -144,10 +144,10 @@ def one_position(subject: Subject, asked: Asked) -> None:
     else:
         at = int(found.rank[:, 0].argmin())
         best, tied = f"{found.rank[at, 0]:,}", int(found.tied[at, 0])
-        said = _("“{answer}” is first nowhere; its best place is number {rank}.", answer=answer, rank=best)
+        said = _("“{answer}” is never first; its best place is number {rank}.", answer=answer, rank=best)
         if tied > 1:
             said = _(
-                "“{answer}” is alone the first one nowhere; at best {n} tokens share number {rank}, it among them.",
+                "“{answer}” is never alone in first place; at best it is one of {n} tokens that tie for number {rank}.",
                 answer=answer,
                 n=tied,
                 rank=best,
