@@ -18,6 +18,8 @@ from recipes.handmade_models import (
     induction_by_hand,
 )
 from tests import tiny
+from tests.checkpoints import folders
+from vizformer import load
 from vizformer.analysis import head_maps, kinds
 from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, head_report, read_texts
 from vizformer.analysis.corpus_heads.clustering import clusters
@@ -393,3 +395,12 @@ def test_a_report_is_read_as_it_was_written(tmp_path):
     same(read, report)
     assert (read.model, read.corpus, read.given) == (report.model, "pairs", len(PAIRS))
     assert str(read.rows()) == str(report.rows())
+
+
+def test_of_a_model_without_a_head_nobody_knows_what_copies(tmp_path):
+    folders.bert(tmp_path / "headless", model="BertModel")
+    report = head_report(load(tmp_path / "headless"), Corpus.of(TEXTS)).kinds["encoder"]
+    assert np.isnan(report.mean["copying"]).all()
+    assert not report.sign.any()
+    folders.bert(tmp_path / "filler", model="BertForMaskedLM")
+    assert np.isfinite(head_report(load(tmp_path / "filler"), Corpus.of(TEXTS)).kinds["encoder"].mean["copying"]).all()

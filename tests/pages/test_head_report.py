@@ -17,7 +17,7 @@ from vizformer.analysis.corpus_heads.worker import Request
 from vizformer.checkpoints import load
 from vizformer.errors import VizformerError
 from vizformer.jobs import queue
-from vizformer.web.catalogue import head_reports
+from vizformer.web.catalogue import head_reports, model_cache
 from vizformer.web.catalogue.head_reports import Reports
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import folded_box
@@ -285,6 +285,14 @@ def test_the_circuits_are_what_the_library_says(open_app, measured, boxes_open, 
     for table, pairs in ((looks, qk_pairs(checkpoint, 2, 1, distance=1)), (says, ov_pairs(checkpoint, 2, 1))):
         texts = [checkpoint.tokenizer.tokens([pairs[0].row, pairs[0].column])[at].text for at in (0, 1)]
         assert table.iloc[0].tolist() == [*texts, round(pairs[0].value, 2)]
+
+
+def test_of_a_model_without_a_head_no_copying_is_claimed(open_app, measured, boxes_open, monkeypatch):
+    monkeypatch.setattr(model_cache, "predicts", lambda model: False)
+    app = open_app(PAGE, model="stories")
+    assert not app.exception
+    assert "no head that predicts tokens" in said(app)
+    assert not app.metric
 
 
 def test_circuits_are_of_the_stack_that_predicts(open_app, reports, boxes_open):

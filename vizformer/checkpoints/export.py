@@ -38,9 +38,7 @@ def save(
         return
     config = checkpoint.model.config
     family, way = _fitting(config)
-    report = getattr(checkpoint, "report", None)
-    has_head = report is None or report.has_head
-    state = checkpoint.model.state_dict()
+    has_head, state = checkpoint.has_head, checkpoint.model.state_dict()
     weights = {
         _stored_name(way.stored(part.source), family, has_head): part.join(state).to(dtype)
         for part in family.weights(config)

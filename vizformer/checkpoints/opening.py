@@ -39,6 +39,10 @@ class Opened(Checkpoint):
         """What neither the files nor a text decides (`vizformer.evidence`), as "n_heads = 4"; pictures say so."""
         return tuple(f"{name} = {value}" for name, value in self.report.assumed.items())
 
+    @property
+    def has_head(self) -> bool:
+        return self.report.has_head
+
 
 def load(
     source: str | Path,

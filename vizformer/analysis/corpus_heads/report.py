@@ -165,7 +165,7 @@ def make_report(
         repeated: the induction score on random tokens that come twice, see `repeated_induction`.
     """
     config = checkpoint.model.config
-    copying = {predicting_kind(checkpoint): copying_scores(checkpoint)}
+    copying = {predicting_kind(checkpoint): copying_scores(checkpoint)} if checkpoint.has_head else {}
     kinds = {
         kind: kind_report(
             kind, config.kv_heads, part, repeated.get(kind), copying.get(kind), clear_copying(config.d_head)

@@ -92,6 +92,11 @@ class Checkpoint:
         """What was assumed of the model, as "n_heads = 4"; nothing of one that says itself what it is."""
         return ()
 
+    @property
+    def has_head(self) -> bool:
+        """Whether the weights predict tokens; if not, the logits mean nothing."""
+        return True
+
     @cached_property
     def key(self) -> str:
         """A hash of options, weights and tokenizer: caches keyed by it can never confuse two models."""

@@ -31,12 +31,14 @@ def circuits(model: ModelRef, kind: Kind, place: tuple[int, int]) -> None:
     layer, head = place
     for message in computations.left_out(model):
         st.caption(translate(message))
+    predicts = model_cache.predicts(model)
     left, right = st.columns([2, 3], gap="medium")
-    with left:
-        copying(model, layer, head)
+    if predicts:
+        with left:
+            copying(model, layer, head)
     with right:
         composing(model, layer, head)
-    if not model_cache.predicts(model):
+    if not predicts:
         st.text(
             _(
                 "This model's files hold no head that predicts tokens: it says nothing, so only pairs of tokens that look."
@@ -56,7 +58,7 @@ def circuits(model: ModelRef, kind: Kind, place: tuple[int, int]) -> None:
             distance = lesson.value("headreport.distance", 0, range(FURTHEST + 1))
         st.markdown("**" + _("Who likes to look at whom") + "**")
         table(computations.pairs(model, "qk", layer, head, distance), _("Query"), _("Key"), _("Score"))
-    if model_cache.predicts(model):
+    if predicts:
         with says:
             st.markdown("**" + _("What it then says") + "**")
             table(computations.pairs(model, "ov", layer, head, 0), _("Looked at"), _("Said"), _("Logit"))
