@@ -21,7 +21,8 @@ def sentence(finding: Finding) -> Message:
         p = f"{values['probability']:.1%}"
         if values["tied"] > 1:
             return N_(
-                "At position {position}, “{token}”, “{answer}” has {p}: it is one of {tied} tokens that tie for number {rank}.",
+                "At position {position}, “{token}”, “{answer}” has {p}: it is one of {tied} tokens that tie for number "
+                "{rank}.",
                 p=p,
                 **given,
             )
