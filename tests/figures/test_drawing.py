@@ -1,5 +1,8 @@
 """The drawing of a model: its boxes, what flows between them, and the numbers that it is told by."""
 
+import csv
+import io
+
 import pytest
 
 from vizformer import figures, load
@@ -17,6 +20,12 @@ def boxes_of(name: str) -> list[Box]:
 def drawn(name: str, boxes: list[Box]) -> Figure:
     columns = box_words.columns(boxes, load(name).model.config)
     return figures.model_drawing(columns, {box.key: box.parameters for box in boxes}, parameters_title="parameters")
+
+
+def test_the_parameters_of_the_boxes_stand_in_a_column_of_that_name() -> None:
+    boxes = boxes_of("zh-en")
+    rows = list(csv.DictReader(io.StringIO(files.table(drawn("zh-en", boxes)))))
+    assert [int(row["parameters"]) for row in rows] == [box.parameters for box in boxes]
 
 
 @pytest.mark.parametrize("name", ["zh-en", "stories", "cloze"])

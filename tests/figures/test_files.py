@@ -25,21 +25,45 @@ def figure():
 
 
 def test_a_table_has_a_row_for_each_cell(figure):
-    text = files.as_file(figure, "csv").decode("utf-8-sig")
-    rows = [row for row in csv.DictReader(io.StringIO(text)) if row["series"] == ""]
-    assert len(rows) == 6  # masked cells have no weight
+    rows = read_csv(figure)
+    assert len(rows) == 9
     for row in rows:
-        query, key = int(row["y"]), int(row["x"])
-        assert float(row["value"]) == PATTERN[query, key]
-        assert (row["y_name"], row["x_name"]) == (TOKENS[query], TOKENS[key])
+        query, key = int(row["query"]), int(row["key"])
+        masked = key > query
+        assert row["series"] == ("the future" if masked else "")
+        assert row["value"] == "" if masked else float(row["value"]) == PATTERN[query, key]
+        assert (row["query_name"], row["key_name"]) == (TOKENS[query], TOKENS[key])
+
+
+def read_csv(figure):
+    return list(csv.DictReader(io.StringIO(files.as_file(figure, "csv").decode("utf-8-sig"), newline="")))
+
+
+def test_the_matrix_of_a_mask_is_written_with_its_blocked_cells():
+    reasons = np.array([[0, 2], [1, 0]])
+    figure = figures.added_mask(reasons, ["a", "b"], ["a", "b"])
+    cells = {(row["query"], row["key"]): (row["series"], float(row["value"])) for row in read_csv(figure)}
+    assert cells == {
+        ("0", "0"): ("", 0.0),
+        ("1", "1"): ("", 0.0),
+        ("1", "0"): ("padding", -np.inf),
+        ("0", "1"): ("the future", -np.inf),
+    }
+
+
+def test_the_vectors_of_a_token_have_their_names_in_an_archive():
+    rows = [np.arange(4, dtype=np.float32), np.ones(4, np.float32)]
+    drawn = figures.head_slices(rows, ["x: what goes in", "q: the queries"], [0, 2])
+    with np.load(io.BytesIO(files.as_file(drawn, "npz")), allow_pickle=False) as read:
+        np.testing.assert_array_equal(read["0_x_what_goes_in_z"][0], rows[0])
+        np.testing.assert_array_equal(read["1_q_the_queries_z"][0], rows[1])
 
 
 def test_no_cell_of_a_table_is_a_formula():
     """A spreadsheet would run a token that begins like one, whatever it was typed or read from."""
     tokens = ["=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", " =1", "＝1", "a=1", "1-1", ""]
     drawn = figures.attention_heatmap(np.eye(11, dtype=np.float32), tokens, tokens)
-    rows = list(csv.DictReader(io.StringIO(files.table(drawn), newline="")))
-    names = [row["x_name"] for row in rows if row["y"] == "0"]
+    names = [row["key_name"] for row in read_csv(drawn) if row["query"] == "0"]
     assert [name.startswith("'") for name in names] == [True] * 8 + [False] * 3
     assert [name.removeprefix("'").strip() for name in names] == [token.strip() for token in tokens]
     assert files.written([[-1.5, np.float32(-2), 3, "-1"]]) == "-1.5,-2.0,3,'-1\r\n"  # a number stays a number

@@ -35,6 +35,15 @@ def test_the_table_of_a_head_has_both_tokens_and_the_weight_of_each_visible_cell
     ]
 
 
+def test_the_matrix_of_a_mask_is_told_with_its_blocked_cells() -> None:
+    mask = figures.added_mask(np.array([[0, 2], [0, 0]]), ["a", "b"], ["a", "b"], words={"score": "M"})
+    assert sentence(mask) == "Values: 3; every one is 0; masked cells: 1."
+    found = table(mask)
+    assert found.columns == ("series", "query", "query: name", "key", "key: name", "M")
+    assert found.rows[-1] == ("the future", 0, "a", 1, "b", "−∞")  # JSON has no infinity
+    assert [row[-1] for row in found.rows[:-1]] == [0.0, 0.0, 0.0]
+
+
 def test_a_large_map_keeps_the_strongest_cells_whatever_their_sign() -> None:
     values = np.random.default_rng(0).standard_normal((300, 240)).astype(np.float32)
     found = table(figures.matrix_heatmap(values), most=100)

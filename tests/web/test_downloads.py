@@ -39,7 +39,7 @@ def test_the_numbers_of_a_head_are_the_traces(kind, scores):
     wanted = (record.scores(3) if scores else record.pattern(3)).numpy()
     for row in csv.DictReader(io.StringIO(table)):
         if row["series"] == "":
-            assert float(row["value"]) == pytest.approx(wanted[int(row["y"]), int(row["x"])])
+            assert float(row["value"]) == pytest.approx(wanted[int(row["query"]), int(row["key"])])
     assert picture.caption.split(" · ")[0].endswith("layer 1, head 3")
     assert "我有一只猫。" in picture.caption
 
@@ -172,10 +172,10 @@ def test_a_mask_over_a_head_is_taken_away_panel_by_panel():
     seen = []
     for picture in pictures:
         rows = list(csv.DictReader(io.StringIO(downloads._made(picture, "csv")().decode("utf-8-sig"))))
-        seen.append({(int(row["y"]), int(row["x"])): float(row["value"]) for row in rows if not row["series"]})
+        seen.append({(int(row["query"]), int(row["key"])): float(row["value"]) for row in rows if row["value"]})
         assert downloads._made(picture, "svg")().startswith(b"<svg")
     below = [(i, j) for i in range(3) for j in range(i + 1)]
-    assert seen[0] == dict.fromkeys(below, 0.0)  # blocked cells have no number
+    assert seen[0] == {(i, j): 0.0 if j <= i else -np.inf for i in range(3) for j in range(3)}
     assert seen[1] == pytest.approx({(i, j): scores[i, j] for i in range(3) for j in range(3)})
     assert seen[2] == pytest.approx({place: weights[place] for place in below})
     assert len(head_downloads.mask(mask.MaskView(["a"], ["a"], reasons[:1, :1]), "", mask.ENGLISH)) == 1

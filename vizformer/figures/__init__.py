@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vizformer.figures.alignment import alignment_map
-    from vizformer.figures.attention import attention_heatmap
+    from vizformer.figures.attention import added_mask, attention_heatmap
     from vizformer.figures.clocks import position_clocks, turned_arrows
     from vizformer.figures.curves import line_curves
     from vizformer.figures.drawing import model_drawing
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "ENGLISH": "style",
+    "added_mask": "attention",
     "alignment_map": "alignment",
     "answer_map": "training",
     "attention_heatmap": "attention",
@@ -92,6 +93,7 @@ _WHERE = {
 
 __all__ = [
     "ENGLISH",
+    "added_mask",
     "alignment_map",
     "answer_map",
     "attention_heatmap",

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, frame, heatmap
 from vizformer.figures.masks import add_masks
+from vizformer.figures.series import MASKED
 from vizformer.figures.style import ENGLISH, fill, heights, reach, signed_scale, weight_scale
 
 PRINTED_UP_TO = 16
@@ -75,3 +76,31 @@ def attention_heatmap(
         add_masks(figure, np.asarray(reasons), words["masked"], words, places)
     name_axes(figure, query_tokens, key_tokens, row_title=words["query"], column_title=words["key"])
     return frame(figure, title, height=heights(*values.shape))
+
+
+def added_mask(
+    reasons: NDArray[np.integer],
+    query_tokens: Sequence[str],
+    key_tokens: Sequence[str],
+    *,
+    words: Mapping[str, str] = ENGLISH,
+) -> Figure:
+    """Draws the matrix M that is added to the scores: 0 where a query sees a key, else -inf, which has no colour.
+
+    Args:
+        reasons: why a cell is masked, as for `attention_heatmap` [queries, keys].
+        query_tokens, key_tokens: labels of the rows and of the columns.
+        words: the texts, see `style.ENGLISH`; "score" is what the matrix is called.
+    """
+    codes = np.asarray(reasons)
+    zeros = np.zeros(codes.shape, np.float32)
+    figure = attention_heatmap(zeros, query_tokens, key_tokens, reasons=codes, kind="scores", words=words)
+    told = Figure()
+    for trace in figure.parts[0]:
+        if trace.get("meta") == MASKED:
+            trace = {**trace, "z": trace["z"] - np.float32(np.inf), "meta": None}
+        if trace["type"] == "heatmap":
+            told.add_trace(trace)
+    told.update_layout(**figure.parts[1])
+    figure.told_by = told
+    return figure

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure
+from vizformer.figures.series import MASKED
 from vizformer.figures.svg import svg
 from vizformer.figures.svg.ink import plain
 
@@ -104,25 +105,32 @@ def archive(numbers: Mapping[str, NDArray[Any]], caption: str = "", about: Mappi
 def arrays(figure: Figure) -> dict[str, NDArray[Any]]:
     """The numbers of a figure (or of what it is `told_by`), by trace: `<number>_<name>_x`, `_y` and, of maps, `_z`.
 
-    What the places of an axis are called, such as tokens, is `_x_names` and `_y_names`.
+    What the places of an axis are called, such as tokens, is `_x_names` and `_y_names`.  A map of one row without a name
+    of its own has the name of its row.
     """
     found = {}
     traces, layout = (figure.told_by or figure).parts
     for index, trace in enumerate(traces):
         if trace.get("hoverinfo") == "skip":
             continue
+        named = _names(layout, trace)
+        row = named[1].get(_place(trace["y"][0]), "") if "z" in trace and len(trace.get("y", ())) == 1 else ""
+        key = re.sub(r"\W+", "_", f"{index}_{_series(trace) or row}").strip("_")
         for part in ("x", "y", "z", "text"):
             if (values := trace.get(part)) is not None:
                 plain_ = np.array([np.nan if one is None else one for one in values]) if part != "z" else values
-                found[f"{index}_{_series(trace)}_{part}".replace("__", "_")] = np.asarray(plain_)
-        for axis, names in zip("xy", _names(layout, trace), strict=True):
+                found[f"{key}_{part}"] = np.asarray(plain_)
+        for axis, names in zip("xy", named, strict=True):
             if names:
-                found[f"{index}_{_series(trace)}_{axis}_names".replace("__", "_")] = np.array([*names.values()])
+                found[f"{key}_{axis}_names"] = np.array([*names.values()])
     return found
 
 
 def table(figure: Figure) -> str:
     """The numbers of a figure (or of what it is `told_by`) as a table: a row for each point, bar or cell, texts as they are.
+
+    The columns of places are called by the titles of the axes, or x and y.  A masked cell has its reason as its series, and
+    no value.
 
     Raises:
         ValueError: there would be more than `MOST_ROWS`.
@@ -130,7 +138,10 @@ def table(figure: Figure) -> str:
     if not fits_csv(figure):
         raise ValueError(f"more than {MOST_ROWS:,} rows")
     traces, layout = (figure.told_by or figure).parts
-    found: list[list[Any]] = [["series", "x", "x_name", "y", "y_name", "value"]]
+    x, y = (_title(layout, letter) for letter in "xy")
+    if x == y:
+        x, y = "x", "y"
+    found: list[list[Any]] = [["series", x, f"{x}_name", y, f"{y}_name", "value"]]
     for trace in traces:
         if trace.get("hoverinfo") != "skip":
             found.extend([_series(trace), *row] for row in _rows(trace, _names(layout, trace)))
@@ -159,7 +170,7 @@ def no_formula(cell: object, before: str = "'") -> object:
 
 def _count(trace: Mapping[str, Any]) -> int:
     """Rows of a trace at most: the cells of a map that hold a number, or its points."""
-    return int(np.isfinite(trace["z"]).sum()) if "z" in trace else np.asarray(trace.get("y", ())).size
+    return int((~np.isnan(trace["z"])).sum()) if "z" in trace else np.asarray(trace.get("y", ())).size
 
 
 def _series(trace: Mapping[str, Any]) -> str:
@@ -177,6 +188,13 @@ def _names(layout: Mapping[str, Any], trace: Mapping[str, Any]) -> tuple[dict[fl
     return found[0], found[1]
 
 
+def _title(layout: Mapping[str, Any], letter: str) -> str:
+    """What all axes of a direction are called; the letter where they have no title, or several."""
+    axes = [axis for name, axis in layout.items() if name.startswith(f"{letter}axis")]
+    titles = {" ".join(plain(axis.get("title", {}).get("text", ""))) for axis in axes} - {""}
+    return titles.pop() if len(titles) == 1 else letter
+
+
 def _rows(trace: Mapping[str, Any], names: tuple[dict[float, str], dict[float, str]]) -> Iterator[list[Any]]:
     across, down = names
     if trace["type"] != "heatmap":
@@ -191,7 +209,8 @@ def _rows(trace: Mapping[str, Any], names: tuple[dict[float, str], dict[float, s
     for row, line in zip(rows, values.tolist(), strict=True):
         for column, value in zip(columns, line, strict=True):
             if value == value:  # masked cells have no number
-                yield [column, across.get(_place(column), ""), row, down.get(_place(row), ""), value]
+                shown = "" if trace.get("meta") == MASKED else value
+                yield [column, across.get(_place(column), ""), row, down.get(_place(row), ""), shown]
 
 
 def _place(value: Any) -> float:

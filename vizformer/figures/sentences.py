@@ -21,6 +21,7 @@ ENGLISH: Mapping[str, str] = {
     "values": N_("Values: {n}, from {low} to {high}."),
     "values_masked": N_("Values: {n}, from {low} to {high}; masked cells: {masked}."),
     "same_value": N_("Values: {n}; every one is {low}."),
+    "same_value_masked": N_("Values: {n}; every one is {low}; masked cells: {masked}."),
     "only_masked": N_("Every cell is masked."),
     "nothing": N_("There are no numbers in this picture."),
     "largest": N_("Largest: {hover}."),
@@ -49,9 +50,10 @@ def sentence(figure: Figure, words: Mapping[str, str] = ENGLISH) -> str:
     high = max(places, key=lambda found: np.nanmax(found[1]))
     low = min(places, key=lambda found: np.nanmin(found[1]))
     ends = {"low": number(np.nanmin(low[1])), "high": number(np.nanmax(high[1]))}
+    ends |= {"n": f"{count:,}", "masked": f"{masked:,}"}
     if np.nanmin(low[1]) == np.nanmax(high[1]):
-        return words["same_value"].format(n=f"{count:,}", **ends)
-    said = words["values_masked" if masked else "values"].format(n=f"{count:,}", masked=f"{masked:,}", **ends)
+        return words["same_value_masked" if masked else "same_value"].format(**ends)
+    said = words["values_masked" if masked else "values"].format(**ends)
     kind, at = _largest(*high, masked=bool(masked))
     said = _then(words, said, words[kind].replace("{hover}", high[0].hover(at)))
     if np.nanmin(low[1]) < 0 or not low[0].is_map:

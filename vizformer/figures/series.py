@@ -72,7 +72,7 @@ def all_series(figure: Figure) -> tuple[list[Series], int]:
         elif trace.get("hoverinfo") != "skip" and trace["type"] in ("heatmap", "bar", "scatter"):
             found.append(Series(trace, *(_names(layout, trace, letter) for letter in "xy")))
     maps = [one for one in found if one.is_map]  # points over a map only mark its cells
-    return maps or found, masked
+    return maps or found, masked + sum(int(np.isneginf(one.values).sum()) for one in maps)
 
 
 def _names(layout: Mapping[str, Any], trace: Mapping[str, Any], letter: str) -> Names:

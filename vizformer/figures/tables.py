@@ -60,7 +60,7 @@ def table(figure: Figure, words: Mapping[str, str] = ENGLISH, *, most: int = MOS
     words = {**ENGLISH, **words}
     series, _ = all_series(figure)
     everything = [one.values for one in series]
-    total = sum(int(np.isfinite(values).sum()) for values in everything)
+    total = sum(int((~np.isnan(values)).sum()) for values in everything)
     kept = _strongest(everything, most)
     several = len({one.name for one in series}) > 1
     by_hover = any(
@@ -138,7 +138,7 @@ def _strongest(series: list[NDArray[Any]], most: int) -> list[tuple[int, tuple[i
         flat = values.ravel()
         for start in range(0, len(flat), _AT_ONCE):  # no copy of a whole map of 4,096 tokens
             part = np.abs(flat[start : start + _AT_ONCE])
-            there = np.flatnonzero(np.isfinite(part))
+            there = np.flatnonzero(~np.isnan(part))
             if len(there) > most:
                 there = there[np.argpartition(part[there], len(there) - most)[-most:]]
             sizes.append(part[there].astype(np.float64))
@@ -154,7 +154,9 @@ def _strongest(series: list[NDArray[Any]], most: int) -> list[tuple[int, tuple[i
 
 
 def _cell(value: Any) -> Cell:
-    """A text or a plain number for the table; a float32 with the digits that it has."""
+    """A text or a plain number for the table, which JSON can hold; a float32 with the digits that it has."""
+    if isinstance(value, float | np.floating) and not np.isfinite(value):
+        return number(value)
     if isinstance(value, np.floating):
         return float(str(value))
     if isinstance(value, np.integer):

@@ -277,9 +277,7 @@ def mask(view: MaskView, told: str, said: Mapping[str, str]) -> list[Picture]:
     texts = words(figures.ENGLISH)
 
     def added() -> Figure:
-        values, reasons = np.zeros(np.shape(view.reasons), np.float32), np.asarray(view.reasons)
-        named = {**texts, "score": said["mask"]}
-        return figures.attention_heatmap(values, view.queries, view.keys, reasons=reasons, kind="scores", words=named)
+        return figures.added_mask(view.reasons, view.queries, view.keys, words={**texts, "score": said["mask"]})
 
     def scores() -> Figure:
         assert view.scores is not None
