@@ -102,6 +102,7 @@ def test_no_answer_is_weighed_under_which_logits_mean_nothing(tmp_path: Path) ->
     found = vf.evidence(path, TEXT, **said)
     (finding,) = [one for one in found.findings if one.question.name == "outputs_are_tokens"]
     assert (finding.answer, finding.rival, finding.settled) == (True, None, False)
+    assert "outputs_are_tokens = True: no other answer makes another model that predicts tokens" in str(found)
 
 
 @pytest.mark.parametrize("as_logits", [True, False])

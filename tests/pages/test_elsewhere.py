@@ -25,6 +25,14 @@ def handed_in(app: AppTest, content: bytes, name: str = "maps.npz", **tokens: st
     return next(button for button in app.button if button.label in ("Show", "显示")).click().run()
 
 
+def test_too_many_tokens_get_words(open_app: Open) -> None:
+    app = open_app(PAGE)
+    assert app.text_area(key="elsewhere.queries").proto.max_chars == 0  # else a browser ignores, silently, what is longer
+    app = handed_in(app, npz(maps=weights(2, 3, 4, 4)), queries="a " * 50_001)
+    assert not app.exception
+    assert "100,002 characters; at most 100,000" in said(app).replace("\u2060", "")
+
+
 def test_a_file_becomes_a_map_with_the_tokens_of_the_reader(open_app: Open) -> None:
     app = handed_in(open_app(PAGE), npz(maps=weights(2, 3, 4, 4)), queries="the cat sat down")
     assert not app.exception

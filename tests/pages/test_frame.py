@@ -45,6 +45,19 @@ def test_the_link_overrides_the_browsers_language(open_app):
         assert open_app(lang=spelling).title[0].value == "从这里开始"
 
 
+@pytest.mark.parametrize(
+    ("locale", "text", "label"),
+    [
+        ("en-US", " ", "Type a sentence · zh-en"),
+        ("zh-CN", " ", "输入句子 · zh-en"),
+        ("en-US", "我有一只猫。", "Change: 我有一只猫。 · zh-en"),
+    ],
+)
+def test_the_folded_bar_of_a_phone_names_the_sentence_if_there_is_one(open_app, locale, text, label):
+    app = open_app("pages/explore/attention.py", locale=locale, text=text, model="zh-en")
+    assert app.checkbox(key="bar.open").label.replace("\\", "").replace("\u2060", "") == label
+
+
 def test_the_language_switch_keeps_the_rest_of_the_link(open_app):
     app = open_app(text="hello", head=3)
     app.sidebar.button_group(key=SWITCH).set_value("zh_CN").run()

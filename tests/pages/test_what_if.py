@@ -197,6 +197,9 @@ def test_texts_that_do_not_fit_are_said_and_the_readers_own_take_their_place(
     assert unknown in warning
     assert f"{share:.1%}" in warning
     before = tables(app)
+    app.text_area(key="what_if.texts").set_value(OWN * 500).run()  # so many that none are taken, which is said
+    assert tables(app) == before
+    assert f"{len(OWN) * 500:,}" in app.error[0].value
     app.text_area(key="what_if.texts").set_value(OWN).run()
     assert not app.exception
     assert not app.warning

@@ -308,15 +308,20 @@ def readable(text: str) -> str:
         )
     if not text.strip():
         raise TraceError(N_("There is no text yet: type a sentence."))
-    if len(text) > MAX_CHARACTERS:
+    check_characters(text)
+    return text
+
+
+def check_characters(text: str, limit: int = MAX_CHARACTERS) -> None:
+    """Raises TraceError where a text is longer than `limit`."""
+    if len(text) > limit:
         raise TraceError(
             N_(
                 "The text has {n:,} characters; at most {limit:,} can be read at once. Paste a shorter part.",
                 n=len(text),
-                limit=MAX_CHARACTERS,
+                limit=limit,
             )
         )
-    return text
 
 
 def _plain(ids: Sequence[int] | None) -> list[int]:

@@ -44,7 +44,8 @@ class Finding:
     Attributes:
         question: it.
         answer: under the best combination.
-        rival: the other answer that comes nearest; None where no other one makes a model.
+        rival: the other answer that comes nearest; None where no other one makes another model that
+            predicts tokens.
         difference: how much more the loss per token is with it, in nats; of an author's number, how much further away.
         error: the standard error of the difference.
         settled: whether the answer is decided.
@@ -98,7 +99,7 @@ class Evidence:
             *(
                 f"  {one.question.name} = {one.answer}: "
                 + (
-                    "no other answer opens"
+                    "no other answer makes another model that predicts tokens"
                     if one.rival is None
                     else f"{one.rival} {one.difference:+.4f} ± {one.error:.4f}"
                 )

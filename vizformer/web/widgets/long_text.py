@@ -39,7 +39,7 @@ def _content() -> None:
     )
     if st.session_state.get(f"{_FILE}.refused"):
         errors.show(N_("This file is no text in UTF-8 or GB18030. Save it as plain text in UTF-8."))
-    text = st.text_area(_("Text"), height=320, max_chars=MAX_CHARACTERS, key=_BOX) or ""
+    text = st.text_area(_("Text"), height=320, key=_BOX) or ""
     left, right = st.columns([3, 1], vertical_alignment="center")
     with left:
         fits = _count(text)

@@ -79,9 +79,11 @@ def _bar(models: Sequence[ModelRef], *, reads_target: bool, itself: bool) -> Non
     """Sentence, target and model in one line.  On a phone they are folded away: app.css."""
     view, titles = state.view(), model_list.titles(models)
     with st.container(key="bar-fold"):
-        text, model = errors.plain(_beginning(view.text)), errors.plain(titles.get(view.model, str(view.model)))
+        text, model = errors.plain(_beginning(view.text.strip())), errors.plain(titles.get(view.model, str(view.model)))
         st.checkbox(
-            _("Change: {text} · {model}", text=text, model=model),
+            _("Change: {text} · {model}", text=text, model=model)
+            if text
+            else _("Type a sentence · {model}", model=model),
             on_change="ignore",
             persist_state="session",
             key="bar.open",

@@ -3,21 +3,27 @@
 import streamlit as st
 
 from vizformer.analysis.corpus_heads import Corpus
+from vizformer.checkpoints.own.checkpoint import check_characters
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.torch_setup import prepare_torch
+from vizformer.web.words import errors
 from vizformer.web.words.i18n import _
 
 
 def box(key: str, most_characters: int) -> Corpus | None:
-    """The texts that stand in it; None where there are none yet, which it says."""
+    """The texts that stand in it; None where there are none yet, or too many, which it says."""
     written = st.text_area(
         _("One text in each line; for a model that translates: text, tab, translation"),
-        max_chars=most_characters,
         key=key,
         persist_state="session",
     )
-    corpus = _corpus((written or "")[:most_characters])
+    try:
+        check_characters(written or "", most_characters)
+    except VizformerError as error:
+        errors.show(error.message)
+        return None
+    corpus = _corpus(written or "")
     if corpus is None:
         st.info(_("Write or paste some texts, one in each line; a few dozen already say something."))
     return corpus

@@ -15,7 +15,6 @@ from vizformer.web.words.i18n import _
 _CHECKED = "compare.checked"
 _ERROR = "compare.error"  # of what was handed in last, until it is shown
 _ROUND = "compare.round"  # of uploads: a new one begins with an empty box
-_CHARACTERS = 400_000  # of a text that is pasted
 
 
 @laboratory
@@ -47,7 +46,6 @@ def _form(subject: Subject) -> None:
         text = st.text_area(
             _("Or text: a tensor as print shows it, or JSON with names"),
             placeholder="tensor([[ 0.0342, 0.9238], [ 0.1110, 0.8890]])",
-            max_chars=_CHARACTERS,
             key="compare.text",
         )
         left, right = st.columns([2, 1])

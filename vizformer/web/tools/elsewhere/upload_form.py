@@ -5,6 +5,7 @@ from threading import Lock
 import streamlit as st
 
 from vizformer.analysis.heads.attention_arrays import MAX_BYTES, SUFFIXES, AttentionArrays, read_attention
+from vizformer.checkpoints.own.checkpoint import check_characters
 from vizformer.errors import VizformerError
 from vizformer.messages import N_
 from vizformer.web.catalogue import uploads
@@ -45,13 +46,11 @@ def hand_in() -> None:
         queries = left.text_area(
             _("Tokens of the queries (may be empty)"),
             placeholder=_("one per line, or with blanks between them"),
-            max_chars=_CHARACTERS,
             key="elsewhere.queries",
         )
         keys = right.text_area(
             _("Tokens of the keys, where they are others"),
             placeholder=_("one per line, or with blanks between them"),
-            max_chars=_CHARACTERS,
             key="elsewhere.keys",
         )
         sent = st.form_submit_button(_("Show"), type="primary")
@@ -86,5 +85,6 @@ def _read(name: str, content: bytes, queries: str, keys: str) -> dict[str, Atten
 
 def _tokens(text: str) -> list[str]:
     """One per line where there are lines; else what stands between blanks."""
+    check_characters(text, _CHARACTERS)
     lines = [line for line in text.splitlines() if line.strip()]
     return [line.strip() for line in lines] if len(lines) > 1 else text.split()

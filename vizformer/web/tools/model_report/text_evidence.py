@@ -3,7 +3,6 @@
 import streamlit as st
 
 from vizformer.checkpoints import Report
-from vizformer.checkpoints.own.checkpoint import MAX_CHARACTERS
 from vizformer.checkpoints.weighing.evidence import LEAST_TOKENS, MOST_COMBINATIONS, Evidence, evidence
 from vizformer.web.catalogue import precision, sources
 from vizformer.web.catalogue.bounded_cache import cached
@@ -34,7 +33,6 @@ def text_evidence(model: ModelRef, report: Report) -> None:
         _("Pairs of the kind that it was trained on, one in each line: text, tab, target")
         if kind == "encoder-decoder"
         else _("A text of the kind that it was trained on, at least {n} tokens", n=LEAST_TOKENS),
-        max_chars=MAX_CHARACTERS + 1,  # what is cut off there is still too long
         key="evidence.text",
         persist_state="session",
     )
@@ -43,7 +41,6 @@ def text_evidence(model: ModelRef, report: Report) -> None:
         placeholder=_("its loss, or the first logits of its last token"),
         key="evidence.author",
         persist_state="session",
-        max_chars=4_001,
     )
     mask_id = None
     if kind == "encoder-only" and report.config.mask_id is None:
