@@ -27,7 +27,9 @@ def handed_in(app: AppTest, content: bytes, name: str = "maps.npz", **tokens: st
 
 def test_too_many_tokens_get_words(open_app: Open) -> None:
     app = open_app(PAGE)
-    assert app.text_area(key="elsewhere.queries").proto.max_chars == 0  # else a browser ignores, silently, what is longer
+    assert (
+        app.text_area(key="elsewhere.queries").proto.max_chars == 0
+    )  # else a browser ignores, silently, what is longer
     app = handed_in(app, npz(maps=weights(2, 3, 4, 4)), queries="a " * 50_001)
     assert not app.exception
     assert "100,002 characters; at most 100,000" in said(app).replace("\u2060", "")

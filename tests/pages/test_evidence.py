@@ -101,7 +101,11 @@ def test_a_text_decides_and_the_link_says_what(open_app):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("3 14 7 9", "This text has 3 tokens"), ("3 " * 20_000 + "3", "40,001 characters; at most 20,000"), ("3 99", "99")],
+    [
+        ("3 14 7 9", "This text has 3 tokens"),
+        ("3 " * 20_000 + "3", "40,001 characters; at most 20,000"),
+        ("3 99", "99"),
+    ],
 )
 def test_what_cannot_decide_gets_words(open_app, text, words):
     app = open_app(REPORT, model=MODEL)
