@@ -9,6 +9,7 @@ from tests.explain.running import one_by_one
 from vizformer import load
 from vizformer.explain.softmax_in_blocks import MOST_TILES, online_softmax, online_softmax_steps, tile_sizes
 from vizformer.model.masks import Reason
+from vizformer.model.mixing import Scoring
 from vizformer.model.trace import AttentionRecord
 
 TEXTS = {
@@ -58,7 +59,7 @@ def test_tiles_of_the_future_are_left_out() -> None:
 def test_scores_that_would_overflow_do_not() -> None:
     q = torch.full((1, 1, 3), 100.0)
     k, v = torch.tensor([[[1.0], [9.0], [5.0]]]).expand(1, 3, 3), torch.eye(3)[None]
-    record = AttentionRecord("encoder.0.self", q, k, v, None, None, 1.0)
+    record = AttentionRecord("encoder.0.self", q, k, v, None, None, Scoring(1.0))
     found = online_softmax(record, 0, 0, 1)
     np.testing.assert_allclose(found.z, [0, 1, 0], atol=1e-12)
     assert found.tiles[1].factor == 0.0  # e^-1600
@@ -68,7 +69,7 @@ def test_scores_that_would_overflow_do_not() -> None:
 def test_a_row_of_blocked_keys_gives_0() -> None:
     reason = torch.full((1, 1, 3), int(Reason.PADDING), dtype=torch.uint8)
     bias = torch.full((1, 1, 3), -torch.inf)
-    record = AttentionRecord("encoder.0.self", *torch.randn(3, 1, 3, 4)[:, :, :3], bias, reason, 0.5)
+    record = AttentionRecord("encoder.0.self", *torch.randn(3, 1, 3, 4)[:, :, :3], bias, reason, Scoring(0.5))
     found = online_softmax(record, 0, 1, 2)
     assert not found.z.any()
     for step, left in one_by_one(online_softmax_steps(found)):

@@ -67,8 +67,3 @@ def was_edited(trace: Trace, name: str, lead: tuple[int, ...] = ()) -> bool:
 def rescaled(trace: Trace, site: str) -> bool:
     """Whether the scores of `site` are divided by something else than sqrt(d_head)."""
     return trace.edit is not None and (site in trace.edit.unscaled or trace.edit.temperatures.get(site, 1.0) != 1.0)
-
-
-def soft_capped(x: Float[ndarray, "*n"], cap: float | None) -> Float[ndarray, "*n"]:
-    """cap * tanh(x / cap); x where there is no cap."""
-    return x if cap is None else cap * np.tanh(x / cap)

@@ -7,7 +7,7 @@ import torch
 from numpy import ndarray
 
 from vizformer.explain import disentangled_layer, latex
-from vizformer.explain.arrays import float64, is_half, soft_capped, softmax, stored
+from vizformer.explain.arrays import float64, is_half, softmax, stored
 from vizformer.explain.disentangled import DistanceTerms, terms_under_root
 from vizformer.explain.layer_projections import joined_heads, projections, worse
 from vizformer.explain.position_bias_steps import layer_step
@@ -92,8 +92,8 @@ def attention_sublayer(
     root = f"{terms * d_head}" if terms > 1 else f"{d_head}"
     scores = qh @ kh.transpose(0, 2, 1) * record.scale  # [h, n_q, n_k]
     bias = None if record.bias is None else float64(record.bias)
-    cap = record.score_cap
-    capped = soft_capped(scores, cap)
+    cap = record.scoring.cap
+    capped = record.scoring.bent(scores)
     if isinstance(distances, DistanceTerms):
         placed = capped + disentangled_layer.added(at, distances, site, qh, kh)
     else:

@@ -13,7 +13,7 @@ from numpy import ndarray
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain import latex
-from vizformer.explain.arrays import float64, is_half, rescaled, soft_capped, softmax, stored, was_edited
+from vizformer.explain.arrays import float64, is_half, rescaled, softmax, stored, was_edited
 from vizformer.explain.attention_layer import attention_sublayer
 from vizformer.explain.disentangled import distance_terms
 from vizformer.explain.experts_layer import experts_sublayer
@@ -27,6 +27,7 @@ from vizformer.explain.sublayer import Sublayer
 from vizformer.messages import N_
 from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.input_check import row_at
+from vizformer.model.mixing import soft_cap
 from vizformer.model.trace import Trace
 
 
@@ -127,7 +128,7 @@ def output_steps(checkpoint: Checkpoint, trace: Trace, position: int, count: int
     bias = None if of_tokens is None else float64(of_tokens)
     dtype, cap = trace.logits.dtype, model.config.logit_cap
     raw: Float[ndarray, " vocab_size"] = stored(float64(table) @ x + (0.0 if bias is None else bias), dtype)
-    logits = stored(soft_capped(raw, cap), dtype)
+    logits = stored(soft_cap(raw, cap), dtype)
     proof = Proof.compare(
         N_("the model's logits at position {position}", position=position),
         logits,

@@ -77,7 +77,7 @@ def masked_attention(record: AttentionRecord, head: int, mask: Mask | None = Non
     q, k, v = record.q[head], record.k[record.kv_head(head)], record.v[record.kv_head(head)]
     shape = (q.shape[0], k.shape[0])
     position = None if record.position_bias is None else record.position_bias[head]
-    scores = float64(record.capped(q.double() @ k.double().T * record.scale))
+    scores = float64(record.scoring.bent(q.double() @ k.double().T * record.scale))
     scores = scores if position is None else scores + float64(position)
     own = record.reason(head).cpu().numpy()
     reasons = own if mask is None else mask.reason[0, 0].expand(shape).cpu().numpy()
@@ -90,9 +90,7 @@ def masked_attention(record: AttentionRecord, head: int, mask: Mask | None = Non
         anchor = N_("z of F.scaled_dot_product_attention with this mask, from the model's q, k and v")
         added = total_bias(position, torch.from_numpy(bias).to(q.device, q.dtype))
         assert added is not None  # there is a mask
-        z = mix(
-            q[None, None], k[None, None], v[None, None], added[None, None].to(q.dtype), record.scale, record.score_cap
-        )[0, 0]
+        z = mix(q[None, None], k[None, None], v[None, None], added[None, None].to(q.dtype), record.scoring)[0, 0]
     values = float64(v)
     proof = Proof.compare(anchor, weights @ values, z, terms=weights @ np.abs(values))
     return Masked(scores, bias, weights, reasons, same, proof)

@@ -10,7 +10,7 @@ from numpy import ndarray
 from torch import Tensor, nn
 
 from vizformer.checkpoints import Checkpoint
-from vizformer.explain.arrays import float64, is_half, set_cells, soft_capped, stored
+from vizformer.explain.arrays import float64, is_half, set_cells, stored
 from vizformer.explain.disentangled import DistanceTerms, distance_terms
 from vizformer.explain.norms import added_sizes, brought, normalise, through
 from vizformer.explain.position_terms import Buckets, Slopes, position_bias
@@ -211,7 +211,7 @@ class Operands:
     @cached_property
     def capped(self) -> Float[ndarray, " n_k"]:
         """The scores bent by the soft cap, where there is one."""
-        return soft_capped(self.scores, self.record.score_cap)
+        return self.record.scoring.bent(self.scores)
 
     @cached_property
     def placed(self) -> Float[ndarray, " n_k"]:

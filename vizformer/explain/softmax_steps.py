@@ -69,7 +69,7 @@ def weight_steps(o: Operands) -> list[Step]:
     keys = Operand(k_symbol, N_("the keys, one row each"), o.k, ("keys", "features"))
     dots = Operand(rf"q_{{{i}}} \cdot k_j", N_("the dot products"), o.dots, ("keys",))
     s, placed = (
-        ("s" if o.record.score_cap is None else r"\hat s", N_("the scores"))
+        ("s" if o.record.scoring.cap is None else r"\hat s", N_("the scores"))
         if o.distances is None
         else (r"\tilde s", N_("the scores with the position bias"))
         if not isinstance(o.distances, DistanceTerms)
@@ -77,7 +77,7 @@ def weight_steps(o: Operands) -> list[Step]:
     )
     scores = Operand(rf"{s}_{{{i}}}", placed, o.placed, ("keys",))
     masked = Operand(rf"m_{{{i}}}", N_("the masked scores"), o.masked, ("keys",))
-    given = "placed" if o.distances is not None else "scores" if o.record.score_cap is None else "capped"
+    given = "placed" if o.distances is not None else "scores" if o.record.scoring.cap is None else "capped"
     bias_row = o.bias_row if o.bias_row is not None else np.zeros(o.n_k)
     # A row whose every key is blocked has no maximum and no sum; its weights are 0, as the fused call gives.
     top = o.top if np.isfinite(o.top) else 0.0
@@ -247,7 +247,7 @@ def cap_text(cap: float) -> Message:
 
 def _cap_step(o: Operands, step: Callable[..., Step]) -> list[Step]:
     """Nothing in a model without a soft cap of its scores."""
-    cap, i, j = o.record.score_cap, o.query, o.focus
+    cap, i, j = o.record.scoring.cap, o.query, o.focus
     if cap is None:
         return []
     return [

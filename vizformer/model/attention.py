@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from vizformer.config import ModelConfig
 from vizformer.model.disentangled import Distances, RelativeProjections, distance_scores
 from vizformer.model.forward_pass import AttentionCall
-from vizformer.model.mixing import mix
+from vizformer.model.mixing import Scoring, mix
 from vizformer.model.norms import Norm, norm
 from vizformer.model.positions import Rotation
 
@@ -30,8 +30,7 @@ class Attention(nn.Module):
         super().__init__()
         self.n_heads, self.n_kv_heads, self.d_head = config.n_heads, config.kv_heads, config.d_head
         self.own_scale = config.attention_scale  # None: 1 / sqrt(d_head)
-        self.score_cap = config.score_cap
-        self.scale = self.d_head**-0.5 if self.own_scale is None else self.own_scale
+        self.scoring = Scoring.of(config)
         width, kv_width = self.n_heads * self.d_head, self.n_kv_heads * self.d_head
         self.W_Q = nn.Linear(config.d_model, width, bias=config.qkv_bias)
         self.W_K = nn.Linear(config.d_model, kv_width, bias=config.qkv_bias)
@@ -51,13 +50,13 @@ class Attention(nn.Module):
         """`source` is `x` itself in self-attention and the encoder's memory in cross-attention."""
         q = self._heads(self.W_Q(x), self.q_norm, call.rotation)  # [b, n_heads, n_q, d_head]
         k, v = call.cached() or self._keys_and_values(source, call)  # [b, n_kv_heads, n_k, d_head]
-        q, k, v, mask, scale = call.edited(q, k, v, self.scale)
+        q, k, v, mask, scoring = call.edited(q, k, v, self.scoring)
         if call.distances is not None:
             keys, queries = self.of_distances(call.distances)  # [n_heads, n_rows, d_head]
-            added = distance_scores(q, k, keys, queries, call.distances.rows, scale)  # [b, n_heads, n_q, n_k]
+            added = distance_scores(q, k, keys, queries, call.distances.rows, scoring.scale)  # [b, n_heads, n_q, n_k]
             call = replace(call, position_bias=added)
-        z = mix(q, k, v, call.bias(mask, q.dtype), scale, self.score_cap)  # [b, n_heads, n_q, d_head]
-        call.record(q, k, v, mask, scale, self.score_cap)
+        z = mix(q, k, v, call.bias(mask, q.dtype), scoring)  # [b, n_heads, n_q, d_head]
+        call.record(q, k, v, mask, scoring)
         z = call.heads(z, v)
         out: Tensor = self.W_O(z.transpose(1, 2).flatten(2))  # [b, n_q, n_heads * d_head] -> [b, n_q, d_model]
         return out

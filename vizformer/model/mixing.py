@@ -1,18 +1,57 @@
-"""softmax(scores) v: one fused call, or step by step where the scores are bent by a soft cap."""
+"""softmax(scores) v: one fused call, or step by step where the scores are more than scaled products."""
 
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
+from numpy import ndarray
 from torch import Tensor
 
+from vizformer.options.attention import AttentionOptions
 
-def soft_cap(x: Float[Tensor, "*n"], cap: float) -> Float[Tensor, "*n"]:
-    """cap * tanh(x / cap): about x where x is small, and never beyond -cap or cap.
+Numbers = TypeVar("Numbers", Tensor, ndarray)
+
+
+def soft_cap(x: Numbers, cap: float | None) -> Numbers:
+    """cap * tanh(x / cap): about x where x is small, and never beyond -cap or cap; x where there is no cap.
 
     Source: Bello et al. 2016, "Neural Combinatorial Optimization with Reinforcement Learning", section 4.2 (for logits);
     Gemma Team 2024, "Gemma 2: Improving Open Language Models at a Practical Size", section 2.
     """
-    return cap * torch.tanh(x / cap)
+    if cap is None:
+        return x
+    return cap * (torch.tanh(x / cap) if isinstance(x, Tensor) else np.tanh(x / cap))
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """What becomes of the dot products of queries and keys before anything is added: soft_cap(q k^T * scale, cap).
+
+    Attributes:
+        scale: 1 / sqrt(d_head), or what the model or an edit has in its place.
+        cap: by what the scores are bent; None: they are not.
+    """
+
+    scale: float
+    cap: float | None = None
+
+    @classmethod
+    def of(cls, options: AttentionOptions) -> "Scoring":
+        """That of a model."""
+        own = options.attention_scale
+        return cls(options.d_head**-0.5 if own is None else own, options.score_cap)
+
+    @property
+    def is_product(self) -> bool:
+        """Whether a score is a dot product times a number, and no more."""
+        return self.cap is None
+
+    def bent(self, scores: Numbers) -> Numbers:
+        """Dot products that were scaled already, as the model goes on with them."""
+        return soft_cap(scores, self.cap)
 
 
 def mix(
@@ -20,20 +59,19 @@ def mix(
     k: Float[Tensor, "b h_kv n_k d"],
     v: Float[Tensor, "b h_kv n_k d"],
     bias: Tensor | None,
-    scale: float,
-    cap: float | None = None,
+    scoring: Scoring,
 ) -> Float[Tensor, "b h n_q d"]:
-    """softmax(q k^T * scale + bias) v, or softmax(cap tanh(q k^T * scale / cap) + bias) v, in every head.
+    """softmax(scores + bias) v in every head, the scores made of q k^T as `scoring` says.
 
     `bias` is shaped like the scores, with sizes of 1 for "the same for all".  A row whose every key is blocked gives 0.
     Half precision is left inside, as the fused call does.
     """
     group = q.shape[1] // k.shape[1]
-    if cap is None:
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale, enable_gqa=group > 1)
+    if scoring.is_product:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scoring.scale, enable_gqa=group > 1)
     wide = [t if t.dtype == torch.float64 else t.float() for t in (q, k, v)]
     if group > 1:
         wide[1:] = [t.repeat_interleave(group, dim=1) for t in wide[1:]]
-    scores = soft_cap(wide[0] @ wide[1].mT * scale, cap)  # [b, h, n_q, n_k]
+    scores = scoring.bent(wide[0] @ wide[1].mT * scoring.scale)  # [b, h, n_q, n_k]
     weights = torch.softmax(scores if bias is None else scores + bias, dim=-1).nan_to_num(0.0)
     return (weights @ wide[2]).to(v.dtype)

@@ -19,7 +19,7 @@ from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model.edit import Edit
 from vizformer.model.masks import Mask, total_bias
-from vizformer.model.mixing import mix, soft_cap
+from vizformer.model.mixing import Scoring, mix
 
 if TYPE_CHECKING:
     from vizformer.text import Token
@@ -27,16 +27,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class AttentionRecord:
-    """One attention call of batch item 0: the operands of softmax(q k^T * scale + position_bias + bias) v.
+    """One attention call of batch item 0: the operands of softmax(scoring(q k^T) + position_bias + bias) v.
 
     Attributes:
         q: [n_heads, n_q, d_head], as the fused kernel received it (after the rotation, where there is one).
         k, v: [n_kv_heads, n_k, d_head] likewise; query heads in a row share a key/value head (`kv_head`).
         bias: the mask, [1 or n_heads, n_q or 1, n_k], or None where every query sees every key.
         reason: uint8 map of `vizformer.model.masks.Reason`, shaped like `bias`.
-        scale: 1 / sqrt(d_head).
+        scoring: what becomes of q k^T before anything is added to it.
         position_bias: what ALiBi, T5 or DeBERTa add to the scores for the distance, [n_heads, n_q, n_k], or None.
-        score_cap: by what the scores are bent before anything is added to them, or None.
         tokens: the labels of the queries and of the keys; empty where only token ids went in.
         assumed: as of the `Trace`.
     """
@@ -47,9 +46,8 @@ class AttentionRecord:
     v: Float[Tensor, "n_kv_heads n_k d_head"]
     bias: Float[Tensor, "h _q n_k"] | None
     reason_map: UInt8[Tensor, "h _q n_k"] | None
-    scale: float
+    scoring: Scoring
     position_bias: Float[Tensor, "n_heads n_q n_k"] | None = None
-    score_cap: float | None = None
     tokens: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     assumed: tuple[str, ...] = ()
 
@@ -61,26 +59,27 @@ class AttentionRecord:
     def n_heads(self) -> int:
         return self.q.shape[0]
 
+    @property
+    def scale(self) -> float:
+        """What q k^T is multiplied by: 1 / sqrt(d_head), or what the model or an edit has in its place."""
+        return self.scoring.scale
+
     def kv_head(self, head: int) -> int:
         """The key/value head that query head `head` looks at: its own, or one shared with its neighbours."""
         return head // (self.q.shape[0] // self.k.shape[0])
 
     def content_scores(self, head: int) -> Float[Tensor, "n_q n_k"]:
-        """q k^T * scale of one head, before the soft cap, the position bias and the mask.
+        """q k^T * scale of one head, before they are bent, and before the position bias and the mask.
 
         Of half precision in float32, here and in what follows: so the fused kernels have it inside.
         """
         self._check(head)
         return _wide(self.q[head]) @ _wide(self.k[self.kv_head(head)]).T * self.scale  # [n_q, n_k]
 
-    def capped(self, scores: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
-        """Scores of the content as the model goes on with them: bent, where it has a soft cap."""
-        return scores if self.score_cap is None else soft_cap(scores, self.score_cap)
-
     def scores(self, head: int) -> Float[Tensor, "n_q n_k"]:
         """What softmax sees in one head, before the mask: q k^T * scale, bent by the soft cap and with the position bias,
         where there are such."""
-        scores = self.capped(self.content_scores(head))
+        scores = self.scoring.bent(self.content_scores(head))
         return scores if self.position_bias is None else scores + self.position_bias[head]  # [n_q, n_k]
 
     def pattern(self, head: int) -> Float[Tensor, "n_q n_k"]:
@@ -97,7 +96,7 @@ class AttentionRecord:
         bias = total_bias(None if self.position_bias is None else self.position_bias[head], mask)
         bias = None if bias is None else bias[None, None].to(self.q.dtype)
         q, kv = slice(head, head + 1), slice(self.kv_head(head), self.kv_head(head) + 1)
-        return mix(self.q[None, q], self.k[None, kv], self.v[None, kv], bias, self.scale, self.score_cap)[0, 0]
+        return mix(self.q[None, q], self.k[None, kv], self.v[None, kv], bias, self.scoring)[0, 0]
 
     def of_queries(self, first: int, end: int) -> "AttentionRecord":
         """The same call of some queries only, first <= query < end."""
@@ -204,16 +203,15 @@ class Trace:
         k: Tensor,
         v: Tensor,
         mask: Mask | None,
-        scale: float,
+        scoring: Scoring,
         position_bias: Tensor | None = None,
-        score_cap: float | None = None,
     ) -> None:
         bias = None if mask is None else mask.bias[0]
         reason = None if mask is None else mask.reason[0]
         place = None if position_bias is None else position_bias[0].detach()
         operands = q[0].detach(), k[0].detach(), v[0].detach()
         self._records[site] = AttentionRecord(
-            site, *operands, bias, reason, scale, place, score_cap, self._labels(site), self.assumed
+            site, *operands, bias, reason, scoring, place, self._labels(site), self.assumed
         )
         if self.heard is not None:
             self.heard(len(self._records))

@@ -32,7 +32,7 @@ def as_file(trace: Trace, *, about: Mapping[str, str] | None = None) -> bytes:
         "format": "vizformer.trace 1",
         "scales": json.dumps({site: trace[site].scale for site in trace.sites}),
     }
-    if caps := {site: cap for site in trace.sites if (cap := trace[site].score_cap) is not None}:
+    if caps := {site: cap for site in trace.sites if (cap := trace[site].scoring.cap) is not None}:
         metadata["score_caps"] = json.dumps(caps)
     for stack, tokens in trace.tokens.items():
         said = [{"id": token.id, "text": token.text} for token in tokens]

@@ -265,7 +265,7 @@ class Transformer(nn.Module):
         weight = self.embedding.weight if self.unembedding is None else self.unembedding.weight
         bias = self.logit_bias if self.prediction is None else self.prediction.logit_bias
         logits = F.linear(self.compared(x), weight, bias)  # [..., vocab_size]
-        return logits if self.config.logit_cap is None else soft_cap(logits, self.config.logit_cap)
+        return soft_cap(logits, self.config.logit_cap)
 
     def compared(self, x: Float[Tensor, "*n d_model"]) -> Float[Tensor, "*n d"]:
         """The last rows as they are multiplied with W_U: through the head's transform or projection, and scaled."""

@@ -15,7 +15,7 @@ from vizformer.analysis.attribution.lens import final_stack, predicting_stack
 from vizformer.analysis.attribution.terms import Against, Part, Row, Term
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.activations import activation_kind
-from vizformer.explain.arrays import float64, soft_capped
+from vizformer.explain.arrays import float64
 from vizformer.explain.block_rows import network_input, sublayers
 from vizformer.explain.experts_numbers import mixture_numbers
 from vizformer.explain.feedforward_rows import feedforward_numbers
@@ -25,6 +25,7 @@ from vizformer.model.attention import Attention
 from vizformer.model.block import Block
 from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.feedforward import FeedForward
+from vizformer.model.mixing import soft_cap
 from vizformer.model.norms import Norm
 from vizformer.model.trace import Trace
 
@@ -82,7 +83,7 @@ class LogitBackward:
         model = self.checkpoint.model
         x = self.trace.residual(f"{predicting_stack(self.checkpoint)}.final")[self.position]
         raw = table @ float64(model.compared(x)) + (0.0 if bias is None else float64(bias))
-        found: ndarray = np.divide(soft_capped(raw, cap), raw, out=np.ones_like(raw), where=raw != 0)
+        found: ndarray = np.divide(soft_cap(raw, cap), raw, out=np.ones_like(raw), where=raw != 0)
         return found
 
     def layer(self, block: Block, at: str) -> None:

@@ -74,7 +74,7 @@ def head_weights(checkpoint: Checkpoint, kind: Kind, layer: int, head: int) -> H
         _normed(columns(attention.W_K, head // shared), attention.k_norm, head // shared),
         columns(attention.W_V, head // shared),
         out,
-        attention.scale,
+        attention.scoring.scale,
     )
 
 

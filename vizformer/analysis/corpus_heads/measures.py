@@ -111,7 +111,9 @@ def targets(
 def layer_patterns(record: AttentionRecord) -> Float[Tensor, "n_heads n_q n_k"]:
     """The weights of all heads of one attention call at once, in float32."""
     keys = record.k.float().repeat_interleave(record.n_heads // record.k.shape[0], dim=0)
-    scores = record.capped(torch.bmm(record.q.float() * record.scale, keys.transpose(1, 2)))  # [n_heads, n_q, n_k]
+    scores = record.scoring.bent(
+        torch.bmm(record.q.float() * record.scale, keys.transpose(1, 2))
+    )  # [n_heads, n_q, n_k]
     bias = total_bias(record.position_bias, record.bias)
     if bias is not None:
         scores += bias

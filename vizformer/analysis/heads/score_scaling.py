@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from vizformer.explain.arrays import float64, soft_capped, softmax
+from vizformer.explain.arrays import float64, softmax
 from vizformer.model.trace import Trace
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -112,12 +112,12 @@ def score_scale(trace: Trace, site: str, head: int) -> ScoreScale:
     record = trace[site]
     content = float64(record.content_scores(head))
     dots = content / record.scale  # which an edit may have set to something else than 1 / sqrt(d_head)
-    capped = soft_capped(content, record.score_cap)
+    capped = record.scoring.bent(content)
     added = float64(record.scores(head)) - capped  # the position bias, which is not divided
     divisor = float(np.sqrt(record.q.shape[2]))
     blocked = record.reason(head).cpu().numpy() > 0
     divided, undivided = (
-        softmax(np.where(blocked, -np.inf, soft_capped(s, record.score_cap) + added)) for s in (dots / divisor, dots)
+        softmax(np.where(blocked, -np.inf, record.scoring.bent(s) + added)) for s in (dots / divisor, dots)
     )
     return ScoreScale(
         divisor,

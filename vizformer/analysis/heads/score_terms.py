@@ -13,7 +13,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from vizformer.explain import Proof
-from vizformer.explain.arrays import float64, soft_capped
+from vizformer.explain.arrays import float64
 from vizformer.explain.site_words import in_words
 from vizformer.messages import N_
 from vizformer.model import Trace
@@ -66,7 +66,7 @@ def pair_terms(trace: Trace, site: str, head: int, query: int, key: int) -> Pair
     products = q * keys * record.scale  # [n_k, d_head]
     added = np.zeros(len(keys)) if record.position_bias is None else float64(record.position_bias[head, query])
     content = products.sum(-1)
-    scores = soft_capped(content, record.score_cap) + added
+    scores = record.scoring.bent(content) + added
     blocked = np.zeros(len(keys)) if record.bias is None else _row(record.bias, head, query)
     weights = _softmax(scores + blocked)
     proof = Proof.compare(

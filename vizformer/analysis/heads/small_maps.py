@@ -69,7 +69,7 @@ def head_operands(trace: Trace, kind: Kind, layer: int, head: int) -> HeadOperan
     positions does not hang on their distance alone.
     """
     record = trace[site_name(kind, layer)]
-    if record.score_cap is not None:
+    if not record.scoring.is_product:
         return None
     if record.bias is not None and record.reason_map is not None:
         mask, reason = (one[head % len(one)] for one in (record.bias, record.reason_map))
@@ -172,7 +172,7 @@ def _of_layer(record: AttentionRecord, rows: list[int], columns: ndarray) -> tup
         if first == last:
             continue
         scores = torch.bmm(record.q[:, start:end].float(), keys[:, :, first:last]).mul_(record.scale)
-        scores = record.capped(scores)
+        scores = record.scoring.bent(scores)
         if bias is not None:
             scores += bias[:, :, first:last]
         weights = torch.softmax(scores, dim=-1).nan_to_num_(0.0)  # [heads, queries of the pool, keys]

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from vizformer.explain.arrays import float64, soft_capped, softmax
+from vizformer.explain.arrays import float64, softmax
 from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Proof
 from vizformer.messages import N_
@@ -106,7 +106,7 @@ def head_look_up(trace: Trace, site: str, head: int, query: int, *, temperature:
     q, group = float64(record.q[head, query]), record.kv_head(head)
     k, v = float64(record.k[group]), float64(record.v[group])
     dots: Float[ndarray, " n_k"] = k @ q
-    scores = soft_capped(dots * record.scale, record.score_cap)
+    scores = record.scoring.bent(dots * record.scale)
     if record.position_bias is not None:
         scores = scores + float64(record.position_bias[head, query])
     if record.bias is not None:

@@ -29,6 +29,7 @@ from vizformer.explain.arrays import float64
 from vizformer.messages import N_, Message
 from vizformer.model import AttentionRecord, Trace
 from vizformer.model.mask_recipe import MaskRecipe
+from vizformer.model.mixing import Scoring
 from vizformer.model.positions import sinusoidal_encoding
 
 
@@ -51,8 +52,11 @@ class Contrast:
 def scale_contrast(record: AttentionRecord, head: int) -> Contrast:
     """The weights of a head."""
     anchor = N_("the weights of the trace")
-    if record.score_cap is not None:  # which the paper's programs do not know
-        record, anchor = replace(record, score_cap=None), N_("the weights of this head without its soft cap")
+    if not record.scoring.is_product:  # which the paper's programs do not know
+        record, anchor = (
+            replace(record, scoring=Scoring(record.scale)),
+            N_("the weights of this head without its soft cap"),
+        )
     return _contrast("scale", head_given(record, head), anchor, float64(record.pattern(head)))
 
 

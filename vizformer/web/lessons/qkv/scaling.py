@@ -78,7 +78,7 @@ def scale(subject: Subject) -> None:
         rf"\frac{{{variance:.1f}}}{{{d}}} = {variance / d:.2f}",
         code=f"q, k = torch.randn(2, {score_scaling.PAIRS}, {d})\nvariance = (q * k).sum(-1).var()",
     )
-    if subject.config.attention_scale is None and subject.config.score_cap is None:
+    if subject.config.plain_scores:
         lesson.ask(scale_question(subject, state.fit(kind=kinds(subject.trace)).kind))
     real_head(subject)
 
