@@ -76,12 +76,8 @@ def _fitting(config: ModelConfig) -> tuple[Family, Export]:
 def _others(config: ModelConfig, way: Export) -> list[str]:
     """The options that the family has no place for."""
     legal = {option.name: (option.default,) for option in fields(ModelConfig) if option.name not in way.written}
-    for name in _WITHOUT_EFFECT:
+    for name in (*_WITHOUT_EFFECT, *config.without_meaning()):
         legal.pop(name, None)
-    if config.positions != "rope":  # then nothing hangs on them
-        legal = {name: values for name, values in legal.items() if not name.startswith("rope_")}
-    if config.positions != "relative":
-        legal = {name: values for name, values in legal.items() if not name.startswith("relative_")}
     return [name for name, values in {**legal, **way.fits}.items() if not _is_among(getattr(config, name), values)]
 
 

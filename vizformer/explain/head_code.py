@@ -3,90 +3,39 @@
     print(in_torch(checkpoint.model.config, ids, "decoder.2.cross", 3, "model.safetensors"))
     print(in_transformers("openai-community/gpt2", ids, "decoder.5.self", 1))
 
-Run, it leaves `pattern` [n_q, n_k].  Only what the options of a model need is written, and an option that is not written
-here is refused.
+Run, it leaves `pattern` [n_q, n_k].  Only what the options of a model need is written, and an option that the code
+does not ask for is refused.
 """
 
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from typing import Any
 
 from vizformer.config import ModelConfig
 from vizformer.errors import VizformerError
 from vizformer.explain.forward_code import attention_name, functions, run
 from vizformer.messages import N_
+from vizformer.options.marks import MarkOptions
+from vizformer.options.prediction import PredictionOptions
 
 Ids = Mapping[str, Sequence[int]]
 """The token ids of each stack, as `trace.tokens` has them."""
 
-_WRITTEN = frozenset(
-    [
-        "vocab_size",
-        "d_model",
-        "n_heads",
-        "d_ff",
-        "n_encoder_layers",
-        "n_decoder_layers",
-        "head_dim",
-        "n_kv_heads",
-        "max_positions",
-        "positions",
-        "sinusoids",
-        "rope_theta",
-        "rope_dims",
-        "attention_scale",
-        "score_cap",
-        "sliding_window",
-        "sliding_layers",
-        "n_segments",
-        "embedding_norm",
-        "norm_order",
-        "first_norm",
-        "last_norm",
-        "norm",
-        "norm_offset",
-        "qk_norm",
-        "qk_norm_over",
-        "residual",
-        "final_norm",
-        "final_norm_stack",
-        "norm_eps",
-        "activation",
-        "feedforward",
-        "bias",
-        "attention_bias",
-        "scaled_embedding",
-        "embedding_scale",
-        "residual_scale",
-    ]
+_WITHOUT_EFFECT = frozenset(
+    {
+        *("vocab_size", "d_model", "d_ff", "max_positions", "bias", "attention_bias"),  # the weights and ids say them
+        # what comes behind the layers that are looked through, and in training
+        *(
+            "dropout",
+            "final_norm",
+            "final_norm_stack",
+            *PredictionOptions.__annotations__,
+            *MarkOptions.__annotations__,
+        ),
+    }
 )
-"""Options that the code follows."""
-_WITHOUT_MEANING = frozenset(
-    [
-        "dropout",
-        "pad_id",
-        "bos_id",
-        "eos_id",
-        "mask_id",
-        "decoder_start_id",
-        "forced_bos_id",
-        "never_pad",
-        "tied_unembedding",
-        "head",
-        "logit_scale",
-        "logit_cap",
-        "logit_bias",
-    ]
-)
-"""Options that change no pattern: what comes behind the last layer, and in training."""
-_ONLY_WITH = {
-    "relative": frozenset({"relative_buckets", "relative_max_distance"}),
-    "scaling": frozenset(
-        {"rope_factor", "rope_low_turns", "rope_high_turns", "rope_trained_positions", "rope_whole_pairs"}
-    ),
-}
-"""Options that mean something only beside others, which are refused."""
+"""Options that change no pattern of a text, whether the code asks for them or not."""
 
 
 class NotWrittenError(VizformerError):
@@ -109,24 +58,24 @@ def in_torch(config: ModelConfig, ids: Ids, site: str, head: int, file: str, *, 
     Raises:
         NotWrittenError: an option of the model that this code does not follow.
     """
-    _refuse(config)
+    asked = _Asked(**config.to_dict())
     stack, layer, _kind = site.split(".")
-    both = config.architecture == "encoder-decoder"
+    both = asked.architecture == "encoder-decoder"
     lines = [
         "import torch",
         "import torch.nn.functional as F",
         "from safetensors.torch import load_file",
         "",
         f"w = {{name: tensor.float() for name, tensor in load_file({json.dumps(file, ensure_ascii=False)}).items()}}",
-        f"d_head, patterns = {config.d_head}, {{}}",
+        f"d_head, patterns = {asked.d_head}, {{}}",
         "",
-        *functions(config),
+        *functions(asked),
     ]
-    read = run(config, stack, ids[stack], int(layer) + 1, segments=segments if stack == "encoder" or not both else ())
+    read = run(asked, stack, ids[stack], int(layer) + 1, segments=segments if stack == "encoder" or not both else ())
     if both and (stack == "decoder"):
-        layers = config.n_encoder_layers
+        layers = asked.n_encoder_layers
         lines += [
-            *run(config, "encoder", ids["encoder"], layers, segments=segments, final=config.ends_with_norm("encoder"))
+            *run(asked, "encoder", ids["encoder"], layers, segments=segments, final=asked.ends_with_norm("encoder"))
         ]
         lines += ["memory = x"]
     lines += [
@@ -134,6 +83,7 @@ def in_torch(config: ModelConfig, ids: Ids, site: str, head: int, file: str, *, 
         f'pattern = patterns["{attention_name(site)}"][{head}]  # [n_q, n_k]: rows are queries, columns are keys',
         "print(pattern)",
     ]
+    _refuse(config, asked.names)
     return re.sub(r"\n{3,}", "\n\n\n", "\n".join(lines))
 
 
@@ -181,15 +131,21 @@ def in_transformers(
     )
 
 
-def _refuse(config: ModelConfig) -> None:
-    usual = ModelConfig(vocab_size=1, d_model=2, n_heads=1, d_ff=1, n_decoder_layers=1)
-    known = _WRITTEN | _WITHOUT_MEANING
-    known |= _ONLY_WITH["scaling"] if config.rope_scaling == "none" else frozenset()
-    known |= _ONLY_WITH["relative"] if config.positions != "relative" else frozenset()
-    if not (config.embedding_norm or config.positions == "learned"):
-        known |= {"stack_inputs"}
-    names = [one.name for one in fields(config) if getattr(config, one.name) != getattr(usual, one.name)]
-    unwritten = [name for name in names if name not in known]
+class _Asked(ModelConfig):
+    """The options of a model that remember which of them were asked for: the code follows these and no others."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", set())
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ModelConfig.__dataclass_fields__:
+            self.names.add(name)
+        return super().__getattribute__(name)
+
+
+def _refuse(config: ModelConfig, asked: set[str]) -> None:
+    followed = asked | _WITHOUT_EFFECT | set(config.without_meaning())
+    unwritten = [name for name in config.unusual() if name not in followed]
     if config.positions == "relative":
         unwritten.append("positions")
     if unwritten:

@@ -8,9 +8,6 @@ _FORMULAS = {
     "segments": r"x_i \leftarrow x_i + S_{s_i}",
     "positions": r"x_i \leftarrow x_i + P_i",
     "projection": r"x \leftarrow x\,W + b",
-    "attention": r"\operatorname{softmax}\!\left(\tfrac{QK^{\top}}{\sqrt{d_\text{head}}}\right) V",
-    "cross": r"\operatorname{softmax}\!\left(\tfrac{Q_\text{dec} K_\text{enc}^{\top}}{\sqrt{d_\text{head}}}\right)"
-    r" V_\text{enc}",
     "mask": r"M_{ij} = -\infty \ \text{if}\ j > i, \ \text{else}\ 0",
     "rotation": r"q_i \leftarrow R_i\, q_i,\quad k_j \leftarrow R_j\, k_j",
     "alibi": r"\text{scores}_{ij} \leftarrow \text{scores}_{ij} - m_h\,|i - j|",
@@ -21,22 +18,6 @@ _FORMULAS = {
     "logit_bias": r"\text{logits} \leftarrow \text{logits} + b",
     "softmax": r"p_j = e^{\,\text{logit}_j} \big/ \textstyle\sum_m e^{\,\text{logit}_m}",
 }
-
-
-def _scaled(written: str, scale: float) -> str:
-    """With a factor in place of the division by sqrt(d_head); a factor of 1 needs no mention."""
-    factor = "" if scale == 1 else rf"{scale:.4g}\,"
-    for product in (r"QK^{\top}", r"Q_\text{dec} K_\text{enc}^{\top}"):
-        written = written.replace(rf"\tfrac{{{product}}}{{\sqrt{{d_\text{{head}}}}}}", factor + product)
-    return written
-
-
-def _capped(written: str, cap: float) -> str:
-    """With the scores bent by a soft cap; the mask is added after it."""
-    start, end = r"\operatorname{softmax}\!\left(", r"\right)"
-    inner, last = written.removeprefix(start).split(end, 1)
-    scores, plus, mask = inner.partition(" + M")
-    return rf"{start}{cap:g} \tanh\tfrac{{{scores}}}{{{cap:g}}}{plus}{mask}{end}{last}"
 
 
 _ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "quick_gelu": "QuickGELU", "silu": "SiLU"}
@@ -95,12 +76,13 @@ def formula(box: Box, config: ModelConfig) -> str:
         return rf"M_{{ij}} = -\infty \ \text{{if}}\ j > i \ \text{{or}}\ j \le i - {window}, \ \text{{else}}\ 0"
     if box.kind == "disentangled":
         return _distances(config)
-    if box.kind in ("attention", "cross"):
-        written = _FORMULAS[box.kind]
-        if box.kind == "attention" and (box.section == "decoder" or config.sliding_window is not None):
-            written = written.replace(r"\right)", r" + M\right)")
-        written = written if config.attention_scale is None else _scaled(written, config.attention_scale)
-        return written if config.score_cap is None else _capped(written, config.score_cap)
+    if box.kind == "attention":
+        mask = " + M" if box.section == "decoder" or config.sliding_window is not None else ""
+        scores = config.scores_formula(r"QK^{\top}")
+        return rf"\operatorname{{softmax}}\!\left({scores}{mask}\right) V"
+    if box.kind == "cross":
+        scores = config.scores_formula(r"Q_\text{dec} K_\text{enc}^{\top}")
+        return rf"\operatorname{{softmax}}\!\left({scores}\right) V_\text{{enc}}"
     if box.kind == "norm":
         if config.norm == "rms_norm":
             scale = "(1 + w)" if config.norm_offset else "w"

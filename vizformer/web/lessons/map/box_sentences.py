@@ -4,7 +4,7 @@ from vizformer.analysis.costs.model_boxes import Box
 from vizformer.config import ModelConfig
 from vizformer.messages import ranges
 from vizformer.web.words import counts
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, translate
 
 
 def about(box: Box, config: ModelConfig) -> str:
@@ -52,22 +52,7 @@ def about(box: Box, config: ModelConfig) -> str:
             heads=counts.heads(config.n_heads),
             d_head=config.d_head,
         )
-        if config.qk_norm and config.qk_norm_over == "all":
-            text += " " + _(
-                "The queries of all heads together, and the keys likewise, are brought to a standard size before they are "
-                "compared."
-            )
-        elif config.qk_norm:
-            text += " " + _("Each query and each key is brought to a standard size before they are compared.")
-        if config.score_cap is not None and box.kind == "attention":
-            text += " " + _("A soft cap bends the scores: none goes beyond ±{cap}.", cap=f"{config.score_cap:g}")
-        if config.kv_heads != config.n_heads:
-            text += " " + _(
-                "{kv_heads} key/value heads serve them: {group} query heads share one.",
-                kv_heads=config.kv_heads,
-                group=config.n_heads // config.kv_heads,
-            )
-        return text
+        return " ".join([text, *map(translate, config.sentences())])
     if box.kind == "feedforward" and config.n_experts is not None:
         return _experts(config)
     if box.kind == "feedforward" and config.residual == "parallel":
