@@ -17,7 +17,7 @@ NODE := PATH="$(CURDIR)/$(BIN):$$PATH"
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run dev test sweep quick lint lint-js format messages mutants screenshots clean distclean
+.PHONY: help install run dev test sweep quick lint lint-js format messages mutants reference screenshots clean distclean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 20
@@ -90,6 +90,9 @@ mutants: $(VENV)/.installed-test ## would a test notice? tries the small changes
 	$(BIN)/python -m tests.mutants run
 	$(BIN)/python -m tests.mutants run --again
 	$(BIN)/python -m tests.mutants write
+
+reference: $(VENV)/.installed-test ## write docs/reference.md anew: commands, variables, pages, options, families
+	$(BIN)/python tools/reference.py
 
 screenshots: $(VENV)/.installed-test ## make the pictures of the documents anew (needs Chromium; CHECK=1 only compares)
 	$(BIN)/python tools/screenshots.py $(if $(CHECK),--check)

