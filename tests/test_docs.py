@@ -2,7 +2,9 @@
 
 import re
 import shlex
+import tomllib
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -98,6 +100,35 @@ def test_the_readme_tells_of_every_page() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     titles = {str(entry.title) for _, entries in sitemap.SECTIONS for entry in entries}
     assert {title for title in titles if f"**{title}**" not in readme} == set()
+
+
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+
+
+def layers(package: str) -> list[set[str]]:
+    """The rooms of a package by the contract of its layers, those that import nothing of the others first."""
+    inside = [one for one in CONTRACTS if one["type"] == "layers" and one.get("containers") == [package]]
+    if not inside:
+        inside = [one for one in CONTRACTS if one["type"] == "layers" and one["layers"][0].startswith(f"{package}.")]
+    (contract,) = inside
+    return [set(re.findall(r"(\w+)(?= |\)|$)", layer)) for layer in reversed(contract["layers"])]
+
+
+@pytest.mark.parametrize("package", ["vizformer", "vizformer.checkpoints", "vizformer.analysis", "vizformer.web"])
+def test_the_tables_of_the_architecture_have_every_room_in_order(package: str) -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = text.split(f"## The rooms of {package.removeprefix('vizformer.')}\n")[1].split("\n## ")[0]
+    cells = re.findall(r"^\| (`.*?) \|", table, re.M)
+    listed = [set(re.findall(r"`(\w+)/?`", cell)) for cell in cells]
+    folder = ROOT / package.replace(".", "/")
+    rooms = {path.parent.name for path in folder.glob("*/__init__.py")}
+    modules = {path.stem for path in folder.glob("[a-z]*.py")}
+    assert set().union(*listed) == rooms | modules
+    if package != "vizformer.analysis":
+        order = {name: row for row, names in enumerate(listed) for name in names}
+        below = layers(package)
+        for lower, upper in pairwise(below):
+            assert max(order[name] for name in lower) <= min(order[name] for name in upper)
 
 
 def having(pattern: str) -> list[Path]:

@@ -1,4 +1,14 @@
-"""A trace to the arithmetic behind it, step by step, each step proved."""
+"""A trace to the arithmetic behind it, step by step, each step proved.
+
+a head and a query    attention, softmax_steps, rope_steps, position_bias_steps, disentangled_steps, qk_norms, mixing;
+                      position_terms, rope and disentangled recompute what positions do
+a whole layer         layer, layer_projections, attention_layer, feedforward_layer, experts_*, shared_expert, sublayer;
+                      block_rows, norm_rows and feedforward_rows: one row on its way through it
+the prediction        mlm_head, loss_parts, adam_numbers
+without a trace       toy_model, paper_calculations, softmax_in_blocks, attention_without_softmax, mask_over_head
+as code               snippets, head_code, forward_code, toy_code
+what steps are        step (with `Proof`), operands, arrays, latex, site
+"""
 
 from vizformer.explain import examples
 from vizformer.explain.attention import attention_steps

@@ -4,6 +4,10 @@
 
 Rows are queries, columns are keys, counted from 0.  Every function takes its texts as `words` (see `style.ENGLISH`),
 leaves the background transparent and the colour of the letters to the template, and escapes every token.
+
+    figure, style, axes       plain dicts of Plotly's schema; colours, scales and words; what rows and columns are called
+    svg/, files               a figure on paper; SVG, PNG and PDF (by typst), CSV, npz and HTML of it
+    sentences, tables         a figure told to those who do not see it, read off its traces and hovers
 """
 
 from importlib import import_module

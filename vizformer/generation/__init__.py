@@ -1,4 +1,9 @@
-"""From a prompt to new tokens."""
+"""From a prompt to new tokens.
+
+sampling      from logits to what is drawn from
+streaming     one token at a time, with the KV cache; candidates: what each step was chosen from
+greedy, beam  the most probable token each time; beam search with its tree
+"""
 
 from vizformer.generation.beam import BeamNode, BeamTree, Hypothesis, beam_search, length_penalty
 from vizformer.generation.candidates import Candidates, leading_candidates

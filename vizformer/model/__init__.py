@@ -1,4 +1,10 @@
-"""The Transformer and the trace of its forward pass."""
+"""The Transformer and the trace of its forward pass.
+
+the network    embedding, positions (fixed_positions), norms, attention, mixing, disentangled, feedforward, experts,
+               block, mlm_head, transformer, initialisation; streamed_layers, which stay in their file
+masks          masks, self_masks, sparse_masks, mask_recipe
+beside x       forward_pass, input_check, cache; trace and trace_file; edit and patch, numbers set in a forward
+"""
 
 from vizformer.model.cache import Cache
 from vizformer.model.edit import Cell, Edit

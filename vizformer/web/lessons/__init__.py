@@ -1,1 +1,1 @@
-"""The lessons, a folder each: one file per laboratory, and `computed`, what they compute once for everybody."""
+"""The lessons, a folder each: one file per laboratory, and `computations`, what they compute once for everybody."""

@@ -1,1 +1,1 @@
-"""The tools, a folder each: what their pages show, and `computed`, what they compute once for everybody."""
+"""The tools, a folder each: what their pages show, and `computations`, what they compute once for everybody."""
