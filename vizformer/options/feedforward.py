@@ -12,6 +12,15 @@ Activation = Literal["relu", "gelu", "gelu_tanh", "quick_gelu", "silu"]
 FeedForwardKind = Literal["plain", "gated"]
 ExpertWeights = Literal["renormalised", "probabilities"]
 
+ACTIVATION_NAMES = {
+    "relu": "ReLU",
+    "gelu": "GELU",
+    "gelu_tanh": "GELU",
+    "quick_gelu": "QuickGELU",
+    "silu": "SiLU",
+}
+"""As they are written in formulas, whichever way GELU is computed."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class FeedForwardOptions(CommonOptions):

@@ -13,6 +13,14 @@ Norm = Literal["layer_norm", "rms_norm", "deviation_norm"]
 FinalNormStack = Literal["each", "encoder", "decoder"]
 Residual = Literal["sequential", "parallel", "none"]
 
+NORM_PLACES: dict[str, Message] = {
+    "post": N_("after the sum"),
+    "pre": N_("before the sublayer"),
+    "output": N_("after the sublayer, before the sum"),
+    "sandwich": N_("before and after the sublayer"),
+    "none": N_("none in the layers"),
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class NormOptions(CommonOptions):

@@ -16,6 +16,8 @@ Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits";
 Wild" (3.1, direct effects, the norm's scale frozen).
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -102,48 +104,39 @@ def neurons(checkpoint: Checkpoint, trace: Trace, found: LogitAttribution, layer
     return each
 
 
-def what_is_frozen(checkpoint: Checkpoint) -> tuple[Message, ...]:
+def what_is_frozen(checkpoint: Checkpoint) -> Iterator[Message]:
     """What was held at its value in the forward, so that the logit is a sum; one sentence each."""
-    config, found = checkpoint.model.config, []
+    config = checkpoint.model.config
     if config.norm_order == "post":
-        found.append(
-            N_(
-                "This model normalises after every sublayer. The number by which each of these norms divides is held as "
-                "it was, all along the way from the part to the logit."
-            )
+        yield N_(
+            "This model normalises after every sublayer. The number by which each of these norms divides is held as "
+            "it was, all along the way from the part to the logit."
         )
     elif config.norm_order in ("output", "sandwich"):
-        found.append(
-            N_(
-                "This model normalises what every sublayer has found before it is added. The number by which each of "
-                "these norms divides is held as it was, and so is that of the last norm, where there is one."
-            )
+        yield N_(
+            "This model normalises what every sublayer has found before it is added. The number by which each of "
+            "these norms divides is held as it was, and so is that of the last norm, where there is one."
         )
     elif config.ends_with_norm(predicting_stack(checkpoint)):
-        found.append(N_("The number by which the last norm divides the row is held as it was."))
+        yield N_("The number by which the last norm divides the row is held as it was.")
     elif config.head == "linear":
-        found.append(N_("Nothing had to be held: this model has no norm between the last layer and the logits."))
+        yield N_("Nothing had to be held: this model has no norm between the last layer and the logits.")
     if config.residual == "none":
-        found.append(
-            N_(
-                "This model has no residual connections: all that is in the last row was made by the last sublayer, and "
-                "what came before it is in there only as what that has read. No other part has a share."
-            )
+        yield N_(
+            "This model has no residual connections: all that is in the last row was made by the last sublayer, and "
+            "what came before it is in there only as what that has read. No other part has a share."
         )
     if config.head == "transform":
-        found.append(
-            N_(
-                "The ratios by which the activation of the head changes its numbers, and what its norm divides by, are held "
-                "as they were."
-            )
+        yield N_(
+            "The ratios by which the activation of the head changes its numbers, and what its norm divides by, are held "
+            "as they were."
         )
     if config.logit_cap is not None:
-        found.append(N_("The ratio by which the soft cap bends each logit is held as it was."))
+        yield N_("The ratio by which the soft cap bends each logit is held as it was.")
     if config.architecture == "encoder-decoder":
-        found.append(N_("What the encoder has made comes in through the heads of cross-attention."))
+        yield N_("What the encoder has made comes in through the heads of cross-attention.")
     if config.positions not in ("learned", "sinusoidal"):
-        found.append(N_("Positions add nothing to the row here: they only decide where heads look."))
-    return tuple(found)
+        yield N_("Positions add nothing to the row here: they only decide where heads look.")
 
 
 def _attention_at(checkpoint: Checkpoint, site: str) -> Attention:

@@ -8,6 +8,7 @@ right up to that factor.
 Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits".
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxtyping import Float
@@ -126,73 +127,56 @@ def unembedding(checkpoint: Checkpoint, tokens: slice = slice(None)) -> Float[Te
     return matrix if norm is None else folded(norm, matrix)
 
 
-def what_is_left_out(checkpoint: Checkpoint) -> tuple[Message, ...]:
+def what_is_left_out(checkpoint: Checkpoint) -> Iterator[Message]:
     """Why the circuits of this model say less than its forward, one sentence each."""
-    config, found = checkpoint.model.config, []
+    config = checkpoint.model.config
     if config.norm_order == "post":
-        found.append(
-            N_(
-                "This model normalises after every sum: what a head writes is scaled anew before the next layer reads it. "
-                "Only where layer 0 looks is exact."
-            )
+        yield N_(
+            "This model normalises after every sum: what a head writes is scaled anew before the next layer reads it. "
+            "Only where layer 0 looks is exact."
         )
     elif config.norm_order == "output":
-        found.append(
-            N_(
-                "This model normalises what a sublayer has found before it is added: what a head writes is scaled, together "
-                "with what the other heads write. That norm is left out."
-            )
+        yield N_(
+            "This model normalises what a sublayer has found before it is added: what a head writes is scaled, together "
+            "with what the other heads write. That norm is left out."
         )
     else:
         if config.norm_order == "sandwich":
-            found.append(
-                N_(
-                    "This model also normalises what a sublayer has found before it is added: what a head writes is "
-                    "scaled, together with what the other heads write. That norm is left out."
-                )
+            yield N_(
+                "This model also normalises what a sublayer has found before it is added: what a head writes is "
+                "scaled, together with what the other heads write. That norm is left out."
             )
         if config.has_norms:
-            found.append(
-                N_(
-                    "The weight of every norm is folded into the matrices; its division, a positive number of each row, is "
-                    "left out."
-                )
+            yield N_(
+                "The weight of every norm is folded into the matrices; its division, a positive number of each row, is "
+                "left out."
             )
     if config.residual == "none":
-        found.append(
-            N_(
-                "This model has no residual connections: what a head writes reaches the next sublayer only, through the "
-                "whole of which it goes. Only where layer 0 looks is exact."
-            )
+        yield N_(
+            "This model has no residual connections: what a head writes reaches the next sublayer only, through the "
+            "whole of which it goes. Only where layer 0 looks is exact."
         )
     if config.positions == "rope":
-        found.append(
-            N_("Positions turn queries and keys here: the pairs of tokens are exact for the distance that is chosen.")
-        )
+        yield N_("Positions turn queries and keys here: the pairs of tokens are exact for the distance that is chosen.")
     elif config.positions in ("alibi", "relative"):
-        found.append(
-            N_("What is added to the scores for the distance is left out: these are the scores of the content.")
-        )
+        yield N_("What is added to the scores for the distance is left out: these are the scores of the content.")
     elif config.positions != "none":
-        found.append(N_("The vectors of positions are left out: these are pairs of tokens."))
+        yield N_("The vectors of positions are left out: these are pairs of tokens.")
     if config.disentangled != "none":
-        found.append(N_("The terms of the scores for distances are left out: these are the scores of the content."))
+        yield N_("The terms of the scores for distances are left out: these are the scores of the content.")
     if config.qk_norm:
-        found.append(N_("Queries and keys go through a norm of their own here: their scores are right up to a factor."))
+        yield N_("Queries and keys go through a norm of their own here: their scores are right up to a factor.")
     if config.qkv_bias:
-        found.append(N_("The biases of queries, keys and values are left out."))
+        yield N_("The biases of queries, keys and values are left out.")
     if config.score_cap is not None or config.logit_cap is not None:
-        found.append(N_("The soft caps of scores and logits are left out: they bend large ones, and keep their order."))
+        yield N_("The soft caps of scores and logits are left out: they bend large ones, and keep their order.")
     if config.head == "transform" and config.embedding_dim is not None:
-        found.append(
-            N_(
-                "Before the logits stands one more layer here: its matrix is a part of this, the rest of it is left out."
-            )
+        yield N_(
+            "Before the logits stands one more layer here: its matrix is a part of this, the rest of it is left out."
         )
     elif config.head == "transform":
-        found.append(N_("Before the logits stands one more layer here, which is left out."))
-    found.append(N_("Only the direct way is meant: what the layers between add, feed-forward above all, is left out."))
-    return tuple(found)
+        yield N_("Before the logits stands one more layer here, which is left out.")
+    yield N_("Only the direct way is meant: what the layers between add, feed-forward above all, is left out.")
 
 
 def _stack(model: Transformer, kind: Kind) -> Stack:

@@ -7,6 +7,7 @@ from vizformer import figures
 from vizformer.explain import latex
 from vizformer.explain.feedforward_rows import RowOfNumbers
 from vizformer.figures import leakage as change_words
+from vizformer.options.feedforward import ACTIVATION_NAMES
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block import computations
 from vizformer.web.lessons.block.place import Place, choose
@@ -17,7 +18,6 @@ from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 OTHERS = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)  # what SwiGLU multiplies by, in the curves
-ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "quick_gelu": "QuickGELU", "silu": "SiLU"}
 
 
 @laboratory
@@ -34,7 +34,7 @@ def feed_forward(subject: Subject) -> None:
 def _arithmetic(subject: Subject, found: RowOfNumbers) -> None:
     config = subject.config
     gated, bias = config.feedforward == "gated", config.bias
-    name = ACTIVATIONS[config.activation]
+    name = ACTIVATION_NAMES[config.activation]
     b_1, b_2, b_g = (" + b_1", " + b_2", " + b_g") if bias else ("", "", "")
     inside = rf"\big({_act(name, f'x W_g{b_g}')} \odot (x W_1{b_1})\big)" if gated else _act(name, f"x W_1{b_1}")
     m = found.neuron
@@ -148,7 +148,7 @@ def _curves(subject: Subject) -> None:
         _("SwiGLU multiplies SiLU by a second number, here"), OTHERS, **lesson.setting("block.other", 2.0, OTHERS)
     )
     places, curves = computations.activation_curves(other)
-    name = ACTIVATIONS[subject.config.activation]
+    name = ACTIVATION_NAMES[subject.config.activation]
     own = "SwiGLU" if subject.config.feedforward == "gated" and name == "SiLU" else name
     chart.show(
         figures.line_curves(

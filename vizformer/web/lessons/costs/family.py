@@ -8,6 +8,8 @@ from vizformer.analysis.costs.experts import Mixture
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.config import ModelConfig
+from vizformer.options.feedforward import ACTIVATION_NAMES
+from vizformer.options.norms import NORM_PLACES
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.costs import computations, wording
@@ -16,7 +18,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, translate
 
 # preset -> the bundled model that is nearest, or the name on huggingface.co of a small one to be opened
 NEAREST = {
@@ -97,15 +99,8 @@ def _options(config: ModelConfig) -> tuple[str, ...]:
         "decoder-only": _("decoder"),
     }
     norms = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm", "deviation_norm": _("LayerNorm by hand")}
-    activations = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "quick_gelu": "QuickGELU", "silu": "SiLU"}
-    place = {
-        "post": _("after the sum"),
-        "pre": _("before the sublayer"),
-        "output": _("after the sublayer, before the sum"),
-        "sandwich": _("before and after the sublayer"),
-        "none": _("none in the layers"),
-    }[config.norm_order]
-    activation = activations[config.activation]
+    place = translate(NORM_PLACES[config.norm_order])
+    activation = ACTIVATION_NAMES[config.activation]
     gated = {"silu": "SwiGLU", "gelu": "GEGLU", "gelu_tanh": "GEGLU"}.get(config.activation, activation)
     shared = config.kv_heads == config.n_heads
     return (

@@ -2,6 +2,7 @@
 
 from vizformer.analysis.costs.model_boxes import Box
 from vizformer.config import ModelConfig
+from vizformer.options.feedforward import ACTIVATION_NAMES
 
 _FORMULAS = {
     "embedding": r"x_i = E_{t_i}",
@@ -20,12 +21,9 @@ _FORMULAS = {
 }
 
 
-_ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "quick_gelu": "QuickGELU", "silu": "SiLU"}
-
-
 def _feedforward(config: ModelConfig) -> str:
     """With the name of its activation, and its biases where it has them."""
-    bends = rf"\operatorname{{{_ACTIVATIONS[config.activation]}}}"
+    bends = rf"\operatorname{{{ACTIVATION_NAMES[config.activation]}}}"
     into, gate, out = (rf" + b_\text{{{name}}}" if config.bias else "" for name in ("in", "gate", "out"))
     if config.feedforward == "gated":
         spread = rf"(x W_\text{{in}}{into})" if config.bias else r"x W_\text{in}"

@@ -46,7 +46,7 @@ def predicting(model: ModelRef) -> Kind:
 @cached
 def left_out(model: ModelRef) -> tuple[Message, ...]:
     """What the circuits of a model leave out."""
-    return what_is_left_out(model_cache.checkpoint(model))
+    return tuple(what_is_left_out(model_cache.checkpoint(model)))
 
 
 @cached

@@ -48,7 +48,7 @@ def inexact(subject: Subject) -> tuple[Message, ...]:
 @cached
 def frozen(subject: Subject) -> tuple[Message, ...]:
     """What the terms hold at its value."""
-    return what_is_frozen(subject.checkpoint)
+    return tuple(what_is_frozen(subject.checkpoint))
 
 
 @cached

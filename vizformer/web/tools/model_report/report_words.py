@@ -11,6 +11,8 @@ from vizformer.checkpoints.hugging_face.families import FAMILIES
 from vizformer.checkpoints.tensors.report import UNDER_ASSUMPTIONS
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
+from vizformer.options.feedforward import ACTIVATION_NAMES
+from vizformer.options.norms import NORM_PLACES
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, translate
 
@@ -46,17 +48,9 @@ _WRITTEN: dict[str, Message] = {
     "gguf": N_("GGUF, of llama.cpp"),
 }
 BY_HAND = "hand-written"  # the family of models that no layout of names describes
-_ORDERS: dict[str, Message] = {
-    "pre": N_("before the sublayer"),
-    "post": N_("after the sum"),
-    "output": N_("after the sublayer, before the sum"),
-    "normed_stream": N_("before the sublayer, which adds to the normalised row"),
-    "sandwich": N_("before and after the sublayer"),
-    "none": N_("none in the layers"),
-}
 _NORMS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm", "deviation_norm": "LayerNorm ÷ (σ + ε)"}
 _CHOICES: dict[str, dict[str, Message]] = {
-    "norm_order": _ORDERS,
+    "norm_order": {**NORM_PLACES, "normed_stream": N_("before the sublayer, which adds to the normalised row")},
     "positions": {**labels.POSITIONS, "rope_pairs": N_("rotary, neighbours turn together")},
     "qkv_rows": {
         "q_k_v": N_("all of query, then all of key, then all of value"),
@@ -86,7 +80,7 @@ _CHOICES: dict[str, dict[str, Message]] = {
         "batch": N_("over the texts: each token sees itself alone"),
     },
 }
-_ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU (tanh)", "quick_gelu": "QuickGELU", "silu": "SiLU"}
+_ACTIVATIONS = {**ACTIVATION_NAMES, "gelu_tanh": "GELU (tanh)"}
 
 
 def facts(report: Report) -> list[tuple[str, str]]:
@@ -125,9 +119,7 @@ def _shapes(config: ModelConfig) -> list[tuple[str, str]]:
     inner += f" · {_ACTIVATIONS.get(config.activation, config.activation)}"
     if config.feedforward == "gated":
         inner += " · " + _("gated")
-    norms = (
-        f"{_NORMS.get(config.norm, config.norm)} · {translate(_ORDERS[config.norm_order])} · ε = {config.norm_eps:g}"
-    )
+    norms = f"{_NORMS.get(config.norm, config.norm)} · {translate(NORM_PLACES[config.norm_order])} · ε = {config.norm_eps:g}"
     places = labels.places(config)
     if config.positions == "rope":
         places += f" (θ = {config.rope_theta:,g})"
