@@ -114,6 +114,8 @@ def test_every_norm_is_worked_out(architecture: str, stack: str, options: dict[s
         with torch.inference_mode():
             own = norm(torch.from_numpy(rows).float())[1]
         np.testing.assert_allclose(found.result, own.numpy(), atol=1e-4)
+        np.testing.assert_allclose(found.centred + found.mean, rows[1])
+        np.testing.assert_allclose(found.squares, rows[1] ** 2)
         plain = norm_numbers(rows, norm, 1, 1.0, 0.0)
         fewer = norm.normalized_shape[0] - (1 if options.get("norm") == "deviation_norm" else 0)
         assert plain.result_length == pytest.approx(fewer**0.5, rel=0.01)

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from tests import tiny
 from vizformer.analysis import hide
 from vizformer.errors import TraceError
-from vizformer.explain.loss_parts import asked_rows, loss_numbers, losses
+from vizformer.explain.loss_parts import SHOWN, asked_rows, loss_numbers, losses
 from vizformer.model import Trace
 
 TEXT = "I have a cat."
@@ -78,6 +78,8 @@ def test_the_smoothed_loss_and_its_gradient_are_pytorchs(architecture: str, eps:
         assert found.rest_gradient == pytest.approx(float(z.grad[others].sum()), abs=1e-9)
         assert found.proof.holds
         assert found.tokens[found.right].id == one.right.id
+        likely = z.detach().topk(min(SHOWN, len(z))).indices.tolist()
+        assert ids == likely + ([] if one.right.id in likely else [one.right.id])
         assert found.vocabulary == len(z)
         assert found.target.sum() + found.rest_target == pytest.approx(1)
         assert found.smoothed == pytest.approx((1 - eps) * found.loss + eps * found.mean_surprise)

@@ -10,8 +10,11 @@ import torch
 from tests import tiny
 from tests.explain.running import run
 from vizformer.checkpoints import Checkpoint
-from vizformer.explain import Step, attention_steps, layer_steps
+from vizformer.explain import Step, attention_steps, layer_steps, output_steps
+from vizformer.explain.layer_projections import worse
 from vizformer.explain.rope import angles, divisors, turn
+from vizformer.explain.step import Proof
+from vizformer.messages import N_
 from vizformer.model import Cell, Edit, Trace
 
 SITE, TEXT, QUERY = "decoder.1.self", "I have a cat.", 2
@@ -147,3 +150,68 @@ def test_the_offset_is_written_where_it_is_added() -> None:
     assert r"\odot (1 + \gamma)" in layer(checkpoint, trace)["feedforward.norm"].formula
     checkpoint.model.get_parameter("decoder.layers.1.self_norm.weight").sub_(1.0)
     assert "q" in red(steps(checkpoint, trace))
+
+
+def meanings(step: Step) -> list[str]:
+    return [str(operand.meaning) for operand in step.operands]
+
+
+def test_operands_are_called_by_what_they_are() -> None:
+    checkpoint = tiny.checkpoint("encoder-decoder")
+    trace = checkpoint.trace(TEXT, target="a cat")
+    found = {step.key: step for step in layer_steps(checkpoint, trace, "decoder.1")}
+    assert meanings(found["cross.q"])[0] == "the decoder's rows"
+    assert meanings(found["cross.k"])[0] == meanings(found["cross.v"])[0] == "the encoder's output, one row per token"
+    for residual, said in (("sequential", "what attention adds"), ("none", "what attention has found")):
+        checkpoint = tiny.checkpoint("decoder-only", residual=residual)
+        found = steps(checkpoint, checkpoint.trace(TEXT))
+        assert meanings(found["add"])[-1] == said
+
+
+@pytest.mark.parametrize(
+    ("architecture", "options", "said"),
+    [
+        ("decoder-only", {}, "the last row of the stack"),
+        ("decoder-only", tiny.OPT, "the projected row"),
+        ("decoder-only", tiny.GRANITE, "the scaled row"),
+        ("encoder-only", tiny.BERT, "the transformed row"),
+    ],
+)
+def test_the_row_that_becomes_logits_is_called_by_what_was_done_to_it(
+    architecture: str, options: dict[str, Any], said: str
+) -> None:
+    checkpoint = tiny.checkpoint(architecture, **options)
+    *before, logits = (
+        step for step in output_steps(checkpoint, checkpoint.trace(TEXT), 1) if step.key != "probabilities"
+    )
+    assert meanings(logits)[0] == said
+    assert not any(step.proof.direct for step in before)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_bias_of_an_expert_is_in_the_formula_where_there_is_one(bias: bool) -> None:
+    checkpoint = tiny.checkpoint("decoder-only", **{**tiny.MIXTRAL, "bias": bias})
+    found = layer(checkpoint, checkpoint.trace(TEXT))
+    for step in (found["feedforward.hidden"], found["feedforward.narrow"]):
+        assert ("+ b_" in step.formula) == bias
+
+
+def test_the_numbers_that_are_not_turned_are_counted() -> None:
+    found = steps(*fresh("neox"))["q_turned"]
+    d_head, pairs = len(found.result), found.text.values["pairs"]
+    assert (found.text.values["turned"], found.text.values["rest"]) == (2 * pairs, d_head - 2 * pairs)
+
+
+def test_the_stretches_of_distances_begin_at_the_half_of_the_table() -> None:
+    checkpoint = tiny.checkpoint("encoder-only", **tiny.DEBERTA_V3)
+    steps_of = attention_steps(checkpoint, checkpoint.trace(TEXT), "encoder.1.self", 1, 2)
+    (formula,) = (step.formula for step in steps_of if step.key == "distance")
+    middle = tiny.DEBERTA_V3["disentangled_span"] // 2
+    assert rf"r & |r| \le {middle} \\" in formula
+    assert rf"\ln(|r| / {middle})" in formula
+
+
+def test_of_two_proofs_the_worse_one_is_shown() -> None:
+    small, large = (Proof(N_("x"), difference, holds, True) for difference, holds in ((0.1, True), (0.5, False)))
+    for one, other in ((small, large), (large, small)):
+        assert (worse(one, other).difference, worse(one, other).holds) == (0.5, False)

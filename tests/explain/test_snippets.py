@@ -15,6 +15,7 @@ import torch
 from tests import tiny
 from vizformer import load
 from vizformer.explain import attention_steps, layer_steps, light, output_steps, snippet, standalone, toy
+from vizformer.explain.snippets import WRITTEN_OUT
 
 OURS = re.compile(r"\b(trace|checkpoint|model|record|attention|vizformer|vf)\b")
 
@@ -80,6 +81,13 @@ def test_snippets_of_distances_run(options: dict[str, Any]) -> None:
             assert result.shape == step.result.shape, step.key
             if found.exact:
                 np.testing.assert_allclose(result, step.result, rtol=1e-3, atol=1e-3, err_msg=step.key)
+
+
+def test_up_to_the_limit_numbers_are_written_out() -> None:
+    most = np.arange(WRITTEN_OUT, dtype=float)
+    assert standalone("y = x + 1", {"x": most}).exact
+    assert pasted(standalone("y = x + 1", {"x": most}).text())["y"].tolist() == (most + 1).tolist()
+    assert not standalone("y = x + 1", {"x": np.append(most, 0.5)}).exact
 
 
 def test_long_booleans_are_stood_in_for_by_booleans() -> None:

@@ -1,5 +1,7 @@
 """The worksheet: its answers are right, for every version and every sentence."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -27,6 +29,14 @@ def test_the_answers_are_what_pytorch_computes(seed):
     d, f = (found["count"].text.values[name] for name in ("d", "f"))
     layer = torch.nn.TransformerEncoderLayer(d, 1, f)
     assert found["count"].answer[0].value[-1] == sum(x.numel() for x in layer.parameters())
+
+
+@pytest.mark.parametrize("seed", [SEEDS[0], 77])
+def test_an_answer_is_printed_as_exactly_as_it_is_worked_out(seed):
+    found = {problem.key: problem for problem in worksheet(TOKENS, seed)}
+    for problem in (problem for key, problem in found.items() if key != "loss"):
+        table, end = problem.answer[0], re.search(r"= (-?[\d.]+)$", problem.working)
+        assert end is None or end[1] in {f"{value:.{table.digits}f}" for value in table.value.flat}, problem.working
 
 
 def test_versions_have_other_numbers_and_the_same_questions():

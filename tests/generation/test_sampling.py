@@ -37,6 +37,12 @@ def test_each_cut() -> None:
     assert kept(temperature=0.0) == [1]
 
 
+def test_a_share_of_all_cuts_nothing_where_one_token_has_nearly_all() -> None:
+    logits = torch.log(torch.tensor([1.0, 1e-9, 1e-10, 1e-12]))
+    choice = next_token(logits, (), Sampling(top_k=3, top_p=1.0))
+    assert choice.cut.tolist() == [Cut.KEPT, Cut.KEPT, Cut.KEPT, Cut.TOP_K]
+
+
 def test_the_rest_is_drawn_in_the_old_proportions() -> None:
     filtered = next_token(LOGITS, (), Sampling(top_k=3)).filtered
     assert torch.allclose(filtered, torch.tensor([0, 0.4, 0, 0.25, 0.2]) / 0.85)

@@ -224,6 +224,15 @@ def test_bytes_kept() -> None:
     assert Trace().nbytes == 0
 
 
+def test_the_first_point_that_is_not_finite_is_named() -> None:
+    model, ids, _, trace = traced("encoder-decoder")
+    assert trace.first_not_finite() is None
+    with torch.inference_mode():
+        model.decoder.layers[1].cross_attention.W_O.bias[0] = torch.inf  # one number of a row, the others stay finite
+        model(*ids, trace=(trace := Trace()))
+    assert trace.first_not_finite() == "decoder.1.mid_cross"
+
+
 def test_errors_name_value_rule_and_way_out() -> None:
     *_, trace = traced("encoder-decoder")
     with pytest.raises(

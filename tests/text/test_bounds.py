@@ -69,6 +69,7 @@ EXPLOSIVE = [
     r"\g<1>",
     "(?:a+b|c)+d",
     "(?:a+b|c)d*e",
+    "(?:a?a?a?a?)" * 10 + "a" * 40,
 ]
 
 
@@ -120,6 +121,30 @@ def test_growth_is_at_least_what_the_library_makes():
             for text in ("a", "abcd" * 9, "\ufdfa", "\u0130é", "中文", "🐱", "b\u0301\u0323"):
                 reach = len(unicodedata.normalize("NFKD", text)) * factor
                 assert len(both.normalize_str(text)) <= reach, (first, second, text)
+
+
+def test_a_decoder_with_a_sign_for_spaces_may_write_it_beside_every_character():
+    assert text_growth.growth({"type": "Metaspace", "replacement": "▁"}, None).factor == 2
+    assert text_growth.growth({"type": "Metaspace", "replacement": "▁▁▁"}, None).factor == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"model": []}, "it has no model"),
+        ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "ABCD!"}}, "a table that is none"),
+        ({"post_processor": {"special_tokens": {"[CLS]": {"ids": [1] * 17, "tokens": ["a"] * 16}}}}, "too many"),
+        ({"post_processor": {"special_tokens": {"[CLS]": {"ids": [1] * 16, "tokens": ["a"] * 16}}}}, None),
+    ],
+)
+def test_parts_that_are_none_or_too_long_are_refused(changes, said):
+    content = json.loads(hostile.tokenizer({})) | changes
+    if "post_processor" in changes:
+        content["post_processor"] |= {"type": "TemplateProcessing", "single": [], "pair": []}
+    if said is None:
+        return bounds.check(content)
+    with pytest.raises(text_growth.BoundsError, match=said):
+        bounds.check(content)
 
 
 @pytest.mark.parametrize("pattern", ["", Regex("")])
