@@ -46,6 +46,19 @@ def test_every_box_of_a_model_is_drawn_and_they_do_not_overlap(name: str) -> Non
         assert box_words.title(box, load(name).model.config).replace("&", "&amp;") in svg
         if not box.inside:
             assert box_words.shape(box.output) in svg
+    notes = figure.parts[1]["annotations"]
+    outside = [n["text"] for n in notes if not any(r > n["x"] > x and t > n["y"] > b for x, r, b, t in places)]
+    columns = box_words.columns(boxes, load(name).model.config)
+    assert sorted(outside) == sorted(one for column in columns for one in (column["title"], column["frame"]) if one)
+    for number, column in enumerate(columns):  # it stands above the middle of its boxes
+        (title,) = (n for n in notes if n["text"] == column["title"])
+        own = [place for place in places if number < place[0] < number + 1]
+        assert title["x"] == pytest.approx((min(p[0] for p in own) + max(p[1] for p in own)) / 2)
+        assert title["y"] > max(p[3] for p in own)
+    tops = {(s["x0"], s["y0"]) for s in shapes if s["type"] == "line" and s["x0"] == s["x1"]}
+    for x, y in tops:  # what leaves a box at its top leaves it in the middle
+        if own := [place for place in places if place[3] == y]:
+            assert any(x == pytest.approx((left + right) / 2) for left, right, *_ in own)
     frames = [s for s in shapes if s["type"] == "rect" and "fillcolor" not in s]
     assert len(frames) == (2 if name == "zh-en" else 1)
 

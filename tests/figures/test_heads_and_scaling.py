@@ -55,6 +55,8 @@ def test_rows_that_cannot_be_cut() -> None:
         figures.head_slices([np.ones(7)], ["q"], [2])
     with pytest.raises(ValueError, match="do not fit"):
         figures.head_slices([np.ones(7)], ["q", "k"], [0])
+    with pytest.raises(ValueError, match="0 rows, 0 names"):
+        figures.head_slices([], [], [])
 
 
 def test_parts_and_their_sum_share_a_scale() -> None:
@@ -65,6 +67,8 @@ def test_parts_and_their_sum_share_a_scale() -> None:
     assert (heatmap.zmin, heatmap.zmax) == (-5, 5)
     assert figure.layout.yaxis.ticktext == ("head 0", "&lt;i&gt;", "sum")
     assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]
+    (line,) = figure.layout.shapes
+    assert (line.y0, line.y1) == (1.5, 1.5)  # between the parts and their sum
     with pytest.raises(ValueError, match="do not fit"):
         figures.head_parts(parts, ["one"])
 
@@ -76,6 +80,8 @@ def test_every_query_head_is_joined_to_the_one_it_reads(heads: int, groups: int)
     assert len(lines) == heads
     assert len(queries.x) == heads
     assert len(keys.x) == groups
+    assert set(queries.y) == {figure.layout.yaxis.tickvals[1]}  # a row has its name beside it
+    assert set(keys.y) == {figure.layout.yaxis.tickvals[0]}
     each = heads // groups
     for head, line in enumerate(lines):
         assert line.x[0] == queries.x[head]
@@ -123,6 +129,7 @@ def test_saturation_and_its_marks() -> None:
         pytest.approx((1 - x / 40).tolist(), abs=1e-6),
     ]
     assert [shape.x0 for shape in figure.layout.shapes] == [pytest.approx(8.0), pytest.approx(32.0)]  # held inside
+    assert all((shape.yref, shape.y0, shape.y1) == ("paper", 0, 1) for shape in figure.layout.shapes)  # the whole height
     assert figure.layout.annotations[0].text == "a &lt;b&gt;"
     with pytest.raises(ValueError, match="do not fit"):
         figures.saturation_curves(x, x, x[:2])

@@ -28,6 +28,7 @@ def test_what_has_not_moved_is_a_layer_of_its_own() -> None:
     assert np.isnan(moved.z).tolist() == (stream == 0).tolist()
     assert np.isnan(still.z).tolist() == (stream != 0).tolist()
     assert [list(row) for row in still.text] == [["0", "", "0"], ["0", "", ""]]
+    assert [list(row) for row in moved.text] == [["", "2", ""], ["", "3", "&lt;0.01"]]
     assert moved.z.dtype == still.z.dtype == np.float32
     assert moved.zmax == 3
 

@@ -88,9 +88,9 @@ def test_many_tokens_are_all_named_and_some_printed() -> None:
 
 def test_long_names_are_cut_where_they_are_printed_only() -> None:
     long = "x" * 40
-    figure = figures.attention_heatmap(np.ones((1, 1)), [long], ["a"])
-    assert figure.layout.yaxis.ticktext == (long,)
-    assert figure.layout.yaxis2.ticktext == ("x" * 15 + "…",)
+    figure = figures.attention_heatmap(np.ones((2, 1)), [long, "short"], ["a"])
+    assert figure.layout.yaxis.ticktext == (long, "short")
+    assert figure.layout.yaxis2.ticktext == ("x" * 15 + "…", "short")
 
 
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (1, 9), (9, 1), (512, 512)])

@@ -1,16 +1,19 @@
 """Figures as SVG: read again, the cells are the numbers; what cannot be drawn is refused."""
 
+import base64
+import io
 import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from vizformer import figures
 from vizformer.figures.figure import Figure, bar, heatmap, scatter
 from vizformer.figures.style import MASKED, weight_scale
-from vizformer.figures.svg import svg
-from vizformer.figures.svg.ink import shades
+from vizformer.figures.svg import map_marks, svg
+from vizformer.figures.svg.ink import rgba, shades
 
 SVG = "{http://www.w3.org/2000/svg}"
 TOKENS = ["我", "<s>", "😀", "a & b", "\x00", "مرحبا"]
@@ -70,11 +73,6 @@ def test_masked_cells_have_no_weight_and_the_colour_bar_has_all_colours():
 
 
 def test_a_large_map_is_one_picture_of_a_pixel_for_each_cell():
-    import base64
-    import io
-
-    from PIL import Image
-
     pattern = np.zeros((200, 150), np.float32)
     pattern[3, 140] = 1
     names = [[str(i) for i in range(size)] for size in (200, 150)]
@@ -83,6 +81,72 @@ def test_a_large_map_is_one_picture_of_a_pixel_for_each_cell():
     pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(image.get("href", "").partition(",")[2]))))
     assert pixels.shape == (200, 150, 4)
     assert [tuple(at) for at in np.argwhere(pixels[..., 0] > 200)] == [(3, 140)]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_picture_covers_the_cells_that_it_stands_for(turned, monkeypatch):
+    values = np.random.default_rng(1).random((12, 20)).astype(np.float32)
+    figure = Figure(heatmap(z=values, zmin=0, zmax=1, colorscale=weight_scale(), xgap=1, ygap=3))
+    if turned:
+        figure.update_xaxes(autorange="reversed")
+        figure.update_yaxes(autorange="reversed")
+    boxes = np.array([[float(one.get(at, "")) for at in ("x", "y", "width", "height")] for one in cells(root(figure))])
+    x, y, wide, tall = boxes.reshape(12, 20, 4).transpose(2, 0, 1)
+    across, up = x[0, 1] - x[0, 0], y[1, 0] - y[0, 0]
+    assert wide + 1 == pytest.approx(np.full((12, 20), abs(across)), abs=0.02)
+    assert tall + 3 == pytest.approx(np.full((12, 20), abs(up)), abs=0.02)
+    assert (across < 0) == turned == (up > 0)
+    monkeypatch.setattr(map_marks, "MOST_CELLS", 0)
+    (image,) = root(figure).iter(f"{SVG}image")
+    left, top = float(image.get("x", "")), float(image.get("y", ""))
+    assert left == pytest.approx(x.min() - 0.5, abs=0.02)
+    assert top == pytest.approx(y.min() - 1.5, abs=0.02)
+    assert left + float(image.get("width", "")) == pytest.approx((x + wide).max() + 0.5, abs=0.02)
+    assert top + float(image.get("height", "")) == pytest.approx((y + tall).max() + 1.5, abs=0.02)
+    pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(image.get("href", "").partition(",")[2]))))
+    seen = values[:, ::-1] if turned else values
+    seen = seen if turned else seen[::-1]
+    colours = shades(seen, weight_scale())[..., :3]
+    np.testing.assert_allclose(pixels[..., :3], colours, atol=1)
+
+
+def numbers(figure: Figure, anchor: str) -> list[str]:
+    return [one.text or "" for one in root(figure).iter(f"{SVG}text") if one.get("text-anchor") == anchor]
+
+
+def test_axes_have_their_numbers_from_end_to_end():
+    figure = Figure(scatter(x=[5, 95], y=[0.3, 0.4], mode="markers"))
+    figure.update_xaxes(range=[0, 100])
+    figure.update_yaxes(range=[0, 1])
+    assert numbers(figure, "middle") == ["0", "20", "40", "60", "80", "100"]  # below the axis
+    assert numbers(figure, "end") == ["0", "0.2", "0.4", "0.6", "0.8", "1"]  # beside the axis
+    figure.update_xaxes(visible=False)
+    assert not numbers(figure, "middle")
+    figure.update_xaxes(visible=True)
+    assert len(numbers(figure, "middle")) == 6
+
+
+def test_without_a_range_an_axis_reaches_over_all_numbers():
+    points = [3.0, 4.0, 9.0, 12.0]
+    found = root(Figure(scatter(x=points, y=points, mode="markers", marker={"color": "#0072b2"})))
+    dots = list(found.iter(f"{SVG}circle"))[1:]  # the first is the legend's
+    x, y = ([float(one.get(at, "")) for one in dots] for at in ("cx", "cy"))
+    for drawn, most in ((np.array(x), float(found.get("width", ""))), (np.array(y), float(found.get("height", "")))):
+        assert ((drawn > 0) & (drawn < most)).all()
+        np.testing.assert_allclose(np.diff(drawn) / (drawn[-1] - drawn[0]), np.diff(points) / 9, atol=1e-3)
+        assert abs(drawn[-1] - drawn[0]) > most / 2
+
+
+def test_a_dotted_line_has_dots_as_long_as_it_is_wide():
+    figure = Figure(scatter(x=[0, 1], y=[0, 1], mode="markers"))
+    figure.add_shape(type="line", x0=0, x1=1, y0=0.5, y1=0.5, line={"color": "#0072b2", "width": 3, "dash": "dot"})
+    (drawn,) = (one for one in root(figure).iter(f"{SVG}line") if one.get("stroke") == "#0072b2")
+    assert drawn.get("stroke-dasharray") == "3 6"
+
+
+def test_a_colour_without_opacity_covers():
+    assert rgba("rgb(1, 2, 3)") == rgba("#010203") == (1, 2, 3, 1)
+    assert rgba("rgba(1, 2, 3, 0.25)") == (1, 2, 3, 0.25)
 
 
 def test_bars_have_the_lengths_of_their_numbers():

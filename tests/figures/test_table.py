@@ -5,7 +5,7 @@ import pytest
 
 from vizformer import figures
 from vizformer.figures import files
-from vizformer.figures.figure import Figure, scatter
+from vizformer.figures.figure import Figure, heatmap, scatter
 from vizformer.figures.hovers import hover, written
 from vizformer.figures.sentences import sentence
 from vizformer.figures.tables import table
@@ -44,6 +44,12 @@ def test_the_matrix_of_a_mask_is_told_with_its_blocked_cells() -> None:
     assert [row[-1] for row in found.rows[:-1]] == [0.0, 0.0, 0.0]
 
 
+def test_names_without_a_title_are_told_apart_by_their_axis() -> None:
+    told = table(Figure(heatmap(z=np.array([[0.25, 0.5]]), x=["a", "b"], y=["c"])))
+    assert told.columns[:2] == ("y (upwards)", "x (to the right)")
+    assert told.rows[0][:2] == ("c", "a")
+
+
 def test_a_large_map_keeps_the_strongest_cells_whatever_their_sign() -> None:
     values = np.random.default_rng(0).standard_normal((300, 240)).astype(np.float32)
     found = table(figures.matrix_heatmap(values), most=100)
@@ -56,6 +62,7 @@ def test_a_large_map_keeps_the_strongest_cells_whatever_their_sign() -> None:
 
 def test_what_is_drawn_with_shapes_tells_its_numbers_too() -> None:
     text = figures.coloured_text(np.array([0.25, np.nan, 0.5], np.float32), ["a", " b", " <i>"])
+    assert (text.data[0].zmin, text.data[0].zmax) == (0, 1)  # of its colour bar
     assert sentence(text) == (
         "Values: 2, from 0.25 to 0.5; masked cells: 1. Largest: token 2 “<i>” has the weight 0.5000."
     )

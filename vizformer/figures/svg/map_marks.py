@@ -82,7 +82,7 @@ def _pixels(
 
     colours = colours * [1, 1, 1, 255]
     colours[~seen] = 0
-    if x.end < x.start:
+    if x.px(columns[-1]) < x.px(columns[0]):
         colours = colours[:, ::-1]
     if y.px(rows[-1]) < y.px(rows[0]):
         colours = colours[::-1]
