@@ -54,6 +54,20 @@ def test_every_parameter_is_in_exactly_one_box(name: str, options: dict[str, Any
     assert sum(box.parameters for box in boxes(model)) == sum(p.numel() for p in model.parameters())
 
 
+@pytest.mark.parametrize(
+    ("options", "first"), [(tiny.BERT, "transform"), (tiny.OPT, "projection"), ({}, "unembedding")]
+)
+def test_what_comes_before_the_table_is_drawn_before_it(options: dict[str, Any], first: str) -> None:
+    model = tiny.model("encoder-only" if options is tiny.BERT else "decoder-only", **options)
+    order = [box.key for box in boxes(model) if box.section == "prediction"]
+    assert order[0] == f"prediction.{first}"
+    assert order[-1] == "prediction.softmax"
+    assert order[order.index("prediction.unembedding") + 1 :] in (
+        ["prediction.softmax"],
+        ["prediction.bias", "prediction.softmax"],
+    )
+
+
 @pytest.mark.parametrize("name", ["zh-en", "stories", "cloze"])
 def test_the_bundled_models_add_up(name: str) -> None:
     model = load(name).model

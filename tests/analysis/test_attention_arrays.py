@@ -213,6 +213,12 @@ def test_tokens_that_are_no_characters_are_shown_as_such() -> None:
     assert list(read_attention("a.safetensors", content)) == ["\ufffd"]
 
 
+def test_a_file_that_is_too_large_is_refused_with_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention_arrays, "MAX_BYTES", 3 << 20)
+    with pytest.raises(TraceError, match="larger than 3 MB"):
+        read_attention("a.npz", bytes((3 << 20) + 1))
+
+
 def test_too_many_numbers_are_refused_before_they_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention_arrays, "MAX_NUMBERS", 100)
     for given in (weights(2, 2, 6, 6), [weights(2, 5, 5), weights(2, 5, 5), weights(2, 5, 5)]):

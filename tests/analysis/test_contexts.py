@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from vizformer import load
 from vizformer.analysis.vectors.contextual import contexts, shared
 from vizformer.errors import TraceError
+from vizformer.model import Cell, Edit
 
 FIRST, SECOND, CONTROL = "我在花园里。", "我花了十元。", "他们在花园里玩。"
 
@@ -74,6 +75,9 @@ def test_a_causal_model_sees_only_what_is_before() -> None:
     first, second = model.trace("苹果是一种好吃的水果。"), model.trace("苹果是一个伟大的品牌。")
     assert contexts(model, first, second, 2, 2).identical  # <s> 苹 果 in both
     assert not contexts(model, first, second, 3, 4).identical
+    for change in (-9.0, 9.0):  # one number, whichever side is the larger one
+        other = model.trace("苹果是一个伟大的品牌。", edit=Edit((Cell("decoder.2.post", (2, 0), change),)))
+        assert not contexts(model, first, other, 2, 2).identical
     shorter = model.trace("苹果很好吃。")  # another length: products in another order, the same but for rounding
     assert contexts(model, first, shorter, 2, 2).identical
     assert not contexts(load("cloze"), load("cloze").trace(FIRST), load("cloze").trace(SECOND), 3, 2).identical

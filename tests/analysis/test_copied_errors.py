@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests import tiny
 from vizformer import load
 from vizformer.analysis.costs.parameter_count import BASE, count
 from vizformer.analysis.masks.mistakes import masked_after
@@ -154,6 +155,16 @@ def test_another_scale_than_the_papers_goes_into_the_queries(read):
     given = error_operands.head_given(record, 0)
     scores = given["q"] @ given["k"].T / given["q"].shape[1] ** 0.5
     torch.testing.assert_close(scores, record.content_scores(0), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("capped", [False, True])
+def test_the_soft_cap_of_a_model_is_left_out_and_said(capped):
+    checkpoint = tiny.checkpoint("decoder-only", **(tiny.GEMMA2 if capped else {"norm_order": "pre"}))
+    record = checkpoint.trace("I have a cat.")["decoder.0.self"]
+    assert (record.score_cap is not None) == capped
+    found = error_contrasts.scale_contrast(record, 0)
+    assert ("without its soft cap" in str(found.proof.anchor)) == capped
+    assert found.proof.holds
 
 
 def test_what_the_rows_of_a_head_sum_to(read):

@@ -4,6 +4,7 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
+import torch
 
 from vizformer import load
 from vizformer.analysis.own_steps import first_departure as steps
@@ -69,6 +70,9 @@ def test_batches_blocked_cells_and_names_that_are_not_known():
         "mine": np.zeros(2),
         "encoder.9.self.z": np.zeros(2),
     }
+    for low in (-1e8, -3e38):  # what blocks as well
+        assert steps.compare(checkpoint, trace, {name: np.where(np.isneginf(right), low, right)}).first is None
+    assert steps.compare(checkpoint, trace, {name: np.where(np.isneginf(right), -9e7, right)}).first is not None
     found = steps.compare(checkpoint, trace, given)
     assert found.first is None
     assert found.unknown == ("mine", "encoder.9.self.z")
@@ -102,6 +106,23 @@ def test_what_can_be_said_without_knowing_how_the_numbers_were_made(change, word
     wrong = change(steps.expected(checkpoint, trace, name))
     said = hints(checkpoint, trace, name, wrong, (), 1e-4)
     assert any(words in str(hint) for hint in said), said
+
+
+def test_a_turned_matrix_and_another_norm_are_recognised():
+    checkpoint = load("zh-en")
+    trace = checkpoint.trace(TEXTS["zh-en"])
+    block = checkpoint.model.encoder.layers[0]
+    joined = steps.expected(checkpoint, trace, "encoder.0.self.concat")
+    W, b = (block.self_attention.W_O.weight.double().numpy(), block.self_attention.W_O.bias.double().numpy())
+    np.testing.assert_allclose(steps.expected(checkpoint, trace, "encoder.0.self.out"), joined @ W.T + b, atol=1e-5)
+    said = hints(checkpoint, trace, "encoder.0.self.out", joined @ W + b, (), 1e-4)
+    assert any("W is transposed" in str(hint) for hint in said), said
+    summed = torch.from_numpy(steps.expected(checkpoint, trace, "encoder.0.self.add"))
+    norm = block.self_norm
+    deviation = (summed.var(-1, keepdim=True) + norm.eps).sqrt()
+    wrong = (summed - summed.mean(-1, keepdim=True)) / deviation * norm.weight.double() + norm.bias.double()
+    said = hints(checkpoint, trace, "encoder.0.self.norm", wrong.numpy(), (), 1e-4)
+    assert any("deviation with n − 1" in str(hint) for hint in said), said
 
 
 def test_right_numbers_get_no_hint_that_a_mistake_gives_them(read, monkeypatch):

@@ -132,6 +132,7 @@ def test_a_key_that_many_heads_look_at_is_a_sink() -> None:
 def test_masks_are_sent_once_where_all_layers_have_the_same() -> None:
     assert mask_reasons(traced("decoder-only", {}), "decoder").shape == (N, N)
     assert mask_reasons(traced("decoder-only", {**tiny.LLAMA, **WINDOW}), "decoder").shape == (2, N, N)
+    assert mask_reasons(traced("decoder-only", {"n_decoder_layers": 1}), "decoder").shape == (N, N)
 
 
 def by_numpy(trace: Trace, kind: Kind, layer: int, head: int) -> np.ndarray:

@@ -25,6 +25,7 @@ from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, head_report,
 from vizformer.analysis.corpus_heads.clustering import clusters
 from vizformer.analysis.corpus_heads.measures import CROSS, MEASURES, TARGETS
 from vizformer.analysis.corpus_heads.one_text import is_delimiter, read_tokens, run
+from vizformer.analysis.corpus_heads.passage import head_on_passage
 from vizformer.analysis.corpus_heads.report import COLUMNS
 from vizformer.analysis.corpus_heads.report_file import read_report, write_report
 from vizformer.analysis.corpus_heads.running import GROUP
@@ -148,6 +149,22 @@ def test_every_measure_is_what_plain_loops_over_the_maps_give(name):
             assert np.array_equal(found.rows[target], total)
             said = sum(one[target] for one in hits)
             assert np.allclose(found.most[target][total > 0], (said / np.maximum(total, 1))[total > 0])
+
+
+@pytest.mark.parametrize("name", ["decoder-only", "encoder-decoder"])
+def test_the_cells_of_a_target_are_marked_on_a_passage(name):
+    checkpoint = made(name)
+    passage = corpus_of(checkpoint).passages[0]
+    for kind in ("decoder",) if name == "decoder-only" else ("decoder", "cross"):
+        for measure in ("same_token", "previous", "induction", "entropy"):
+            found = head_on_passage(checkpoint, passage, kind, 0, 1, measure)
+            seen = found.reasons == 0
+            for (i, j), marked in np.ndenumerate(found.marked):
+                if measure == "entropy":  # no target: the strongest key
+                    expected = j == found.pattern[i].argmax()
+                else:
+                    expected = is_target(measure, i, j, found.queries[i], found.keys, kind == "cross")
+                assert marked == (expected and seen[i, j]), (kind, measure, i, j)
 
 
 def test_positions_and_likeness_are_what_plain_loops_give():

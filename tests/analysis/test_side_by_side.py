@@ -17,6 +17,7 @@ from vizformer.analysis import (
     two_answers,
     two_runs,
 )
+from vizformer.analysis.side_by_side.answers import differing_rows
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.text import Tokenizer
@@ -154,6 +155,16 @@ def test_dimensions_that_make_all_cosines_1_are_left_out_and_named():
     assert alone.left_out[0] == ()
 
 
+def test_each_dimension_that_is_dominant_is_left_out_once():
+    def alike(weight):
+        weight[:] = 0.0
+        weight[:, :2] = torch.tensor([900.0, 1.0])
+
+    found = stream_cosines(on_two_texts(changed(made(positions="none"), "embedding.weight", alike)), "decoder")
+    assert found.left_out[0] == (0, 1)
+    assert np.isnan(found.cosines[0]).all()  # nothing is left of which there were an angle
+
+
 def test_answers_are_the_most_probable_tokens_of_either_with_both_probabilities():
     runs = on_two_texts(made())
     found = two_answers(runs, 3, count=3)
@@ -165,6 +176,11 @@ def test_answers_are_the_most_probable_tokens_of_either_with_both_probabilities(
     assert found.divergence == pytest.approx(by_loops(p.numpy(), q.numpy()), abs=1e-9)
     with pytest.raises(TraceError, match="no position 5"):
         two_answers(runs, 5)
+    best = [trace.logits.argmax(dim=-1).tolist() for trace in (runs.trace, runs.other)]
+    assert differing_rows(runs) == tuple(
+        row for row, (one, other) in enumerate(zip(*best, strict=True)) if one != other
+    )
+    assert differing_rows(runs)
 
 
 def test_a_change_of_rank_one_has_one_singular_value_and_its_size_is_measured_by_the_first_model():

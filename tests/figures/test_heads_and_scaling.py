@@ -129,7 +129,9 @@ def test_saturation_and_its_marks() -> None:
         pytest.approx((1 - x / 40).tolist(), abs=1e-6),
     ]
     assert [shape.x0 for shape in figure.layout.shapes] == [pytest.approx(8.0), pytest.approx(32.0)]  # held inside
-    assert all((shape.yref, shape.y0, shape.y1) == ("paper", 0, 1) for shape in figure.layout.shapes)  # the whole height
+    assert all(
+        (shape.yref, shape.y0, shape.y1) == ("paper", 0, 1) for shape in figure.layout.shapes
+    )  # the whole height
     assert figure.layout.annotations[0].text == "a &lt;b&gt;"
     with pytest.raises(ValueError, match="do not fit"):
         figures.saturation_curves(x, x, x[:2])
