@@ -64,6 +64,7 @@ def test_temperature_raises_probabilities_to_a_power() -> None:
     for temperature in (0.5, 2.0):
         warmed = p ** (1 / temperature)
         warmed /= warmed.sum()
+        assert len(first_token(checkpoint, TEXTS["stories"], temperature, count=7)) == 7
         for token, own, then in first_token(checkpoint, TEXTS["stories"], temperature):
             assert own == pytest.approx(float(p[token.id]), abs=1e-6)
             assert then == pytest.approx(float(warmed[token.id]), abs=1e-6)

@@ -12,6 +12,7 @@ from vizformer.analysis.own_steps import known_mistakes
 from vizformer.analysis.own_steps.known_mistakes import hints
 from vizformer.errors import TraceError
 from vizformer.explain import layer_steps
+from vizformer.model.positions import sinusoidal_encoding
 
 TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
 
@@ -123,6 +124,21 @@ def test_a_turned_matrix_and_another_norm_are_recognised():
     wrong = (summed - summed.mean(-1, keepdim=True)) / deviation * norm.weight.double() + norm.bias.double()
     said = hints(checkpoint, trace, "encoder.0.self.norm", wrong.numpy(), (), 1e-4)
     assert any("deviation with n − 1" in str(hint) for hint in said), said
+
+
+@pytest.mark.parametrize("change", ["counted from 1", "another order"])
+def test_wrong_positions_are_recognised(change):
+    checkpoint = load("zh-en")
+    trace = checkpoint.trace(TEXTS["zh-en"])
+    model, tokens = checkpoint.model, trace.tokens["encoder"]
+    rows = model.embedding.weight[[token.id for token in tokens]].double() * model.config.d_model**0.5
+    n, d = rows.shape
+    right = steps.expected(checkpoint, trace, "encoder.0.input")
+    np.testing.assert_allclose(right, rows + model.positions(n, "encoder").double(), atol=1e-4)
+    waves = sinusoidal_encoding(n, d, "interleaved" if model.config.sinusoids == "halves" else "halves")
+    wrong = rows + (model.positions(n + 1, "encoder")[1:] if change == "counted from 1" else waves).double()
+    said = hints(checkpoint, trace, "encoder.0.input", wrong.numpy(), (), 1e-4)
+    assert any(change in str(hint) for hint in said), said
 
 
 def test_right_numbers_get_no_hint_that_a_mistake_gives_them(read, monkeypatch):

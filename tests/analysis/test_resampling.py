@@ -1,5 +1,7 @@
 """Outputs of other texts in the place of parts: identities, a plain recomputation, and the circuit built by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,13 @@ from vizformer import load
 from vizformer.analysis.causes.ablation import Part, effect, parts_of, without
 from vizformer.analysis.causes.other_texts import read_other_texts
 from vizformer.analysis.causes.part_outputs import outputs_of
-from vizformer.analysis.causes.resampling import draw_outputs, resample_sweep, resampled_effect, resampled_logits
+from vizformer.analysis.causes.resampling import (
+    draw_outputs,
+    mean_effect,
+    resample_sweep,
+    resampled_effect,
+    resampled_logits,
+)
 from vizformer.analysis.corpus_heads import bundled_corpus
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit, Patch
@@ -49,6 +57,9 @@ def test_the_effect_is_the_mean_of_plain_runs_and_the_spread_their_deviation(nam
     told = list[tuple[int, int]]()
     effects = resample_sweep(checkpoint, trace, 2, 11, drawn, heard=lambda *heard: told.append(heard))
     assert told[-1] == (5 * len(effects), 5 * len(effects))
+    pair = [replace(effects[0], loss=loss) for loss in (1.0, 4.0, None)]
+    assert mean_effect(pair).loss == pytest.approx(2.5)
+    assert mean_effect(pair[2:]).loss is None
     for one in effects:
         place = (one.part.sublayer, ()) if one.part.head is None else (f"{one.part.sublayer}.z", (one.part.head,))
         runs = [again(checkpoint, trace, Patch(*place, outputs[one.part])).logits for outputs in drawn]

@@ -1,11 +1,12 @@
 """The scan names the heads that were set by hand, and no others; its sentences say what the library says."""
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from recipes.handmade_models import INDUCTION, PREVIOUS_TOKEN, WORKING, induction_by_hand, task_by_hand
 from tests import tiny
-from vizformer.analysis import logit_attribution
+from vizformer.analysis import head_maps, logit_attribution
 from vizformer.analysis.attribution.direct import by_key
 from vizformer.analysis.attribution.finding_words import address, sentence
 from vizformer.analysis.attribution.findings import SHARE, scan
@@ -157,3 +158,15 @@ def test_the_command_says_it_with_addresses():
     run = CliRunner().invoke(main, ["scan", "induction-by-hand", "--text", "abc", "--position", "9"])
     assert run.exit_code == 1
     assert "There is no position 9: choose 0 to 3, or -1 for the last." in run.output
+
+
+def test_of_a_key_that_many_heads_rest_on_the_head_that_rests_most_is_named():
+    checkpoint = load("stories")
+    trace = checkpoint.trace("The cat sat on the chair.")
+    (sink,) = (finding for finding in scan(checkpoint, trace) if finding.what == "sink")
+    maps = head_maps(trace, "decoder")
+    key = sink.values["key"]
+    received = maps.weights[:, :, key:, key].mean(-1)  # of the rows that may see it
+    assert (sink.layer, sink.head) == np.unravel_index(received.argmax(), received.shape)
+    assert sink.values["most"] == pytest.approx(received.max(), abs=1e-5)
+    assert sink.values["token"] == trace.tokens["decoder"][key].text

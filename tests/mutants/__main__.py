@@ -10,17 +10,19 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from dataclasses import asdict
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 
 from tests.mutants.changes import Change, choose, lines_of_statement
 from tests.mutants.contexts import measure
-from tests.mutants.forked import import_once, in_a_fork, try_tests
+from tests.mutants.forked import import_others, import_ours, in_a_fork, try_tests
 
 ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_name("list.tsv")
@@ -94,20 +96,20 @@ def stages(tests: list[str], seconds: dict[str, float]) -> list[list[str]]:
     return parts
 
 
-def try_change(change: Change, tree: Path, coverage: Coverage, fresh: bool) -> tuple[str, str]:
+def try_change(change: Change, tree: Path, coverage: Coverage, imported: bool) -> tuple[str, str]:
     """What became of it, and the test that noticed.
 
-    `fresh` imports everything anew, and tries the other tests of the same files too: a fixture may run the line for them.
+    Where nothing is imported yet, the other tests of the same files are tried too: a fixture may run the line for them.
     """
     path = tree / change.file
     text, times = path.read_text(encoding="utf-8"), path.stat()
     tests = coverage.tests(change, text)
     if not tests:
         return "not covered", ""
-    if fresh:
+    if not imported:
         files = {test.partition("::")[0] for test in tests}
         tests += [test for test in coverage.seconds if test.partition("::")[0] in files and test not in set(tests)]
-    changed = None if fresh or lines_of_statement(text, change.found(text)) is None else change.file
+    changed = change.file if imported else None
     log = tree.with_name("last.log")
     path.write_text(change.written(text), encoding="utf-8")
     try:
@@ -136,22 +138,41 @@ def results(place: Path) -> dict[Change, dict[str, str]]:
 
 def run(place: Path, numbers: list[int], again: bool, rooms: list[str]) -> None:
     """Results are appended as they come: what was interrupted goes on where it ended."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that a changed file is put back
     sys.dont_write_bytecode = True  # what is compiled of a change would be taken for the program
     rows, known, tree = read_list(), results(place), place / "tree"
     coverage = Coverage(place / "contexts", {row["file"] for row in rows})
-    import_once(tree, sorted({test.partition("::")[0] for test in coverage.seconds}))
+    asked = []
     for number, row in enumerate(rows, 1):
-        change, began = change_of(row), time.monotonic()
+        change = change_of(row)
         old = known.get(change, {}).get("outcome", row["outcome"])
         if (numbers and number not in numbers) or (rooms and change.file.split("/")[1] not in rooms):
             continue
-        if old and not numbers and not (again and old in ("survived", "not covered")):
-            continue
-        outcome, by = try_change(change, tree, coverage, again)
-        told = {"change": asdict(change), "outcome": outcome, "by": by, "seconds": round(time.monotonic() - began, 1)}
-        with (place / "results.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(told, ensure_ascii=False) + "\n")
-        print(number, outcome, told["seconds"], f"{change.file}:{change.line}", change.after, "<-", by, flush=True)
+        if numbers or not old or (again and old in ("survived", "not covered")):
+            fresh = again or lines_of_statement(*at(change, tree)) is None
+            asked.append((not fresh, number, change))
+    import_others()
+    for imported, group in groupby(sorted(asked, key=lambda one: one[:2]), key=lambda one: one[0]):
+        if imported:  # the first group needs a process in which nothing of ours has been imported
+            import_ours(tree, sorted({test.partition("::")[0] for test in coverage.seconds}))
+        for _, number, change in group:
+            began = time.monotonic()
+            outcome, by = try_change(change, tree, coverage, imported)
+            told = {
+                "change": asdict(change),
+                "outcome": outcome,
+                "by": by,
+                "seconds": round(time.monotonic() - began, 1),
+            }
+            with (place / "results.jsonl").open("a", encoding="utf-8") as file:
+                file.write(json.dumps(told, ensure_ascii=False) + "\n")
+            print(number, outcome, told["seconds"], f"{change.file}:{change.line}", change.after, "<-", by, flush=True)
+
+
+def at(change: Change, tree: Path) -> tuple[str, int]:
+    """The text of its file, and its line there."""
+    text = (tree / change.file).read_text(encoding="utf-8")
+    return text, change.found(text)
 
 
 def write(place: Path) -> None:
@@ -191,7 +212,7 @@ def main() -> None:
     else:
         tree = asked.place / "tree"
         copy_of_checkout(tree)
-        import_once(tree, [])
+        import_others()
         for file in asked.names:
             to = asked.place / "contexts" / (file.replace("/", "-") + ".json")
             if not to.exists() or to.stat().st_mtime < (tree / file).stat().st_mtime:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.forked import Outcome, Watcher, import_anew, in_a_fork, run_pytest
+from tests.mutants.forked import Outcome, Watcher, import_ours, in_a_fork, run_pytest
 
 LIMIT_SECONDS = 1500
 
@@ -42,7 +42,7 @@ def measure(tree: Path, file: str, rooms: tuple[str, ...], to: Path) -> Outcome:
     """Writes {"tests": [[id, seconds], ...], "lines": {file: {line: [numbers of tests]}}}."""
 
     def work() -> Outcome:
-        import_anew(tree)
+        import_ours(tree, [])
         contexts = Contexts(tree, rooms)
         watcher = Watcher()
         run_pytest([file], watcher, contexts, stop=False)

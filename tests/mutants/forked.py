@@ -17,6 +17,7 @@ from types import CodeType, FunctionType
 import pytest
 
 MOST_BYTES = 12 << 30  # of address space: a changed program may ask for any size
+HEAVY = ("torch", "numpy", "transformers", "hypothesis", "tokenizers", "safetensors", "jaxtyping", "beartype", "PIL")
 OURS = ("tests", "vizformer")
 
 
@@ -30,19 +31,22 @@ class Outcome:
     ended: bool = True  # False: the process died
 
 
-def import_once(tree: Path, files: list[str]) -> None:
-    """What every run needs: pytest, torch and its like, and the program and the tests as they are."""
-    import_anew(tree)
-    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
-        pytest.main(["-q", "--collect-only", "-p", "no:cacheprovider", *files])
+def import_others() -> None:
+    """What every run needs and is not ours."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # as tests/conftest.py has it, before torch is imported
+    for name in HEAVY:
+        __import__(name)
 
 
-def import_anew(tree: Path) -> None:
-    """What is ours comes from this tree from now on, and nothing of it has been imported."""
+def import_ours(tree: Path, files: list[str]) -> None:
+    """The program and the tests as they are, from this tree: once, since beartype keeps the first class of a name."""
     os.chdir(tree)
     for name in [name for name in sys.modules if name.partition(".")[0] in OURS]:
         del sys.modules[name]
     sys.path[:] = [str(tree), *(path for path in sys.path if path and path != str(tree))]
+    if files:
+        with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+            pytest.main(["-q", "--collect-only", "-p", "no:cacheprovider", *files])
 
 
 def change_functions(path: Path) -> None:
@@ -115,9 +119,9 @@ def run_pytest(files: list[str], *plugins: object, stop: bool) -> None:
 
 
 def try_tests(tree: Path, changed: str | None, tests: list[str], swept: bool = False) -> Outcome:
-    """With a file that was changed; None: everything is imported anew."""
+    """With a file that was changed; None: nothing of ours has been imported."""
     if changed is None:
-        import_anew(tree)
+        import_ours(tree, [])
     else:
         change_functions(tree / changed)
     watcher = Watcher(tests, swept)
