@@ -96,17 +96,17 @@ def stages(tests: list[str], seconds: dict[str, float]) -> list[list[str]]:
     return parts
 
 
-def try_change(change: Change, tree: Path, coverage: Coverage, imported: bool) -> tuple[str, str]:
+def try_change(change: Change, tree: Path, coverage: Coverage, imported: bool, more: bool) -> tuple[str, str]:
     """What became of it, and the test that noticed.
 
-    Where nothing is imported yet, the other tests of the same files are tried too: a fixture may run the line for them.
+    `more` tries the other tests of the same files too: a fixture may have run the line for them.
     """
     path = tree / change.file
     text, times = path.read_text(encoding="utf-8"), path.stat()
     tests = coverage.tests(change, text)
     if not tests:
         return "not covered", ""
-    if not imported:
+    if more:
         files = {test.partition("::")[0] for test in tests}
         tests += [test for test in coverage.seconds if test.partition("::")[0] in files and test not in set(tests)]
     changed = change.file if imported else None
@@ -157,7 +157,7 @@ def run(place: Path, numbers: list[int], again: bool, rooms: list[str]) -> None:
             import_ours(tree, sorted({test.partition("::")[0] for test in coverage.seconds}))
         for _, number, change in group:
             began = time.monotonic()
-            outcome, by = try_change(change, tree, coverage, imported)
+            outcome, by = try_change(change, tree, coverage, imported, again)
             told = {
                 "change": asdict(change),
                 "outcome": outcome,
