@@ -4,6 +4,7 @@ import pytest
 
 from vizformer.web.frame import sitemap
 from vizformer.web.link.languages import LANGUAGES
+from vizformer.web.widgets import long_text
 
 PAGES = [entry.file for __, entries in sitemap.SECTIONS for entry in entries]
 
@@ -56,6 +57,17 @@ def test_the_link_overrides_the_browsers_language(open_app):
 def test_the_folded_bar_of_a_phone_names_the_sentence_if_there_is_one(open_app, locale, text, label):
     app = open_app("pages/explore/attention.py", locale=locale, text=text, model="zh-en")
     assert app.checkbox(key="bar.open").label.replace("\\", "").replace("\u2060", "") == label
+
+
+@pytest.mark.parametrize(("characters", "ours"), [(20_000, True), (20_001, False), (2**20, False)])
+def test_a_text_file_comes_whole_or_its_length_is_said(open_app, monkeypatch, characters, ours):
+    monkeypatch.setattr(long_text, "button", long_text._content)  # the box is open all the time
+    app = open_app("pages/explore/attention.py", model="stories")
+    app.file_uploader(key="long_text.file").set_value(("a.txt", b"a" * characters, "text/plain")).run()
+    assert not app.exception
+    assert len(app.text_area(key="long_text.box").value) == characters
+    said = f"{characters:,} characters; at most 20,000"
+    assert any(said in error.value.replace("\u2060", "") for error in app.error) is not ours
 
 
 def test_the_language_switch_keeps_the_rest_of_the_link(open_app):

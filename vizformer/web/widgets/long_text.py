@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from vizformer.checkpoints.own.checkpoint import MAX_CHARACTERS
 from vizformer.errors import VizformerError
 from vizformer.messages import N_
 from vizformer.web.catalogue import model_cache
@@ -60,7 +59,7 @@ def _take_file() -> None:
         except UnicodeDecodeError:
             continue
         if "\0" not in found:
-            st.session_state[_BOX] = found[:MAX_CHARACTERS]
+            st.session_state[_BOX] = found[: MOST_FILE_MB * 2**20]  # a file that went round the browser's limit is still too long
             return
     st.session_state[f"{_FILE}.refused"] = True
 
