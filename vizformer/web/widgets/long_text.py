@@ -59,7 +59,7 @@ def _take_file() -> None:
         except UnicodeDecodeError:
             continue
         if "\0" not in found:
-            st.session_state[_BOX] = found[: MOST_FILE_MB * 2**20]  # a file that went round the browser's limit is still too long
+            st.session_state[_BOX] = found[: MOST_FILE_MB * 2**20]
             return
     st.session_state[f"{_FILE}.refused"] = True
 
