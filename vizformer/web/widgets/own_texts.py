@@ -25,7 +25,7 @@ def box(key: str, most_characters: int) -> Corpus | None:
         return None
     corpus = _corpus(written or "")
     if corpus is None:
-        st.info(_("Write or paste some texts, one in each line; a few dozen already say something."))
+        st.info(_("Write or paste some texts, one in each line; a dozen already say something."))
     return corpus
 
 

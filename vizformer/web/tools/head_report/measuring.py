@@ -4,7 +4,7 @@ import secrets
 
 import streamlit as st
 
-from vizformer.analysis.corpus_heads import Corpus
+from vizformer.analysis.corpus_heads import Corpus, one_text
 from vizformer.analysis.corpus_heads.worker import Request
 from vizformer.web.catalogue import head_reports, model_cache, precision, sources
 from vizformer.web.frame import sitemap
@@ -50,6 +50,7 @@ def begin(model: ModelRef, corpus: Corpus, name: str) -> None:
             n=f"{len(corpus.passages):,}",
         )
     )
+    st.caption(_("Only the first {n} tokens of each text are read.", n=one_text.MOST_TOKENS))
     if st.button(_("Measure all heads"), type="primary", key="head_report.measure"):
         submit(model, corpus, name)
         st.rerun()

@@ -67,7 +67,8 @@ def text_set(subject: Subject) -> computations.GateTexts | Corpus:
     if chosen == "repeated":
         return "repeated"
     own = other_texts.box() if chosen == "own" else None
-    other_texts.warn(subject, own, computations.GATE_TEXTS)
+    other_texts.notes(subject, own, computations.GATE_TEXTS)
+    st.caption(_("Only the first {n} tokens of each text are read.", n=MOST_TOKENS))
     return own or "corpus"
 
 

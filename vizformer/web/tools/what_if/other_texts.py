@@ -25,7 +25,7 @@ def choose(subject: Subject) -> Corpus | None:
         **lesson.setting("whatif.texts", "bundled", WHOSE),
     )
     texts = box() if lesson.value("whatif.texts", "bundled", WHOSE) == "own" else None
-    warn(subject, texts, computations.MEAN_TEXTS)
+    notes(subject, texts, computations.MEAN_TEXTS)
     return texts
 
 
@@ -37,8 +37,11 @@ def box() -> Corpus | None:
     return found
 
 
-def warn(subject: Subject, texts: Corpus | None, count: int) -> None:
-    """Says where the model's vocabulary does not have the words of the texts."""
+def notes(subject: Subject, texts: Corpus | None, count: int) -> None:
+    """Says how much of the texts is read, and where the model's vocabulary does not have their words."""
+    st.caption(
+        _("Only the first {n} texts are read. One that is too long for the model is halved until it fits.", n=count)
+    )
     share = computations.unknown_share(Subject(subject.model, "", ""), texts, count)
     if share > TOO_MANY_UNKNOWN:
         st.warning(

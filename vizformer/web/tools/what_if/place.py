@@ -10,7 +10,7 @@ from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.tools.what_if import other_texts
-from vizformer.web.tools.what_if.computations import MEAN_TEXTS, Drawn, Instead, Mean
+from vizformer.web.tools.what_if.computations import Drawn, Instead, Mean
 from vizformer.web.widgets import lesson
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
@@ -88,8 +88,7 @@ def choose_instead(subject: Subject) -> Instead:
         st.caption(
             _(
                 "Mean ablation: a head or a sublayer puts out, at every position, its mean over all positions of other "
-                "texts, {n} at most.",
-                n=MEAN_TEXTS,
+                "texts."
             )
         )
         return Mean(other_texts.choose(subject))
@@ -103,8 +102,7 @@ def choose_instead(subject: Subject) -> Instead:
     st.caption(
         _(
             "Resample ablation (Chan et al. 2022): a head or a sublayer puts out what it put out for one of the other "
-            "texts, of {n} at most; shown is the mean over the draws.",
-            n=MEAN_TEXTS,
+            "texts; shown is the mean over the draws."
         )
     )
     texts = other_texts.choose(subject)
