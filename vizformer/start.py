@@ -1,4 +1,4 @@
-"""Starts the app: says what was asked for in the variables that the app reads, and serves until the end is asked for."""
+"""Starts the app: writes the options of the command into the variables that the app reads, serves until it is stopped."""
 
 import contextlib
 import os

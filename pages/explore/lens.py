@@ -1,4 +1,4 @@
-"""Where does the answer come from?: after which layer it is there, what adds to its logit, which tokens it hangs on."""
+"""Where does the answer come from?: after which layer it is there, what adds to its logit, which tokens it depends on."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""What a logit hangs on in the input: against finite differences, and against what integrated gradients must sum to."""
+"""What a logit depends on in the input: against finite differences, and against what integrated gradients must sum to."""
 
 import numpy as np
 import pytest

@@ -98,7 +98,7 @@ def test_own_files_keep_everything(name: str, tmp_path: Path) -> None:
     assert again.model.config == checkpoint.model.config
     kept = again.model.state_dict()
     assert all(torch.equal(kept[name], tensor) for name, tensor in checkpoint.model.state_dict().items())
-    # The same weights at another place in memory: on some processors the last bit of a sum hangs on that.
+    # The same weights at another place in memory: on some processors the last bit of a sum depends on that.
     tiny.assert_close(again.trace(TEXT).logits, checkpoint.trace(TEXT).logits, 1e-6)
 
 

@@ -353,7 +353,7 @@ def test_experts_open_one_by_one_and_in_one_tensor(kind: str, tmp_path: Path) ->
         assert {tensor.fate for tensor in again.report.tensors} == {"used"}
         kept = again.model.state_dict()
         assert all(torch.equal(kept[name], tensor) for name, tensor in opened.model.state_dict().items())
-        # The same weights at another place in memory: on some processors the last bit of a sum hangs on that.
+        # The same weights at another place in memory: on some processors the last bit of a sum depends on that.
         tiny.assert_close(again.trace(folders.TEXTS[0]).logits, expected.logits, 1e-6)
     missing = next(name for name in other if ".experts.1." in name)
     folders.save_tensors(folder, {name: tensor for name, tensor in other.items() if name != missing})

@@ -1,4 +1,4 @@
-"""Who decides what a component shows: the browser while someone clicks, Python when its own value changes.
+"""The value that a component shows: the browser's while someone clicks, Python's when its own value changes.
 
 A click is drawn at once and reported later; by the time the report has made its round trip through the server the
 reader may have clicked twice more.  Sending the reported value back would throw the view back to an old click (and

@@ -1,4 +1,4 @@
-"""The terms of the scores that compare contents with distances, worked out anew in float64.
+"""The terms of the scores that compare contents with distances, recomputed in float64.
 
 The row of each distance is asked of the model (`vizformer.model.disentangled.relative_rows`): its logarithms are of float32,
 and rounding decides where a stretch of distances ends.

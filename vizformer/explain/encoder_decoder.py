@@ -1,4 +1,4 @@
-"""Where the encoder meets the decoder: who asks and who answers in the three attentions, and what the memory is.
+"""Where the encoder meets the decoder: where queries and where keys come from in the three attentions, and what the memory is.
 
     Q_l = X_l W_Q^l,  K_l = M W_K^l,  V_l = M W_V^l        (with their biases; X_l normalised first in a pre-norm model)
 
@@ -57,7 +57,7 @@ class Attended:
 
 @torch.inference_mode()
 def attended(checkpoint: Checkpoint, trace: Trace, sites: Iterable[str]) -> tuple[Attended, ...]:
-    """Who asks and who answers at each of the sites.
+    """Where queries and where keys come from at each of the sites.
 
     Raises:
         TraceError: the trace has no such site.

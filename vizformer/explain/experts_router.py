@@ -33,7 +33,7 @@ def router_steps(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: M
         routing.probabilities,
         dtype=at.dtype,
     )
-    # What was kept must be the largest there is, also where the choice itself hangs on the last bit of a score.
+    # What was kept must be the largest there is, also where the choice itself depends on the last bit of a score.
     largest = -np.sort(-numbers.probabilities, axis=1)[:, :k]
     of_model = torch.gather(routing.probabilities, 1, routing.chosen)
     choice = Proof.compare(

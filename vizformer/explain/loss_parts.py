@@ -1,4 +1,4 @@
-"""The loss of a prediction, number by number: cross-entropy, label smoothing, and what both say to the logits.
+"""The loss of a prediction, number by number: cross-entropy, label smoothing, and the gradients of both for the logits.
 
     p = softmax(z),  L = -ln p_y = ln sum_j e^(z_j) - z_y
     q_j = (1 - eps) [j = y] + eps / V,  L_eps = -sum_j q_j ln p_j,  dL_eps / dz_j = p_j - q_j

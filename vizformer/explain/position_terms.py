@@ -1,4 +1,4 @@
-"""Positions told to the scores: ALiBi's slopes and T5's buckets, worked out anew from the distances in float64."""
+"""Positions added to the scores: ALiBi's slopes and T5's buckets, recomputed from the distances in float64."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Names beside points: on which side, so that they cover each other and the points least, and which have no room."""
+"""Where names stand beside points, so that they overlap least, and which names are left out."""
 
 from collections.abc import Sequence
 

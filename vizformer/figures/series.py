@@ -1,4 +1,4 @@
-"""The traces of a figure, to be told: the values of each, and what its axes are called."""
+"""The traces of a figure for sentences and tables: the values of each, and the names of its axes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -9,7 +9,7 @@ from vizformer.options.common import CommonOptions
 
 @dataclass(frozen=True, kw_only=True)
 class MarkOptions(CommonOptions):
-    """Which ids are marks, and how writing begins and ends. No number of a forward hangs on them.
+    """Which ids are marks, and how writing begins and ends. No number of a forward depends on them.
 
     Attributes:
         pad_id, bos_id, eos_id, mask_id: the ids of padding, start, end and [MASK], where the model has them.

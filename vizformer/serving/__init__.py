@@ -1,4 +1,4 @@
-"""How the app is served: the address, and, for more than one worker, HAProxy before them and who looks after them all.
+"""Serving the app: the address, and, for more than one worker, HAProxy before them and the supervisor that restarts them.
 
 A worker is a server process with an interpreter lock of its own.  This room knows no Streamlit: workers are commands.
 """
@@ -7,7 +7,7 @@ import os
 import re
 
 ONE_OF = "VIZFORMER_ONE_OF"  # told to each worker: how many there are
-CLIENT = "x-vizformer-client"  # the header in which HAProxy tells a worker the address of who asks
+CLIENT = "x-vizformer-client"  # the header in which HAProxy tells a worker the address of the browser
 FRAMES = "VIZFORMER_FRAMES"  # origins whose pages may show the app in a frame, separated by commas; else none may
 _ORIGIN = re.compile(r"https?://(\*\.)?[a-z0-9-]+(\.[a-z0-9-]+)*(:[0-9]{1,5})?", re.IGNORECASE)
 

@@ -1,4 +1,4 @@
-"""Addresses: whether one can listen there, who can come in, and what the person at the keyboard is told of it."""
+"""Addresses: whether the server can listen there, who can reach it, and the lines that say so in the terminal."""
 
 import contextlib
 import errno

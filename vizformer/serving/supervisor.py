@@ -1,4 +1,4 @@
-"""Keeps processes running: what ends is started again, and all end together."""
+"""Keeps processes running: one that ends is started again, and all are ended together."""
 
 import ctypes
 import queue

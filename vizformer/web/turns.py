@@ -5,8 +5,8 @@ the other, every one ends as early as it can.  A run that takes long does not ho
 counts, as long as there are few such runs.  What is measured: tests/benchmarks/README.md, classroom.
 
 A visitor (a browser, however many tabs it has) has one place.  Where several wait, the next turn goes to an address with
-the fewest runs, and there to the visitor whose last turn ended longest ago.  Nothing is refused, and an address is a school:
-it can have all places for as long as nobody else wants one.
+the fewest runs, and there to the visitor whose last turn ended longest ago.  Nothing is refused.  A whole school may
+have one address: it can have all places for as long as nobody else wants one.
 """
 
 import math

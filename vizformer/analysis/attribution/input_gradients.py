@@ -1,4 +1,4 @@
-"""Which tokens of the input a logit hangs on, by gradients.
+"""Which tokens of the input a logit depends on, by gradients.
 
 f(E) is a logit as a function of the rows that the tokens have in the table of embeddings, E [n, d_model]; positions stay.
 

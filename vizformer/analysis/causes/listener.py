@@ -1,4 +1,4 @@
-"""An edit that hears what passes it, for all items of a batch: a trace keeps one item, and not what sublayers put out."""
+"""An edit that records tensors, for all items of a batch: a trace keeps one item, and no outputs of sublayers."""
 
 from dataclasses import dataclass, field
 

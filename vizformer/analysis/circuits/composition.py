@@ -160,7 +160,7 @@ def _share_layers(checkpoint: Checkpoint, kind: Kind) -> bool:
 
 
 class _Triangles(NamedTuple):
-    """Of the QR decompositions of W_Q, W_K, W_V and W_O^T, [d_head, d_head]: norms of products hang on them alone."""
+    """Of the QR decompositions of W_Q, W_K, W_V and W_O^T, [d_head, d_head]: norms of products depend on them alone."""
 
     Q: Tensor
     K: Tensor

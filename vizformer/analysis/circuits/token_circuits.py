@@ -1,4 +1,4 @@
-"""The two circuits of a head through embedding and unembedding: who likes to look at whom, and what it then says.
+"""The two circuits of a head from embedding to unembedding: which tokens attend to which (QK), and what that raises (OV).
 
     QK = W_E W_Q W_K^T W_E^T * scale   [query token, key token]
     OV = W_E W_V W_O W_U               [token that is looked at, token whose logit rises]
@@ -70,7 +70,7 @@ def qk_pairs(checkpoint: Checkpoint, layer: int, head: int, count: int = 20, dis
     """The pairs (query token, key token) with the largest scores.
 
     Args:
-        distance: of the key before the query, in tokens, for models whose positions turn both; others do not hang on it.
+        distance: of the key before the query, in tokens, for models whose positions turn both; others do not depend on it.
     """
     own = head_weights(checkpoint, predicting_kind(checkpoint), layer, head)
     rows = embedding(checkpoint)[:MOST_TOKENS]

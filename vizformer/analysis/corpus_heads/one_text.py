@@ -1,4 +1,4 @@
-"""One text through a model, and what it says of every head: layer by layer, so that no more than its maps are held."""
+"""One text through a model, and the measures of every head: layer by layer, so that only the maps of one are in memory."""
 
 import unicodedata
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A corpus through a model on all cores, cut off and gone on with as one likes: the result is the same to the last bit.
+"""Runs a corpus through a model on all cores; stopped and continued at any time, the result is the same to the last bit.
 
 Texts are measured in groups; what a group says is added to what all groups before it said, in their order, whoever was
 done first.  A file holds the sums of the groups so far and how many these are: a run that was killed begins after them,

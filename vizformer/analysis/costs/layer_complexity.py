@@ -1,4 +1,4 @@
-"""Table 1 of the paper with numbers in it: what a layer costs, what has to wait, and how far two tokens are apart.
+"""Table 1 of the paper with numbers in it: what a layer costs, how much of it is sequential, how far two tokens are apart.
 
     type of layer               complexity per layer   sequential operations   maximum path length
     self-attention              n^2 d                  1                       1

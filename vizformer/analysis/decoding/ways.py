@@ -1,4 +1,4 @@
-"""One prompt, several ways of choosing: what each writes, and how probable the model finds it."""
+"""One prompt, several ways of decoding: the text that each writes, and its probability under the model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Whom does a pronoun mean?  The attention of its row to two nouns, in sentences that differ in one word.
+"""Which noun does a pronoun refer to?  The attention of its row to two nouns, in sentences that differ in one word.
 
 The word decides which of the two nouns is meant; everything else is the same, so what a head always does (looking at the
 noun that is nearer, or at the first one) cancels out.

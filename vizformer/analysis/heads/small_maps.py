@@ -66,7 +66,7 @@ def head_operands(trace: Trace, kind: Kind, layer: int, head: int) -> HeadOperan
     """The operands of one head, in float32; None where they are not all.
 
     They are not where a number was set by hand in the mask (it is added to a score), or where what is added for the
-    positions does not hang on their distance alone.
+    positions does not depend on their distance alone.
     """
     record = trace[site_name(kind, layer)]
     if not record.scoring.is_product:

@@ -1,4 +1,4 @@
-"""What does not fit a layout of bare weights, said once for all layers: names that differ, tensors too many or few."""
+"""Tensors that do not fit a layout of bare weights, one message for all layers: other names, too many or too few."""
 
 from collections.abc import Iterable
 from difflib import SequenceMatcher

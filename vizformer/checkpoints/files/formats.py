@@ -1,4 +1,4 @@
-"""Files of weights that other programs read: told by how they begin or by their names, and said for what they are."""
+"""Files of weights that other programs read: recognised by their first bytes or their names, and named in the refusal."""
 
 import re
 import struct

@@ -1,4 +1,4 @@
-"""Relatives of families that open, which do not: the fields that keep them from it."""
+"""Relatives of the supported families that are not supported: the fields that are the reason."""
 
 from collections.abc import Mapping
 

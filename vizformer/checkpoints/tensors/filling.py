@@ -1,4 +1,4 @@
-"""Numbers into a model that waits for them: all at once, or layer by layer when each is asked for."""
+"""Fills the weights of a model: all at once, or layer by layer as each is needed."""
 
 import copy
 import re

@@ -1,4 +1,4 @@
-"""What is said of tokenizer files that cannot be used."""
+"""The messages about tokenizer files that cannot be used."""
 
 from collections.abc import Callable
 from typing import NoReturn, TypeVar

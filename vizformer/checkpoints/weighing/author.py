@@ -1,4 +1,4 @@
-"""A number that the author of a model has: the loss of a text, or the first logits of its last token."""
+"""A number that the author of a model has measured: the loss of a text, or the first logits of its last token."""
 
 import re
 from collections.abc import Sequence

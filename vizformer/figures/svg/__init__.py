@@ -224,7 +224,7 @@ def _box(
 ) -> annotations.Box:
     """The px of all plots together, with room for the texts beside them."""
     room = {"left": 0.0, "right": 0.0, "top": 0.0, "bottom": 0.0}
-    for axis in axes.values():  # how far the texts of an axis across are turned hangs on its length: a first guess
+    for axis in axes.values():  # how far the texts of an axis across are turned depends on its length: a first guess
         axis.start, axis.end = (80.0, width - 100.0) if axis.across else (height - 60.0, 60.0)
         _within_domain(axis)
     for axis in axes.values():

@@ -1,13 +1,13 @@
-"""What was computed for one reader is kept for all, as long as there is room for it: bounded by bytes.
+"""A cache of computed results that all readers share, bounded by bytes.
 
     @cached
     def trace(model: str, text: str) -> "Trace": ...
 
 Keys are names, texts and options, never an array.  What a cached function returns is shared: read only.
 
-One budget serves all functions of the process, half of it traces: what was not asked for the longest goes first.  Who
-asks for what somebody else is computing just now waits for it.  Streamlit's own caches have no such budget, and any
-browser can tell Streamlit to empty them (its message `clear_cache`); this one no browser reaches.
+All functions of the process share one budget, half of it for traces; the results used least recently are dropped first.
+Concurrent requests for one key share a computation.  Streamlit's own caches have no such budget, and any browser can tell
+Streamlit to empty them (its message `clear_cache`); no browser reaches this one.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""Which version of a model's files lies somewhere."""
+"""The version of a model's files, as a short text: it changes when one of them does."""
 
 import os
 from collections.abc import Collection

@@ -4,8 +4,8 @@ A page packs only an address.  The browser then asks for the chosen head, and fo
 other: the first map is on the screen before all heads have been looked through, another head comes without a run of the
 page, and what a browser has fetched once it keeps.
 
-An address is a name that nobody can guess (an HMAC with a key of this process): who has it was shown that page.  What it
-stands for is kept for a while, bounded by bytes; a browser that asks later hears that it is gone, and tells its page.
+An address is a name that nobody can guess (an HMAC with a key of this process): whoever has one was shown that page.  What
+it stands for is kept for a while, bounded by bytes; a browser that asks later is told that it is gone, and tells its page.
 """
 
 import hmac

@@ -1,4 +1,4 @@
-"""The heads of a subject as they are looked at: with keys left out, or put together; once for everybody.
+"""Attention maps of a subject as pages show them: with some keys left out, or heads aggregated; computed once for everybody.
 
 What a cached function returns is shared: read only.
 """

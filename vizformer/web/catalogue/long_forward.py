@@ -1,6 +1,6 @@
-"""The forward of a long text: in a thread of its own, with all cores while nobody else waits, once for all who want it.
+"""The forward of a long text: in a thread of its own, on all cores while nobody else waits, shared by all who need it.
 
-Who wants it follows it (`follow`), hears how many layers are done, and can leave: the last one who leaves ends it, at the
+A reader follows it (`follow`), is told how many layers are done, and can leave; when the last one leaves, it ends at the
 next layer.  What it made is kept as the trace of its subject, as that of any text.
 
 torch has a number of threads for each thread of Python: more of them stall the readers beside it at every barrier

@@ -1,8 +1,8 @@
-"""Work of many runs of a model: in a thread of its own, once for all who want it, and ended when nobody does any more.
+"""Work of many runs of a model: in a thread of its own, shared by all who need it, and ended when nobody does any more.
 
 A part of a page is not interrupted by what is pressed in it (Streamlit lets it come to its end first), so that work which
-can be stopped must not be done there.  Who wants it looks again and again (`look`); what it made is kept where its `Cached`
-function keeps everything.
+can be stopped must not be done there.  A reader asks for its state again and again (`look`); its result is kept in the cache
+of its `Cached` function.
 """
 
 import math
@@ -26,7 +26,7 @@ BEGUN = 40  # that pause while others have their turn: a class
 ROOM = 2**30  # bytes of memory that are free where one more begins that pauses
 
 HEARD: ContextVar[Callable[[int, int], None] | None] = ContextVar("heard", default=None)
-"""Who is told how far the work of this thread is; what it raises ends the work."""
+"""Called with the progress of the work of this thread; an exception that it raises ends the work."""
 
 Call = tuple[Any, ...]
 
@@ -92,7 +92,7 @@ class LongWork:
             return work
 
     def look(self, function: Cached[..., Any], call: Call, reader: str) -> Work | None:
-        """How it stands, for a reader who wants it; None for anybody else, and where it is over.
+        """The state of the work for a reader who follows it; None for any other reader, and where it is over.
 
         Raises:
             Exception: what went wrong in it; once.

@@ -1,7 +1,7 @@
 """Mappings of tensors to roles as files beside the weights: who may put one there, and how it is written.
 
 A file beside the weights changes what everybody sees of them.  So only the person at this computer writes into the
-server's folder or beside a path, and a reader beside her own uploads; others take the file along.
+server's folder or beside a path, and a reader beside her own uploads; others download the file.
 """
 
 import contextlib

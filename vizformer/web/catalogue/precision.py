@@ -1,4 +1,4 @@
-"""In which precisions models compute, and on which device, as the server was told."""
+"""The precisions in which models can compute, and the device that the server was started with."""
 
 import os
 

@@ -1,7 +1,7 @@
 """What the person at this computer opened last, by path or by name on a hub, kept in a small file of theirs.
 
 It is read and written only for those who may open paths (`vizformer.web.catalogue.local_paths`).  A file that is
-absent, damaged or cannot be written is no error: then the list lasts as long as the server.
+absent, damaged or cannot be written is no error: the list is then kept in memory until the server ends.
 """
 
 import contextlib

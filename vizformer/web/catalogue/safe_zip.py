@@ -1,7 +1,7 @@
 """Files that somebody put up, written into a folder: several files, or one zip with them.
 
-Nothing in a zip is believed, neither its names nor its sizes.  What is written are plain files side by side, with names
-that mean nothing to a file system, and never more bytes than the limit.
+Neither the names nor the sizes in a zip are trusted.  Only plain files are written, all into one folder, under names
+without meaning for a file system, and never more bytes than the limit.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Where models come from: one `Source` per kind of reference, asked the same things."""
+"""Where models come from: one `Source` per kind of reference, all with the same methods."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What trainings of this server had come to after a step, as models in our own format: made when one is first asked for."""
+"""Models of this server's trainings after a given step, in our own format: each is written when it is first asked for."""
 
 import os
 import shutil

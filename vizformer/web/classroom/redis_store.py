@@ -1,9 +1,9 @@
 """Rooms in a Redis that several servers share: VIZFORMER_REDIS_URL=redis://host:6379/0.
 
-A room is a text that ends by itself when nobody puts it again; the answers to its question are a hash beside it.  Whatever
-moves is published to all servers.  Redis may go away and come back empty: who leads a room puts it there again
-(`Rooms.beat`).  While it is away or hangs, each server goes on from what it remembers and asks it for nothing: one command
-finds out, and the thread that hears the others finds out when it is back.
+A room is a text that expires when it is not written again; the answers to its question are a hash beside it.  Every change
+is published to all servers.  Redis may be restarted empty: the server of the teacher then writes the room again
+(`Rooms.beat`).  While Redis is away or hangs, each server goes on from its own memory and sends it nothing: the first
+command that fails shows it, and the thread that receives the changes notices when it is back.
 """
 
 import contextlib

@@ -1,9 +1,9 @@
-"""Tells browsers that a room has moved: a request that is answered when there is something to say.
+"""Tells browsers that a room has changed: a request that is answered when it does (long polling).
 
     GET <base>/_vizformer/room/K7M2QX?after=3     ->   {"version": 4}, or 404 where the room is over
     GET <base>/_vizformer/room/K7M2QX/followers   ->   {"count": 23} at once, or null where the room is over
 
-Nobody's script runs for it: forty followers that wait cost the server forty open connections, and no run of a page.
+No page runs for it: forty followers that wait cost the server forty open connections.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What every answer of the server tells the browser to refuse: foreign scripts, guessed types, frames of other pages.
+"""The headers of every answer, which tell the browser what to refuse: foreign scripts, guessed types, frames of other pages.
 
 Components of Streamlit come as scripts at blob: addresses; scripts in the page are known by their hashes.  Styles stand in
 the page.  Streamlit's reader of messages makes itself faster with WebAssembly.

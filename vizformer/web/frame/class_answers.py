@@ -1,4 +1,4 @@
-"""What a class is asked, and what its students answer."""
+"""The question that a class is asked, and the answers of its students."""
 
 import contextlib
 import secrets

@@ -1,4 +1,4 @@
-"""What every request passes before Streamlit sees it: under which name the server was asked, and the files it brings.
+"""What every request passes before Streamlit gets it: a check of the host name that it asks for, and of uploaded files.
 
 What every answer says to the browser: `vizformer.web.frame.answer_headers`.
 

@@ -1,7 +1,7 @@
 """Settings of the lessons as one short text that fits into a link: `positions.k:3~masks.kind:window`.
 
-A setting that is at its default is left out.  What a value may be, the page knows that asks for it: a value that it
-cannot use counts as not set.
+A setting that is at its default is left out.  The page that reads a setting knows which values are legal: any other
+value counts as not set.
 """
 
 import math

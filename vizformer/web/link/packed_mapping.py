@@ -3,7 +3,7 @@
     models/nano.pt;mapping=q1YqyiwuyczPU7Iy...
 
 A link has all of it, so that it opens what it opened on any server that has the file: JSON, compressed (raw deflate, RFC
-1951), in base64url without padding.  What it means is for `vizformer.checkpoints.tensors.role_mapping` to say.
+1951), in base64url without padding.  Its meaning: `vizformer.checkpoints.tensors.role_mapping`.
 """
 
 import base64

@@ -3,8 +3,8 @@
     name = KEPT.keep(text)        # 22 letters, which nobody can guess
     KEPT.text(name)               # the text, or None when it is gone
 
-Bounded by bytes and by time: what was not looked at for the longest goes first.  A worker has its own, and a browser stays
-with its worker.
+Bounded by bytes and by time: the text that was used least recently is dropped first.  A worker has its own, and a browser
+stays with its worker.
 """
 
 import base64

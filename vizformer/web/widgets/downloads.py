@@ -1,10 +1,10 @@
-"""Take away: a picture as a file for a slide or a paper, its numbers, and the page that shows it without a server.
+"""Downloads of a picture: a file for a slide or a paper, its numbers, and a page that shows it without a server.
 
 Beside it stands the picture for those who do not see it: what stands out in a sentence, and its numbers as a table.
 
     take_away(Picture("head", figure=lambda: ..., caption=caption(subject, "encoder.0.self, head 3")), key="heads")
 
-Nothing is computed before somebody asks for it: of a picture that nobody takes away there are only the buttons.
+Nothing is computed before somebody asks for it: of a picture that nobody downloads there are only the buttons.
 """
 
 import re

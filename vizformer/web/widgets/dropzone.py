@@ -1,4 +1,4 @@
-"""The words on a box for files, in the reader's language."""
+"""The texts of a box for files, in the reader's language."""
 
 import json
 

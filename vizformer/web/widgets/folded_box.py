@@ -1,4 +1,4 @@
-"""A box that is closed at first, with what the server need not make before somebody opens it."""
+"""A box that is closed at first; its content is computed only when somebody opens it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

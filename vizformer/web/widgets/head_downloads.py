@@ -1,4 +1,4 @@
-"""Heads and masks as files to take away, and the whole trace."""
+"""Downloads of heads, of masks and of the whole trace."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any

@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 _LAST = "lesson.last"
-_UNNAMED = "lesson.unnamed"  # the part that is shown though the link names none, where that hangs on the view
+_UNNAMED = "lesson.unnamed"  # the part that is shown though the link names none, where that depends on the view
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def show(
     Args:
         entry, parts: the lesson; the first part is shown where the link names none.
         terms: keys of the glossary.
-        unnamed: instead, the part that a link opens which names none.  Whatever changes what it hangs on must say
+        unnamed: instead, the part that a link opens which names none.  Whatever changes what it depends on must say
             `held` along with it.
     """
     progress.remember()

@@ -1,4 +1,4 @@
-"""What the numbers of a model hang on where its files do not say it: said beside every picture of the model."""
+"""The assumptions that were made where a model's files say nothing: shown beside every picture of the model."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""What the pages look at: a model and a text, typed here, the same on every page."""
+"""The boxes for model and text, the same on every page."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Which tensors can play a role, by their shapes: what a form offers, so that nobody chooses what cannot be."""
+"""Which tensors can play a role, by their shapes: what a form offers, so that nothing impossible can be chosen."""
 
 from collections.abc import Mapping, Sequence
 

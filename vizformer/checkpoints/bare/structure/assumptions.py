@@ -1,4 +1,4 @@
-"""What a reading by role takes for granted, in words for the report."""
+"""What a reading by role assumes, in sentences for the report."""
 
 from collections.abc import Mapping, Sequence
 

@@ -34,7 +34,7 @@ LAYER = {
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model."""
     vocab_size, width, heads = (fields.size(n) for n in ("vocab_size", "hidden_size", "num_attention_heads"))
-    fields.ignore("is_decoder")  # only a warning hangs on it
+    fields.ignore("is_decoder")  # only a warning depends on it
     fields.only("head_dim", None, width // heads)
     tied = fields.flag("tie_word_embeddings")
     has_head = tied or "lm_head.weight" in names or says_head(fields.architecture)

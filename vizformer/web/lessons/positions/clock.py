@@ -97,7 +97,7 @@ def rotation(d: int, pair: int, pos: int, k: int, rows: np.ndarray) -> None:
 
 
 def rotation_question(d: int, steps: int) -> lesson.Choice:
-    """Does the rotation hang on where it begins?"""
+    """Does the rotation depend on where it begins?"""
     before, on = 3, 40
     error = computations.facts(d, steps).shift_error
     return lesson.Choice(

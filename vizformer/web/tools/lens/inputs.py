@@ -1,4 +1,4 @@
-"""Which tokens of the input the answer hangs on, by gradients."""
+"""Which tokens of the input the answer depends on, by gradients."""
 
 from collections.abc import Sequence
 from functools import partial
