@@ -136,3 +136,30 @@ def test_what_the_map_says_of_the_weight_of_its_parts_holds(name: str) -> None:
             assert feedforward == pytest.approx(attention, rel=0.01)  # "as many where a layer has two attentions"
         else:
             assert 1.9 < feedforward / attention < 3.1  # "two to three times as many"
+
+
+CODE = {
+    r"\b[Hh]angs? on\b": "depends on",
+    r"[Ww]orked out anew": "recomputed",
+    r"[Ww]ho (asks|wants) (for )?(it|what)\b": "name who: the reader, the request, the caller",
+}
+"""Idioms that no comment or docstring may hold, and what is written instead."""
+PARTICIPLES = {"told", "said", "made", "found", "kept", "written", "taken", "hand_in", "put_together", "by_hand"}
+
+
+def modules() -> Iterator[Path]:
+    """Every module of the program."""
+    for folder in ("vizformer", "pages", "recipes"):
+        yield from (ROOT / folder).rglob("*.py")
+
+
+@pytest.mark.parametrize(("pattern", "instead"), CODE.items())
+def test_comments_use_no_idioms(pattern: str, instead: str) -> None:
+    found = [str(path.relative_to(ROOT)) for path in modules() if re.search(pattern, path.read_text(encoding="utf-8"))]
+    assert not found, instead
+
+
+def test_a_file_is_named_by_a_noun() -> None:
+    nouns = {"speed", "feed", "embed", "seed"}
+    names = {path.stem for path in modules()} - nouns
+    assert {name for name in names if name in PARTICIPLES or re.fullmatch(r"[a-z]{3,}ed", name)} == set()

@@ -7,9 +7,9 @@ from vizformer.web.lessons.costs.complexity import complexity
 from vizformer.web.lessons.costs.family import family
 from vizformer.web.lessons.costs.flash import flash
 from vizformer.web.lessons.costs.linear import linear
-from vizformer.web.lessons.costs.measured import measured
 from vizformer.web.lessons.costs.results import results
 from vizformer.web.lessons.costs.sparse import sparse
+from vizformer.web.lessons.costs.speed_measurement import measured
 from vizformer.web.widgets import lesson
 
 

@@ -7,7 +7,7 @@ import torch
 
 from tests import eager_transformer, tiny
 from vizformer.model import Cell, Edit, Trace
-from vizformer.model.disentangled import relative_rows, table_rows
+from vizformer.model.disentangled_attention import relative_rows, table_rows
 from vizformer.model.positions import relative_positions
 
 KINDS: dict[str, dict[str, Any]] = {

@@ -15,7 +15,7 @@ from tests.parity.test_encoder_families import KINDS, written
 from vizformer.checkpoints import load, save
 from vizformer.errors import CheckpointError
 from vizformer.explain import attention_steps, layer_steps
-from vizformer.model.disentangled import relative_rows
+from vizformer.model.disentangled_attention import relative_rows
 
 LONG = " ".join(folders.TEXTS * 3)
 V1, V2 = "deberta", "deberta-v2"

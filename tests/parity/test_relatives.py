@@ -16,7 +16,7 @@ from tests.checkpoints.test_sentencepiece import CONTROL, UNKNOWN, model
 from tests.parity.against_transformers import opened_and_same, same_numbers, theirs
 from vizformer.checkpoints import Opened, load
 from vizformer.checkpoints.hugging_face.families import BY_TYPE
-from vizformer.checkpoints.hugging_face.unsupported import BECAUSE
+from vizformer.checkpoints.hugging_face.unsupported_models import BECAUSE
 from vizformer.errors import CheckpointError
 
 NEW_ROWS = dict(relative_attention_num_buckets=8, relative_attention_max_distance=10)

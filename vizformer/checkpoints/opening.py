@@ -15,7 +15,7 @@ from vizformer.checkpoints.files import containers, finding, formats, hub
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.gguf import model_file
 from vizformer.checkpoints.hugging_face import model_folder
-from vizformer.checkpoints.hugging_face.unsupported import BECAUSE, SAME_NAMES
+from vizformer.checkpoints.hugging_face.unsupported_models import BECAUSE, SAME_NAMES
 from vizformer.checkpoints.own import model_folder as own
 from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.checkpoints.tensors.memory import to_be_streamed

@@ -8,7 +8,7 @@ from numpy import ndarray
 
 from vizformer.explain import disentangled_layer, latex
 from vizformer.explain.arrays import float64, is_half, softmax, stored
-from vizformer.explain.disentangled import DistanceTerms, terms_under_root
+from vizformer.explain.disentangled_terms import DistanceTerms, terms_under_root
 from vizformer.explain.layer_projections import joined_heads, projections, worse
 from vizformer.explain.position_bias_steps import layer_step
 from vizformer.explain.position_terms import Buckets, Slopes, relative_positions

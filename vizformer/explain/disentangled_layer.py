@@ -5,7 +5,6 @@ from numpy import ndarray
 
 from vizformer.explain import latex, norms
 from vizformer.explain.arrays import float64, is_half
-from vizformer.explain.disentangled import DistanceTerms
 from vizformer.explain.disentangled_parts import (
     C2P,
     P2C,
@@ -22,6 +21,7 @@ from vizformer.explain.disentangled_parts import (
     sum_text,
     vector_text,
 )
+from vizformer.explain.disentangled_terms import DistanceTerms
 from vizformer.explain.step import Axis, Operand, Proof, Step
 from vizformer.explain.sublayer import MAPS, Sublayer
 from vizformer.messages import N_

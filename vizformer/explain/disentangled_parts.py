@@ -7,7 +7,7 @@ from numpy import ndarray
 
 from vizformer.explain import latex
 from vizformer.explain.arrays import float64
-from vizformer.explain.disentangled import DistanceTerms
+from vizformer.explain.disentangled_terms import DistanceTerms
 from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step
 from vizformer.messages import N_, Message

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import numpy as np
 
 from vizformer.explain import latex, norms
-from vizformer.explain.disentangled import DistanceTerms
 from vizformer.explain.disentangled_parts import (
     C2P,
     P2C,
@@ -25,6 +24,7 @@ from vizformer.explain.disentangled_parts import (
     sum_text,
     vector_text,
 )
+from vizformer.explain.disentangled_terms import DistanceTerms
 from vizformer.explain.operands import Operands
 from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.messages import N_

@@ -15,7 +15,7 @@ from vizformer.errors import TraceError
 from vizformer.explain import latex
 from vizformer.explain.arrays import float64, is_half, rescaled, softmax, stored, was_edited
 from vizformer.explain.attention_layer import attention_sublayer
-from vizformer.explain.disentangled import distance_terms
+from vizformer.explain.disentangled_terms import distance_terms
 from vizformer.explain.experts_layer import experts_sublayer
 from vizformer.explain.feedforward_layer import feedforward_sublayer
 from vizformer.explain.mlm_head import mlm_head_steps, projection_step

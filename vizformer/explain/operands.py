@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.arrays import float64, is_half, set_cells, stored
-from vizformer.explain.disentangled import DistanceTerms, distance_terms
+from vizformer.explain.disentangled_terms import DistanceTerms, distance_terms
 from vizformer.explain.norms import added_sizes, brought, normalise, through
 from vizformer.explain.position_terms import Buckets, Slopes, position_bias
 from vizformer.explain.rope import angles, divisors, turn

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.explain import latex
-from vizformer.explain.disentangled import DistanceTerms
+from vizformer.explain.disentangled_terms import DistanceTerms
 from vizformer.explain.operands import Operands
 from vizformer.explain.position_terms import Buckets, Slopes, relative_positions
 from vizformer.explain.step import Operand, Proof, Step

@@ -7,7 +7,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from vizformer.explain import disentangled_steps, latex, position_bias_steps
-from vizformer.explain.disentangled import DistanceTerms, terms_under_root
+from vizformer.explain.disentangled_terms import DistanceTerms, terms_under_root
 from vizformer.explain.operands import Operands
 from vizformer.explain.proof_anchors import fused
 from vizformer.explain.step import Contraction, Operand, Proof, Step
@@ -275,7 +275,7 @@ def own_scale_text(scale: float) -> Message:
 
 
 def several_terms_text(n: int, d_head: int) -> Message:
-    """What is said of scores that have further terms (`vizformer.explain.disentangled`)."""
+    """What is said of scores that have further terms (`vizformer.explain.disentangled_terms`)."""
     return N_(
         "Each score has {n} terms in this model, with d_head = {d_head} products in each: all are divided by "
         "√({n} · {d_head}) = {root}, so that their sum does not grow with them. This is the first, content with content.",

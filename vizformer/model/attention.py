@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vizformer.config import ModelConfig
-from vizformer.model.disentangled import Distances, RelativeProjections, distance_scores
+from vizformer.model.disentangled_attention import Distances, RelativeProjections, distance_scores
 from vizformer.model.forward_pass import AttentionCall
 from vizformer.model.mixing import Scoring, mix
 from vizformer.model.norms import Norm, norm
@@ -21,7 +21,7 @@ class Attention(nn.Module):
     With fewer key/value heads than query heads, n_heads / n_kv_heads query heads in a row share one.  Where the config
     says so, a norm over d_head (or over all heads together) comes between W_Q and q_h, and between W_K and k_h, before
     they are turned; attention_scale stands in the place of 1 / sqrt(d_head); the scores are bent by a soft cap; and what
-    is added to them compares contents with distances (`vizformer.model.disentangled`).
+    is added to them compares contents with distances (`vizformer.model.disentangled_attention`).
 
     Source: Vaswani et al. 2017, section 3.2; Ainslie et al. 2023, "GQA"; Henry et al. 2020, "Query-Key Normalization".
     """

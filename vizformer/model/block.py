@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from vizformer.config import ModelConfig
 from vizformer.model.attention import Attention
-from vizformer.model.disentangled import RelativeTable
+from vizformer.model.disentangled_attention import RelativeTable
 from vizformer.model.embedding import embedding_table
 from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.feedforward import FeedForward

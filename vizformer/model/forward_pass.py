@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vizformer.model.cache import Cache
-from vizformer.model.disentangled import Distances
+from vizformer.model.disentangled_attention import Distances
 from vizformer.model.edit import Edit
 from vizformer.model.masks import Mask, total_bias
 from vizformer.model.mixing import Scoring

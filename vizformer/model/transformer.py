@@ -13,7 +13,7 @@ from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model.block import Stack
 from vizformer.model.cache import Cache
-from vizformer.model.disentangled import Distances
+from vizformer.model.disentangled_attention import Distances
 from vizformer.model.edit import Edit
 from vizformer.model.embedding import embedding_table
 from vizformer.model.fixed_positions import position_tables

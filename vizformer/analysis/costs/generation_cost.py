@@ -180,7 +180,7 @@ def _distances(config: ModelConfig, n: int) -> Multiplications:
     terms, width = config.has_c2p + config.has_p2c, config.n_heads * config.d_head
     if not terms or not n:
         return Multiplications()
-    from vizformer.model.disentangled import table_rows  # here, as it brings torch
+    from vizformer.model.disentangled_attention import table_rows  # here, as it brings torch
 
     rows = table_rows(n, config.disentangled_span, config.disentangled_furthest)
     count = terms * (rows.stop - rows.start) * width

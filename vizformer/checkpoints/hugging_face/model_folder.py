@@ -24,7 +24,7 @@ from vizformer.checkpoints.hugging_face.folder_tokenizers import (
     tokenizers_of,
 )
 from vizformer.checkpoints.hugging_face.rotary import gained
-from vizformer.checkpoints.hugging_face.unsupported import BECAUSE
+from vizformer.checkpoints.hugging_face.unsupported_models import BECAUSE
 from vizformer.checkpoints.tensors.filling import fill
 from vizformer.checkpoints.tensors.matching import Match
 from vizformer.checkpoints.tensors.report import Report, parameters_by_component

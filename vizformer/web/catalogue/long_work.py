@@ -51,7 +51,7 @@ class Work:
 
     Attributes:
         function, call: what is computed.
-        readers: who wants it -> when they looked last.
+        readers: each reader who follows it -> when they looked last.
         done: runs done, of how many.
         error: what went wrong.
         ended: it is over, in whichever way.

@@ -6,7 +6,7 @@ from dataclasses import replace
 import streamlit as st
 
 from vizformer.errors import VizformerError
-from vizformer.web.catalogue import bundled, model_cache, server_folder, sources, trained_models, uploads
+from vizformer.web.catalogue import bundled_models, model_cache, server_folder, sources, trained_models, uploads
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 
@@ -25,7 +25,7 @@ def models() -> tuple[ModelRef, ...]:
         *([linked] if linked.source == "training" and sources.is_there(linked) else []),
         *(_all_steps(linked) if linked.revision else ()),
     ]
-    bases = [*bundled.listed(), *server_folder.listed(), *own, *uploads.listed(), *trained]
+    bases = [*bundled_models.listed(), *server_folder.listed(), *own, *uploads.listed(), *trained]
     return tuple(opened.get(base, base) for base in dict.fromkeys(bases))
 
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from vizformer.errors import CheckpointError, VizformerError
 from vizformer.messages import N_
-from vizformer.web.catalogue import bundled, hub, local_paths, server_folder, trained_models, uploads
+from vizformer.web.catalogue import bundled_models, hub, local_paths, server_folder, trained_models, uploads
 from vizformer.web.link import model_ref
 from vizformer.web.link.model_ref import ModelRef
 
@@ -35,7 +35,7 @@ class Source(Protocol):
 
 
 SOURCES: Mapping[model_ref.Source, Source] = {
-    "bundled": bundled,
+    "bundled": bundled_models,
     "models": server_folder,
     "hub": hub,
     "upload": uploads,

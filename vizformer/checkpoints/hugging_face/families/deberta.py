@@ -1,4 +1,4 @@
-"""DeBERTa, v1 to v3: encoders whose scores also compare contents with distances (`vizformer.model.disentangled`).
+"""DeBERTa, v1 to v3: encoders whose scores also compare contents with distances (`vizformer.model.disentangled_attention`).
 
 v1 has a vector for every distance, queries, keys and values in one matrix, and matrices of its own for the distances; v2 and
 v3 share far distances among fewer vectors, normalise them, and mostly take W_K and W_Q of the contents for them.  v3 is v2

@@ -8,10 +8,10 @@ from vizformer.web.lessons.costs import (
     family,
     flash,
     linear,
-    measured,
     own_ablations,
     results,
     sparse,
+    speed_measurement,
 )
 from vizformer.web.widgets.questions import Number, Registry
 
@@ -30,8 +30,8 @@ QUESTIONS: Registry = {
     "bracket": linear.bracket_question,
     "why_not": lambda subject: linear.why_not_question(),
     "layers": sparse.layers_question,
-    "bytes": measured.bytes_question,
-    "doubled": lambda subject: measured.doubled_question(),
+    "bytes": speed_measurement.bytes_question,
+    "doubled": lambda subject: speed_measurement.doubled_question(),
     "smaller": lambda subject: family.smaller_question(),
     "experts": family.experts_question,
     "own": lambda subject: own_ablations.worst_question(),

@@ -1,6 +1,6 @@
 """The terms of the scores that compare contents with distances, recomputed in float64.
 
-The row of each distance is asked of the model (`vizformer.model.disentangled.relative_rows`): its logarithms are of float32,
+The row of each distance is asked of the model (`vizformer.model.disentangled_attention.relative_rows`): its logarithms are of float32,
 and rounding decides where a stretch of distances ends.
 """
 
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from vizformer.explain.arrays import float64, stored
 from vizformer.explain.norms import through
 from vizformer.model.attention import Attention
-from vizformer.model.disentangled import RelativeTable
+from vizformer.model.disentangled_attention import RelativeTable
 from vizformer.model.norms import Norm
 from vizformer.model.transformer import Transformer
 
