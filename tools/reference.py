@@ -116,13 +116,11 @@ def meanings(station: type) -> dict[str, str]:
 
 def families() -> Iterator[str]:
     """Every family of `transformers` that opens."""
-    from vizformer.checkpoints.hugging_face.families import FAMILIES
+    from vizformer.checkpoints.hugging_face.families import BY_TYPE, NAMES
 
     yield table("family", "model_type of config.json")
-    yield from (
-        row(one.name, ", ".join(f"`{kind}`" for kind in one.types))
-        for one in sorted(FAMILIES, key=lambda one: one.name.lower())
-    )
+    for name in sorted(NAMES, key=str.lower):
+        yield row(name, ", ".join(f"`{kind}`" for kind, family in BY_TYPE.items() if family.name == name))
 
 
 def written() -> str:

@@ -6,10 +6,12 @@ them in memory, those of all experts in one (`experts.gate_up_proj` [n_experts, 
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
+from vizformer.checkpoints.hugging_face import llama_like
 from vizformer.checkpoints.hugging_face.family import Options
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.llama_like import ATTENTION, NORMS, OUT, QK_NORMS, tensors
+from vizformer.checkpoints.hugging_face.llama_like import ATTENTION, NORMS, OUT, QK_NORMS, decoder, tensors
 from vizformer.checkpoints.tensors.tensor_map import Part, linear
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
@@ -70,6 +72,14 @@ def experts(
         "d_expert": None if d_expert == options["d_ff"] else d_expert,
         "expert_layers": None if len(sparse) == depth else tuple(sparse),
     }
+
+
+def decoder_with_experts(
+    fields: Fields, names: Collection[str], *, number: str = "num_experts", renormalised: bool | None = None
+) -> tuple[Options, bool]:
+    """What `decoder` reads, with experts in all layers."""
+    options, has_head = decoder(fields, names)
+    return {**options, **experts(fields, options, names, number=number, renormalised=renormalised)}, has_head
 
 
 def sparse_layers(fields: Fields, n_layers: int) -> Sequence[int]:
@@ -136,3 +146,6 @@ def as_stored(parts: list[Part], names: Collection[str]) -> list[Part]:
             if targets:
                 kept.append(Part(f"{layer}.experts.{name}", tuple(targets), matrices=len(targets) // each))
     return kept
+
+
+LIKE = replace(llama_like.LIKE, config=decoder_with_experts, weights=weights, by_names=as_stored)

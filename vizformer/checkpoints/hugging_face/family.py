@@ -10,11 +10,14 @@ from torch import Tensor
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tensors.tensor_map import Part
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.checkpoints.tokenizers.vocabularies import Vocabularies
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
 
 Options = dict[str, Any]  # of ModelConfig
+Config = Callable[[Fields, Collection[str]], tuple[Options, bool]]  # see `Family.config`
+More = Options | Callable[[Fields, Options], Options]
 
 _WITH_HEAD = (
     "ForMaskedLM",
@@ -68,7 +71,7 @@ class Family:
         unused: pattern of names -> why such a tensor is not needed.
         renamed: pattern -> replacement, of names in old files.
         tokenizer: reads the family's vocabulary files, where there is no tokenizer.json; two of them where translations
-            are split otherwise than texts.
+            are split otherwise than texts.  Usually none is read.
         usual: the special tokens by role, where no file says them.
         exports: the ways back; the first one that fits is taken.
     """
@@ -77,10 +80,10 @@ class Family:
     types: tuple[str, ...]
     prefix: str
     head: str
-    config: Callable[[Fields, Collection[str]], tuple[Options, bool]]
+    config: Config
     weights: Callable[[ModelConfig], list[Part]]
-    tokenizer: Callable[[Folder], Backend | Vocabularies]
     ties: Callable[[ModelConfig], dict[str, str]]
+    tokenizer: Callable[[Folder], Backend | Vocabularies] = only_tokenizer_json
     spare: Callable[[ModelConfig], Mapping[str, tuple[str, Message]]] | None = None
     computed: Callable[[ModelConfig], Mapping[str, Callable[[], Tensor]]] | None = None
     by_names: Callable[[list[Part], Collection[str]], list[Part]] | None = None
@@ -89,6 +92,23 @@ class Family:
     renamed: Mapping[str, str] = field(default_factory=dict)
     usual: Mapping[str, str] = field(default_factory=dict)
     exports: tuple[Export, ...] = ()
+
+
+def reading(base: Config, *more: More) -> Config:
+    """`config` of a relative: what `base` reads, and then `more`: options, or what reads them from (fields, options)."""
+
+    def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+        options, has_head = base(fields, names)
+        for one in more:
+            options = {**options, **(one if isinstance(one, dict) else one(fields, options))}
+        return options, has_head
+
+    return config
+
+
+def flags(**names: str) -> Callable[[Fields, Options], Options]:
+    """Reads options that are true or false: ours = the name of the field."""
+    return lambda fields, options: {ours: fields.flag(name) for ours, name in names.items()}
 
 
 # Of a head that is not tied, whose two biases are tensors of their own.

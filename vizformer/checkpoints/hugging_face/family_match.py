@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from vizformer.checkpoints.files.weights import Weights
 from vizformer.checkpoints.hugging_face.family import Family
+from vizformer.checkpoints.hugging_face.missing_parameters import stored
 from vizformer.checkpoints.tensors.matching import Found, Match, fate, match_parts
 from vizformer.checkpoints.tensors.tensor_map import Shape
 from vizformer.config import ModelConfig
@@ -31,7 +32,8 @@ def match(
     for name, (first, __) in spare.items():
         if name in others and first not in others:
             others[first] = others.pop(name)
-    parts = family.weights(config)
+    made = {} if family.made is None else family.made(config)
+    parts = stored(family.weights(config), made)
     if family.by_names is not None:
         parts = family.by_names(parts, others.keys())
     found = match_parts(parts, family.ties(config), reason, others, weights, shapes)
@@ -39,7 +41,6 @@ def match(
         (Found(names[name], weights.tensors[names[name]]), make) for name, make in follow.items() if name in names
     ]
     fates = [fate(tensor, "unused", note=N_("it follows from config.json")) for tensor, __ in computed]
-    made = {} if family.made is None else family.made(config)
     return replace(found, fates=(*found.fates, *fates), computed=tuple(computed), made=made)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from vizformer.checkpoints.hugging_face.family import Options, says_head
+from vizformer.checkpoints.hugging_face.family import Family, Options, says_head
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.rotary import PART, all_are_turned, rope, turned, turning_neighbours
 from vizformer.checkpoints.hugging_face.sliding_window import window
@@ -28,6 +28,10 @@ FOUR_NORMS = {
     "post_attention_layernorm": ["self_output_norm"],
     "pre_feedforward_layernorm": ["feedforward_norm"],
     "post_feedforward_layernorm": ["feedforward_output_norm"],
+}
+PACKED_FEEDFORWARD = {  # the gate in one tensor with its input
+    "mlp.gate_up_proj": ["feedforward.W_gate", "feedforward.W_in"],
+    "mlp.down_proj": ["feedforward.W_out"],
 }
 QK_NORMS = {"self_attn.q_norm": ["self_attention.q_norm"], "self_attn.k_norm": ["self_attention.k_norm"]}
 UNUSED = {
@@ -98,10 +102,25 @@ def own_scale(fields: Fields, options: Options) -> float | None:
     return None if scalar == d_head else scalar**-0.5
 
 
-def biases(fields: Fields) -> Options:
+def biases(fields: Fields, options: Options) -> Options:
     """What attention_bias and mlp_bias say, of families that have both."""
     attention, bias = fields.flag("attention_bias"), fields.flag("mlp_bias")
     return {"bias": bias, "attention_bias": "same" if attention is bias else "all" if attention else "none"}
+
+
+def attention_bias(ours: str, name: str = "attention_bias") -> Callable[[Fields, Options], Options]:
+    """Reads a flag of families whose feed-forward networks have no biases: whether attention has those of `ours`."""
+    return lambda fields, options: {"bias": False, "attention_bias": ours if fields.flag(name) else "none"}
+
+
+def factors(fields: Fields, options: Options) -> Options:
+    """Granite's factors: of the embeddings, the scores, what every sublayer adds, and the logits."""
+    return {
+        "embedding_scale": fields.number("embedding_multiplier"),
+        "attention_scale": fields.number("attention_multiplier"),
+        "residual_scale": fields.number("residual_multiplier"),
+        "logit_scale": 1.0 / fields.number("logits_scaling"),
+    }
 
 
 def _head_dim(fields: Fields, width: int, heads: int) -> int | None:
@@ -117,11 +136,16 @@ def _kv_heads(fields: Fields, heads: int) -> int | None:
 
 
 def tensors(
-    config: ModelConfig, template: Mapping[str, Sequence[str]] | None = None, stack: str = "decoder"
+    config: ModelConfig,
+    template: Mapping[str, Sequence[str]] | None = None,
+    stack: str = "decoder",
+    *,
+    neighbours: bool = False,
 ) -> list[Part]:
     """What becomes of every tensor; which biases and norms there are, the options say.
 
-    `template` stands for the modules of a layer where they are others: their names -> ours; `stack` is ours.
+    `template` stands for the modules of a layer where they are others: their names -> ours; `stack` is ours;
+    `neighbours` says that the rotary positions of the family turn neighbouring numbers.
     """
     if template is None:
         template = {**NORMS, **ATTENTION, **OUT, **FEEDFORWARD, **(QK_NORMS if config.qk_norm else {})}
@@ -136,6 +160,8 @@ def tensors(
         ),
         *linear("norm", f"{stack}.final_norm", bias=config.norm == "layer_norm"),
     ]
+    if neighbours:
+        parts = turning_neighbours(parts, config, {"q_proj": config.n_heads, "k_proj": config.kv_heads})
     return [*parts, *head(config)]
 
 
@@ -152,11 +178,18 @@ def _has_bias(config: ModelConfig, ours: str) -> bool:
     return config.out_bias if ours.endswith("W_O") else config.qkv_bias
 
 
-def neighbours(config: ModelConfig, parts: Sequence[Part]) -> list[Part]:
-    """`parts` of a family whose rotary positions turn neighbouring numbers."""
-    return turning_neighbours(parts, config, {"q_proj": config.n_heads, "k_proj": config.kv_heads})
-
-
 def ties(config: ModelConfig) -> dict[str, str]:
     """Second names under which some files repeat a tensor."""
     return {"lm_head.weight": "embed_tokens.weight"} if config.tied_unembedding else {}
+
+
+LIKE = Family(
+    name="",
+    types=(),
+    prefix="model.",
+    head="lm_head.",
+    config=decoder,
+    weights=tensors,
+    ties=ties,
+    unused=UNUSED,
+)  # what the relatives replace

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer as Backend
 from vizformer.checkpoints.files.finding import find_weights
 from vizformer.checkpoints.files.untrusted_folder import Folder, first_line, listed, shown
 from vizformer.checkpoints.files.weights import Weights, all_finite
-from vizformer.checkpoints.hugging_face.families import BY_TYPE, FAMILIES
+from vizformer.checkpoints.hugging_face.families import BY_TYPE, NAMES
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.family_match import match
 from vizformer.checkpoints.hugging_face.fields import Fields, fields_of
@@ -190,7 +190,7 @@ def family_of(raw: Mapping[str, object]) -> Family:
                 file=CONFIG,
                 kind=shown(kind),
                 why=BECAUSE[kind],
-                families=", ".join(f.name for f in FAMILIES),
+                families=", ".join(NAMES),
             )
         )
     if family is None:
@@ -200,7 +200,7 @@ def family_of(raw: Mapping[str, object]) -> Family:
                 "of one of them.",
                 file=CONFIG,
                 kind=shown(kind),
-                families=", ".join(f.name for f in FAMILIES),
+                families=", ".join(NAMES),
             )
         )
     return family
@@ -258,7 +258,7 @@ def _config(
             file=CONFIG,
             problems=listed(fields.problems),
             family=family.name,
-            families=", ".join(other.name for other in FAMILIES if other is not family),
+            families=", ".join(name for name in NAMES if name != family.name),
         )
     )
 

@@ -55,6 +55,13 @@ def windowed_layers(fields: Fields, n_layers: int, usual: Callable[[int], bool] 
     return _from(fields, n_layers) if listed is None else listed
 
 
+def every_nth(fields: Fields) -> Callable[[int], bool]:
+    """All layers but every n-th one have the window, where it is not listed: n is sliding_window_pattern, of old files."""
+    fields.size("sliding_window")  # there is always one
+    every = fields.size("sliding_window_pattern") if fields.value("layer_types") is None else 1
+    return lambda layer: (layer + 1) % every != 0
+
+
 def window_fields(config: ModelConfig) -> dict[str, Any]:
     """What config.json says of it: for families that read both fields."""
     kinds = [SLIDING if layer in config.windowed_layers else FULL for layer in range(config.n_decoder_layers)]

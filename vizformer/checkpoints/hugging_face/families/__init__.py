@@ -1,134 +1,30 @@
-"""The families of models that open: one short file each, none of which knows another."""
+"""The families of models that open: tables of relatives, and a file each for those that are like no other.
 
-from vizformer.checkpoints.hugging_face.families import (
-    albert,
-    bart,
-    bert,
-    bert_generation,
-    big_bird,
-    biogpt,
-    blenderbot,
-    blenderbot_small,
-    bloom,
-    codegen,
-    cohere,
-    ctrl,
-    cwm,
-    deberta,
-    distilbert,
-    electra,
-    ernie,
-    ernie4_5,
-    eurobert,
-    falcon,
-    gemma,
-    gemma2,
-    glm,
-    gpt2,
-    gpt_bigcode,
-    gpt_neo,
-    gpt_neox,
-    gpt_neox_japanese,
-    gptj,
-    granite,
-    granitemoe,
-    internlm3,
-    llama,
-    m2m_100,
-    marian,
-    megatron_bert,
-    mixtral,
-    modernbert,
-    mpt,
-    nomic_bert,
-    olmo,
-    olmo2,
-    olmoe,
-    openai_gpt,
-    opt,
-    pegasus,
-    phi,
-    phi3,
-    qwen2,
-    qwen3,
-    qwen_moe,
-    roberta,
-    roformer,
-    seed_oss,
-    smollm3,
-    stablelm,
-    starcoder2,
-    t5,
-    xglm,
-)
+No file knows another; each hands out its `FAMILIES`.
+"""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
 from vizformer.checkpoints.hugging_face.family import Family
 
-FAMILIES: tuple[Family, ...] = (
-    gpt2.FAMILY,
-    bert.FAMILY,
-    roberta.FAMILY,
-    distilbert.FAMILY,
-    llama.FAMILY,
-    qwen2.FAMILY,
-    qwen3.FAMILY,
-    gemma.FAMILY,
-    gpt_neox.FAMILY,
-    phi.FAMILY,
-    stablelm.FAMILY,
-    opt.FAMILY,
-    marian.FAMILY,
-    bart.FAMILY,
-    t5.FAMILY,
-    phi3.FAMILY,
-    starcoder2.FAMILY,
-    gpt_bigcode.FAMILY,
-    gpt_neo.FAMILY,
-    openai_gpt.FAMILY,
-    bloom.FAMILY,
-    falcon.FAMILY,
-    mpt.FAMILY,
-    cohere.FAMILY,
-    gptj.FAMILY,
-    codegen.FAMILY,
-    glm.FAMILY,
-    olmo.FAMILY,
-    olmo2.FAMILY,
-    gemma2.FAMILY,
-    granite.FAMILY,
-    seed_oss.FAMILY,
-    ernie4_5.FAMILY,
-    internlm3.FAMILY,
-    smollm3.FAMILY,
-    cwm.FAMILY,
-    ctrl.FAMILY,
-    xglm.FAMILY,
-    biogpt.FAMILY,
-    gpt_neox_japanese.FAMILY,
-    roberta.DATA2VEC,
-    roberta.PRE_NORM,
-    roberta.PRE_NORM_XL,
-    ernie.FAMILY,
-    big_bird.FAMILY,
-    megatron_bert.FAMILY,
-    bert_generation.FAMILY,
-    electra.FAMILY,
-    roformer.FAMILY,
-    nomic_bert.FAMILY,
-    eurobert.FAMILY,
-    bart.PL,
-    bart.PROMPTED,
-    pegasus.FAMILY,
-    blenderbot.FAMILY,
-    m2m_100.FAMILY,
-    albert.FAMILY,
-    mixtral.FAMILY,
-    qwen_moe.QWEN2_MOE,
-    qwen_moe.QWEN3_MOE,
-    olmoe.FAMILY,
-    granitemoe.FAMILY,
-    modernbert.FAMILY,
-    blenderbot_small.FAMILY,
-    deberta.FAMILY,
-    deberta.V1,
+# In what order pages name them; one that is not listed comes last.
+_ORDER = (
+    "GPT-2, BERT, RoBERTa, DistilBERT, LLaMA, Qwen2, Qwen3, Gemma, GPT-NeoX, Phi, StableLM, OPT, Marian, BART, T5, Phi-3, "
+    "StarCoder2, GPT-BigCode, GPT-Neo, GPT, BLOOM, Falcon, MPT, Cohere, GPT-J, CodeGen, GLM, OLMo, OLMo 2, Gemma 2 and 3, "
+    "Granite, Seed-OSS, ERNIE 4.5, InternLM3, SmolLM3, CWM, CTRL, XGLM, BioGPT, GPT-NeoX Japanese, data2vec, "
+    "RoBERTa-PreLayerNorm, XLM-RoBERTa-XL, ERNIE, BigBird, Megatron-BERT, BertGeneration, ELECTRA, RoFormer, Nomic BERT, "
+    "EuroBERT, PLBART, MVP, Pegasus, Blenderbot, M2M-100, ALBERT, Mixtral, Qwen2-MoE, Qwen3-MoE, OLMoE, GraniteMoE, "
+    "ModernBERT, Blenderbot Small, DeBERTa v2/v3, DeBERTa"
 )
-BY_TYPE: dict[str, Family] = {model_type: family for family in FAMILIES for model_type in family.types}
+
+
+def _place(family: Family) -> int:
+    names = _ORDER.split(", ")
+    return names.index(family.name) if family.name in names else len(names)
+
+
+_FILES = (import_module(f"{__name__}.{file.name}") for file in iter_modules(__path__))
+FAMILIES: tuple[Family, ...] = tuple(sorted((family for file in _FILES for family in file.FAMILIES), key=_place))
+NAMES: tuple[str, ...] = tuple(dict.fromkeys(family.name for family in FAMILIES))
+BY_TYPE: dict[str, Family] = {kind: family for family in FAMILIES for kind in family.types}

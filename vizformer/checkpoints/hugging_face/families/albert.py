@@ -88,3 +88,4 @@ FAMILY = Family(
     },
     usual=USUAL,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

@@ -96,3 +96,4 @@ FAMILY = Family(
 )
 PL = replace(FAMILY, name="PLBART", types=("plbart",))
 PROMPTED = replace(FAMILY, name="MVP", types=("mvp",), config=config_of_mvp)
+FAMILIES: tuple[Family, ...] = (FAMILY, PL, PROMPTED)

@@ -110,3 +110,4 @@ FAMILY = Family(
         ),
     ),
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

@@ -60,3 +60,4 @@ FAMILY = Family(
     spare=spare,
     unused=UNUSED,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

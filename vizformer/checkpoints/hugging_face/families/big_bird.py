@@ -54,3 +54,4 @@ FAMILY = Family(
     unused=UNUSED,
     usual=USUAL,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

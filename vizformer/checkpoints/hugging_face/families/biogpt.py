@@ -64,3 +64,4 @@ FAMILY = Family(
     ties=lambda config: {f"{HEAD}.weight": "embed_tokens.weight"} if config.tied_unembedding else {},
     unused=UNUSED,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

@@ -51,3 +51,4 @@ FAMILY = Family(
     ties=ties,
     unused=UNUSED,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

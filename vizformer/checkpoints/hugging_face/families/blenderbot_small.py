@@ -53,3 +53,4 @@ FAMILY = Family(
     ties=ties,
     unused=UNUSED,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

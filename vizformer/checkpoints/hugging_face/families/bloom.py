@@ -69,3 +69,4 @@ FAMILY = Family(
     ties=lambda config: {"lm_head.weight": "word_embeddings.weight"} if config.tied_unembedding else {},
     unused=UNUSED,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

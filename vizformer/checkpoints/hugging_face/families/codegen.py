@@ -85,3 +85,4 @@ FAMILY = Family(
     ties=lambda config: {"lm_head.weight": "wte.weight"} if config.tied_unembedding else {},
     unused={**UNUSED, r"h\.\d+\.attn\.causal_mask": N_("the causal mask: it follows from the positions")},
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

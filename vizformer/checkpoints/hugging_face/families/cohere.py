@@ -8,80 +8,59 @@ Cohere 2025, "Command A: An Enterprise-Ready Large Language Model", section 2; a
 
 from collections.abc import Collection
 from dataclasses import replace
+from functools import partial
 
-from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.family import Family, Options, reading
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gpt_like import ONE_NORM
 from vizformer.checkpoints.hugging_face.llama_like import (
     ATTENTION,
     FEEDFORWARD,
+    LIKE,
     OUT,
-    UNUSED,
+    attention_bias,
     decoder,
-    neighbours,
     tensors,
-    ties,
 )
-from vizformer.checkpoints.hugging_face.missing_parameters import NO_NORM_BIASES, no_norm_biases, stored
+from vizformer.checkpoints.hugging_face.missing_parameters import NO_NORM_BIASES, no_norm_biases
 from vizformer.checkpoints.hugging_face.rope_layers import turning_in
-from vizformer.checkpoints.hugging_face.sliding_window import windowed_layers
-from vizformer.checkpoints.tensors.tensor_map import Part
-from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
-from vizformer.config import ModelConfig
+from vizformer.checkpoints.hugging_face.sliding_window import every_nth, windowed_layers
 
-NORM = "input_layernorm"
-LAYER = {NORM: ["self_norm", "feedforward_norm"], **ATTENTION, **OUT, **FEEDFORWARD}
+LAYER = {"input_layernorm": ["self_norm", "feedforward_norm"], **ATTENTION, **OUT, **FEEDFORWARD}
 
 
-def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    """The options of our model."""
-    if fields.kind == "cohere2":
-        options, has_head = _of_cohere_2(fields, names)
-    else:
-        options, has_head = decoder(fields, names, eps="layer_norm_eps")
-        fields.only("use_qk_norm", False)  # norms with a scale of its own for each head
-    for note in (ONE_NORM, NO_NORM_BIASES):
-        fields.assume(note)
-    return {
-        **options,
-        "norm": "layer_norm",
-        "residual": "parallel",
-        "bias": False,
-        "attention_bias": "all" if fields.flag("attention_bias") else "none",
-        "logit_scale": fields.number("logit_scale"),
-    }, has_head
+def _first(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    options, has_head = decoder(fields, names, eps="layer_norm_eps")
+    fields.only("use_qk_norm", False)  # norms with a scale of its own for each head
+    return options, has_head
 
 
-def _of_cohere_2(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+def _second(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The layers that have a window are those that turn, also where no text is longer than it."""
-    fields.size("sliding_window")  # there is always one
-    # Old files do not list the layers.
-    every = fields.size("sliding_window_pattern") if fields.value("layer_types") is None else 1
-
-    def windowed(layer: int) -> bool:
-        return (layer + 1) % every != 0
-
+    windowed = every_nth(fields)
     options, has_head = decoder(fields, names, eps="layer_norm_eps", windowed=windowed)
     fields.only("head_dim", None, options["d_model"] // options["n_heads"])
     layers = windowed_layers(fields, options["n_decoder_layers"], windowed)
     return {**options, **turning_in(layers, options)}, has_head
 
 
-def weights(config: ModelConfig) -> list[Part]:
-    """What becomes of every tensor."""
-    parts = stored(tensors(config, LAYER), no_norm_biases(config))
-    return [replace(part, shared=NORM in part.source) for part in neighbours(config, parts)]
+def _both(fields: Fields, options: Options) -> Options:
+    for note in (ONE_NORM, NO_NORM_BIASES):
+        fields.assume(note)
+    return {
+        "norm": "layer_norm",
+        "residual": "parallel",
+        **attention_bias("all")(fields, options),
+        "logit_scale": fields.number("logit_scale"),
+    }
 
 
-FAMILY = Family(
+COHERE = replace(
+    LIKE,
     name="Cohere",
-    types=("cohere", "cohere2"),
-    prefix="model.",
-    head="lm_head.",
-    config=config,
-    weights=weights,
-    tokenizer=only_tokenizer_json,
-    ties=ties,
+    types=("cohere",),
+    config=reading(_first, _both),
+    weights=partial(tensors, template=LAYER, neighbours=True),
     made=no_norm_biases,
-    unused=UNUSED,
 )
+FAMILIES: tuple[Family, ...] = (COHERE, replace(COHERE, types=("cohere2",), config=reading(_second, _both)))

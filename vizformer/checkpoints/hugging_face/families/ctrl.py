@@ -63,3 +63,4 @@ FAMILY = Family(
     ties=lambda config: {"lm_head.weight": "w.weight"} if config.tied_unembedding else {},
     unused=UNUSED,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

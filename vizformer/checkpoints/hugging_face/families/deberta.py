@@ -269,3 +269,4 @@ V1 = replace(
     tokenizer=tokenizer_v1,
     made=made_v1,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY, V1)

@@ -92,3 +92,4 @@ FAMILY = Family(
     },
     usual={"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "mask_token": "[MASK]"},
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

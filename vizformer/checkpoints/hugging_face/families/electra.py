@@ -75,3 +75,4 @@ FAMILY = Family(
     },
     usual=USUAL,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

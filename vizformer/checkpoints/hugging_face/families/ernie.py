@@ -59,3 +59,4 @@ FAMILY = Family(
     renamed=RENAMED,
     usual=USUAL,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

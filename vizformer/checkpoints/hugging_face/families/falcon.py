@@ -106,3 +106,4 @@ FAMILY = Family(
     by_names=by_names,
     unused=UNUSED,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

@@ -140,3 +140,4 @@ FAMILY = Family(
         ),
     ),
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

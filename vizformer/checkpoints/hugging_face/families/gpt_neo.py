@@ -115,3 +115,4 @@ FAMILY = Family(
     made=made,
     unused=UNUSED,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

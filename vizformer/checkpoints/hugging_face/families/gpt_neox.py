@@ -97,3 +97,4 @@ FAMILY = Family(
         r"(score|classifier|qa_outputs)\..*": N_("the head of another task"),
     },
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

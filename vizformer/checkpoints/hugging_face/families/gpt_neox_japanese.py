@@ -90,3 +90,4 @@ FAMILY = Family(
     made=made,
     unused=UNUSED,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

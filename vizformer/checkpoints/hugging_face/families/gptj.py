@@ -68,3 +68,4 @@ FAMILY = Family(
     ties=lambda config: {"lm_head.weight": "wte.weight"} if config.tied_unembedding else {},
     unused=UNUSED,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

@@ -1,34 +1,51 @@
-"""LLaMA and what is built like it (IQuest-Coder; Mistral, Ministral: with a window): RoPE, RMSNorm, a gated network.
+"""LLaMA and what is built like it: RoPE, RMSNorm, a gated network.  A row for each model type that differs.
 
-Source: Touvron et al. 2023, "LLaMA: Open and Efficient Foundation Language Models"; Jiang et al. 2023, "Mistral 7B".
+Source: Touvron et al. 2023, "LLaMA: Open and Efficient Foundation Language Models", and what stands above each row, with the
+weights published with it.
 """
 
 from collections.abc import Collection
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from tokenizers import Tokenizer as Backend
+import torch
 
-from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.hugging_face.family import Export, Family, Options
+from vizformer.checkpoints.hugging_face.family import Export, Family, Options, flags, reading
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_export import FITS, WRITTEN, export
-from vizformer.checkpoints.hugging_face.llama_like import UNUSED, decoder, tensors, ties
+from vizformer.checkpoints.hugging_face.llama_like import (
+    ATTENTION,
+    LIKE,
+    NORMS,
+    OUT,
+    PACKED_FEEDFORWARD,
+    attention_bias,
+    biases,
+    decoder,
+    factors,
+    tensors,
+)
+from vizformer.checkpoints.hugging_face.missing_parameters import Made, norms_of
+from vizformer.checkpoints.hugging_face.rope_layers import listed_layers, turning_in
+from vizformer.checkpoints.hugging_face.rotary import not_scaled
 from vizformer.checkpoints.hugging_face.sliding_window import window_fields
+from vizformer.checkpoints.tensors.activations import ACTIVATIONS
+from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.checkpoints.tokenizers.sentencepiece_files import sentencepiece_or_refuse
+from vizformer.checkpoints.tokenizers.vocabularies import qwen
 from vizformer.config import ModelConfig
+from vizformer.messages import N_
 
-
-def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    """The options of our model."""
-    options, has_head = decoder(fields, names)
-    attention, bias = (name in fields.defaults and fields.flag(name) for name in ("attention_bias", "mlp_bias"))
-    biases = "same" if attention is bias else "all" if attention else "none"
-    return {**options, "bias": bias, "attention_bias": biases}, has_head
-
-
-def tokenizer(folder: Folder) -> Backend:
-    """tokenizer.model, as LLaMA 1 and 2 and the first Mistral came with."""
-    return sentencepiece_or_refuse(folder)
+WINDOWED = {**FITS, "bias": [False], "attention_bias": ["same", "none"]}  # what Mistral and Ministral are written from
+STARCODER_2 = {**NORMS, **ATTENTION, **OUT, "mlp.c_fc": ["feedforward.W_in"], "mlp.c_proj": ["feedforward.W_out"]}
+PHI_3 = {**NORMS, "self_attn.qkv_proj": [f"self_attention.W_{letter}" for letter in "QKV"], **OUT, **PACKED_FEEDFORWARD}
+GLM = {**NORMS, **ATTENTION, **OUT, **PACKED_FEEDFORWARD}
+GLM_4 = {
+    **GLM,
+    "post_self_attn_layernorm": ["self_output_norm"],
+    "post_mlp_layernorm": ["feedforward_output_norm"],
+}
 
 
 def export_windowed(config: ModelConfig, has_head: bool) -> dict[str, Any]:
@@ -41,29 +58,215 @@ def export_windowed(config: ModelConfig, has_head: bool) -> dict[str, Any]:
     return {**fields, "architectures": [kind], **({"sliding_window": config.sliding_window} if in_all else windows)}
 
 
-FAMILY = Family(
+def _gemma(fields: Fields, options: Options) -> Options:
+    fields.only("use_bidirectional_attention", None, False)
+    fields.only("hidden_activation", None, "gelu_pytorch_tanh")
+    if fields.value("hidden_act") == "gelu":
+        fields.assume(
+            N_(
+                "hidden_act={value} stands for the approximation by tanh in this family, as `transformers` reads it",
+                value='"gelu"',
+            )
+        )
+    return {
+        **attention_bias("all")(fields, options),
+        "activation": fields.choice("hidden_act", {**ACTIVATIONS, "gelu": "gelu_tanh"}),
+        "norm_offset": True,
+        "scaled_embedding": True,
+    }
+
+
+def _phi_3(fields: Fields, options: Options) -> Options:
+    fields.ignore("original_max_position_embeddings")  # of rotary positions of another kind, which are refused
+    return {**not_scaled(fields, options), "bias": False}
+
+
+def _olmo(fields: Fields, options: Options) -> Options:
+    fields.only("clip_qkv", None)
+    fields.assume(N_("the norms of this family learn nothing: those of the model here multiply by 1 and add 0"))
+    return {"norm": "layer_norm", "norm_eps": 1e-5}
+
+
+def _norms_that_learn_nothing(config: ModelConfig) -> Made:
+    """LayerNorm(x) = (x - mean) / sqrt(var + eps)."""
+    one, zero = partial(torch.ones, config.d_model), partial(torch.zeros, config.d_model)
+    return {f"{norm}.{kind}": make for norm in norms_of(config) for kind, make in (("weight", one), ("bias", zero))}
+
+
+def _seed_oss(fields: Fields, options: Options) -> Options:
+    qkv, out = fields.flag("attention_bias"), fields.flag("attention_out_bias")
+    if out:
+        fields.only("attention_bias", True)  # a bias of the output alone is not supported
+    return {"bias": fields.flag("mlp_bias"), "attention_bias": "all" if out else "qkv" if qkv else "none"}
+
+
+def _helium(fields: Fields, options: Options) -> Options:
+    width = options["d_model"]
+    if options["head_dim"] is not None:
+        fields.refuse("head_dim", N_("supported are heads as wide as their share of hidden_size={n}", n=width))
+    return {**attention_bias("qkv")(fields, options), "bias": fields.flag("mlp_bias")}
+
+
+def _internlm_3(fields: Fields, options: Options) -> Options:
+    bias = fields.flag("attention_bias")
+    fields.only("mlp_bias", bias)  # as `transformers` has it, which takes both for one
+    return {"bias": bias}
+
+
+def _smollm_3(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    turned = listed_layers(fields, fields.size("num_hidden_layers"))
+    # Where the layers are not listed, those that do not turn have the window.
+    options, has_head = decoder(fields, names, windowed=lambda layer: layer not in turned)
+    return {**options, **turning_in(turned, options)}, has_head
+
+
+def _cwm(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    if fields.raw.get("rope_parameters", ...) is None:  # null stands for what the family has anyway
+        del fields.raw["rope_parameters"]
+    fields.size("sliding_window")  # there is always one
+    return decoder(fields, names, windowed=lambda layer: layer % 4 != 0)
+
+
+def _eurobert(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    found, has_head = decoder(fields, names)
+    fields.ignore("is_causal", "classifier_pooling")  # an encoder looks both ways all the same
+    return {
+        **found,
+        "n_encoder_layers": found["n_decoder_layers"],
+        "n_decoder_layers": 0,
+        **biases(fields, found),
+        "logit_bias": "lm_head.bias" in names,
+        "mask_id": fields.token("mask_token_id", found["vocab_size"]),
+    }, has_head
+
+
+def _tensors_of_eurobert(config: ModelConfig) -> list[Part]:
+    parts = tensors(config, stack="encoder")
+    return [*parts, *([Part("lm_head.bias", ("logit_bias",))] if config.logit_bias else [])]
+
+
+LLAMA = replace(
+    LIKE,
     name="LLaMA",
-    types=("llama", "mistral", "ministral", "iquestcoder"),
-    prefix="model.",
-    head="lm_head.",
-    config=config,
-    weights=tensors,
-    tokenizer=tokenizer,
-    ties=ties,
-    unused=UNUSED,
-    exports=(
-        Export("llama", {**FITS, "attention_bias": ["same", "all", "none"]}, WRITTEN, export),
-        Export(
-            "mistral",
-            {**FITS, "bias": [False], "attention_bias": ["same", "none"]},
-            (*WRITTEN, "sliding_window"),
-            export_windowed,
-        ),
-        Export(
-            "ministral",
-            {**FITS, "bias": [False], "attention_bias": ["same", "none"]},
-            (*WRITTEN, "sliding_window", "sliding_layers"),
-            export_windowed,
+    types=("llama", "iquestcoder"),
+    config=reading(decoder, biases),
+    tokenizer=sentencepiece_or_refuse,
+    exports=(Export("llama", {**FITS, "attention_bias": ["same", "all", "none"]}, WRITTEN, export),),
+)
+FAMILIES: tuple[Family, ...] = (
+    LLAMA,
+    # A window in all layers, or in those that are listed.  Jiang et al. 2023, "Mistral 7B".
+    replace(
+        LLAMA,
+        types=("mistral", "ministral"),
+        config=reading(decoder, {"bias": False, "attention_bias": "same"}),
+        exports=(
+            Export("mistral", WINDOWED, (*WRITTEN, "sliding_window"), export_windowed),
+            Export("ministral", WINDOWED, (*WRITTEN, "sliding_window", "sliding_layers"), export_windowed),
         ),
     ),
+    # Biases for queries, keys and values alone (also of 2.5).  Yang et al. 2024, "Qwen2 Technical Report", section 2.2.
+    replace(
+        LIKE,
+        name="Qwen2",
+        types=("qwen2",),
+        config=reading(decoder, {"bias": False, "attention_bias": "qkv"}),
+        tokenizer=qwen,
+    ),
+    # Norms of queries and keys, heads of a width of their own.  Yang et al. 2025, "Qwen3 Technical Report", section 2.
+    replace(
+        LIKE,
+        name="Qwen3",
+        types=("qwen3",),
+        config=reading(decoder, attention_bias("all"), {"qk_norm": True}),
+        tokenizer=qwen,
+    ),
+    # The first: norms that scale by 1 + weight, scaled embeddings, a GELU in the gate.  Gemma Team 2024, "Gemma: Open
+    # Models Based on Gemini Research and Technology", section 2.
+    replace(LIKE, name="Gemma", types=("gemma",), config=reading(decoder, _gemma), tokenizer=sentencepiece_or_refuse),
+    # Also Phi-4 (mini): queries, keys and values in one tensor, the gate in one with its input.  Abdin et al. 2024, "Phi-3
+    # Technical Report", section 2.
+    replace(
+        LIKE,
+        name="Phi-3",
+        types=("phi3",),
+        config=reading(partial(decoder, part=True), _phi_3),
+        weights=partial(tensors, template=PHI_3),
+        tokenizer=sentencepiece_or_refuse,
+    ),
+    # LayerNorm, biases, no gate.  Lozhkov et al. 2024, "StarCoder 2 and The Stack v2", section 6.
+    replace(
+        LIKE,
+        name="StarCoder2",
+        types=("starcoder2",),
+        config=reading(
+            partial(decoder, eps="norm_epsilon"),
+            {"norm": "layer_norm", "feedforward": "plain"},
+            flags(bias="use_bias"),
+        ),
+        weights=partial(tensors, template=STARCODER_2),
+    ),
+    # GLM-4: neighbouring numbers of a half of each head turned, the gate in one tensor with its input; those of 2025 also
+    # normalise what a sublayer has found.  Team GLM 2024, "ChatGLM: A Family of Large Language Models from GLM-130B to GLM-4
+    # All Tools".
+    replace(
+        LIKE,
+        name="GLM",
+        types=("glm",),
+        config=reading(partial(decoder, part=True), attention_bias("qkv")),
+        weights=partial(tensors, template=GLM, neighbours=True),
+    ),
+    replace(
+        LIKE,
+        name="GLM",
+        types=("glm4",),
+        config=reading(partial(decoder, part=True), attention_bias("qkv"), {"norm_order": "sandwich"}),
+        weights=partial(tensors, template=GLM_4, neighbours=True),
+    ),
+    # The first: norms that learn nothing.  Groeneveld et al. 2024, "OLMo: Accelerating the Science of Language Models",
+    # section 2.1.
+    replace(
+        LIKE,
+        name="OLMo",
+        types=("olmo",),
+        config=reading(partial(decoder, eps=None), _olmo, attention_bias("all")),
+        made=_norms_that_learn_nothing,
+    ),
+    # Granite Team 2024, "Granite 3.0 Language Models", section 2.
+    replace(LIKE, name="Granite", types=("granite",), config=reading(decoder, biases, factors)),
+    # ByteDance Seed 2025, "Seed-OSS Open-Source Models".
+    replace(LIKE, name="Seed-OSS", types=("seed_oss",), config=reading(decoder, _seed_oss)),
+    # Neighbouring numbers of each head turned, as in Helium.  Baidu 2025, "ERNIE 4.5 Technical Report"; Kyutai 2025,
+    # "Helium 1".
+    replace(
+        LIKE,
+        name="ERNIE 4.5",
+        types=("ernie4_5",),
+        config=reading(decoder, flags(bias="use_bias")),
+        weights=partial(tensors, neighbours=True),
+    ),
+    replace(
+        LIKE,
+        name="ERNIE 4.5",
+        types=("helium",),
+        config=reading(decoder, _helium),
+        weights=partial(tensors, neighbours=True),
+    ),
+    # InternLM Team 2025, "InternLM3".
+    replace(
+        LIKE,
+        name="InternLM3",
+        types=("internlm3",),
+        config=reading(decoder, _internlm_3),
+        tokenizer=sentencepiece_or_refuse,
+    ),
+    # Every fourth layer has no positions.  Bakouch et al. 2025, "SmolLM3: smol, multilingual, long-context reasoner"; Yang
+    # et al. 2025, "Rope to Nope and Back Again: A New Hybrid Attention Strategy".
+    replace(LIKE, name="SmolLM3", types=("smollm3",), config=reading(_smollm_3, biases)),
+    # The Code World Model: three layers of four have a window.  FAIR CodeGen team 2025, "CWM: An Open-Weights LLM for
+    # Research on Code Generation with World Models", section 3.
+    replace(LIKE, name="CWM", types=("cwm",), config=reading(_cwm, flags(bias="mlp_bias"), {"attention_bias": "none"})),
+    # An encoder, which looks both ways.  Boizard et al. 2025, "EuroBERT: Scaling Multilingual Encoders for European
+    # Languages".
+    replace(LIKE, name="EuroBERT", types=("eurobert",), config=_eurobert, weights=_tensors_of_eurobert),
 )

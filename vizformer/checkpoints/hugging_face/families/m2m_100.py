@@ -60,3 +60,4 @@ FAMILY = Family(
     made=made,
     unused=UNUSED,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

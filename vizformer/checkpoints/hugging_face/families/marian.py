@@ -78,3 +78,4 @@ FAMILY = Family(
     unused=UNUSED,
     usual=USUAL,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

@@ -65,3 +65,4 @@ FAMILY = Family(
     unused=UNUSED,
     usual=USUAL,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

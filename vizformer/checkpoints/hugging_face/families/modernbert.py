@@ -129,3 +129,4 @@ FAMILY = Family(
     unused={r"(head|classifier|decoder)\..*": N_("the head of another task")},
     usual=USUAL,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

@@ -94,3 +94,4 @@ FAMILY = Family(
     made=no_norm_biases,
     unused=UNUSED,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

@@ -115,3 +115,4 @@ FAMILY = Family(
     unused=UNUSED,
     usual=USUAL,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

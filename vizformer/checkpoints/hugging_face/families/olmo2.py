@@ -6,24 +6,23 @@ Source: OLMo Team 2024, "2 OLMo 2 Furious", section 2.1; OLMo Team 2025, "Olmo 3
 """
 
 from collections.abc import Collection
+from dataclasses import replace
+from functools import partial
 
-from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.family import Family, Options, reading
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import (
     ATTENTION,
     FEEDFORWARD,
+    LIKE,
     OUT,
     QK_NORMS,
-    UNUSED,
+    attention_bias,
     decoder,
     tensors,
-    ties,
 )
 from vizformer.checkpoints.hugging_face.rotary import rope_of_layer_types
 from vizformer.checkpoints.hugging_face.sliding_window import windowed_layers
-from vizformer.checkpoints.tensors.tensor_map import Part
-from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
-from vizformer.config import ModelConfig
 
 LAYER = {
     **ATTENTION,
@@ -33,23 +32,12 @@ LAYER = {
     "post_attention_layernorm": ["self_norm"],
     "post_feedforward_layernorm": ["feedforward_norm"],
 }
+NORMED = {"norm_order": "output", "qk_norm": True, "qk_norm_over": "all"}
 
 
-def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    """The options of our model."""
-    if fields.kind == "olmo3":
-        fields.size("sliding_window")  # there is always one
-        options, has_head = decoder(fields, names, windowed=_windowed, turning=_turning)
-    else:
-        options, has_head = decoder(fields, names)
-    return {
-        **options,
-        "bias": False,
-        "attention_bias": "all" if fields.flag("attention_bias") else "none",
-        "norm_order": "output",
-        "qk_norm": True,
-        "qk_norm_over": "all",
-    }, has_head
+def _third(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    fields.size("sliding_window")  # there is always one
+    return decoder(fields, names, windowed=_windowed, turning=_turning)
 
 
 def _windowed(layer: int) -> bool:
@@ -61,19 +49,14 @@ def _turning(fields: Fields) -> Options:
     return rope_of_layer_types(fields, layers, local=fields.defaults["rope_theta"])
 
 
-def weights(config: ModelConfig) -> list[Part]:
-    """What becomes of every tensor."""
-    return tensors(config, LAYER)
-
-
-FAMILY = Family(
+OLMO_2 = replace(
+    LIKE,
     name="OLMo 2",
-    types=("olmo2", "olmo3"),
-    prefix="model.",
-    head="lm_head.",
-    config=config,
-    weights=weights,
-    tokenizer=only_tokenizer_json,
-    ties=ties,
-    unused=UNUSED,
+    types=("olmo2",),
+    config=reading(decoder, attention_bias("all"), NORMED),
+    weights=partial(tensors, template=LAYER),
+)
+FAMILIES: tuple[Family, ...] = (
+    OLMO_2,
+    replace(OLMO_2, types=("olmo3",), config=reading(_third, attention_bias("all"), NORMED)),
 )

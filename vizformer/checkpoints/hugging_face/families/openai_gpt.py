@@ -60,3 +60,4 @@ FAMILY = Family(
     ties=lambda config: {"lm_head.weight": "tokens_embed.weight"} if config.tied_unembedding else {},
     unused=UNUSED,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

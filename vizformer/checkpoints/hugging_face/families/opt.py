@@ -99,3 +99,4 @@ FAMILY = Family(
     unused={r"(score|qa_outputs)\..*": N_("the head of another task")},
     usual=USUAL,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

@@ -59,3 +59,4 @@ FAMILY = Family(
     computed=waves,
     unused=UNUSED,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

@@ -92,3 +92,4 @@ FAMILY = Family(
     ties=lambda config: {"lm_head.weight": "embed_tokens.weight"} if config.tied_unembedding else {},
     unused=UNUSED,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

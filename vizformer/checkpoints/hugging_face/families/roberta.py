@@ -171,3 +171,4 @@ PRE_NORM_XL = replace(
         final="encoder.LayerNorm",
     ),
 )
+FAMILIES: tuple[Family, ...] = (FAMILY, DATA2VEC, PRE_NORM, PRE_NORM_XL)

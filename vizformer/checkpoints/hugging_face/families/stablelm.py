@@ -81,3 +81,4 @@ FAMILY = Family(
     ties=ties,
     unused=UNUSED,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

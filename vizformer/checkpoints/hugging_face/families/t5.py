@@ -158,3 +158,4 @@ FAMILY = Family(
     },
     usual={"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"},
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

@@ -80,3 +80,4 @@ FAMILY = Family(
     made=made,
     unused=UNUSED,
 )
+FAMILIES: tuple[Family, ...] = (FAMILY,)

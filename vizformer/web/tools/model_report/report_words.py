@@ -7,7 +7,7 @@ from vizformer.checkpoints import Question, Report, UnansweredError
 from vizformer.checkpoints.agreement_check import Agreement, is_possible
 from vizformer.checkpoints.bare.layouts import NAMES
 from vizformer.checkpoints.files.untrusted_folder import listed
-from vizformer.checkpoints.hugging_face.families import FAMILIES
+from vizformer.checkpoints.hugging_face import families as families_that_open
 from vizformer.checkpoints.tensors.report import UNDER_ASSUMPTIONS
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
@@ -252,7 +252,7 @@ def parts_table(rows: list[tuple[str, int, float]]) -> str:
 
 def families() -> tuple[str, ...]:
     """The families of models that open."""
-    return tuple(family.name for family in FAMILIES)
+    return families_that_open.NAMES
 
 
 def layouts() -> tuple[str, ...]:
