@@ -142,4 +142,4 @@ def layer(subject: Subject, stack: str, number: int) -> "tuple[list[Step], list[
     ids = [token.id for token in traced.tokens.get(final, ())]
     position = ids.index(config.mask_id) if config.mask_id in ids else traced.logits.shape[0] - 1
     best = loaded.tokenizer.tokens(candidates(loaded, traced, position))
-    return light([*steps, *output_steps(loaded, traced, position)]), [token.text for token in best]
+    return light([*steps, *output_steps(loaded, traced, position)]), labels.told_apart(best)

@@ -74,7 +74,8 @@ def what_changed(subject: Subject) -> None:
                 st.text(made)
             there = min(position, side.trace.logits.shape[0] - 1)
             best = subject_cache.predictions(side, there)[:3]
-            shown = ", ".join(f"{p.token.text} {labels.percent(p.probability)}" for p in best)
+            names = labels.told_apart([p.token for p in best])
+            shown = ", ".join(f"{name} {labels.percent(p.probability)}" for name, p in zip(names, best, strict=True))
             st.text(_("After position {position}: {list}", position=there, list=shown))
 
 

@@ -14,6 +14,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import edits
 from vizformer.web.link.generation_settings import MOST_IN_A_BEAM, Settings
+from vizformer.web.words import labels
 
 LIMIT_BYTES = 2_000_000  # of attention maps that go to the browser at once
 
@@ -124,6 +125,7 @@ def beam(subject: Subject, settings: Settings) -> Beam:
 
 
 def _names(tokenizer: Tokenizer, ids: list[int]) -> dict[int, str]:
-    """Texts of ids; a table of embeddings may have more rows than there are tokens."""
-    known = tokenizer.tokens([id for id in ids if id < tokenizer.vocab_size])
-    return {**{id: f"#{id}" for id in ids}, **{token.id: token.text for token in known}}
+    """Texts of ids, told apart where they read the same; a table of embeddings may have more rows than there are tokens."""
+    known = [id for id in ids if id < tokenizer.vocab_size]
+    names = labels.told_apart(tokenizer.tokens(known))
+    return {**{id: f"#{id}" for id in ids}, **dict(zip(known, names, strict=True))}

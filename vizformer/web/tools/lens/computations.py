@@ -19,6 +19,7 @@ from vizformer.analysis.heads.residual_contributions import key_contributions
 from vizformer.messages import Message
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.words import labels
 
 
 @cached
@@ -35,8 +36,8 @@ def lens(subject: Subject, positions: tuple[int, ...], targets: tuple[int, ...] 
 
 @cached
 def texts(subject: Subject, ids: tuple[int, ...]) -> tuple[str, ...]:
-    """Tokens by their ids, as the stack that predicts says them."""
-    return tuple(token.text for token in subject.checkpoint.tokenizer.tokens(list(ids)))
+    """Tokens by their ids, as the stack that predicts says them; told apart where several read the same."""
+    return tuple(labels.told_apart(subject.checkpoint.tokenizer.tokens(list(ids))))
 
 
 @cached

@@ -35,14 +35,15 @@ def choose(subject: Subject) -> Asked:
     position = position_choice.choose(subject, key="lens.position")
     best = subject_cache.predictions(subject, position)
     right = computations.right(subject)[position]
-    known = {one.token.id: (one.token.text, one.probability) for one in best}
-    ids = [OWN, *(one.token.id for one in best)]
-    names = {OWN: _("the model's own: “{token}”, {p}", token=best[0].token.text, p=labels.percent(best[0].probability))}
-    names |= {id: f"“{text}”, {labels.percent(p)}" for id, (text, p) in known.items()}
-    if right not in known:
-        (text,) = computations.texts(subject, (right,))
+    listed = [one.token.id for one in best]
+    texts = dict(zip([*listed, right], computations.texts(subject, (*listed, right)), strict=True))
+    ids = [OWN, *listed]
+    own = labels.percent(best[0].probability)
+    names = {OWN: _("the model's own: “{token}”, {p}", token=texts[listed[0]], p=own)}
+    names |= {one.token.id: f"“{texts[one.token.id]}”, {labels.percent(one.probability)}" for one in best}
+    if right not in names:
         ids.insert(1, right)
-        names[right] = _("the text's: “{token}”", token=text)
+        names[right] = _("the text's: “{token}”", token=texts[right])
     left, middle = st.columns(2)
     with left:
         st.selectbox(
@@ -66,5 +67,4 @@ def choose(subject: Subject) -> Asked:
     against: Against = "mean" if less == "mean" else None
     if less == "next":
         against = next(one.token.id for one in best if one.token.id != token)
-    (text,) = computations.texts(subject, (token,))
-    return Asked(position, token, text, against)
+    return Asked(position, token, texts[token], against)

@@ -26,13 +26,13 @@ def answers(pair: Pair) -> None:
     listed = [
         Row(
             (
-                one.token.text,
+                name,
                 Number(one.first, labels.percent(one.first)),
                 Number(one.second, labels.percent(one.second)),
                 Number(one.second - one.first, _points(one.second - one.first)),
             ),
         )
-        for one in found.tokens
+        for name, one in zip(labels.told_apart([one.token for one in found.tokens]), found.tokens, strict=True)
     ]
     columns = (
         _("token"),

@@ -317,7 +317,7 @@ def lines(look: Look, queries: Sequence[str], keys: Sequence[str]) -> Lines:
 def candidates(found: Walkthrough) -> Candidates | None:
     if not found.candidates:
         return None
-    names = [prediction.token.text for prediction in found.candidates]
+    names = labels.told_apart([prediction.token for prediction in found.candidates])
     ids = [prediction.token.id for prediction in found.candidates]
     follows: Token | None = found.writing.choices[found.position].next if found.writing else None
     chosen = ids.index(follows.id) if follows is not None and follows.id in ids else None

@@ -176,11 +176,12 @@ def usual_row(clean: Subject, corrupted: Subject, *, given: bool) -> int:
 def answers(clean: Subject, corrupted: Subject, row: int) -> tuple[int, int]:
     """The boxes of the two tokens: the answer to the clean prompt, and that to the corrupted one."""
     best = [subject_cache.predictions(one, row) for one in (clean, corrupted)]
-    known = {one.token.id: one.token.text for run in best for one in run}
+    tokens = list({one.token.id: one.token for run in best for one in run}.values())
+    known = dict(zip([token.id for token in tokens], labels.told_apart(tokens), strict=True))
     chosen = list[int]()
     asked = (("whatif.answer", _("Answer to the clean prompt")), ("whatif.other", _("Answer to the corrupted prompt")))
     for column, (name, label), run in zip(st.columns(2), asked, best, strict=True):
-        own = _("the model's own: “{token}”, {p}", token=run[0].token.text, p=labels.percent(run[0].probability))
+        own = _("the model's own: “{token}”, {p}", token=known[run[0].token.id], p=labels.percent(run[0].probability))
         names = {OWN: own, **{id: f"“{text}”" for id, text in known.items()}}
         column.selectbox(label, list(names), format_func=names.__getitem__, **lesson.setting(name, OWN, list(names)))
         token = lesson.value(name, OWN, list(names))

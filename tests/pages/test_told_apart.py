@@ -1,0 +1,74 @@
+"""Two tokens that read the same, such as "I" and the one with a space before it, are told apart wherever both are listed."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from tests.pages.conftest import Open
+from tests.pages.reading import said
+from tests.refs import subject
+from vizformer.analysis.attribution.predictions import Prediction, next_tokens
+from vizformer.analysis.side_by_side.answers import two_answers
+from vizformer.checkpoints import load
+from vizformer.web.catalogue import subject_cache
+from vizformer.web.tools.generation import computations as generated
+from vizformer.web.tools.side_by_side import computations as beside
+from vizformer.web.tools.start import computations as start
+from vizformer.web.tools.start import scenes
+
+CAT = "我有一只猫。"
+LENS, SIDE, IF = "pages/explore/lens.py", "pages/explore/side_by_side.py", "pages/explore/what_if.py"
+
+
+@pytest.fixture(scope="module")
+def twins() -> tuple[Prediction, ...]:
+    """Two tokens whose texts are "I"."""
+    checkpoint = load("zh-en")
+    found = next_tokens(checkpoint, checkpoint.trace(CAT), 0)
+    same = tuple(one for one in found if one.token.text == "I")
+    assert len(same) == 2
+    return same
+
+
+def test_as_the_answer_that_the_lens_looks_at(open_app: Open) -> None:
+    app = open_app(LENS, model="zh-en", text=CAT, position=0)
+    options = next(box.options for box in app.selectbox if any("“I”" in option for option in box.options))
+    assert sum("“I”" in option for option in options) == 1 + ("“I”" in options[0])  # the model's own is named once more
+    assert any("“␣I”" in option for option in options)
+
+
+def test_side_by_side(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beside, "two_answers", partial(two_answers, count=10))
+    app = open_app(SIDE, model="zh-en", text=CAT, second="我有一只狼。", position=0)
+    assert ">␣I<" in said(app)
+    assert ">I<" in said(app)
+
+
+def test_as_the_answer_to_a_prompt(
+    open_app: Open, monkeypatch: pytest.MonkeyPatch, twins: tuple[Prediction, ...]
+) -> None:
+    monkeypatch.setattr(subject_cache, "predictions", lambda *_: twins)
+    app = open_app(IF, model="stories", text="A cat sat on", second="A dog sat on", dials="whatif.way:between")
+    options = next(box.options for box in app.selectbox if any("“I”" in option for option in box.options))
+    assert "“␣I”" in options
+
+
+def test_beside_numbers_that_are_set(
+    open_app: Open, monkeypatch: pytest.MonkeyPatch, twins: tuple[Prediction, ...]
+) -> None:
+    monkeypatch.setattr(subject_cache, "predictions", lambda *_: twins)
+    app = open_app("pages/learn/qkv.py", model="zh-en", text=CAT, edits="encoder.0.self.q@0,0,0=30", query=0, step=1)
+    assert "␣I " in said(app)
+
+
+def test_among_the_candidates_of_a_step_and_of_a_beam(twins: tuple[Prediction, ...]) -> None:
+    ids = sorted(one.token.id for one in twins)
+    assert sorted(generated._names(load("zh-en").tokenizer, ids).values()) == ["I", "␣I"]
+
+
+def test_on_the_page_start(twins: tuple[Prediction, ...]) -> None:
+    found = replace(start.numbers(subject("zh-en", CAT)), candidates=twins)
+    listed = scenes.candidates(found)
+    assert listed is not None
+    assert sorted(listed.names) == ["I", "␣I"]
