@@ -6,6 +6,8 @@ from collections.abc import Mapping
 import streamlit as st
 
 from vizformer.components import memory
+from vizformer.web.frame.sitemap import COURSE, Entry
+from vizformer.web.words.i18n import _, translate
 
 # lesson (its address) -> its questions, one or more in each part; what is counted
 QUESTIONS: Mapping[str, tuple[str, ...]] = {
@@ -75,6 +77,15 @@ def note(lesson: str, question: str) -> None:
 def answered(lesson: str) -> int:
     """How many of the lesson's questions have been answered."""
     return sum(name.startswith(f"{lesson}/") for name in _done())
+
+
+def said(lesson: Entry) -> str:
+    """The lesson's number and title; once it was begun, how many of its questions have been answered."""
+    of, done = len(QUESTIONS[lesson.url]), answered(lesson.url)
+    named = {"number": COURSE.index(lesson) + 1, "title": translate(lesson.title)}
+    if not done:
+        return "{number} · {title}".format(**named)
+    return _("{number} · {title}: {answered} of {of} questions", answered=done, of=of, **named)
 
 
 def forget() -> None:

@@ -239,21 +239,8 @@ def _terms(names: Sequence[str]) -> None:
 def _course() -> None:
     """All lessons, and how many of their questions have been answered."""
     with st.expander(_("The course: what I have done")):
-        for number, entry in enumerate(COURSE):
-            answered, of = progress.answered(entry.url), len(progress.QUESTIONS[entry.url])
-            dots = "●" * answered + "○" * (of - answered)
-            title = translate(entry.title)
-            st.page_link(
-                entry.file,
-                label=_(
-                    "{dots} {number} · {title}: {answered} of {of} questions",
-                    dots=dots,
-                    number=number + 1,
-                    title=title,
-                    answered=answered,
-                    of=of,
-                ),
-            )
+        for entry in COURSE:
+            st.page_link(entry.file, label=progress.said(entry))
         st.caption(_("Kept in this browser, nowhere else."))
         if st.button(_("Forget my progress"), on_click=progress.forget, key="lesson.forget"):
             st.rerun()  # the whole page: it is there that the browser is told

@@ -40,7 +40,5 @@ def _learn() -> None:
         st.switch_page(going_on.file)
     questions = sum(map(len, progress.QUESTIONS.values()))
     st.caption(_("{answered} of {questions} questions answered", answered=sum(done.values()), questions=questions))
-    for number, entry in enumerate(COURSE):
-        answered, of = done[entry.url], len(progress.QUESTIONS[entry.url])
-        dots, title = "●" * answered + "○" * (of - answered), translate(entry.title)
-        st.page_link(entry.file, label=f"{dots} {number + 1} · {title}")
+    for entry in COURSE:
+        st.page_link(entry.file, label=progress.said(entry))
