@@ -13,7 +13,7 @@ from torch import nn
 
 from tests.components.test_mount import sent
 from tests.pages.conftest import Open
-from tests.pages.reading import run
+from tests.pages.reading import run, said
 from vizformer import load
 from vizformer.analysis.costs.layer_types import Sizes, full_cost, longest_path, reach, table_cost
 from vizformer.analysis.costs.model_boxes import architecture
@@ -171,6 +171,18 @@ def test_paths_are_counted_for_the_sentence(open_app: Open) -> None:
     way = figure(app)["data"][2]
     assert numbers(way["x"]).tolist() == longest_path("dilated", n, 4).T[0].tolist()
     assert any(f"\\rceil = {reach('dilated', n, 4).path}" in latex.value for latex in app.latex)
+
+
+def test_the_page_does_not_say_what_is_asked_about_paths(open_app: Open) -> None:
+    app = open_app(PAGE, part="rnn", model="zh-en", text="我有一只猫。")
+    n = 10 * len(load("zh-en").encode("我有一只猫。"))
+    assert "ten times as long" in said(app)
+    (asked,) = [radio for radio in app.radio if str(n) in radio.options]
+    layers = reach("contiguous", n, 5, 5).layers
+    assert 4 * (layers - 1) < n - 1 <= 4 * layers
+    assert str(layers) in asked.options
+    assert f"**{layers}**" not in said(app)
+    assert f"{layers} layers" not in said(app)
 
 
 def test_the_pasted_code_of_the_paths_runs_with_the_numbers_of_the_sentence(open_app: Open) -> None:

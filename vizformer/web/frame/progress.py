@@ -47,7 +47,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
         "six",
         "factor",
         "bracket",
-        "why_not",
+        "product",
         "layers",
         "bytes",
         "doubled",

@@ -76,23 +76,19 @@ def linear(subject: Subject) -> None:
         )
     _costs(subject)
     _formula(found, len(keys), subject.config.d_head)
-    lesson.ask(why_not_question())
+    lesson.ask(product_question())
 
 
-def why_not_question() -> lesson.Choice:
+def product_question() -> lesson.Choice:
     return lesson.Choice(
         "costs",
-        "why_not",
-        _("Why can softmax(Q Kᵀ) V not be bracketed the other way?"),
-        [
-            _("because V has another width than K"),
-            _("because exp acts on each product q·k: it has to be known before it is summed"),
-            _("because of the division by √d_head"),
-        ],
+        "product",
+        _("Which of these, in the place of e^(q·k), would also let the brackets be moved?"),
+        ["|q·k|", "(q·k)²", "e^(−|q − k|²)"],
         1,
         _(
-            "Matrix products may be bracketed at will, but between Q Kᵀ and V there is exp. With φ(q)·φ(k) in the "
-            "place of e^(q·k) the weight is a product again, and φ(K)ᵀ V can be summed first."
+            "(q·k)² is the sum of (q_a q_b)(k_a k_b) over all pairs of columns: φ(q)·φ(k), each with d² columns. No φ with "
+            "finitely many columns makes such a product of the other two: they need q and k together."
         ),
     )
 
@@ -159,14 +155,14 @@ def _formula(found: LinearAttention, n: int, d: int) -> None:
 
 
 def bracket_question(subject: Subject) -> lesson.Number:
-    n, d = len(subject.tokens), subject.config.d_head
+    n, d = 10 * len(subject.tokens), subject.config.d_head  # the table below has the numbers of the text itself
     found = bracketing(n, d)
     return lesson.Number(
         "costs",
         "bracket",
         _(
-            "A head of your model is d = {d} wide, your text has {tokens}. How many multiplications does φ(Q) "
-            "(φ(K)ᵀ V) take, without the denominators?",
+            "A head of your model is d = {d} wide. How many multiplications does φ(Q) (φ(K)ᵀ V) take for a text ten times "
+            "as long as yours, {tokens}, without the denominators?",
             tokens=counts.tokens(n),
             d=d,
         ),

@@ -28,7 +28,7 @@ QUESTIONS: Registry = {
     "six": lambda subject: calculator.six_question(),
     "factor": _factor,
     "bracket": linear.bracket_question,
-    "why_not": lambda subject: linear.why_not_question(),
+    "product": lambda subject: linear.product_question(),
     "layers": sparse.layers_question,
     "bytes": speed_measurement.bytes_question,
     "doubled": lambda subject: speed_measurement.doubled_question(),

@@ -19,7 +19,7 @@ def rnn(subject: Subject) -> None:
     """How many steps lie between the first token and the last, in five kinds of layers."""
     tokens = labels.texts(subject.tokens)
     n = len(tokens)
-    lesson.ask(path_question(subject))  # first: the table below gives it away
+    lesson.ask(path_question(subject))
     titles = layer_types.names()
     kind: LayerType = st.segmented_control(
         _("Layer"),
@@ -56,28 +56,31 @@ def rnn(subject: Subject) -> None:
 
 
 def path_question(subject: Subject) -> lesson.Choice | None:
-    """Through how many cells, and through how many layers?"""
-    n = len(subject.tokens)
-    if n < 2:  # nothing to be far from
+    """How many layers of a convolution lie between the two ends of a text that is longer than the one on the page?"""
+    if len(subject.tokens) < 2:  # nothing to be far from
         return None
-    choices = [
-        _("recurrent {cells}, self-attention {layers}", cells=cells, layers=layers)
-        for cells, layers in ((1, 1), (n, n), (n, 1), (n * n, n))
-    ]
+    n, k = 10 * len(subject.tokens), 5
+    layers, dilated = (computations.reach(kind, n, k, k).layers for kind in ("contiguous", "dilated"))
+    choices = [dilated, -(-n // k), layers, n]
     return lesson.Choice(
         "map",
         "path",
         _(
-            "Your sentence has {n} tokens. Through how many recurrent cells must what the model knows of the first token "
-            "pass to reach the last output, and through how many layers of self-attention at the least?",
+            "A convolution looks at {k} neighbouring positions, back only. It reads a text ten times as long as yours: {n} "
+            "tokens. How many layers have to be stacked before the last output can know the first token?",
+            k=k,
             n=n,
         ),
-        choices,
-        2,
+        [f"{choice:,}" for choice in choices],
+        choices.index(layers),
         _(
-            "The cell works once at each of the {n} positions, one after the other. In self-attention the last query "
-            "multiplies with the first key directly, however far it is: one layer.",
-            n=n,
+            "Every layer reaches {reach} positions further back, and the first token is {last} back: {layers} layers. The "
+            "paper's n/k is an order of growth, not this number. A dilated convolution needs {dilated} layers, "
+            "self-attention one.",
+            reach=k - 1,
+            last=n - 1,
+            layers=layers,
+            dilated=dilated,
         ),
         about=f"{subject.model} {subject.text}",
     )
