@@ -16,6 +16,7 @@ import torch
 
 import vizformer as vf
 from tests import tiny
+from tests.trained_models import weights
 from vizformer.analysis.attribution import blanks, findings, forward_scenes
 from vizformer.analysis.causes import ablation, neurons_left_out, part_outputs, resampling, tokens_left_out
 from vizformer.analysis.heads import residual_contributions
@@ -190,6 +191,18 @@ def test_what_a_notebook_prints_of_a_checkpoint_is_one_line() -> None:
     for one in (shown, shown["decoder.2.cross"]):
         assert len(repr(one)) < 100
         assert "\n" not in repr(one)
+
+
+def test_what_a_notebook_prints_of_a_report_is_short(tmp_path: Path) -> None:
+    shown = repr(vf.load("zh-en").report)
+    assert shown.startswith("<Report zh-en: ")
+    assert "7,321,600 parameters; tensors: 127 used" in shown
+    torch.save(weights("attention only"), tmp_path / "open.pt")
+    given = dict(norm_order="pre", causal=True, scaled_embedding=False, norm_eps=1e-5, score_scale="root_of_d_head")
+    bare = repr(vf.load(tmp_path / "open.pt", **given).report)
+    assert "bare weights" in bare
+    assert "assumes norm_order = pre" in bare
+    assert len(bare) < 400 + len(shown)
 
 
 @pytest.mark.parametrize("layout", ["vizformer", "hugging-face"])

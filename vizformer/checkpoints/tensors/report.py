@@ -67,7 +67,7 @@ class TensorFate:
     reordered: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """What was found in a folder.
 
@@ -131,6 +131,19 @@ class Report:
     def dtypes(self) -> dict[str, int]:
         """How many tensors of the file are stored in each dtype, the most frequent first."""
         return dict(Counter(t.dtype for t in self.tensors if t.fate != "missing").most_common())
+
+    def __repr__(self) -> str:
+        """One line: what it is, its tensors by their fate, and what is assumed or wrong; `describe` says the rest."""
+        assumed = (
+            f"; assumes {', '.join(f'{name} = {value}' for name, value in self.assumed.items())}"
+            if self.assumed
+            else ""
+        )
+        problems = f"; problems: {len(self.problems)}" if self.problems else ""
+        return (
+            f"<{type(self).__name__} {self.name}: {self.family}, {self.config.architecture}, {_WRITTEN[self.format]}, "
+            f"{self.n_parameters:,} parameters; tensors: {_fates(self)}{assumed}{problems}>"
+        )
 
     def with_fate(self, fate: Fate) -> tuple[TensorFate, ...]:
         return tuple(tensor for tensor in self.tensors if tensor.fate == fate)
@@ -198,7 +211,7 @@ def describe(report: Report, translate: Callable[[Message], str] = str, *, every
         f"Parameters: {report.n_parameters:,}",
         *_table([(label, f"{n:,}") for label, n in report.parameters.items()]),
         "",
-        "Tensors: " + ", ".join(f"{n} {fate}" for fate, n in Counter(t.fate for t in report.tensors).items()),
+        f"Tensors: {_fates(report)}",
         *(_tensor_line(t, translate) for t in report.tensors if every_tensor or t.fate != "used"),
     ]
     for title, messages in (("Assumed", report.assumptions), ("Problems: it does not open", report.problems)):
@@ -207,6 +220,10 @@ def describe(report: Report, translate: Callable[[Message], str] = str, *, every
     if report.format == "state-dict":
         lines += ["", translate(UNDER_ASSUMPTIONS)]
     return "\n".join(lines)
+
+
+def _fates(report: Report) -> str:
+    return ", ".join(f"{n} {fate}" for fate, n in Counter(tensor.fate for tensor in report.tensors).items())
 
 
 def _positions(config: ModelConfig) -> str:
