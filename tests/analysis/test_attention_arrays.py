@@ -13,6 +13,7 @@ import torch
 from safetensors.numpy import save
 
 import vizformer as vf
+from vizformer.analysis import head_maps
 from vizformer.analysis.heads import attention_arrays
 from vizformer.analysis.heads.attention_arrays import read_attention
 from vizformer.errors import TraceError
@@ -69,9 +70,9 @@ def test_maps_of_other_sizes_are_another_kind_of_attention() -> None:
 def test_what_transformers_hands_out() -> None:
     """output_attentions=True: a tuple with [1, heads, n, n] of each layer."""
     layers = tuple(torch.from_numpy(weights(1, 2, 6, 6, seed=i)).bfloat16().requires_grad_() for i in range(3))
-    found = vf.view(layers, list("abcdef")).arrays
+    found = vf.view(layers, list("abcdef")).heads
     assert (found.shape, found.key_tokens) == ((3, 2, 6, 6), tuple("abcdef"))
-    stacked = vf.view(torch.stack(layers)).arrays  # [layers, 1, heads, n, n]
+    stacked = vf.view(torch.stack(layers)).heads  # [layers, 1, heads, n, n]
     np.testing.assert_array_equal(stacked.weights, found.weights)
 
 
@@ -89,10 +90,10 @@ def test_tokens_of_the_file_and_of_the_reader() -> None:
 
 def test_rows_that_do_not_sum_to_1_are_said_and_drawn_as_they_are() -> None:
     given = weights(2, 2, 4, 4)
-    assert not vf.view(given.astype(np.float16)).arrays.notes  # within what half precision keeps
+    assert not vf.view(given.astype(np.float16)).heads.notes  # within what half precision keeps
     given[1, 0, 2] *= 0.5
     given[0, 1, 3] = 0
-    found = vf.view(given).arrays
+    found = vf.view(given).heads
     first, second = map(str, found.notes)
     assert "1 of 16 rows do not sum to 1, the farthest off is row 2 of layer 1, head 0: 0.5" in first
     assert "1 of 16 rows are 0 throughout" in second
@@ -100,9 +101,9 @@ def test_rows_that_do_not_sum_to_1_are_said_and_drawn_as_they_are() -> None:
 
 
 def test_a_single_stack_of_maps_is_said_to_be_one_layer() -> None:
-    assert "taken as the heads of one layer" in str(vf.view(weights(3, 4, 4)).arrays.notes[0])
-    assert not vf.view(weights(1, 3, 4, 4)).arrays.notes
-    assert vf.view(weights(4, 4)).arrays.shape == (1, 1, 4, 4)
+    assert "taken as the heads of one layer" in str(vf.view(weights(3, 4, 4)).heads.notes[0])
+    assert not vf.view(weights(1, 3, 4, 4)).heads.notes
+    assert vf.view(weights(4, 4)).heads.shape == (1, 1, 4, 4)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +206,7 @@ def test_tokens_that_are_no_characters_are_shown_as_such() -> None:
         tokens = codes.astype(f"{order}u4").view(f"{order}U2").ravel()
         (found,) = read_attention("a.npz", npz(maps=weights(1, 1, 3, 3), tokens=tokens)).values()
         assert found.query_tokens == ("a\ufffd", "\ufffdb", "\ufffd\ufffd")
-    assert vf.view(weights(1, 1, 2, 2), ["\ud83d\ude00", "b\ud83d"]).arrays.key_tokens == ("😀", "b\ufffd")
+    assert vf.view(weights(1, 1, 2, 2), ["\ud83d\ude00", "b\ud83d"]).heads.key_tokens == ("😀", "b\ufffd")
     (found,) = read_attention("a.npz", npz(maps=weights(1, 1, 2, 2), tokens=["x" * 10**6, "y"])).values()
     assert found.query_tokens == ("x" * attention_arrays.MAX_CHARACTERS, "y")
     header = b'{"\\ud800":{"dtype":"F32","shape":[1,1],"data_offsets":[0,4]}}'
@@ -242,12 +243,12 @@ def test_a_view_is_a_file_of_its_own_and_shows_itself_in_a_notebook(tmp_path: An
 def test_masked_cells_of_a_view_are_masked_as_on_the_pages() -> None:
     trace = vf.load("stories").trace("The cat sat.")
     found = vf.view(trace, kind="decoder")
-    n = found.arrays.shape[2]
-    np.testing.assert_array_equal(found.arrays.reasons, np.broadcast_to(2 * np.triu(np.ones((n, n)), 1), (5, n, n)))
+    n = found.heads.shape[2]
+    np.testing.assert_array_equal(found.heads.blocked(), 2 * np.triu(np.ones((n, n)), 1))
     assert '"reasons"' in found.html
-    alone = vf.view(list(found.arrays.weights))  # without the trace nobody says why they are 0
-    np.testing.assert_array_equal(alone.arrays.reasons, found.arrays.reasons[0])
-    seen = found.arrays.weights.copy()
+    seen = head_maps(trace, "decoder").weights
+    alone = vf.view(list(seen))  # without the trace nobody says why they are 0
+    np.testing.assert_array_equal(alone.heads.reasons, found.heads.blocked())
     seen[1, 2, 0, 3] = 0.5  # one head sees it
-    assert vf.view(seen).arrays.reasons is None
-    assert not vf.view(vf.load("zh-en").trace("我有一只猫。"), kind="cross").arrays.reasons.any()
+    assert vf.view(seen).heads.reasons is None
+    assert not vf.view(vf.load("zh-en").trace("我有一只猫。"), kind="cross").heads.blocked().any()

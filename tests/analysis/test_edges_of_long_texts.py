@@ -12,17 +12,16 @@ import torch
 from tests import tiny
 from tests.analysis.test_head_overview import by_numpy
 from vizformer.analysis import (
+    TraceNumbers,
     aggregates,
     head_maps,
-    head_operands,
     head_overview,
     kinds,
-    mask_reasons,
     pair_terms,
     site_name,
     without_keys,
 )
-from vizformer.components.attention import pack_heads, pack_operands
+from vizformer.components.attention import pack, pack_heads
 from vizformer.components.small_maps import pools, shades, thumbnails
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit, Trace, Transformer
@@ -53,14 +52,12 @@ def assert_all_views_agree(trace: Trace) -> None:
         assert all(np.isfinite(one).all() for one in (measures.entropy, measures.first, measures.received))
         assert (measures.entropy <= math.log(n_k) + 1e-5).all()
         layer, head = maps.weights.shape[0] - 1, maps.weights.shape[1] - 1
-        operands = head_operands(trace, kind, layer, head)
+        operands = TraceNumbers(trace).heads(kind).operands(layer, head)
         assert operands is not None
         whole = maps.weights[layer, head]
         np.testing.assert_allclose(by_numpy(trace, kind, layer, head), whole, atol=2e-6)
-        payload = pack_operands(
-            shades(found.largest), operands.q, operands.k, operands.by_distance, mask_reasons(trace, kind),
-            chosen=(layer, head),
-        )  # fmt: skip
+        payload = pack(TraceNumbers(trace).heads(kind), chosen=(layer, head), limit=1)
+        np.testing.assert_array_equal(payload.columns["q"], operands.q.ravel())
         assert payload.shape == maps.weights.shape
         assert pack_heads(maps.weights, maps.scores, maps.reasons, chosen=(layer, head), limit=1).shape == payload.shape
         np.testing.assert_allclose(list(aggregates(trace, kind, "mean"))[layer], maps.weights[layer].mean(0), atol=1e-6)

@@ -9,18 +9,15 @@ import torch
 from tests import tiny
 from vizformer.analysis import (
     Kind,
+    TraceNumbers,
     head_maps,
-    head_operands,
     head_overview,
     kinds,
     largest_weights,
-    layer_weights,
-    mask_reasons,
     n_layers,
-    one_head,
+    sinks,
     site_name,
 )
-from vizformer.analysis.heads.measures import HeadMeasures
 from vizformer.components.small_maps import THUMBNAIL, pools, shades, thumbnails
 from vizformer.model import Cell, Edit, Trace, Transformer
 
@@ -57,19 +54,18 @@ def assert_like_the_whole_maps(trace: Trace) -> None:
         # another order of the sums in float32 may round to the neighbouring one of 256 shades
         assert np.abs(small.astype(int) - thumbnails(maps.weights)).max() <= 1
         assert (small == thumbnails(maps.weights)).mean() > 0.999
-        reasons = mask_reasons(trace, kind)
+        heads = TraceNumbers(trace).heads(kind)
+        reasons = heads.blocked()
         np.testing.assert_array_equal(np.broadcast_to(reasons, maps.reasons.shape), maps.reasons)
         for layer in range(n_layers(trace, kind)):
-            np.testing.assert_array_equal(layer_weights(trace, kind, layer), maps.weights[layer])
-            some = layer_weights(trace, kind, layer, range(100, 140), range(90, 133))
+            some = [heads.pattern(layer, head, range(100, 140), range(90, 133)) for head in range(heads.shape[1])]
             np.testing.assert_allclose(
                 some, maps.weights[layer, :, 100:140, 90:133], atol=1e-6
             )  # other sizes, other sums
             rows = trace[site_name(kind, layer)].of_queries(100, 140)
             np.testing.assert_array_equal(rows.reason(0), trace[site_name(kind, layer)].reason(0)[100:140])
-            one = one_head(trace, kind, layer, 3)
-            np.testing.assert_array_equal(one.weights, maps.weights[layer, 3])
-            np.testing.assert_array_equal(one.scores, maps.scores[layer, 3])
+            np.testing.assert_array_equal(heads.pattern(layer, 3), maps.weights[layer, 3])
+            np.testing.assert_array_equal(heads.scores(layer, 3), maps.scores[layer, 3])
 
 
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
@@ -123,27 +119,27 @@ def test_a_key_that_many_heads_look_at_is_a_sink() -> None:
     received[1, 2, 7] = 0.4  # one head of ten
     received[:, :2, 3] = 0.5  # four
     received[0, 0, 9] = 0.29
-    flat = np.zeros((2, 5), np.float32)
-    assert HeadMeasures(flat, flat, flat, received).sinks == (3, 7)
+    assert sinks(received) == (3, 7)
     short = np.full((2, 5, 2), 0.5, np.float32)  # two tokens share the attention: neither is a sink
-    assert HeadMeasures(flat, flat, flat, short).sinks == ()
+    assert sinks(short) == ()
 
 
 def test_masks_are_sent_once_where_all_layers_have_the_same() -> None:
-    assert mask_reasons(traced("decoder-only", {}), "decoder").shape == (N, N)
-    assert mask_reasons(traced("decoder-only", {**tiny.LLAMA, **WINDOW}), "decoder").shape == (2, N, N)
-    assert mask_reasons(traced("decoder-only", {"n_decoder_layers": 1}), "decoder").shape == (N, N)
+    assert TraceNumbers(traced("decoder-only", {})).heads("decoder").blocked().shape == (N, N)
+    windowed = traced("decoder-only", {**tiny.LLAMA, **WINDOW})
+    assert TraceNumbers(windowed).heads("decoder").blocked().shape == (2, N, N)
+    assert TraceNumbers(traced("decoder-only", {"n_decoder_layers": 1})).heads("decoder").blocked().shape == (N, N)
 
 
 def by_numpy(trace: Trace, kind: Kind, layer: int, head: int) -> np.ndarray:
     """The weights that follow from the operands, in float64."""
-    found = head_operands(trace, kind, layer, head)
+    found = TraceNumbers(trace).heads(kind).operands(layer, head)
     assert found is not None
     scores = found.q.astype(float) @ found.k.astype(float).T
     if found.by_distance is not None:
         query, key = np.indices(scores.shape)
         scores += found.by_distance[key - query + len(scores) - 1]
-    reasons = mask_reasons(trace, kind)
+    reasons = TraceNumbers(trace).heads(kind).blocked()
     scores[(reasons if reasons.ndim == 2 else reasons[layer]) > 0] = -np.inf
     top = scores.max(-1, keepdims=True)
     powers = np.exp(scores - np.where(np.isfinite(top), top, 0))
@@ -153,7 +149,7 @@ def by_numpy(trace: Trace, kind: Kind, layer: int, head: int) -> np.ndarray:
 def test_scores_with_terms_for_distances_follow_from_no_operands() -> None:
     """Then the map itself is sent."""
     trace = traced("encoder-only", tiny.DEBERTA)
-    assert head_operands(trace, "encoder", 1, 3) is None
+    assert TraceNumbers(trace).heads("encoder").operands(1, 3) is None
     assert_like_the_whole_maps(trace)
 
 
@@ -162,14 +158,14 @@ def test_the_map_follows_from_the_operands(name: str) -> None:
     trace = traced(*KINDS_OF_MODEL[name])
     for kind in kinds(trace):
         for layer in range(n_layers(trace, kind)):
-            whole = one_head(trace, kind, layer, 3).weights
+            whole = TraceNumbers(trace).heads(kind).pattern(layer, 3)
             np.testing.assert_allclose(by_numpy(trace, kind, layer, 3), whole, atol=2e-6)
 
 
 def test_a_number_set_in_the_mask_has_no_operands() -> None:
     half = Edit(cells=(Cell("decoder.0.self.mask", (20, 3), -1.5),))
     trace = traced("decoder-only", {}, half)
-    assert head_operands(trace, "decoder", 0, 1) is None
-    assert head_operands(trace, "decoder", 1, 1) is not None
+    assert TraceNumbers(trace).heads("decoder").operands(0, 1) is None
+    assert TraceNumbers(trace).heads("decoder").operands(1, 1) is not None
     blocked = Edit(cells=(Cell("decoder.0.self.mask", (20, 3), -math.inf),))
-    assert head_operands(traced("decoder-only", {}, blocked), "decoder", 0, 1) is not None
+    assert TraceNumbers(traced("decoder-only", {}, blocked)).heads("decoder").operands(0, 1) is not None

@@ -7,15 +7,13 @@ import pytest
 
 from tests.analysis.test_head_overview import KINDS_OF_MODEL, N, by_numpy, traced
 from vizformer.analysis import (
+    TraceNumbers,
     aggregates,
     head_maps,
-    head_operands,
     head_overview,
     kinds,
     layer_aggregate,
-    mask_reasons,
     n_layers,
-    one_head,
     pair_terms,
     site_name,
     without_keys,
@@ -65,10 +63,10 @@ def test_what_is_computed_elsewhere_follows_the_keys_left_out(name: str) -> None
             atol=1e-5,
         )
         for layer in range(n_layers(trace, kind)):
-            assert head_operands(other, kind, layer, 3) is not None
+            assert TraceNumbers(other).heads(kind).operands(layer, 3) is not None
             np.testing.assert_allclose(by_numpy(other, kind, layer, 3), whole.weights[layer, 3], atol=2e-6)
-            np.testing.assert_array_equal(one_head(other, kind, layer, 3).weights, whole.weights[layer, 3])
-        assert (mask_reasons(other, kind)[..., 0] > 0).all()
+            np.testing.assert_array_equal(TraceNumbers(other).heads(kind).pattern(layer, 3), whole.weights[layer, 3])
+        assert (TraceNumbers(other).heads(kind).blocked()[..., 0] > 0).all()
 
 
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
@@ -145,13 +143,11 @@ def test_cross_attention_has_no_rollout() -> None:
 def test_the_terms_of_a_pair_sum_to_its_score(name: str) -> None:
     for trace, kind in every_kind(name):
         for layer, head, query, key in ((0, 0, 0, 0), (1, 3, 140, 120), (1, 2, 99, 0)):
-            found, whole = (
-                pair_terms(trace, site_name(kind, layer), head, query, key),
-                one_head(trace, kind, layer, head),
-            )
+            found = pair_terms(trace, site_name(kind, layer), head, query, key)
+            heads = TraceNumbers(trace).heads(kind)
             assert found.terms.sum() + found.position_bias == pytest.approx(found.score, abs=1e-12)
-            assert found.score == pytest.approx(whole.scores[query, key], abs=1e-5)
-            assert found.weight == pytest.approx(whole.weights[query, key], abs=2e-6)
+            assert found.score == pytest.approx(heads.scores(layer, head)[query, key], abs=1e-5)
+            assert found.weight == pytest.approx(heads.pattern(layer, head)[query, key], abs=2e-6)
             np.testing.assert_allclose(found.terms, found.query * found.key * trace[site_name(kind, layer)].scale)
             assert (np.diff(found.terms[found.order]) <= 0).all()
             assert found.proof.holds

@@ -11,11 +11,12 @@ from playwright.sync_api import expect
 from tests.analysis.test_head_overview import KINDS_OF_MODEL, N, traced
 from tests.components.conftest import OpenFile
 from tests.components.test_attention_in_browser import readout
-from vizformer.analysis import head_operands, kinds, largest_weights, mask_reasons, one_head
+from vizformer.analysis import TraceNumbers, kinds
 from vizformer.components import attention
 from vizformer.components._bundle import read_module
-from vizformer.components.attention import HeadsPayload, Selection, pack_operands, to_html
-from vizformer.components.small_maps import pools, shades
+from vizformer.components.attention import HeadsPayload, Selection, pack, to_html
+from vizformer.components.contract import Operands
+from vizformer.components.operands import pack_operands
 from vizformer.model import Trace
 
 pytestmark = pytest.mark.browser
@@ -72,9 +73,7 @@ ON_GRAPHICS = """(text) => {
 
 
 def packed(trace: Trace, kind: str, layer: int) -> HeadsPayload:
-    found = head_operands(trace, kind, layer, HEAD)
-    small = shades(largest_weights(trace, kind, pools(len(found.q)), pools(len(found.k))))
-    return pack_operands(small, found.q, found.k, found.by_distance, mask_reasons(trace, kind), chosen=(layer, HEAD))
+    return pack(TraceNumbers(trace).heads(kind), chosen=(layer, HEAD), limit=1)
 
 
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
@@ -83,22 +82,22 @@ def test_every_number_is_that_of_the_library(open_file: OpenFile, name: str) -> 
     script = ALL_NUMBERS % source.split("// What came of a head")[0]
     trace, page = traced(*KINDS_OF_MODEL[name]), open_file("<p></p>")
     for kind in kinds(trace):
-        found, whole = head_operands(trace, kind, 1, HEAD), one_head(trace, kind, 1, HEAD)
-        reasons = np.broadcast_to(mask_reasons(trace, kind), (2, *whole.weights.shape))[1]
+        heads = TraceNumbers(trace).heads(kind)
+        found, whole, reasons = heads.operands(1, HEAD), heads.pattern(1, HEAD), heads.blocked(1)
         lists = [
             None if one is None else one.ravel().tolist() for one in (found.q, found.k, found.by_distance, reasons)
         ]
-        weights, scores = json.loads(page.evaluate(script, json.dumps([*lists, *whole.weights.shape])))
-        np.testing.assert_allclose(weights, whole.weights.ravel(), atol=2e-6)  # float32 sums in another order
-        np.testing.assert_allclose(scores, whole.scores.ravel(), atol=1e-5)
+        weights, scores = json.loads(page.evaluate(script, json.dumps([*lists, *whole.shape])))
+        np.testing.assert_allclose(weights, whole.ravel(), atol=2e-6)  # float32 sums in another order
+        np.testing.assert_allclose(scores, heads.scores(1, HEAD).ravel(), atol=1e-5)
 
 
 def drawn_rows(open_file: OpenFile, trace: Trace, kind: str, *, damage: bool) -> tuple[Any, Any, bool]:
     """Scores and norms of a head without and with the graphics processor, and whether what that gave is believed."""
     page = open_file("<p></p>")
     sources = [read_module(SCRIPTS / f"{name}.js").body for name in ("computed_head", "graphics_scores")]
-    found, shape = head_operands(trace, kind, 1, HEAD), one_head(trace, kind, 1, HEAD).weights.shape
-    reasons = np.broadcast_to(mask_reasons(trace, kind), (2, *shape))[1]
+    heads = TraceNumbers(trace).heads(kind)
+    found, reasons, shape = heads.operands(1, HEAD), heads.blocked(1), heads.shape[2:]
     lists = [None if one is None else one.ravel().tolist() for one in (found.q, found.k, found.by_distance, reasons)]
     sent = json.dumps([*lists, *shape, damage])
     here, drawn, believed, error = json.loads(page.evaluate(ON_GRAPHICS % "\n".join(sources), sent))
@@ -129,16 +128,16 @@ def test_the_cell_under_the_pointer_is_the_library_s(open_file: OpenFile, name: 
     tokens = [f"t{index}" for index in range(N)][: trace[f"{kind}.1.self"].q.shape[1]]
     payload = packed(trace, kind, 1)
     page = open_file(to_html(payload, query_tokens=tokens, key_tokens=tokens, selected=Selection(1, HEAD, QUERY, KEY)))
-    whole = one_head(trace, kind, 1, HEAD)
+    heads = TraceNumbers(trace).heads(kind)
     spot = page.locator(".vf-readout")
     if name == "window in one layer":
         expect(spot).to_have_text(f"query {QUERY} “t{QUERY}” → key {KEY} “t{KEY}” is masked: outside the window")
         return
     expect(spot).to_have_text(
-        f"query {QUERY} “t{QUERY}” attends to key {KEY} “t{KEY}” with weight {whole.weights[QUERY, KEY]:.4f}"
+        f"query {QUERY} “t{QUERY}” attends to key {KEY} “t{KEY}” with weight {heads.pattern(1, HEAD)[QUERY, KEY]:.4f}"
     )
     page.locator("[data-view=scores]").last.click()
-    assert f"{abs(whole.scores[QUERY, KEY]):.4f}" in readout(page)
+    assert f"{abs(heads.scores(1, HEAD)[QUERY, KEY]):.4f}" in readout(page)
 
 
 def one_strong_cell(n: int) -> str:
@@ -148,7 +147,12 @@ def one_strong_cell(n: int) -> str:
     small = np.zeros((1, 1, 32, 32), np.uint8)
     tokens = [str(index) for index in range(n)]
     selected = Selection(query=3 * n // 4, key=n // 6)
-    return to_html(pack_operands(small, q, k, chosen=(0, 0)), query_tokens=tokens, key_tokens=tokens, selected=selected)
+    return to_html(
+        pack_operands(small, Operands(q, k, None), chosen=(0, 0)),
+        query_tokens=tokens,
+        key_tokens=tokens,
+        selected=selected,
+    )
 
 
 STRONG = f"with weight {1 / (1 + 1999 * np.exp(-36.0)):.4f}"

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from vizformer.components.attention import Selection
+from vizformer.components.contract import Operands
 from vizformer.components.operands import pack_operands
 from vizformer.components.packing import pack_chosen, pack_heads, pack_layer, quantise
 from vizformer.components.payload import HeadsPayload, fits
@@ -138,7 +139,9 @@ def test_operands_travel_with_their_mask_as_runs() -> None:
     q, k = np.random.default_rng(1).normal(size=(2, 40, 8)).astype(np.float32)
     future = np.triu(np.full((40, 40), 2, np.uint8), 1)
     window = np.where(np.tril(np.ones((40, 40)), -8) > 0, np.uint8(3), future)
-    payload = pack_operands(thumbnails(weights), q, k, np.arange(79.0), np.stack([future, window]), chosen=(1, 2))
+    payload = pack_operands(
+        thumbnails(weights), Operands(q, k, np.arange(79.0)), np.stack([future, window]), chosen=(1, 2)
+    )
     assert (payload.held, payload.shape, payload.thumb_shape) == ("head", (2, 3, 40, 40), (32, 32))
     columns = payload.columns
     lengths = np.diff(columns["run_starts"], append=1600)
@@ -149,22 +152,23 @@ def test_operands_travel_with_their_mask_as_runs() -> None:
     one = pack_heads(weights, None, np.stack([future, window]), chosen=(1, 2), limit=1)
     assert np.array_equal(columns["thumb_reasons"], one.columns["thumb_reasons"])
     assert "weights" not in columns
-    assert "run_starts" not in pack_operands(thumbnails(weights), q, k, chosen=(0, 0)).columns
+    assert "run_starts" not in pack_operands(thumbnails(weights), Operands(q, k, None), chosen=(0, 0)).columns
 
 
 def test_operands_that_do_not_fit_each_other_are_refused() -> None:
     weights, _ = heads(2, 3, 40, 40)
     small, q = thumbnails(weights), np.zeros((40, 8), np.float32)
     for operands, says in (
-        ((small, q, np.zeros((40, 7), np.float32)), "one d_head"),
-        ((small, q, q[:30]), "do not belong"),
-        ((small, q, q, np.zeros(80)), "79 numbers"),
-        ((small, q, q, None, np.zeros((3, 40, 40), np.uint8)), "reasons of shape"),
+        ((q, np.zeros((40, 7), np.float32), None), "one d_head"),
+        ((q, q[:30], None), "do not belong"),
+        ((q, q, np.zeros(80)), "79 numbers"),
     ):
         with pytest.raises(ValueError, match=says):
-            pack_operands(*operands, chosen=(0, 0))
+            pack_operands(small, Operands(*operands), chosen=(0, 0))
     with pytest.raises(ValueError, match=r"\(2, 0\)"):
-        pack_operands(small, q, q, chosen=(2, 0))
+        pack_operands(small, Operands(q, q, None), chosen=(2, 0))
+    with pytest.raises(ValueError, match="reasons of shape"):
+        pack_operands(small, Operands(q, q, None), np.zeros((3, 40, 40), np.uint8), chosen=(0, 0))
 
 
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (1, 512), (512, 1), (512, 512)])

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from tests.analysis.test_head_overview import KINDS_OF_MODEL, traced
 from tests.components.conftest import OpenFile
 from tests.components.test_computed_head_in_browser import packed
-from vizformer.analysis import one_head
+from vizformer.analysis import TraceNumbers
 from vizformer.components.attention import pack_heads
 from vizformer.components.reading import Pin, Reading, to_html
 
@@ -99,7 +99,7 @@ def test_a_long_head_is_computed_from_its_queries_and_keys(open_file: OpenFile, 
         to_html(payload, query_tokens=tokens, key_tokens=tokens, selected=Reading(1, 3, Pin("query", 200)))
     )
     expect(page.locator(".vf-reading")).to_have_attribute("data-here", "true")
-    whole = one_head(trace, "decoder", 1, 3).weights
+    whole = TraceNumbers(trace).heads("decoder").pattern(1, 3)
     under, line = colours(page)
     assert np.abs(np.subtract(under, percent(whole[200]))).max() <= 1
     assert np.abs(np.subtract(line, percent(whole[:, 200]))).max() <= 1

@@ -12,7 +12,7 @@ from tests.analysis.test_word_map import words_of
 from tests.components.conftest import OpenFile
 from tests.components.test_attention_in_browser import label, place
 from tests.components.test_computed_head_in_browser import packed
-from vizformer.analysis import kinds, mask_reasons, one_head, word_map, word_starts
+from vizformer.analysis import TraceNumbers, kinds, word_map, word_starts
 from vizformer.components import attention
 from vizformer.components._bundle import _in_order
 from vizformer.components.attention import Selection, pack_heads, to_html
@@ -47,14 +47,14 @@ def test_every_number_of_a_long_head_s_words_is_that_of_the_library(open_file: O
         text = to_html(payload, query_tokens=[""] * payload.shape[2], key_tokens=[""] * payload.shape[3])
         sent = page.evaluate("(text) => { const show = () => {}; return JSON.parse(text); }", data_in(text))
         whole, words = (
-            one_head(trace, kind, 1, HEAD).weights,
+            TraceNumbers(trace).heads(kind).pattern(1, HEAD),
             (words_of(payload.shape[2], 1), words_of(payload.shape[3], 2)),
         )
         queries, keys, weights, reasons = json.loads(page.evaluate(script, json.dumps([sent, *words])))
         rows, columns = (word_starts(axis) for axis in words)
         np.testing.assert_allclose(weights, word_map(whole, rows, columns).ravel(), atol=5e-6)
         assert (queries, keys) == (len(rows), len(columns))
-        why = np.broadcast_to(mask_reasons(trace, kind), (2, *whole.shape))[1]
+        why = np.broadcast_to(TraceNumbers(trace).heads(kind).blocked(), (2, *whole.shape))[1]
         why = np.minimum.reduceat(np.minimum.reduceat(why, rows, axis=0), columns, axis=1)
         assert np.array_equal(reasons if reasons else np.zeros(why.size), why.ravel())
 

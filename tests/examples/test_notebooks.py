@@ -83,5 +83,5 @@ def test_a_trace_and_its_records_show_themselves() -> None:
     assert Trace()._repr_html_() is None
     with pytest.raises(TraceError, match="empty"):
         view(Trace())
-    with pytest.raises(TraceError, match="has no attention of the kind 'cross'"):
+    with pytest.raises(TraceError, match="no cross attention; it has: decoder"):
         view(load("stories").trace("A cat."), kind="cross")

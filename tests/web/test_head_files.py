@@ -8,8 +8,9 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.testclient import TestClient
 
-from vizformer.analysis import head_operands, one_head
-from vizformer.web.catalogue import head_files, subject_cache
+from vizformer.analysis import TraceHeads, TraceNumbers, head_overview
+from vizformer.components.small_maps import pools, shades
+from vizformer.web.catalogue import head_files
 from vizformer.web.catalogue import subject as subjects
 from vizformer.web.catalogue.bounded_cache import Cache
 from vizformer.web.catalogue.head_files import GoneError
@@ -31,7 +32,7 @@ def offered(subject: Subject, kind: str = "decoder", without: str = "none") -> s
 @pytest.mark.parametrize(("subject", "kind"), [(TEXT, "decoder"), (PAIR, "encoder"), (PAIR, "cross")])
 def test_a_head_comes_as_the_library_has_it(subject: Subject, kind: str) -> None:
     found = load(head_files.head_file(offered(subject, kind), 1, 2))
-    wanted = head_operands(subject.trace, kind, 1, 2)
+    wanted = TraceNumbers(subject.trace).heads(kind).operands(1, 2)
     np.testing.assert_array_equal(found["q"], wanted.q.ravel())
     np.testing.assert_array_equal(found["k"], wanted.k.ravel())
     n_q, n_k = len(wanted.q), len(wanted.k)
@@ -40,13 +41,15 @@ def test_a_head_comes_as_the_library_has_it(subject: Subject, kind: str) -> None
         ends = [*found["run_starts"][1:], n_q * n_k]
         for start, end, reason in zip(found["run_starts"], ends, found["run_reasons"], strict=True):
             reasons[start:end] = reason
-    assert (reasons == 0).tolist() == (one_head(subject.trace, kind, 1, 2).weights.ravel() > 0).tolist()
+    assert (reasons == 0).tolist() == (TraceNumbers(subject.trace).heads(kind).pattern(1, 2).ravel() > 0).tolist()
 
 
 @pytest.mark.parametrize(("subject", "kind"), [(TEXT, "decoder"), (PAIR, "cross")])
 def test_the_small_maps_of_the_layers_are_those_of_all_heads(subject: Subject, kind: str) -> None:
     name = offered(subject, kind)
-    small, _, measures = subject_cache.overview(subject, kind, "none")
+    trace = subject.trace
+    found = head_overview(trace, kind, *(pools(side) for side in TraceNumbers(trace).heads(kind).shape[2:]))
+    small, measures = shades(found.largest), found.measures
     payload = head_files.packed(subject, kind, "none", "/base")
     assert payload.address.startswith("/base/")
     assert payload.shape[:2] == small.shape[:2]
@@ -60,12 +63,12 @@ def test_the_small_maps_of_the_layers_are_those_of_all_heads(subject: Subject, k
 
 
 def test_a_head_that_cannot_be_computed_from_q_and_k_comes_as_its_map(monkeypatch: pytest.MonkeyPatch) -> None:
-    name, whole = offered(TEXT), one_head(TEXT.trace, "decoder", 1, 0)
-    monkeypatch.setattr("vizformer.analysis.head_operands", lambda *arguments: None)
+    name, heads = offered(TEXT), TraceNumbers(TEXT.trace).heads("decoder")
+    monkeypatch.setattr(TraceHeads, "operands", lambda *arguments: None)
     found = load(head_files.head_file(name, 1, 0))
-    np.testing.assert_array_equal(found["weights"], whole.weights.ravel())
-    np.testing.assert_array_equal(found["scores"], whole.scores.ravel())
-    assert ((found["reasons"] == 0) == (whole.weights.ravel() > 0)).all()
+    np.testing.assert_array_equal(found["weights"], heads.pattern(1, 0).ravel())
+    np.testing.assert_array_equal(found["scores"], heads.scores(1, 0).ravel())
+    assert ((found["reasons"] == 0) == (heads.pattern(1, 0).ravel() > 0)).all()
 
 
 def test_keys_that_are_left_out_have_addresses_of_their_own() -> None:

@@ -28,8 +28,8 @@ from vizformer.analysis.heads.induction import (
 )
 from vizformer.analysis.heads.layer_aggregates import Aggregate, aggregates, layer_aggregate
 from vizformer.analysis.heads.left_out_keys import without_keys
-from vizformer.analysis.heads.maps import HeadMaps, Kind, head_maps, kinds, n_layers, site_name
-from vizformer.analysis.heads.measures import HeadMeasures
+from vizformer.analysis.heads.maps import HeadMaps, Kind, head_maps, kinds, n_layers, records_of, site_name
+from vizformer.analysis.heads.measures import HeadMeasures, sinks
 from vizformer.analysis.heads.qk_circuit import Asymmetry, Bilinear, ScoreForms, asymmetry, bilinear, score_forms
 from vizformer.analysis.heads.questions import (
     RatioQuestion,
@@ -42,18 +42,9 @@ from vizformer.analysis.heads.questions import (
 from vizformer.analysis.heads.residual_contributions import value_weighted
 from vizformer.analysis.heads.score_scaling import ScoreScale, score_scale
 from vizformer.analysis.heads.score_terms import PairTerms, pair_terms
-from vizformer.analysis.heads.small_maps import (
-    HeadOperands,
-    HeadOverview,
-    OneHead,
-    head_operands,
-    head_overview,
-    largest_weights,
-    layer_weights,
-    mask_reasons,
-    one_head,
-)
+from vizformer.analysis.heads.small_maps import HeadOverview, head_overview, largest_weights
 from vizformer.analysis.heads.soft_lookup import HeadLookUp, LookUp, head_look_up, look_up
+from vizformer.analysis.heads.trace_heads import TraceHeads, TraceNumbers
 from vizformer.analysis.heads.word_alignment import (
     AlignedPair,
     Alignment,
@@ -95,7 +86,6 @@ __all__ = [
     "HeadLookUp",
     "HeadMaps",
     "HeadMeasures",
-    "HeadOperands",
     "HeadOverview",
     "HeadReport",
     "HeadScores",
@@ -105,7 +95,6 @@ __all__ = [
     "LogitAttribution",
     "LogitLens",
     "LookUp",
-    "OneHead",
     "PairTerms",
     "Patched",
     "PathPatched",
@@ -117,6 +106,8 @@ __all__ = [
     "ScoreForms",
     "ScoreScale",
     "Term",
+    "TraceHeads",
+    "TraceNumbers",
     "TwoRuns",
     "WhereQuestion",
     "WordOrder",
@@ -137,7 +128,6 @@ __all__ = [
     "head_divergences",
     "head_look_up",
     "head_maps",
-    "head_operands",
     "head_overview",
     "head_pair",
     "head_report",
@@ -148,18 +138,15 @@ __all__ = [
     "kinds",
     "largest_weights",
     "layer_aggregate",
-    "layer_weights",
     "linked",
     "logit_attribution",
     "logit_lens",
     "look_up",
     "looks_at",
-    "mask_reasons",
     "mean_guess",
     "moved_weights",
     "n_layers",
     "next_tokens",
-    "one_head",
     "pair_terms",
     "patch_of",
     "patch_runs",
@@ -171,11 +158,13 @@ __all__ = [
     "ratio_question",
     "read_alignments",
     "read_texts",
+    "records_of",
     "repeated_tokens",
     "row_divergences",
     "scale_question",
     "score_forms",
     "score_scale",
+    "sinks",
     "site_name",
     "stream_cosines",
     "telling_row",

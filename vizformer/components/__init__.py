@@ -1,13 +1,11 @@
 """Browser components: pictures that people click, zoom and walk through with the keyboard.
 
-Each component is one Python module with its JavaScript and CSS beside it, and (but for `memory`, which
-shows nothing) two doors: `mount()` puts it on a
-Streamlit page, `to_html()` makes a file that needs neither a server nor a network.  Importing this package loads
-neither streamlit nor torch.
+Each component is one Python module with its JavaScript and CSS beside it, and (but for `memory`, which shows nothing) two
+doors: `mount()` puts it on a Streamlit page, `to_html()` makes a file that needs neither a server nor a network.  What a
+picture of heads asks, and who answers, is in `contract`.  Importing this package loads neither streamlit nor torch.
 
-    from vizformer.components import attention, tokens
-    payload = attention.pack_heads(weights, scores, reasons, chosen=(0, 0))
-    attention.to_html(payload, query_tokens=words, key_tokens=words)
+    heads = vizformer.analysis.TraceNumbers(trace).heads("cross")   # or whatever answers as `contract.Heads` says
+    attention.to_html(attention.pack(heads), query_tokens=heads.query_tokens, key_tokens=heads.key_tokens)
 """
 
 from importlib import import_module

@@ -1,11 +1,11 @@
 """The attention view: all heads of one kind as small maps, and the chosen one large, with every number readable.
 
-    payload = pack_heads(weights, scores, reasons, chosen=(layer, head))
+    payload = pack(heads, chosen=(layer, head))             # of whoever has the numbers; pack_heads(weights) of arrays
     selection = mount(payload, query_tokens=tokens, key_tokens=tokens, selected=selection, key="heads")
     to_html(payload, query_tokens=tokens, key_tokens=tokens)        # the same, as a file
 
 Heads, queries and weights/scores are switched in the browser.  A page of a long text packs the address of its heads
-(`pack_address`), and the browser asks for the one that is wanted.
+(`packing.pack_address`), and the browser asks for the one that is wanted.
 """
 
 from collections.abc import Mapping
@@ -15,10 +15,8 @@ from typing import Any, Literal, get_args
 from vizformer.components import _mount
 from vizformer.components._heads import ByWord, HeadsComponent
 from vizformer.components._mount import N_
-from vizformer.components.operands import operand_columns, pack_address, pack_operands
-from vizformer.components.packing import pack_chosen, pack_heads
+from vizformer.components.packing import pack, pack_heads
 from vizformer.components.payload import HeadsPayload, count, fits, nearest
-from vizformer.components.small_maps import thumbnails
 
 __all__ = [
     "ENGLISH",
@@ -27,13 +25,9 @@ __all__ = [
     "Selection",
     "fits",
     "mount",
-    "operand_columns",
-    "pack_address",
-    "pack_chosen",
+    "pack",
     "pack_heads",
-    "pack_operands",
     "peek",
-    "thumbnails",
     "to_html",
 ]
 
@@ -148,7 +142,7 @@ _VIEW = HeadsComponent(
     Selection,
     ENGLISH,
     title="Attention",
-    refused=("layer", "the overview needs all heads: pack them with pack_heads, or thumbnails with pack_chosen"),
+    refused=("layer", "the overview needs all heads: pack them with pack"),
     first=lambda payload: Selection(layer=payload.chosen[0], head=payload.chosen[1]),
 )
 peek, mount, to_html = _VIEW.peek, _VIEW.mount, _VIEW.to_html

@@ -1,6 +1,6 @@
 """The line view: queries on the left, keys on the right, a line for each weight, several heads over each other.
 
-    payload = pack_heads(weights, None, reasons)          # all layers, or pack_layer(...) where they do not fit
+    payload = pack_lines(heads, layer=layer)     # all layers where they fit, else this one; pack_heads(weights) of arrays
     selection = mount(payload, query_tokens=tokens, key_tokens=tokens, selected=selection, key="lines")
     to_html(payload, query_tokens=tokens, key_tokens=tokens)        # the same, as a file
 
@@ -15,7 +15,7 @@ from typing import Any, Literal
 from vizformer.components import _mount
 from vizformer.components._heads import HeadsComponent
 from vizformer.components._mount import N_
-from vizformer.components.packing import pack_heads, pack_layer
+from vizformer.components.packing import pack_heads, pack_layer, pack_lines
 from vizformer.components.payload import HeadsPayload, count, fits, nearest
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "mount",
     "pack_heads",
     "pack_layer",
+    "pack_lines",
     "peek",
     "to_html",
 ]
@@ -162,7 +163,7 @@ _VIEW = HeadsComponent(
     LineSelection,
     ENGLISH,
     title="Attention lines",
-    refused=("head", "lines lay heads over each other: pack all of them, or one layer with pack_layer"),
+    refused=("head", "lines lay heads over each other: pack them with pack_lines"),
     first=lambda payload: LineSelection(layer=payload.chosen[0]),
 )
 peek, mount, to_html = _VIEW.peek, _VIEW.mount, _VIEW.to_html

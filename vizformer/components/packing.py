@@ -1,20 +1,120 @@
 """Packs the maps of heads for the browser (`vizformer.components.payload`).
 
-Weights travel as float32 while they are few, so that the last digit on screen agrees with the arithmetic beside it, and
-as uint16 above `EXACT_BYTES`, off by at most 8e-6.
+    pack(heads)         # what `attention` and `reading` show: all heads, or small maps and one
+    pack_lines(heads)   # what `lines` and `player` show: all heads, or those of one layer
+    pack_address(heads, address)   # the same as `pack`, fetched when it is looked at: `head_columns`, `layer_columns`
+
+`heads` are whatever answers as `vizformer.components.contract.Heads` says.  Weights travel as float32 while they are few, so
+that the last digit on screen agrees with the arithmetic beside it, and as uint16 above `EXACT_BYTES`, off by at most 8e-6.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.components.payload import LIMIT_BYTES, HeadsPayload, fits
+from vizformer.components.contract import Heads
+from vizformer.components.operands import operand_columns, pack_operands
+from vizformer.components.payload import LIMIT_BYTES, HeadsPayload, fits, once
 from vizformer.components.small_maps import THUMBNAIL, pool, thumbnails
 
 EXACT_BYTES = 1 << 20
-_AT_ONCE = 1 << 18  # numbers
+_AT_ONCE = 1 << 16  # numbers: of more than a megabyte the system gives and takes every page
+
+
+def pack(heads: Heads, *, chosen: tuple[int, int] = (0, 0), limit: int = LIMIT_BYTES) -> HeadsPayload:
+    """Packs all heads where they fit into `limit` bytes; else small maps of all, and what the chosen one is computed from.
+
+    Args:
+        chosen: (layer, head) to look at.
+
+    Raises:
+        ValueError: as for `pack_heads`.
+    """
+    layers, whole = range(heads.shape[0]), fits(heads.shape, scored=heads.scored, limit=limit)
+    small = [heads.small(layer) for layer in layers] if heads.measures or not whole else []
+    if whole:
+        scores = _maps(heads, heads.scores, layers) if heads.scored else None
+        payload = pack_heads(_maps(heads, heads.pattern, layers), scores, heads.blocked(), chosen=chosen, limit=limit)
+    elif (found := heads.operands(*chosen)) is not None:
+        payload = pack_operands(np.stack([maps for maps, _ in small]), found, heads.blocked(), chosen=chosen)
+    else:
+        one, score = heads.pattern(*chosen), heads.scores(*chosen) if heads.scored else None
+        payload = pack_chosen(np.stack([maps for maps, _ in small]), one, score, heads.blocked(), chosen=chosen)
+    return payload.measured(**{name: np.stack([found[name] for _, found in small]) for name in heads.measures})
+
+
+def pack_lines(
+    heads: Heads,
+    *,
+    layer: int = 0,
+    queries: range | None = None,
+    keys: range | None = None,
+    limit: int = LIMIT_BYTES,
+) -> HeadsPayload:
+    """Packs the weights of all heads where they fit into `limit` bytes; else those of one layer, or of a part of the text.
+
+    Args:
+        queries, keys: the part; None for the whole text.
+
+    Raises:
+        ValueError: as for `pack_layer`.
+    """
+    if queries is None and keys is None and fits(heads.shape, scored=False, limit=limit):
+        return pack_heads(_maps(heads, heads.pattern, range(heads.shape[0])), None, heads.blocked(), limit=limit)
+    rows, columns = queries or range(heads.shape[2]), keys or range(heads.shape[3])
+    weights = _maps(heads, lambda layer, head: heads.pattern(layer, head, queries, keys), [layer])[0]
+    why = heads.blocked(layer)
+    why = None if why is None else why[rows.start : rows.stop, columns.start : columns.stop]
+    return pack_layer(weights, why, layer=layer, layers=heads.shape[0], first=(rows.start, columns.start))
+
+
+def pack_address(heads: Heads, address: str) -> HeadsPayload:
+    """Packs no head at all, but the address at which the browser asks for each.
+
+    Args:
+        address: a path of this server, without a slash at its end.
+    """
+    why, (queries, keys) = once(heads.blocked()), heads.shape[2:]
+    return HeadsPayload(
+        shape=heads.shape,
+        chosen=(0, 0),
+        held="head",
+        thumb_shape=(min(queries, THUMBNAIL), min(keys, THUMBNAIL)),
+        columns={} if why is None else {"thumb_reasons": pool(why, np.minimum).ravel()},
+        address=address,
+        measures=heads.measures,
+    )
+
+
+def head_columns(heads: Heads, layer: int, head: int) -> dict[str, NDArray[np.generic]]:
+    """What the browser asks for at `address/layer/head`: what the map is computed from, or the map itself."""
+    why = heads.blocked(layer)
+    if (found := heads.operands(layer, head)) is not None:
+        return operand_columns(found, why)
+    scores = heads.scores(layer, head)[None, None] if heads.scored else None
+    columns = pack_heads(heads.pattern(layer, head)[None, None], scores, why, limit=2**62).columns
+    return {name: columns[name] for name in ("weights", "scores", "reasons") if name in columns}
+
+
+def layer_columns(heads: Heads, layer: int) -> dict[str, NDArray[np.generic]]:
+    """What the browser asks for at `address/layer`: the small maps of a layer's heads, and their measures."""
+    maps, measures = heads.small(layer)
+    return {"thumbs": maps.ravel(), **{f"measure_{name}": measures[name] for name in heads.measures}}
+
+
+def _maps(heads: Heads, of: Callable[[int, int], NDArray[np.floating]], layers: Sequence[int]) -> NDArray[np.floating]:
+    """The maps of all heads of some layers [layers, heads, queries, keys]; no map is held twice."""
+    found: NDArray[np.floating] | None = None
+    for at, (layer, head) in enumerate(product(layers, range(heads.shape[1]))):
+        one = of(layer, head)
+        found = np.empty((len(layers), heads.shape[1], *one.shape), np.float32) if found is None else found
+        found[divmod(at, heads.shape[1])] = one
+    assert found is not None
+    return found
 
 
 def pack_heads(
@@ -157,14 +257,6 @@ def _payload(
         thumb_shape=thumb_shape,
         columns=columns,
     )
-
-
-def once(reasons: NDArray[np.integer] | None) -> NDArray[np.uint8] | None:
-    """[queries, keys] where all layers have the same, else [layers, queries, keys]; None where nothing is masked."""
-    if reasons is None or not np.any(reasons):
-        return None
-    maps = np.ascontiguousarray(reasons, dtype=np.uint8)
-    return maps[0] if maps.ndim == 3 and bool((maps == maps[0]).all()) else maps
 
 
 def _check_shapes(

@@ -1,9 +1,9 @@
 """Heads on their way to the browser: few bytes, and every number that is read off is the model's.
 
 All heads of one kind go at once and are switched in the browser while they fit into `LIMIT_BYTES`.  Above that a payload
-carries a thumbnail of each head and the queries and keys of the chosen one, from which the browser computes its map
-(`operands.pack_operands`), or that map itself (`packing.pack_chosen`), or the heads of one layer (`packing.pack_layer`).
-On a page it carries an address instead, where the browser asks for each when it needs it (`operands.pack_address`).
+carries a thumbnail of each head and the queries and keys of the chosen one, from which the browser computes its map, or
+that map itself (`packing.pack`), or the heads of one layer (`packing.pack_lines`).  On a page it carries an address
+instead, where the browser asks for each when it needs it (`packing.pack_address`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -114,6 +114,14 @@ def fits(shape: tuple[int, ...], *, scored: bool = True, limit: int = LIMIT_BYTE
         limit: bytes.
     """
     return prod(shape) * (6 if scored else 2) <= limit
+
+
+def once(reasons: NDArray[np.integer] | None) -> NDArray[np.uint8] | None:
+    """[queries, keys] where all layers have the same, else [layers, queries, keys]; None where nothing is masked."""
+    if reasons is None or not np.any(reasons):
+        return None
+    maps = np.ascontiguousarray(reasons, dtype=np.uint8)
+    return maps[0] if maps.ndim == 3 and bool((maps == maps[0]).all()) else maps
 
 
 def describe(

@@ -1,6 +1,6 @@
 """The text itself as the picture: a token is chosen, and the text shows what it attends to and what attends to it.
 
-    payload = pack_heads(weights, None, reasons)
+    payload = pack(heads, chosen=(layer, head))
     chosen = mount(payload, query_tokens=tokens, key_tokens=tokens, selected=chosen, key="text")
     to_html(payload, query_tokens=tokens, key_tokens=tokens)        # the same, as a file
 
@@ -89,7 +89,7 @@ _VIEW = HeadsComponent(
     Reading,
     ENGLISH,
     title="Attention in the text",
-    refused=("layer", "the text shows one head at a time: pack them with pack_heads, or one with pack_chosen"),
+    refused=("layer", "the text shows one head at a time: pack them with pack"),
     first=lambda payload: Reading(*payload.chosen),
 )
 peek, mount, to_html = _VIEW.peek, _VIEW.mount, _VIEW.to_html

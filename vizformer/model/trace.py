@@ -8,6 +8,7 @@ the forward, so that one model can serve many threads; it never changes a result
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -73,7 +74,7 @@ class AttentionRecord:
 
         Of half precision in float32, here and in what follows: so the fused kernels have it inside.
         """
-        self._check(head)
+        self.check(head)
         return _wide(self.q[head]) @ _wide(self.k[self.kv_head(head)]).T * self.scale  # [n_q, n_k]
 
     def scores(self, head: int) -> Float[Tensor, "n_q n_k"]:
@@ -91,7 +92,7 @@ class AttentionRecord:
 
     def z(self, head: int) -> Float[Tensor, "n_q d_head"]:
         """pattern @ v of one head, by the same fused call as in the forward: the anchor of the proofs."""
-        self._check(head)
+        self.check(head)
         mask = None if self.bias is None else self.bias[head % self.bias.shape[0]]
         bias = total_bias(None if self.position_bias is None else self.position_bias[head], mask)
         bias = None if bias is None else bias[None, None].to(self.q.dtype)
@@ -115,7 +116,7 @@ class AttentionRecord:
 
     def reason(self, head: int) -> UInt8[Tensor, "n_q n_k"]:
         """Why each cell is blocked; 0 where it is not."""
-        self._check(head)
+        self.check(head)
         shape = (self.q.shape[1], self.k.shape[1])
         if self.reason_map is None:
             return torch.zeros(shape, dtype=torch.uint8, device=self.q.device)
@@ -125,7 +126,8 @@ class AttentionRecord:
         """The heads as a picture, in a notebook."""
         return _picture(self)
 
-    def _check(self, head: int) -> None:
+    def check(self, head: int) -> None:
+        """Raises TraceError where there is no such head, or where its numbers cannot be used."""
         if not 0 <= head < self.n_heads:
             raise TraceError(
                 N_(
@@ -177,6 +179,7 @@ class Trace:
         tokens: stack name -> the tokens that went in (filled by `Checkpoint.trace`; empty for a bare forward).
         edit: what was set by hand in this forward.
         assumed: what the model's files do not say, as "n_heads = 4", where that was assumed; pictures say so.
+        about: what a file says of the model and of the text, by name.
         heard: called after every attention call with how many there have been; what it raises ends the forward.
         logits: [n, vocab_size] of the last stack, once the forward has finished.
     """
@@ -184,6 +187,7 @@ class Trace:
     tokens: dict[str, "tuple[Token, ...]"] = field(default_factory=dict)
     edit: Edit | None = None
     assumed: tuple[str, ...] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
     heard: Callable[[int], None] | None = None
     _records: dict[str, AttentionRecord] = field(default_factory=dict)
     _residuals: dict[str, Tensor] = field(default_factory=dict)
@@ -302,6 +306,16 @@ class Trace:
         if all(bool(x.isfinite().all()) for x in ends.values()):
             return None
         return next(name for name, x in self._residuals.items() if not bool(x.isfinite().all()))
+
+    def save(self, path: str | Path, **about: str) -> None:
+        """Writes everything that is kept as a safetensors file (`vizformer.model.trace_file`).
+
+        Args:
+            about: what else the file says of the model and of the text.
+        """
+        from vizformer.model.trace_file import as_file
+
+        Path(path).write_bytes(as_file(self, about=about))
 
     def editable(self) -> dict[str, tuple[int, ...]]:
         """The tensors that an `Edit` can reach, with their shapes."""

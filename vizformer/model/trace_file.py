@@ -1,24 +1,44 @@
 """A trace as a file that other programs open: safetensors, every tensor under the name that it has here.
 
-    Path("trace.safetensors").write_bytes(as_file(trace, about={"model": "zh-en"}))
+    trace.save("trace.safetensors", model="zh-en")
+    trace = open_trace("trace.safetensors")
 
-Names: "encoder.0.self.q", ".k", ".v", ".bias", ".position_bias" and ".pattern" [heads, queries, keys] of every
+Names: "encoder.0.self.q", ".k", ".v", ".bias", ".reason", ".position_bias" and ".pattern" [heads, queries, keys] of every
 attention call, the residual stream ("encoder.0.pre", ...), "decoder.0.feedforward.router", ".probabilities", ".experts",
 ".weights" and ".opened" of layers with experts, and "logits".
-The metadata hold the scales, the soft caps of scores where there are any, and the tokens as JSON.
+The metadata hold, as JSON, the scales, the soft caps of scores where there are any, the sites of the stream, and the tokens.
 """
 
 import json
+import re
 from collections.abc import Mapping
+from dataclasses import asdict, fields
+from math import isfinite, prod
+from pathlib import Path
+from typing import Any, NoReturn, cast
 
 import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from vizformer.model.trace import Trace
+from vizformer.errors import TraceError
+from vizformer.messages import N_, Message
+from vizformer.model.mixing import Scoring
+from vizformer.model.trace import AttentionRecord, Trace
+from vizformer.text.text_growth import shown
+from vizformer.text.tokenizer import Token
 
+FORMAT = "vizformer.trace 2"
 MOST_PATTERN_BYTES = 64 * 2**20
 """Bytes up to which the attention maps are written too; of longer texts they follow from q, k and the biases."""
+
+MOST_HEADER_BYTES = 16 * 2**20  # of names, shapes and metadata: they are read at once
+MOST_CELLS = 2**33
+"""Of all maps of one kind of attention in a file that is opened; to look through so many takes half a minute."""
+
+_SITE = re.compile(r"(encoder|decoder)\.(\d{1,4})\.(self|cross)")
+_FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
 def as_file(trace: Trace, *, about: Mapping[str, str] | None = None) -> bytes:
@@ -28,15 +48,17 @@ def as_file(trace: Trace, *, about: Mapping[str, str] | None = None) -> bytes:
         about: what else the metadata say, texts by name.
     """
     metadata = {
+        **trace.about,
         **(about or {}),
-        "format": "vizformer.trace 1",
+        "format": FORMAT,
         "scales": json.dumps({site: trace[site].scale for site in trace.sites}),
+        "streams": json.dumps(list(trace.residuals)),
+        "assumed": json.dumps(trace.assumed),
     }
     if caps := {site: cap for site in trace.sites if (cap := trace[site].scoring.cap) is not None}:
         metadata["score_caps"] = json.dumps(caps)
     for stack, tokens in trace.tokens.items():
-        said = [{"id": token.id, "text": token.text} for token in tokens]
-        metadata[f"tokens.{stack}"] = json.dumps(said, ensure_ascii=False)
+        metadata[f"tokens.{stack}"] = json.dumps([asdict(token) for token in tokens], ensure_ascii=False)
     return save({name: one.detach().cpu().clone().contiguous() for name, one in tensors(trace).items()}, metadata)
 
 
@@ -46,8 +68,9 @@ def tensors(trace: Trace) -> dict[str, Tensor]:
     cells = sum(trace[site].n_heads * trace[site].q.shape[1] * trace[site].k.shape[1] for site in trace.sites)
     for site in trace.sites:
         record = trace[site]
-        for name in ("q", "k", "v", "bias", "position_bias"):
-            if (tensor := getattr(record, name)) is not None:
+        parts = {name: getattr(record, name) for name in ("q", "k", "v", "bias", "position_bias")}
+        for name, tensor in (parts | {"reason": record.reason_map}).items():
+            if tensor is not None:
                 found[f"{site}.{name}"] = tensor
         if cells * 4 <= MOST_PATTERN_BYTES:
             found[f"{site}.pattern"] = torch.stack([record.pattern(head) for head in range(record.n_heads)])
@@ -59,3 +82,191 @@ def tensors(trace: Trace) -> dict[str, Tensor]:
             f"{site}.weights": routing.weights,
         } | ({} if routing.opened is None else {f"{site}.opened": routing.opened})
     return {**found, "logits": trace.logits}
+
+
+def is_trace(path: str | Path) -> bool:
+    """Whether this is the file of a trace, of whatever version."""
+    try:
+        return _Opened(Path(path)).about.get("format", "").startswith("vizformer.trace ")
+    except TraceError:
+        return False
+
+
+def open_trace(path: str | Path) -> Trace:
+    """The trace in a file: attention calls, stream, logits and tokens; not which experts the tokens went through.
+
+    The file is mapped into memory: the numbers of a head are read when its map is asked for, and it has to stay where it is
+    as long as the trace is used.
+
+    Raises:
+        TraceError: a file that is not there, damaged, of another version, or that does not hold together; also later, where
+            a head is asked for whose numbers are not finite.
+    """
+    file = _Opened(Path(path))
+    if (known := file.about.get("format")) != FORMAT:
+        file.refuse(
+            N_("its format is {known}, and {wanted} is read", known=shown(known, 40), wanted=FORMAT)
+            if known
+            else N_("it has no format in its metadata")
+        )
+    tokens = {stack: file.tokens(stack) for stack in ("encoder", "decoder") if f"tokens.{stack}" in file.about}
+    labels = {stack: tuple(token.text for token in found) for stack, found in tokens.items()}
+    assumed, streams = (tuple(map(str, file.json(name, list))) for name in ("assumed", "streams"))
+    scales, caps = file.json("scales", dict), file.json("score_caps", dict) if "score_caps" in file.about else {}
+    records: dict[str, AttentionRecord] = {}
+    for site in scales:
+        if not _SITE.fullmatch(site):
+            file.refuse(N_("{name} is no site of attention", name=shown(site, 60)))
+        cap = file.number(caps[site], f"score_caps {site}") if site in caps else None
+        records[site] = file.record(site, Scoring(file.number(scales[site], f"scales {site}"), cap), labels, assumed)
+    file.check_layers(records)
+    residuals = {name: file.tensor(name, 2) for name in streams}
+    for name, x in residuals.items():
+        if (known_tokens := labels.get(name.partition(".")[0])) and len(x) != len(known_tokens):
+            file.refuse(N_("{name} has {n} rows for {tokens} tokens", name=name, n=len(x), tokens=len(known_tokens)))
+    about = {name: shown(value, 400) for name, value in file.about.items() if name not in _OURS and "." not in name}
+    return Trace(tokens, None, assumed, about, None, records, residuals, {}, file.tensor("logits", 2))
+
+
+_OURS = ("format", "scales", "score_caps", "streams", "assumed")
+
+
+class _Opened:
+    """A file of tensors: what it says is believed once it is checked, and what does not hold is refused in words."""
+
+    def __init__(self, path: Path) -> None:
+        self._name = shown(path.name, 80)
+        try:
+            with path.open("rb") as start:
+                if (length := int.from_bytes(start.read(8), "little")) > MOST_HEADER_BYTES:
+                    self.refuse(N_("a header of {n:,} bytes; {most:,} are read", n=length, most=MOST_HEADER_BYTES))
+            self._file: Any = cast("Any", safe_open)(path, framework="pt")
+            self.about: dict[str, str] = self._file.metadata() or {}
+            self._names = set(self._file.keys())
+        except (OSError, SafetensorError) as error:
+            self.refuse(shown(error, 120))
+
+    def refuse(self, problem: Message | str) -> NoReturn:
+        raise TraceError(
+            N_(
+                "{file} cannot be shown as a trace: {problem}. Save the trace again with this version of VizFormer.",
+                file=self._name,
+                problem=problem,
+            )
+        )
+
+    def json(self, name: str, kind: type) -> Any:
+        """A part of the metadata."""
+        try:
+            found = json.loads(self.about.get(name, ""))
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, kind):
+            self.refuse(N_("its metadata lack {name}", name=name))
+        return found
+
+    def number(self, value: object, name: str) -> float:
+        if not isinstance(value, int | float) or not 0 < abs(value) < 1e30:  # (also where it is NaN, or has 400 digits)
+            self.refuse(N_("{name} is no number that can be used", name=name))
+        return float(value)
+
+    def tokens(self, stack: str) -> tuple[Token, ...]:
+        """The tokens of a stack, with U+FFFD for each half of a pair of surrogates."""
+        kinds: dict[str, Any] = {one.name: one.type for one in fields(Token)}
+        found = self.json(name := f"tokens.{stack}", list)
+        for token in found:
+            good = isinstance(token, dict) and token.keys() == kinds.keys()
+            if not good or not all(isinstance(token[one], kinds[one]) for one in kinds):
+                self.refuse(N_("its metadata lack {name}", name=name))
+            for text in ("text", "piece"):
+                token[text] = token[text].encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return tuple(Token(**token) for token in found)
+
+    def tensor(self, name: str, sides: int) -> Tensor:
+        """A tensor of numbers with so many sides, none of them 0; not read yet."""
+        if name not in self._names:
+            self.refuse(N_("{name} is missing", name=shown(name, 60)))
+        try:
+            found: Tensor = self._file.get_tensor(name)
+        except (SafetensorError, RuntimeError, MemoryError) as error:
+            self.refuse(shown(error, 120))
+        wanted = (torch.uint8,) if name.endswith(".reason") else _FLOATS
+        if found.dim() != sides or not found.numel() or found.dtype not in wanted:
+            self.refuse(self._wrong(name, found))
+        return found
+
+    def _wrong(self, name: str, found: Tensor) -> Message:
+        shape = list(found.shape)
+        return N_(
+            "{name} has the shape {shape} and numbers of the kind {kind}", name=name, shape=shape, kind=found.dtype
+        )
+
+    def record(
+        self,
+        site: str,
+        scoring: Scoring,
+        labels: Mapping[str, tuple[str, ...]],
+        assumed: tuple[str, ...],
+    ) -> AttentionRecord:
+        """One attention call, its tensors checked against each other."""
+        parts = {name: self.tensor(f"{site}.{name}", 3) for name in "qkv"}
+        parts |= {
+            name: self.tensor(full, 3)
+            for name in ("bias", "reason", "position_bias")
+            if (full := f"{site}.{name}") in self._names
+        }
+        (heads, n_q, d), (groups, n_k, _) = parts["q"].shape, parts["k"].shape
+        mask = ((1, heads), (1, n_q), (n_k,))
+        wanted = {
+            "k": ((groups,) if heads % groups == 0 else (), (n_k,), (d,)),
+            "v": ((groups,), (n_k,), (d,)),
+            "bias": mask,
+            "reason": mask,
+            "position_bias": ((heads,), (n_q,), (n_k,)),
+        }
+        for name, part in parts.items():
+            if name != "q" and not all(side in sides for side, sides in zip(part.shape, wanted[name], strict=True)):
+                self.refuse(self._wrong(f"{site}.{name}", part))
+        if ("bias" in parts) != ("reason" in parts):
+            self.refuse(N_("{name} is missing", name=f"{site}.{'reason' if 'bias' in parts else 'bias'}"))
+        stack = site.partition(".")[0]
+        queries, keys = (labels.get(one, ()) for one in (stack, "encoder" if site.endswith(".cross") else stack))
+        for name, n, known in (("queries", n_q, queries), ("keys", n_k, keys)):
+            if known and len(known) != n:
+                self.refuse(
+                    N_("{name} has {n} rows for {tokens} tokens", name=f"{site} {name}", n=n, tokens=len(known))
+                )
+        q, k, v, bias, reason = (parts.get(name) for name in ("q", "k", "v", "bias", "reason"))
+        place, tokens = parts.get("position_bias"), (queries, keys)
+        return _Stored(site, q, k, v, bias, reason, scoring, place, tokens, assumed)  # type: ignore[arg-type]
+
+    def check_layers(self, records: Mapping[str, AttentionRecord]) -> None:
+        """Refuses layers that are missing, that differ in size, or that are too many to be looked through."""
+        of_kind: dict[tuple[str, str], list[AttentionRecord]] = {}
+        for site, record in records.items():
+            stack, _, what = site.split(".")
+            of_kind.setdefault((stack, what), []).append(record)
+        for (stack, what), layers in of_kind.items():
+            for number, record in enumerate(layers):
+                if record.site != (wanted := f"{stack}.{number}.{what}"):
+                    self.refuse(N_("{name} is missing", name=f"{wanted}.q"))
+                if (record.q.shape, record.k.shape[1]) != (layers[0].q.shape, layers[0].k.shape[1]):
+                    self.refuse(self._wrong(f"{record.site}.q", record.q))
+            if (cells := len(layers) * prod(layers[0].q.shape[:2]) * layers[0].k.shape[1]) > MOST_CELLS:
+                self.refuse(N_("its maps have {n:,} cells; {most:,} are looked through", n=cells, most=MOST_CELLS))
+
+
+class _Stored(AttentionRecord):
+    """An attention call whose numbers lie in a file."""
+
+    def check(self, head: int) -> None:
+        super().check(head)
+        key = self.kv_head(head)
+        parts = {"q": self.q[head], "k": self.k[key], "v": self.v[key]}
+        ends = {name: (float(low), float(high)) for name, part in parts.items() for low, high in [part.aminmax()]}
+        for name in ("bias", "position_bias"):  # -inf is what a mask has where it blocks
+            if (part := getattr(self, name)) is not None:
+                ends[name] = (0.0, float(part[head % len(part)].amax()))
+        for name, values in ends.items():
+            if not all(map(isfinite, values)):
+                raise TraceError(N_("{name} has numbers that are not finite.", name=f"{self.site}.{name}"))

@@ -18,7 +18,7 @@ from vizformer.analysis.attribution.terms import LogitAttribution, Term
 from vizformer.analysis.causes.ablation import parts_of, sweep, without_layer
 from vizformer.analysis.circuits import compositions, predicting_kind
 from vizformer.analysis.heads.maps import Kind, kind_of, kinds, site_name
-from vizformer.analysis.heads.measures import SINK
+from vizformer.analysis.heads.measures import SINK, sinks
 from vizformer.analysis.heads.small_maps import head_overview
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.arrays import float64
@@ -227,11 +227,10 @@ def _sinks(trace: Trace) -> list[Finding]:
     for kind in kinds(trace):
         record = trace[site_name(kind, 0)]
         n_q, n_k = record.q.shape[1], record.k.shape[1]
-        measures = head_overview(trace, kind, np.arange(0, n_q, ROWS), np.array([0])).measures
-        if not measures.sinks:
+        every = head_overview(trace, kind, np.arange(0, n_q, ROWS), np.array([0])).measures.received
+        if not (found := sinks(every)):
             continue
-        key = measures.sinks[0]
-        received = measures.received[:, :, key]
+        key, received = found[0], every[:, :, found[0]]
         layer, head = (int(at) for at in np.unravel_index(received.argmax(), received.shape))
         keys = trace.tokens["decoder" if kind == "decoder" else "encoder"]
         share = float((received > max(SINK, 2.0 / n_k)).mean())

@@ -35,7 +35,7 @@ from vizformer.analysis.causes.ablation import Part
 from vizformer.analysis.causes.batches import at_once, inputs
 from vizformer.analysis.causes.listener import Listener
 from vizformer.analysis.causes.prompt_pairs import PromptPair
-from vizformer.analysis.heads.maps import Kind, kinds, n_layers, site_name
+from vizformer.analysis.heads.maps import Kind, records_of
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_
@@ -97,11 +97,7 @@ def path_patch_runs(
     Raises:
         TraceError: the model has no such attention, or no such receiver.
     """
-    if kind not in kinds(pair.clean):
-        raise TraceError(
-            N_("This model has no {kind} attention; it has: {known}.", kind=kind, known=", ".join(kinds(pair.clean)))
-        )
-    names = tuple(site_name(kind, layer) for layer in range(n_layers(pair.clean, kind)))
+    names = tuple(record.site for record in records_of(pair.clean, kind))
     senders = [[Part(name, head)] for name in names for head in range(pair.clean[name].n_heads)]
     share = path_patches(checkpoint, pair, senders, receivers, held=held, heard=heard)
     return PathPatched(kind, tuple(receivers), held, names, share.reshape(len(names), -1))

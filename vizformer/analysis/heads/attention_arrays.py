@@ -9,17 +9,23 @@ One array may hold a layer or all of them; what has no place here is refused, wi
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Float
 from numpy import ndarray
 
+from vizformer.analysis.heads.maps import head_maps
+from vizformer.analysis.heads.trace_heads import TraceNumbers
 from vizformer.analysis.own_steps.submitted_steps import npy_array, npz_arrays, safetensors_arrays
+from vizformer.components.contract import Arrays
 from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
 from vizformer.model import Reason
+from vizformer.model.trace_file import open_trace
 from vizformer.text.text_growth import shown
 
 SUFFIXES = ("npz", "npy", "safetensors")
@@ -34,29 +40,17 @@ _NO_WEIGHT = 1e-3  # how far outside of 0..1 rounding may bring a weight
 
 
 @dataclass(frozen=True)
-class AttentionArrays:
-    """The heads of some layers, over one text.
+class AttentionArrays(Arrays):
+    """The heads of some layers, over one text; of arrays alone the future is taken for masked where every weight above the
+    diagonal of all heads is exactly 0.
 
     Attributes:
-        weights: [layers, heads, queries, keys], each from 0 to 1.
         layers: what each layer's array is called where it came from.
-        query_tokens, key_tokens: labels; numbers of the positions where there are none.
         notes: what was taken for what, and rows that do not sum to 1.
-        reasons: why a cell is masked (`vizformer.model.Reason`), 0 where it is not, one map for all layers or one for each.
-            Of arrays alone the future is taken for masked where every weight above the diagonal of all heads is exactly 0.
     """
 
-    weights: Float[ndarray, "layers heads n_q n_k"] = field(repr=False)
-    layers: tuple[str, ...]
-    query_tokens: tuple[str, ...]
-    key_tokens: tuple[str, ...]
+    layers: tuple[str, ...] = ()
     notes: tuple[Message, ...] = ()
-    reasons: UInt8[ndarray, "*layers n_q n_k"] | None = field(default=None, repr=False)
-
-    @property
-    def shape(self) -> tuple[int, int, int, int]:
-        layers, heads, n_q, n_k = self.weights.shape
-        return layers, heads, n_q, n_k
 
 
 def read_attention(
@@ -64,7 +58,8 @@ def read_attention(
 ) -> dict[str, AttentionArrays]:
     """What a .npz, .npy or .safetensors file holds: a group for each array that has all layers, one for single layers.
 
-    A .npz may have texts as well, under the names tokens, query_tokens and key_tokens.
+    A .npz may have texts as well, under the names tokens, query_tokens and key_tokens.  Of a trace that was saved each
+    kind of attention is a group.
 
     Raises:
         TraceError: another kind of file, one that is damaged or too large, or no attention.
@@ -76,17 +71,45 @@ def read_attention(
         found = npz_arrays(content, MAX_BYTES, texts=True)
     elif kind == "npy":
         found = {name.rpartition(".")[0] or name: npy_array(content, name)}
+    elif kind == "safetensors" and b"vizformer.trace" in content[: 8 + int.from_bytes(content[:8], "little")]:
+        return _of_trace(content, query_tokens, key_tokens)
     elif kind == "safetensors":
         found = safetensors_arrays(content)
     else:
         raise TraceError(N_("This is no .npz, .npy or .safetensors file. Save the arrays in one of these."))
-    labels = {"queries": query_tokens, "keys": key_tokens}
+    given = {"queries": query_tokens, "keys": key_tokens}
     for called, side in TOKENS.items():
         if called in found and found[called].dtype.kind in "US":
             texts = _texts(found.pop(called), called)
             for one in ("queries", "keys") if side == "both" else (side,):
-                labels[one] = labels[one] or texts
-    return attention_groups(found, labels["queries"], labels["keys"])
+                given[one] = given[one] or texts
+    return attention_groups(found, given["queries"], given["keys"])
+
+
+def _of_trace(content: bytes, query_tokens: Sequence[str], key_tokens: Sequence[str]) -> dict[str, AttentionArrays]:
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # (a trace is mapped: only files can be)
+        path = Path(folder) / "trace.safetensors"
+        path.write_bytes(content)
+        numbers = TraceNumbers(open_trace(path))
+        of_kinds = {kind: numbers.heads(kind) for kind in numbers.kinds}
+        _check_numbers(sum(prod(heads.shape) for heads in of_kinds.values()))
+        groups: dict[str, AttentionArrays] = {}
+        for kind, heads in of_kinds.items():
+            maps = head_maps(numbers.trace, kind)
+            tokens = labels(*heads.shape[2:], query_tokens or heads.query_tokens, key_tokens or heads.key_tokens)
+            sites = tuple(record.site for record in heads.records)
+            groups[kind] = AttentionArrays(maps.weights, *tokens, heads.blocked().copy(), sites)
+        return groups
+
+
+def _check_numbers(n: int) -> None:
+    if n > MAX_NUMBERS:
+        raise TraceError(
+            N_(
+                "The arrays have more than {limit:,} numbers together. Hand in fewer layers, or a shorter text.",
+                limit=MAX_NUMBERS,
+            )
+        )
 
 
 def attention_groups(
@@ -100,13 +123,7 @@ def attention_groups(
     Raises:
         TraceError: none, or what is no attention.
     """
-    if sum(array.size for array in arrays.values()) > MAX_NUMBERS:
-        raise TraceError(
-            N_(
-                "The arrays have more than {limit:,} numbers together. Hand in fewer layers, or a shorter text.",
-                limit=MAX_NUMBERS,
-            )
-        )
+    _check_numbers(sum(array.size for array in arrays.values()))
     groups: dict[str, dict[str, ndarray]] = {}
     single: dict[str, ndarray] = {}
     for name in sorted(arrays, key=_in_order):
@@ -220,11 +237,11 @@ def _group(
     notes = _sums(weights, _NEAR_1.get(first.dtype.itemsize, 1e-3) if first.dtype.kind == "f" else 1e-3)
     if heads_of_one_layer:
         notes.append(N_("One array of {n} maps: they are taken as the heads of one layer.", n=weights.shape[1]))
-    queries, keys = _labels(n_q, n_k, query_tokens, key_tokens)
+    queries, keys = labels(n_q, n_k, query_tokens, key_tokens)
     future = None
     if n_q == n_k > 1 and not any(np.triu(one, 1).any() for one in weights.reshape(-1, n_q, n_k)):
         future = np.triu(np.full((n_q, n_k), Reason.FUTURE, np.uint8), 1)
-    return AttentionArrays(np.clip(weights, 0.0, 1.0, out=weights), names, queries, keys, tuple(notes), future)
+    return AttentionArrays(np.clip(weights, 0.0, 1.0, out=weights), queries, keys, future, names, tuple(notes))
 
 
 def _sums(weights: Float[ndarray, "layers heads n_q n_k"], near: float) -> list[Message]:
@@ -257,9 +274,14 @@ def _sums(weights: Float[ndarray, "layers heads n_q n_k"], near: float) -> list[
     return notes
 
 
-def _labels(
+def labels(
     n_q: int, n_k: int, query_tokens: Sequence[str], key_tokens: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The labels of the queries and of the keys: those that are given, else numbers.
+
+    Raises:
+        TraceError: another number of labels.
+    """
     if not key_tokens and n_q == n_k:
         key_tokens = query_tokens
     for side, tokens, n in ((N_("queries"), query_tokens, n_q), (N_("keys"), key_tokens, n_k)):

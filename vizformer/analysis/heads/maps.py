@@ -1,6 +1,6 @@
 """The maps of all heads of one kind of attention."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -58,6 +58,22 @@ def n_layers(trace: Trace, kind: Kind) -> int:
     return sum(site.startswith(f"{stack}.") and site.endswith(f".{suffix}") for site in trace.sites)
 
 
+def records_of(trace: Trace, kind: str) -> tuple[AttentionRecord, ...]:
+    """The attention calls of one kind, a layer each.
+
+    Raises:
+        TraceError: a trace that is empty, or of a model that has no such attention.
+    """
+    if not trace.sites:
+        raise TraceError(N_("This trace is empty: pass it to a forward first, as model(ids, trace=trace)."))
+    found = next((known for known in kinds(trace) if known == kind), None)
+    if found is None:
+        raise TraceError(
+            N_("This model has no {kind} attention; it has: {known}.", kind=kind, known=", ".join(kinds(trace)))
+        )
+    return tuple(trace[site_name(found, layer)] for layer in range(n_layers(trace, found)))
+
+
 def head_maps(trace: Trace, kind: Kind, *, queries: int | None = None) -> HeadMaps:
     """Recomputes the maps of every head of one kind from the recorded q and k.
 
@@ -67,13 +83,9 @@ def head_maps(trace: Trace, kind: Kind, *, queries: int | None = None) -> HeadMa
     Raises:
         TraceError: the traced model has no such attention.
     """
-    if kind not in kinds(trace):
-        raise TraceError(
-            N_("This model has no {kind} attention; it has: {known}.", kind=kind, known=", ".join(kinds(trace)))
-        )
-    records = [trace[site_name(kind, layer)] for layer in range(n_layers(trace, kind))]
+    records = records_of(trace, kind)
     if queries is not None:
-        records = [_first_rows(record, queries) for record in records]
+        records = tuple(record.of_queries(0, queries) for record in records)
     with torch.inference_mode():
         scores = [torch.stack([r.scores(h) for h in range(r.n_heads)]) for r in records]
         weights = [torch.stack([r.pattern(h) for h in range(r.n_heads)]) for r in records]
@@ -81,15 +93,4 @@ def head_maps(trace: Trace, kind: Kind, *, queries: int | None = None) -> HeadMa
         np.stack([w.float().cpu().numpy() for w in weights]),
         np.stack([s.float().cpu().numpy() for s in scores]),
         np.stack([r.reason(0).cpu().numpy() for r in records]),
-    )
-
-
-def _first_rows(record: AttentionRecord, queries: int) -> AttentionRecord:
-    """The same attention for the first queries alone; masks may hold one row for all of them."""
-    return replace(
-        record,
-        q=record.q[:, :queries],
-        bias=None if record.bias is None else record.bias[:, :queries],
-        reason_map=None if record.reason_map is None else record.reason_map[:, :queries],
-        position_bias=None if record.position_bias is None else record.position_bias[:, :queries],
     )

@@ -39,15 +39,14 @@ class HeadMeasures:
     first: Float[ndarray, "n_layers n_heads"]
     received: Float[ndarray, "n_layers n_heads n_k"]
 
-    @property
-    def sinks(self) -> tuple[int, ...]:
-        """The keys that are a sink in at least OF_HEADS of all heads, those of most heads first.
 
-        More than SINK it must be, and in short texts more than twice an even share.
-        """
-        enough = max(SINK, 2.0 / self.received.shape[-1])
-        heads = (self.received > enough).mean((0, 1))
-        return tuple(int(key) for key in np.argsort(-heads, kind="stable") if heads[key] >= OF_HEADS)
+def sinks(received: Float[ndarray, "n_layers n_heads n_k"]) -> tuple[int, ...]:
+    """The keys that are a sink in at least OF_HEADS of all heads, those of most heads first.
+
+    More than SINK it must be, and in short texts more than twice an even share.
+    """
+    heads = (received > max(SINK, 2.0 / received.shape[-1])).mean((0, 1))
+    return tuple(int(key) for key in np.argsort(-heads, kind="stable") if heads[key] >= OF_HEADS)
 
 
 class Sums:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy import generic
     from numpy.typing import NDArray
 
-    from vizformer.analysis import Kind
+    from vizformer.analysis import Kind, TraceHeads
     from vizformer.components.payload import HeadsPayload
 
 PLACE = "vizformer-heads"
@@ -51,14 +51,9 @@ def packed(subject: Subject, kind: "Kind", without: Without, base: str) -> "Head
 
 @cached
 def _payload(subject: Subject, kind: "Kind", without: Without, address: str) -> "HeadsPayload":
-    from vizformer.analysis import mask_reasons, n_layers, site_name
-    from vizformer.components.attention import pack_address
+    from vizformer.components.packing import pack_address
 
-    trace = subject_cache.seen(subject, kind, without)
-    first = trace[site_name(kind, 0)]
-    shape = (n_layers(trace, kind), first.n_heads, first.q.shape[1], first.k.shape[1])
-    measures = ("entropy", "first") if kind == "cross" else ("entropy", "distance", "first")
-    return pack_address(shape, address, mask_reasons(trace, kind), measures=measures)
+    return pack_address(subject_cache.numbers(subject, kind, without), address)
 
 
 def head_file(name: str, layer: int, head: int) -> bytes:
@@ -67,20 +62,9 @@ def head_file(name: str, layer: int, head: int) -> bytes:
     Raises:
         GoneError: see there; also for a head that the model does not have.
     """
-    from vizformer.analysis import head_operands, n_layers, one_head, site_name
-    from vizformer.components.attention import operand_columns, pack_heads
+    from vizformer.components.packing import head_columns
 
-    subject, kind, without = _found(name)
-    trace = subject_cache.seen(subject, kind, without)
-    if layer >= n_layers(trace, kind) or head >= trace[site_name(kind, layer)].n_heads:
-        raise GoneError(f"layer {layer}, head {head}")
-    reasons = trace[site_name(kind, layer)].reason(0).cpu().numpy()
-    found = head_operands(trace, kind, layer, head)
-    if found is not None:
-        return _file(operand_columns(found.q, found.k, found.by_distance, reasons))
-    one = one_head(trace, kind, layer, head)
-    whole = pack_heads(one.weights[None, None], one.scores[None, None], reasons, limit=2**62).columns
-    return _file({column: whole[column] for column in ("weights", "scores", "reasons") if column in whole})
+    return _file(head_columns(_found(name, layer, head), layer, head))
 
 
 def layer_file(name: str, layer: int) -> bytes:
@@ -89,26 +73,24 @@ def layer_file(name: str, layer: int) -> bytes:
     Raises:
         GoneError: as `head_file`.
     """
-    from vizformer.analysis import n_layers
+    from vizformer.components.packing import layer_columns
 
-    subject, kind, without = _found(name)
-    if layer >= n_layers(subject.trace, kind):
-        raise GoneError(f"layer {layer}")
-    maps, measures = subject_cache.small_maps(subject, kind, without, layer)
-    columns = {"thumbs": maps.ravel(), "measure_entropy": measures.entropy[0], "measure_first": measures.first[0]}
-    if measures.distance is not None:
-        columns["measure_distance"] = measures.distance[0]
-    return _file(columns)
+    return _file(layer_columns(_found(name, layer), layer))
 
 
-def _found(name: str) -> "tuple[Subject, Kind, Without]":
+def _found(name: str, layer: int, head: int = 0) -> "TraceHeads":
     """What an address stands for, where its numbers are kept: an address alone makes nobody wait for a forward."""
 
     def missing() -> "tuple[Subject, Kind, Without]":
-        raise GoneError(name)
+        raise GoneError(f"{name}, layer {layer}, head {head}")
 
-    found = _OFFERED.get(name, missing)
-    return found if subjects.trace.holds(found[0]) else missing()
+    subject, kind, without = _OFFERED.get(name, missing)
+    if not subjects.trace.holds(subject):
+        missing()
+    heads = subject_cache.numbers(subject, kind, without)
+    if layer >= heads.shape[0] or head >= heads.shape[1]:
+        missing()
+    return heads
 
 
 def _file(columns: "Mapping[str, NDArray[generic]]") -> bytes:

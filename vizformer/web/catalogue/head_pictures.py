@@ -8,11 +8,9 @@ from typing import Literal, get_args
 import numpy as np
 from numpy import ndarray
 
-from vizformer.analysis import Kind, aggregates, layer_aggregate, mask_reasons, n_layers
-from vizformer.components import attention
-from vizformer.components.attention import fits, pack_chosen
-from vizformer.components.lines import pack_heads, pack_layer
-from vizformer.components.payload import HeadsPayload
+from vizformer.analysis import Kind, TraceHeads, aggregates, layer_aggregate, records_of
+from vizformer.components.packing import pack_chosen, pack_heads, pack_layer
+from vizformer.components.payload import HeadsPayload, fits
 from vizformer.components.small_maps import pool, thumbnails
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.bounded_cache import cached
@@ -39,14 +37,14 @@ def lines_together(subject: Subject, kind: Kind, over: Over, without: Without, l
     if over == "one":
         raise ValueError("one head is no heads together")
     trace = subject_cache.seen(subject, kind, without)
-    reasons = mask_reasons(trace, kind)
+    heads = TraceHeads(records_of(trace, kind))
     if layer is None:
+        reasons = heads.blocked()
         maps = np.stack(list(aggregates(trace, kind, over)))
         return pack_heads(maps[:, None], None, _left_blocked(maps, reasons) if over == "rollout" else reasons)
-    layers = n_layers(trace, kind)
     found = next(found for index, found in enumerate(aggregates(trace, kind, over)) if index == layer)
-    why = reasons[layer] if reasons.ndim == 3 else reasons
-    return pack_layer(found[None], _left_blocked(found, why) if over == "rollout" else why, layer=layer, layers=layers)
+    why = _left_blocked(found, heads.blocked(layer)) if over == "rollout" else heads.blocked(layer)
+    return pack_layer(found[None], why, layer=layer, layers=heads.shape[0])
 
 
 def _left_blocked(rollout: ndarray, reasons: ndarray) -> ndarray:
@@ -64,7 +62,8 @@ def together(subject: Subject, kind: Kind, over: Over, without: Without, layer: 
     if over == "one":
         raise ValueError("one head is no heads together")
     trace = subject_cache.seen(subject, kind, without)
-    reasons, layers = mask_reasons(trace, kind), n_layers(trace, kind)
+    heads = TraceHeads(records_of(trace, kind))
+    reasons, layers = heads.blocked(), heads.shape[0]
     whole = fits((layers, 1, *reasons.shape[-2:]), scored=False)
     if over != "rollout" and not whole:
         small_maps = small_together(subject, kind, over, without)
@@ -79,7 +78,7 @@ def together(subject: Subject, kind: Kind, over: Over, without: Without, layer: 
             maps[index], why[index] = found, blocked
         _tell(index + 1, layers)
     if whole:
-        return attention.pack_heads(np.stack([*maps.values()])[:, None], None, np.stack([*why.values()]))
+        return pack_heads(np.stack([*maps.values()])[:, None], None, np.stack([*why.values()]))
     return pack_chosen(
         np.stack(small), maps[layer], None, why[layer], chosen=(layer, 0), small_reasons=np.stack(small_why)
     )
@@ -89,9 +88,10 @@ def together(subject: Subject, kind: Kind, over: Over, without: Without, layer: 
 def small_together(subject: Subject, kind: Kind, over: Literal["mean", "max"], without: Without) -> ndarray:
     """The small maps of the layers [layers, 1, rows, columns], for which each layer is looked at once."""
     trace, small = subject_cache.seen(subject, kind, without), []
+    layers = len(records_of(trace, kind))
     for index, found in enumerate(aggregates(trace, kind, over)):
         small.append(thumbnails(found)[None])
-        _tell(index + 1, n_layers(trace, kind))
+        _tell(index + 1, layers)
     return np.stack(small)
 
 

@@ -3,6 +3,7 @@
 What a cached function returns is shared: read only.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from vizformer.web.catalogue.bounded_cache import cached
@@ -12,9 +13,7 @@ from vizformer.web.link.view import Without
 from vizformer.web.words import labels
 
 if TYPE_CHECKING:
-    from numpy import ndarray
-
-    from vizformer.analysis import HeadMaps, HeadMeasures, Kind, PairTerms, Prediction
+    from vizformer.analysis import HeadOverview, Kind, PairTerms, Prediction, TraceHeads
     from vizformer.components.payload import HeadsPayload
     from vizformer.explain import Step
     from vizformer.model import Trace
@@ -23,10 +22,15 @@ if TYPE_CHECKING:
 @cached
 def left_out(subject: Subject, kind: "Kind", without: Without) -> tuple[int, ...]:
     """The keys that a choice of `vizformer.web.link.view.Without` leaves out of a kind of attention."""
+    import numpy as np
+
+    from vizformer.analysis import sinks
+
     if without == "first":
         return (0,)
     if without == "sinks":
-        return overview(subject, kind, "none")[2].sinks
+        layers = range(numbers(subject, kind).shape[0])
+        return sinks(np.concatenate([layer_overview(subject, kind, "none", one).measures.received for one in layers]))
     keys = subject.trace.tokens[labels.stacks(kind)[1]] if without == "marks" else ()
     return tuple(i for i, token in enumerate(keys) if token.special or not any(map(str.isalnum, token.text)))
 
@@ -39,70 +43,36 @@ def seen(subject: Subject, kind: "Kind", without: Without) -> "Trace":
     return without_keys(subject.trace, kind, keys) if keys else subject.trace
 
 
+def numbers(subject: Subject, kind: "Kind", without: Without = "none") -> "TraceHeads":
+    """The heads of one kind as they are drawn; of what they answer only the passes over a layer are kept."""
+    from vizformer.analysis import TraceHeads, records_of
+
+    records = records_of(seen(subject, kind, without), kind)
+    return TraceHeads(records, partial(layer_overview, subject, kind, without))
+
+
+@cached
+def layer_overview(subject: Subject, kind: "Kind", without: Without, layer: int) -> "HeadOverview":
+    """The small maps of one layer's heads, and what they can be sorted by."""
+    from vizformer.analysis import TraceHeads, records_of
+
+    return TraceHeads(records_of(seen(subject, kind, without), kind)).overview(layer)
+
+
 @cached
 def heads(subject: Subject, kind: "Kind", chosen: tuple[int, int] | None, without: Without = "none") -> "HeadsPayload":
     """All heads of one kind, packed for the browser; where they do not all fit, small maps of all and the `chosen` one."""
-    from vizformer.analysis import head_maps, head_operands, one_head
-    from vizformer.components.attention import pack_chosen, pack_heads, pack_operands
+    from vizformer.components.packing import pack
 
-    trace = seen(subject, kind, without)
-    small, reasons, measures = overview(subject, kind, without)
-    if chosen is None:
-        maps: HeadMaps = head_maps(trace, kind)
-        payload = pack_heads(maps.weights, maps.scores, maps.reasons)
-    elif (found := head_operands(trace, kind, *chosen)) is not None:
-        payload = pack_operands(small, found.q, found.k, found.by_distance, reasons, chosen=chosen)
-    else:
-        one = one_head(trace, kind, *chosen)
-        payload = pack_chosen(small, one.weights, one.scores, reasons, chosen=chosen)
-    return payload.measured(entropy=measures.entropy, distance=measures.distance, first=measures.first)
-
-
-@cached
-def overview(subject: Subject, kind: "Kind", without: Without) -> "tuple[ndarray, ndarray, HeadMeasures]":
-    """The small maps of all heads of one kind, why cells are blocked, and what the heads can be sorted by."""
-    import numpy as np
-
-    from vizformer.analysis import HeadMeasures, mask_reasons, n_layers
-
-    trace = seen(subject, kind, without)
-    layers = [small_maps(subject, kind, without, layer) for layer in range(n_layers(trace, kind))]
-    measures = [one for _, one in layers]
-    distances = [one.distance for one in measures if one.distance is not None]
-    found = HeadMeasures(
-        np.concatenate([one.entropy for one in measures]),
-        np.concatenate(distances) if distances else None,
-        np.concatenate([one.first for one in measures]),
-        np.concatenate([one.received for one in measures]),
-    )
-    return np.concatenate([maps for maps, _ in layers]), mask_reasons(trace, kind), found
-
-
-@cached
-def small_maps(subject: Subject, kind: "Kind", without: Without, layer: int) -> "tuple[ndarray, HeadMeasures]":
-    """The small maps of one layer's heads [1, n_heads, rows, columns], and what they can be sorted by."""
-    from vizformer.analysis import head_overview, site_name
-    from vizformer.components.small_maps import pools, shades
-
-    trace = seen(subject, kind, without)
-    first = trace[site_name(kind, layer)]
-    found = head_overview(trace, kind, pools(first.q.shape[1]), pools(first.k.shape[1]), [layer])
-    return shades(found.largest), found.measures
+    return pack(numbers(subject, kind, without), chosen=chosen or (0, 0))
 
 
 @cached
 def lines(subject: Subject, kind: "Kind", layer: int | None, without: Without = "none") -> "HeadsPayload":
     """The weights of all heads of one kind; those of one layer's heads where they do not all fit (else None)."""
-    from vizformer.analysis import head_maps, layer_weights, n_layers, site_name
-    from vizformer.components.lines import pack_heads, pack_layer
+    from vizformer.components.packing import pack_lines
 
-    trace = seen(subject, kind, without)
-    if layer is None:
-        maps: HeadMaps = head_maps(trace, kind)
-        return pack_heads(maps.weights, None, maps.reasons)
-    blocked = trace[site_name(kind, layer)].reason(0).cpu().numpy()
-    weights = layer_weights(trace, kind, layer)
-    return pack_layer(weights, blocked, layer=layer, layers=n_layers(trace, kind))
+    return pack_lines(numbers(subject, kind, without), layer=layer or 0)
 
 
 @cached

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer import figures
-from vizformer.analysis import Kind, head_maps, layer_weights, site_name
+from vizformer.analysis import Kind, head_maps, site_name
 from vizformer.analysis.heads.words import word_map, word_starts
 from vizformer.components import attention
 from vizformer.components.lines import LineSelection
@@ -74,14 +74,11 @@ def one_head(
 
 def head_arrays(subject: Subject, kind: Kind, layer: int, head: int, without: Without) -> dict[str, Any]:
     """The numbers of a head, by name: weights, scores and reasons [queries, keys], the tokens, and which head it is."""
-    from vizformer.analysis import one_head
-
-    seen = subject_cache.seen(subject, kind, without)
-    found = one_head(seen, kind, layer, head)
+    found = subject_cache.numbers(subject, kind, without)
     return {
-        "weights": found.weights,
-        "scores": found.scores,
-        "reasons": seen[site_name(kind, layer)].reason(head).cpu().numpy(),
+        "weights": found.pattern(layer, head),
+        "scores": found.scores(layer, head),
+        "reasons": found.blocked(layer),
         "site": np.array(site_name(kind, layer)),
         "head": np.array(head),
         **_tokens(subject, kind),
@@ -230,7 +227,8 @@ def lines(
     )
 
     def weights() -> NDArray[np.floating]:
-        return layer_weights(subject_cache.seen(subject, kind, without), kind, chosen.layer, *part)[heads]
+        found = subject_cache.numbers(subject, kind, without)
+        return np.stack([found.pattern(chosen.layer, head, *part) for head in heads])
 
     def drawn() -> Figure:
         return figures.attention_lines(

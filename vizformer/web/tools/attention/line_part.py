@@ -5,8 +5,9 @@ from math import isqrt
 
 import streamlit as st
 
-from vizformer.analysis import Kind, layer_weights, n_layers, site_name
+from vizformer.analysis import Kind
 from vizformer.components import lines
+from vizformer.components.packing import pack_lines
 from vizformer.components.payload import LIMIT_BYTES, HeadsPayload
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.bounded_cache import cached
@@ -88,12 +89,5 @@ def _move() -> None:
 @cached
 def packed(subject: Subject, kind: Kind, layer: int, part: Part, without: Without) -> HeadsPayload:
     """The weights of one layer's heads between the tokens of a part."""
-    trace, queries, keys = subject_cache.seen(subject, kind, without), part.queries, part.keys
-    reasons = trace[site_name(kind, layer)].of_queries(queries.start, queries.stop).reason(0)
-    return lines.pack_layer(
-        layer_weights(trace, kind, layer, queries, keys),
-        reasons[:, keys.start : keys.stop].cpu().numpy(),
-        layer=layer,
-        layers=n_layers(trace, kind),
-        first=(queries.start, keys.start),
-    )
+    heads = subject_cache.numbers(subject, kind, without)
+    return pack_lines(heads, layer=layer, queries=part.queries, keys=part.keys)

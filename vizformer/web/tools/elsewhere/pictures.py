@@ -5,13 +5,12 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import streamlit as st
 
 from vizformer import figures
 from vizformer.analysis.heads.attention_arrays import AttentionArrays
 from vizformer.components import attention, lines
-from vizformer.components.attention import HeadsPayload
+from vizformer.components.payload import LIMIT_BYTES, HeadsPayload
 from vizformer.errors import TraceError
 from vizformer.figures.figure import Figure
 from vizformer.messages import N_
@@ -26,6 +25,7 @@ from vizformer.web.words.i18n import _, translate
 _ARRAYS = Cache(lambda: limit() // 2)  # of all sessions, and what is made of them: payloads, small maps
 _FOUND = "elsewhere.found"
 _SELECTED = "elsewhere.selection"
+_LIMIT = LIMIT_BYTES // 3  # bytes of all heads that go to the browser at once
 
 
 class _HandedIn:
@@ -36,27 +36,23 @@ class _HandedIn:
     ) -> None:
         self.name = secrets.token_hex(8)
         watch.add(session_folders.current(), weakref.finalize(self, _ARRAYS.forget, self.name.__eq__))
-        _ARRAYS.get(self.name, lambda: {name: (arrays, _packed(arrays)) for name, arrays in found.items()})
+        _ARRAYS.get(
+            self.name, lambda: {name: (arrays, attention.pack(arrays, limit=_LIMIT)) for name, arrays in found.items()}
+        )
 
-    def found(self) -> dict[str, tuple[AttentionArrays, HeadsPayload | np.ndarray]]:
+    def found(self) -> dict[str, tuple[AttentionArrays, HeadsPayload]]:
         """The arrays by name, and what is made of each.
 
         Raises:
             TraceError: the store needed the room for what others handed in later.
         """
 
-        def missing() -> dict[str, tuple[AttentionArrays, HeadsPayload | np.ndarray]]:
+        def missing() -> dict[str, tuple[AttentionArrays, HeadsPayload]]:
             raise TraceError(
                 N_("This server needed the memory for others. Hand the file in again, or run VizFormer yourself.")
             )
 
         return _ARRAYS.get(self.name, missing)
-
-
-def _packed(arrays: AttentionArrays) -> HeadsPayload | np.ndarray:
-    """All heads where they fit; else their small maps."""
-    fits = attention.fits(arrays.shape)
-    return attention.pack_heads(arrays.weights, None, arrays.reasons) if fits else attention.thumbnails(arrays.weights)
 
 
 def keep(found: Mapping[str, AttentionArrays]) -> None:
@@ -107,10 +103,11 @@ def pictures() -> None:
             st.markdown("\n".join(f"- {layer}: {plain(called)}" for layer, called in enumerate(arrays.layers)))
 
 
-def _as_map(name: str, arrays: AttentionArrays, packed: HeadsPayload | np.ndarray) -> None:
+def _as_map(name: str, arrays: AttentionArrays, packed: HeadsPayload) -> None:
     last = st.session_state.get(_SELECTED)
     shown = attention.peek(key="elsewhere.heads", selected=last)
-    payload = _payload(arrays, packed, min(shown.layer, arrays.shape[0] - 1), min(shown.head, arrays.shape[1] - 1))
+    wanted = min(shown.layer, arrays.shape[0] - 1), min(shown.head, arrays.shape[1] - 1)
+    payload = packed if packed.complete else attention.pack(arrays, chosen=wanted, limit=_LIMIT)
     shown_as: dict[str, Any] = {
         "query_tokens": arrays.query_tokens,
         "key_tokens": arrays.key_tokens,
@@ -138,24 +135,13 @@ def _as_map(name: str, arrays: AttentionArrays, packed: HeadsPayload | np.ndarra
     )
 
 
-def _payload(arrays: AttentionArrays, packed: HeadsPayload | np.ndarray, layer: int, head: int) -> HeadsPayload:
-    """Of all heads where they fit; else of one, beside the small maps."""
-    if isinstance(packed, attention.HeadsPayload):
-        return packed
-    return attention.pack_chosen(packed, arrays.weights[layer, head], None, arrays.reasons, chosen=(layer, head))
-
-
-def _as_lines(name: str, arrays: AttentionArrays, packed: HeadsPayload | np.ndarray) -> None:
+def _as_lines(name: str, arrays: AttentionArrays, packed: HeadsPayload) -> None:
     if not lines.fits((1, *arrays.shape[1:]), scored=False):
         st.info(_("The text is too long for lines. The map shows every head of it."))
         return
     last = st.session_state.get(f"{_SELECTED}.lines")
     layer = min(lines.peek(key="elsewhere.lines", selected=last).layer, arrays.shape[0] - 1)
-    payload = (
-        _payload(arrays, packed, 0, 0)
-        if lines.fits(arrays.shape)
-        else lines.pack_layer(arrays.weights[layer], arrays.reasons, layer=layer, layers=arrays.shape[0])
-    )
+    payload = packed if packed.complete else lines.pack_lines(arrays, layer=layer, limit=_LIMIT)
     shown_as: dict[str, Any] = {
         "query_tokens": arrays.query_tokens,
         "key_tokens": arrays.key_tokens,

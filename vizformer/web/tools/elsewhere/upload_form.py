@@ -57,7 +57,7 @@ def hand_in() -> None:
     st.caption(
         _(
             "At most {limit} MB. Only numbers and texts are read; no program is run here. A .npz may hold the tokens "
-            "itself, as an array of texts called tokens, or query_tokens and key_tokens.",
+            "itself, as an array of texts called tokens, or query_tokens and key_tokens; a trace that was saved has them.",
             limit=most // 2**20,
         )
     )

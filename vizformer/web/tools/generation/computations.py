@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from vizformer.analysis import Kind, head_maps
+from vizformer.analysis import Kind, TraceNumbers
 from vizformer.analysis.costs.generation_cost import TextCosts, text_costs
-from vizformer.components.packing import pack_heads, pack_layer
-from vizformer.components.payload import HeadsPayload, fits
+from vizformer.components.packing import pack_lines
+from vizformer.components.payload import HeadsPayload
 from vizformer.components.player import DecoderKind, Steps, read_branch
 from vizformer.generation import BeamTree, Hypothesis, leading_candidates
 from vizformer.model import Trace
@@ -93,11 +93,8 @@ def text(subject: Subject, settings: Settings, branch: str) -> Text:
 @cached
 def heads(subject: Subject, settings: Settings, branch: str, kind: Kind, layer: int) -> HeadsPayload:
     """The heads of one kind for the player: all of them where they fit, else those of one layer."""
-    maps = head_maps(text(subject, settings, branch).trace, kind)
-    if fits(maps.weights.shape, scored=False, limit=LIMIT_BYTES):
-        return pack_heads(maps.weights, None, maps.reasons)
-    layer = min(layer, len(maps.weights) - 1)
-    return pack_layer(maps.weights[layer], maps.reasons[layer], layer=layer, layers=len(maps.weights))
+    found = TraceNumbers(text(subject, settings, branch).trace).heads(kind)
+    return pack_lines(found, layer=min(layer, found.shape[0] - 1), limit=LIMIT_BYTES)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,184 @@
+"""What a trace answers to the contract between pictures and their numbers (`vizformer.components.contract`).
+
+    numbers = TraceNumbers(checkpoint.trace("..."))
+    numbers.heads("cross").operands(2, 0)   # q, k and what is added of layer 2, head 0
+    numbers.stream("decoder.1.pre")
+
+The numbers of the trace may lie in this process or in a file (`vizformer.model.trace_file.open_trace`): no map is kept, and
+of a head only its own numbers are touched.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+from numpy import ndarray
+from torch import Tensor
+
+from vizformer.analysis.heads.maps import Kind, kind_of, kinds, records_of
+from vizformer.analysis.heads.small_maps import HeadOverview, records_overview
+from vizformer.components.contract import Operands
+from vizformer.components.small_maps import pools, shades
+from vizformer.errors import TraceError
+from vizformer.messages import N_
+from vizformer.model.trace import AttentionRecord, Trace
+
+_ROWS = 64  # of a mask that are looked at at once: they stay in the processor's cache
+
+
+@dataclass(frozen=True)
+class TraceHeads:
+    """The heads of some attention calls of one kind.
+
+    Attributes:
+        records: a layer each.
+        overviews: hands out `overview` of a layer where somebody keeps it, since it takes a pass over the whole text.
+    """
+
+    records: tuple[AttentionRecord, ...]
+    overviews: Callable[[int], HeadOverview] | None = None
+    scored: ClassVar[bool] = True
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        first = self.records[0]
+        return len(self.records), first.n_heads, first.q.shape[1], first.k.shape[1]
+
+    @property
+    def query_tokens(self) -> Sequence[str]:
+        return self._labels(0)
+
+    @property
+    def key_tokens(self) -> Sequence[str]:
+        return self._labels(1)
+
+    def _labels(self, side: int) -> Sequence[str]:
+        return self.records[0].tokens[side] or [str(number) for number in range(self.shape[2 + side])]
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        crossed = kind_of(self.records[0].site) == "cross"  # there queries and keys are no tokens of one text
+        return ("entropy", "first") if crossed else ("entropy", "distance", "first")
+
+    def pattern(
+        self, layer: int, head: int, queries: range | None = None, keys: range | None = None
+    ) -> Float[ndarray, "n_q n_k"]:
+        """The weights of a head; of some queries and keys those of the whole text, so that a row sums to less than 1."""
+        record = self.records[layer]
+        if queries is not None:
+            record = record.of_queries(queries.start, queries.stop)
+        columns = slice(None) if keys is None else slice(keys.start, keys.stop)
+        return record.pattern(head)[:, columns].float().cpu().numpy()
+
+    def scores(self, layer: int, head: int) -> Float[ndarray, "n_q n_k"]:
+        """What the softmax sees, before the mask."""
+        return self.records[layer].scores(head).float().cpu().numpy()
+
+    def operands(self, layer: int, head: int) -> Operands | None:
+        """What a map is computed from, in float32; None where that is not all.
+
+        It is not where a number was set by hand in the mask (it is added to a score), where heads have masks of their own,
+        where scores are bent, or where what is added for the positions does not depend on their distance alone.
+        """
+        record = self.records[layer]
+        record.check(head)
+        if not record.scoring.is_product or not _only_blocks(record.bias, record.reason_map):
+            return None
+        by_distance = None
+        if record.position_bias is not None:
+            added = record.position_bias[head].float().cpu()
+            by_distance = torch.cat([added[:, 0].flip(0), added[0, 1:]]).numpy()
+            (step,) = by_distance.strides
+            again = np.lib.stride_tricks.as_strided(by_distance[len(added) - 1 :], added.shape, (-step, step))
+            if not np.array_equal(again, added.numpy()):
+                return None
+        q, k = record.q[head].float() * record.scale, record.k[record.kv_head(head)].float()
+        return Operands(q.cpu().numpy(), k.cpu().numpy(), by_distance)
+
+    def blocked(self, layer: int | None = None) -> UInt8[ndarray, "*n_layers n_q n_k"]:
+        """Why cells are blocked (`vizformer.model.Reason`), 0 where any head sees them: one map, or one a layer where they
+        differ."""
+        if layer is not None:
+            return _reasons(self.records[layer]).cpu().numpy()
+        maps = [_reasons(record) for record in self.records]
+        if all(one.data_ptr() == maps[0].data_ptr() or torch.equal(one, maps[0]) for one in maps):
+            return maps[0].cpu().numpy()
+        return np.stack([one.cpu().numpy() for one in maps])
+
+    def overview(self, layer: int) -> HeadOverview:
+        """The small maps and the measures of one layer, from one pass over its queries."""
+        record, (_, _, queries, keys) = self.records[layer], self.shape
+        for head in range(record.n_heads):
+            record.check(head)
+        return records_overview([record], pools(queries), pools(keys))
+
+    def small(self, layer: int) -> tuple[UInt8[ndarray, "n_heads rows columns"], Mapping[str, ndarray]]:
+        found = (self.overviews or self.overview)(layer)
+        return shades(found.largest[0]), {name: getattr(found.measures, name)[0] for name in self.measures}
+
+
+@dataclass(frozen=True)
+class TraceNumbers:
+    """The numbers of a trace."""
+
+    trace: Trace
+
+    @property
+    def about(self) -> Mapping[str, str]:
+        return self.trace.about
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        return kinds(self.trace)
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return tuple(self.trace.residuals)
+
+    def heads(self, kind: str) -> TraceHeads:
+        """The heads of one kind.
+
+        Raises:
+            TraceError: a trace that is empty or has none of the kind.
+        """
+        return TraceHeads(records_of(self.trace, kind))
+
+    def stream(self, site: str) -> Float[ndarray, "n d_model"]:
+        """The residual stream at a site.
+
+        Raises:
+            TraceError: there is none, or its numbers are not finite.
+        """
+        found = self.trace.residual(site).float().cpu().numpy()
+        if not np.isfinite(found).all():
+            raise TraceError(N_("{name} has numbers that are not finite.", name=site))
+        return found
+
+    def tokens(self, site: str) -> Sequence[str]:
+        """The labels of the rows of the stream at a site."""
+        known = self.trace.tokens.get(site.partition(".")[0], ())
+        return [token.text for token in known] or [str(number) for number in range(len(self.trace.residual(site)))]
+
+
+def _only_blocks(mask: Tensor | None, reason: Tensor | None) -> bool:
+    """Whether a mask is -inf where there is a reason, and 0 elsewhere, for all heads alike."""
+    if mask is None or reason is None:
+        return True
+    if len(mask) > 1:
+        return False
+    mask, reason = mask[0], reason.expand_as(mask)[0]
+    blocks = (slice(start, start + _ROWS) for start in range(0, len(mask), _ROWS))
+    return all(
+        torch.equal(mask[rows], torch.zeros_like(mask[rows]).masked_fill_(reason[rows] > 0, -torch.inf))
+        for rows in blocks
+    )
+
+
+def _reasons(record: AttentionRecord) -> UInt8[Tensor, "n_q n_k"]:
+    maps = record.reason_map
+    if maps is None or len(maps) == 1:
+        return record.reason(0)
+    return maps.amin(0).expand(record.q.shape[1], record.k.shape[1])
