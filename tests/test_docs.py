@@ -139,13 +139,15 @@ def having(pattern: str) -> list[Path]:
 
 @pytest.fixture
 def at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What the documents take for granted: a text read by `transformers`, a path, an empty folder to write to."""
+    """What the documents take for granted: a text read by `transformers`, a path, a saved trace, a folder to write to."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(BaseFigure, "show", lambda self: None)  # which opens a browser
     maps = torch.full((1, 2, 3, 3), 1 / 3)
     outputs = SimpleNamespace(attentions=(maps, maps))
     given = {"vf": vf, "outputs": outputs, "tokens": list("abc"), "arrays": np.asarray(maps), "path": "zh-en"}
-    return {**given, "trace": vf.load("zh-en").trace("我有一只猫。")}
+    trace = vf.load("zh-en").trace("我有一只猫。")
+    trace.save("trace.safetensors")
+    return {**given, "trace": trace}
 
 
 PYTHON = r"^```python\n(.*?)^```$"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from vizformer.config import ModelConfig as ModelConfig
     from vizformer.model import Trace as Trace
     from vizformer.model import Transformer as Transformer
+    from vizformer.model.trace_file import open_trace as open_trace
 
 _MODULES = ("analysis", "components", "errors", "explain", "figures")
 _NAMES = {
@@ -33,6 +34,7 @@ _NAMES = {
     "ModelConfig": "vizformer.config",
     "Trace": "vizformer.model",
     "Transformer": "vizformer.model",
+    "open_trace": "vizformer.model.trace_file",
     "view": "vizformer.attention_view",
 }
 

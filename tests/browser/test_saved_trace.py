@@ -31,7 +31,9 @@ def cells(view: Page | FrameLocator, page: Page) -> list[str]:
         for key in ("ArrowRight", "ArrowDown", "ArrowRight", "ArrowDown", "End"):
             page.keyboard.press(key)
             told = view.locator(".vf-readout").inner_text()
-            said.append(re.sub(r"(query \d+ “[^”]*?) → [^”]*”", r"\1”", told))  # the page says which token a row chooses
+            said.append(
+                re.sub(r"(query \d+ “[^”]*?) → [^”]*”", r"\1”", told)
+            )  # the page says which token a row chooses
     return said
 
 

@@ -44,18 +44,16 @@ def test_the_transformer_from_scratch_agrees_in_its_notebook(capsys: pytest.Capt
 
 def test_the_tour_shows_its_pictures(capsys: pytest.CaptureFixture[str]) -> None:
     cross, encoder, stories = shown("tour")
-    assert cross.arrays.shape[:2] == (3, 4)
-    assert cross.arrays.key_tokens == tuple(
-        token.text for token in load("zh-en").trace("我有一只猫。").tokens["encoder"]
-    )
+    assert cross.heads.shape[:2] == (3, 4)
+    assert cross.key_tokens == tuple(token.text for token in load("zh-en").trace("我有一只猫。").tokens["encoder"])
     assert encoder.picture == "lines"
-    assert stories.arrays.query_tokens == stories.arrays.key_tokens
+    assert stories.query_tokens == stories.key_tokens
     assert "differs from the model by" in capsys.readouterr().out
 
 
 def test_a_checkpoint_is_inspected(capsys: pytest.CaptureFixture[str]) -> None:
     (every_head,) = shown("inspect_your_checkpoint")
-    assert every_head.arrays.layers[0] == "decoder.0.self"
+    assert every_head.caption.startswith("decoder.0.self … ")
     assert "decoder.0.self [" in capsys.readouterr().out
 
 
