@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from vizformer.model import Trace as Trace
     from vizformer.model import Transformer as Transformer
     from vizformer.model.trace_file import open_trace as open_trace
+    from vizformer.model.trace_file import save_trace as save_trace
 
 _MODULES = ("analysis", "components", "errors", "explain", "figures")
 _NAMES = {
@@ -35,6 +36,7 @@ _NAMES = {
     "Trace": "vizformer.model",
     "Transformer": "vizformer.model",
     "open_trace": "vizformer.model.trace_file",
+    "save_trace": "vizformer.model.trace_file",
     "view": "vizformer.attention_view",
 }
 

@@ -313,9 +313,9 @@ class Trace:
         Args:
             about: what else the file says of the model and of the text.
         """
-        from vizformer.model.trace_file import as_file
+        import vizformer
 
-        Path(path).write_bytes(as_file(self, about=about))
+        vizformer.save_trace(self, path, **about)
 
     def editable(self) -> dict[str, tuple[int, ...]]:
         """The tensors that an `Edit` can reach, with their shapes."""

@@ -62,6 +62,11 @@ def as_file(trace: Trace, *, about: Mapping[str, str] | None = None) -> bytes:
     return save({name: one.detach().cpu().clone().contiguous() for name, one in tensors(trace).items()}, metadata)
 
 
+def save_trace(trace: Trace, path: str | Path, **about: str) -> None:
+    """Writes the file; `trace.save(path)` does the same."""
+    Path(path).write_bytes(as_file(trace, about=about))
+
+
 def tensors(trace: Trace) -> dict[str, Tensor]:
     """Every tensor of a trace by its name; views of the trace's own."""
     found = dict(trace.residuals)

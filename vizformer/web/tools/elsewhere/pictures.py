@@ -36,23 +36,27 @@ class _HandedIn:
     ) -> None:
         self.name = secrets.token_hex(8)
         watch.add(session_folders.current(), weakref.finalize(self, _ARRAYS.forget, self.name.__eq__))
-        _ARRAYS.get(
-            self.name, lambda: {name: (arrays, attention.pack(arrays, limit=_LIMIT)) for name, arrays in found.items()}
-        )
+        _ARRAYS.get(self.name, lambda: {name: (arrays, _packed(arrays)) for name, arrays in found.items()})
 
-    def found(self) -> dict[str, tuple[AttentionArrays, HeadsPayload]]:
+    def found(self) -> dict[str, tuple[AttentionArrays, HeadsPayload | None]]:
         """The arrays by name, and what is made of each.
 
         Raises:
             TraceError: the store needed the room for what others handed in later.
         """
 
-        def missing() -> dict[str, tuple[AttentionArrays, HeadsPayload]]:
+        def missing() -> dict[str, tuple[AttentionArrays, HeadsPayload | None]]:
             raise TraceError(
                 N_("This server needed the memory for others. Hand the file in again, or run VizFormer yourself.")
             )
 
         return _ARRAYS.get(self.name, missing)
+
+
+def _packed(arrays: AttentionArrays) -> HeadsPayload | None:
+    """All heads where they fit; their small maps are kept in any case."""
+    packed = attention.pack(arrays, limit=_LIMIT)
+    return packed if packed.complete else None
 
 
 def keep(found: Mapping[str, AttentionArrays]) -> None:
@@ -103,11 +107,11 @@ def pictures() -> None:
             st.markdown("\n".join(f"- {layer}: {plain(called)}" for layer, called in enumerate(arrays.layers)))
 
 
-def _as_map(name: str, arrays: AttentionArrays, packed: HeadsPayload) -> None:
+def _as_map(name: str, arrays: AttentionArrays, packed: HeadsPayload | None) -> None:
     last = st.session_state.get(_SELECTED)
     shown = attention.peek(key="elsewhere.heads", selected=last)
     wanted = min(shown.layer, arrays.shape[0] - 1), min(shown.head, arrays.shape[1] - 1)
-    payload = packed if packed.complete else attention.pack(arrays, chosen=wanted, limit=_LIMIT)
+    payload = packed or attention.pack(arrays, chosen=wanted, limit=_LIMIT)
     shown_as: dict[str, Any] = {
         "query_tokens": arrays.query_tokens,
         "key_tokens": arrays.key_tokens,
@@ -135,13 +139,13 @@ def _as_map(name: str, arrays: AttentionArrays, packed: HeadsPayload) -> None:
     )
 
 
-def _as_lines(name: str, arrays: AttentionArrays, packed: HeadsPayload) -> None:
+def _as_lines(name: str, arrays: AttentionArrays, packed: HeadsPayload | None) -> None:
     if not lines.fits((1, *arrays.shape[1:]), scored=False):
         st.info(_("The text is too long for lines. The map shows every head of it."))
         return
     last = st.session_state.get(f"{_SELECTED}.lines")
     layer = min(lines.peek(key="elsewhere.lines", selected=last).layer, arrays.shape[0] - 1)
-    payload = packed if packed.complete else lines.pack_lines(arrays, layer=layer, limit=_LIMIT)
+    payload = packed or lines.pack_lines(arrays, layer=layer, limit=_LIMIT)
     shown_as: dict[str, Any] = {
         "query_tokens": arrays.query_tokens,
         "key_tokens": arrays.key_tokens,
