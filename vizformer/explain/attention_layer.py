@@ -6,14 +6,14 @@ import numpy as np
 import torch
 from numpy import ndarray
 
-from vizformer.explain import disentangled_layer, latex
+from vizformer.explain import disentangled_layer, latex, soft_cap
 from vizformer.explain.arrays import float64, is_half, softmax, stored
 from vizformer.explain.disentangled_terms import DistanceTerms, terms_under_root
 from vizformer.explain.layer_projections import joined_heads, projections, worse
 from vizformer.explain.position_bias_steps import layer_step
 from vizformer.explain.position_terms import Buckets, Slopes, relative_positions
 from vizformer.explain.site_words import in_words
-from vizformer.explain.softmax_steps import CAP_TITLE, cap_text, own_scale_text
+from vizformer.explain.softmax_steps import own_scale_text
 from vizformer.explain.step import Contraction, Made, Operand, Proof, Step
 from vizformer.explain.sublayer import (
     MAPS,
@@ -249,15 +249,14 @@ def _cap_step(at: Sublayer, cap: float, scores: ndarray, capped: ndarray, proof:
     """The scores of all heads, bent so that none goes beyond the cap."""
     return Step(
         at.key("cap"),
-        CAP_TITLE,
-        cap_text(cap),
-        r"\hat S = c \tanh\frac{S}{c}",
-        rf"\hat S_{{0,0}} = {latex.number(cap)} \cdot \tanh\frac{{{latex.number(scores[0, 0, 0])}}}{{{latex.number(cap)}}} = "
-        + latex.number(capped[0, 0, 0]),
+        soft_cap.SCORES_TITLE,
+        soft_cap.scores_text(cap),
+        soft_cap.formula(r"\hat S", "S"),
+        soft_cap.live(r"\hat S_{0,0}", cap, scores[0, 0, 0], capped[0, 0, 0]),
         (),
         r"\hat S",
         capped,
-        f"scores = {cap!r} * torch.tanh(scores / {cap!r})",
+        f"scores = {soft_cap.code(cap, 'scores')}",
         "scores",
         proof,
         axes=MAPS,

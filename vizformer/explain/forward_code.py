@@ -7,6 +7,7 @@ called `patterns`.
 from collections.abc import Sequence
 
 from vizformer.config import ModelConfig
+from vizformer.explain import soft_cap
 
 _ACTIVATIONS = {
     "relu": "F.relu(x)",
@@ -89,7 +90,7 @@ def _attention(config: ModelConfig) -> list[str]:
         lines += [f"    k, v = k.repeat_interleave({group}, dim=0), v.repeat_interleave({group}, dim=0)"]
     lines += [f"    scores = q @ k.mT * {scale}  # [heads, n_q, n_k]"]
     if config.score_cap is not None:
-        lines += [f"    scores = {config.score_cap} * torch.tanh(scores / {config.score_cap})"]
+        lines += [f"    scores = {soft_cap.code(config.score_cap, 'scores')}"]
     if config.positions == "alibi":
         lines += [
             "    if x is source:",

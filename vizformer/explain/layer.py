@@ -12,7 +12,7 @@ from numpy import ndarray
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
-from vizformer.explain import latex
+from vizformer.explain import latex, soft_cap
 from vizformer.explain.arrays import float64, is_half, rescaled, softmax, stored, was_edited
 from vizformer.explain.attention_layer import attention_sublayer
 from vizformer.explain.disentangled_terms import distance_terms
@@ -25,9 +25,9 @@ from vizformer.explain.rope import angles, divisors
 from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step, sizes
 from vizformer.explain.sublayer import Sublayer
 from vizformer.messages import N_
+from vizformer.model import mixing
 from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.input_check import row_at
-from vizformer.model.mixing import soft_cap
 from vizformer.model.trace import Trace
 
 
@@ -128,7 +128,7 @@ def output_steps(checkpoint: Checkpoint, trace: Trace, position: int, count: int
     bias = None if of_tokens is None else float64(of_tokens)
     dtype, cap = trace.logits.dtype, model.config.logit_cap
     raw: Float[ndarray, " vocab_size"] = stored(float64(table) @ x + (0.0 if bias is None else bias), dtype)
-    logits = stored(soft_cap(raw, cap), dtype)
+    logits = stored(mixing.soft_cap(raw, cap), dtype)
     proof = Proof.compare(
         N_("the model's logits at position {position}", position=position),
         logits,
@@ -220,13 +220,12 @@ def _bent(cap: float, raw: ndarray, logits: ndarray, proof: Proof) -> Step:
             "the candidates stays.",
             cap=f"{cap:g}",
         ),
-        r"\hat\ell_t = c \tanh\frac{\ell_t}{c}",
-        rf"\hat\ell_0 = {latex.number(cap)} \cdot \tanh\frac{{{latex.number(raw[0])}}}{{{latex.number(cap)}}} = "
-        + latex.number(logits[0]),
+        soft_cap.formula(r"\hat\ell_t", r"\ell_t"),
+        soft_cap.live(r"\hat\ell_0", cap, raw[0], logits[0]),
         (Operand(r"\ell", N_("the logits of the candidates"), raw, ("candidates",)),),
         r"\hat\ell",
         logits,
-        f"logits_capped = {cap!r} * torch.tanh(logits_of_best / {cap!r})",
+        f"logits_capped = {soft_cap.code(cap, 'logits_of_best')}",
         "logits_capped",
         proof,
         axes=("candidates",),

@@ -6,7 +6,7 @@ import numpy as np
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.explain import disentangled_steps, latex, position_bias_steps
+from vizformer.explain import disentangled_steps, latex, position_bias_steps, soft_cap
 from vizformer.explain.disentangled_terms import DistanceTerms, terms_under_root
 from vizformer.explain.operands import Operands
 from vizformer.explain.proof_anchors import fused
@@ -234,17 +234,6 @@ def _scale_step(o: Operands, step: Callable[..., Step], dots: Operand) -> Step:
     )
 
 
-CAP_TITLE = N_("Soft cap: bend the large scores")
-
-
-def cap_text(cap: float) -> Message:
-    return N_(
-        "Divided by the cap, c = {cap}, bent by tanh, and multiplied by it again: a small score stays about what it was, and "
-        "none goes beyond ±{cap}. So no single key can take all the weight for good.",
-        cap=f"{cap:g}",
-    )
-
-
 def _cap_step(o: Operands, step: Callable[..., Step]) -> list[Step]:
     """Nothing in a model without a soft cap of its scores."""
     cap, i, j = o.record.scoring.cap, o.query, o.focus
@@ -253,15 +242,14 @@ def _cap_step(o: Operands, step: Callable[..., Step]) -> list[Step]:
     return [
         step(
             "cap",
-            CAP_TITLE,
-            cap_text(cap),
-            r"\hat s_{ij} = c \tanh\frac{s_{ij}}{c}",
-            rf"\hat s_{{{i},{j}}} = {latex.number(cap)} \cdot \tanh\frac{{{latex.number(o.scores[j])}}}{{{latex.number(cap)}}}"
-            rf" = {latex.number(o.capped[j])}",
+            soft_cap.SCORES_TITLE,
+            soft_cap.scores_text(cap),
+            soft_cap.formula(r"\hat s_{ij}", "s_{ij}"),
+            soft_cap.live(rf"\hat s_{{{i},{j}}}", cap, o.scores[j], o.capped[j]),
             (Operand(rf"s_{{{i}}}", N_("the scores"), o.scores, ("keys",)),),
             rf"\hat s_{{{i}}}",
             o.capped,
-            f"capped = {cap!r} * torch.tanh(scores / {cap!r})",
+            f"capped = {soft_cap.code(cap, 'scores')}",
             "capped",
         )
     ]
