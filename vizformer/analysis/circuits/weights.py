@@ -60,14 +60,14 @@ def head_weights(checkpoint: Checkpoint, kind: Kind, layer: int, head: int) -> H
     block = blocks[layer]
     attention = block.self_attention
     shared = attention.n_heads // attention.n_kv_heads
-    norm = block.around("self").before
+    around = block.around("self")
     d_head = attention.d_head
 
     def columns(linear: nn.Linear, number: int) -> Tensor:
         own = linear.weight[number * d_head : (number + 1) * d_head].detach().cpu().double().T  # [d_model, d_head]
-        return own if norm is None else folded(norm, own)
+        return own if around.before is None else folded(around.before, own)
 
-    out = attention.W_O.weight[:, head * d_head : (head + 1) * d_head].detach().cpu().double().T * block.residual_scale
+    out = attention.W_O.weight[:, head * d_head : (head + 1) * d_head].detach().cpu().double().T * around.scale
     return HeadWeights(
         layer,
         head,
