@@ -7,13 +7,7 @@ from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, bar, frame, heatmap
-from vizformer.figures.style import GRID, MASKED, QUALITATIVE, VIRIDIS, fill, safe
-
-
-def N_(text: str) -> str:
-    """Marks a text for the translation catalogues (the extractor looks for this name)."""
-    return text
-
+from vizformer.figures.style import GRID, MASKED, N_, QUALITATIVE, VIRIDIS, fill, safe
 
 ENGLISH: Mapping[str, str] = {
     "position": N_("position"),

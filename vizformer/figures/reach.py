@@ -6,13 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure, frame, scatter
-from vizformer.figures.style import DASHES, MASKED_LINE, QUALITATIVE, fill, safe
-
-
-def N_(text: str) -> str:
-    """Marks a text for the translation catalogues (the extractor looks for this name)."""
-    return text
-
+from vizformer.figures.style import DASHES, MASKED_LINE, N_, QUALITATIVE, fill, safe
 
 ENGLISH: Mapping[str, str] = {
     "reach_input": N_("input"),

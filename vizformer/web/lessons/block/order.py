@@ -47,7 +47,7 @@ def order(subject: Subject) -> None:
     st.caption(
         _(
             "The same seed, examples and learning rate ({rate}, Adam) for all; decoder-only, d = {d}. Measured once and "
-            "bundled; this makes them again: {command}",
+            "bundled; in a checkout this makes them again: {command}",
             rate=recipe["learning_rate"],
             d=recipe["d_model"],
             command="`python -m recipes.norm_order norm_order.json`",

@@ -109,7 +109,7 @@ def _corpus() -> None:
     st.html(table.to_html(columns, rows, bar=3, caption=caption))
     st.caption(
         _(
-            "Measured once and bundled; this makes it again: {command}",
+            "Measured once and bundled; in a checkout this makes it again: {command}",
             command="`python -m recipes.padding_waste cmn.txt padding.json`",
         )
     )

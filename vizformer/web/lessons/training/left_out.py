@@ -66,7 +66,7 @@ def left_out(subject: Subject) -> None:
     st.caption(
         _(
             "Encoder-decoder, post-norm, {layers} + {layers} layers, d = {d}, warm-up {warmup}. Measured once and bundled; "
-            "this makes them again: {command}",
+            "in a checkout this makes them again: {command}",
             layers=recipe["n_layers"],
             d=recipe["d_model"],
             warmup=recipe["warmup"],

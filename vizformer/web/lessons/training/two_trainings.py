@@ -103,5 +103,5 @@ def _verdict(notes: dict[str, Any], marks: dict[float, Any]) -> str:
         n=len(plain.bleus),
     )
     command = "`python -m recipes.smoothing cmn.txt smoothing.json`"
-    again = _("Measured once and bundled; this makes them again: {command}", command=command)
+    again = _("Measured once and bundled; in a checkout this makes them again: {command}", command=command)
     return f"{said} {measured} {again}"
