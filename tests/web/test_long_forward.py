@@ -1,5 +1,6 @@
 """The forward of a long text: once for all who follow it, ended by the last who leaves, with threads to spare or one."""
 
+import math
 import threading
 from collections.abc import Callable, Iterator
 
@@ -9,6 +10,7 @@ import torch
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_
+from vizformer.web import turns as turns_module
 from vizformer.web.catalogue import bounded_cache, long_forward, subject_cache
 from vizformer.web.catalogue import subject as subjects
 from vizformer.web.catalogue.bounded_cache import Cache, Cached
@@ -90,22 +92,29 @@ class LeavesError(Exception):
     """A reader goes elsewhere."""
 
 
+def leave(layers: Layers, n: int) -> Callable[[int, int], None]:
+    """Leaves once n forwards have begun: one that was left before it began is not begun."""
+
+    def hear(*_: int) -> None:
+        if layers.began == n:
+            raise LeavesError
+
+    return hear
+
+
 def test_the_last_who_leaves_ends_it_at_the_next_layer(layers: Layers) -> None:
     forwards, stayed = Forwards(Turns(), 1), threading.Event()
-
-    def leave(*_: int) -> None:
-        raise LeavesError
 
     staying = following(forwards, lambda *_: stayed.set())
     assert stayed.wait(SOON)
     with pytest.raises(LeavesError):
-        forwards.follow(TEXT, leave)
+        forwards.follow(TEXT, leave(layers, 1))
     layers.release(4)  # it goes on for the one who stayed
     staying.join(SOON)
     assert layers.cached.holds(TEXT)
     other = Subject(TEXT.model, "another", "")
     with pytest.raises(LeavesError):
-        forwards.follow(other, leave)
+        forwards.follow(other, leave(layers, 2))
     (ending,) = forwards._running.values()
     layers.release(1)
     assert ending.ended.wait(SOON)
@@ -114,6 +123,26 @@ def test_the_last_who_leaves_ends_it_at_the_next_layer(layers: Layers) -> None:
     forwards.follow(other, lambda *_: None)  # and whoever wants it again has it
     assert layers.cached.holds(other)
     assert layers.began == 3
+
+
+def test_what_nobody_wants_ends_without_waiting_for_another_turn(
+    layers: Layers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns_module, "SLICE", 0.0)
+    forwards, other = Forwards(Turns(), 1), Subject(TEXT.model, "another", "")
+    forwards.places = Turns(1, math.inf, begun=1)
+
+    with pytest.raises(LeavesError):
+        forwards.follow(TEXT, leave(layers, 1))
+    (ending,) = forwards._running.values()
+    waiting = threading.Event()
+    staying = following(forwards, lambda *_: waiting.set(), other)
+    assert waiting.wait(SOON)
+    layers.release(1)
+    assert ending.ended.wait(SOON)  # though the other one has not ended
+    layers.release(4)
+    staying.join(SOON)
+    assert layers.cached.holds(other)
 
 
 def test_what_went_wrong_is_told_to_whoever_follows(layers: Layers) -> None:

@@ -108,10 +108,10 @@ class _Forward:
             self._forwards.end(self)
 
     def _heard(self, done: int, total: int) -> None:
-        self._forwards.places.offer()
         if self.left:
             raise _LeftError
         self.done = (done, total)
+        self._forwards.places.offer()
         self._share()
 
     def _share(self) -> None:
