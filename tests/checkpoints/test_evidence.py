@@ -137,7 +137,7 @@ def test_a_number_is_met_to_its_printed_digits() -> None:
 @pytest.mark.parametrize(
     ("text", "more", "error", "words"),
     [
-        (SHORT, {}, TraceError, "has 7 tokens for the model to say; at least 200"),
+        (SHORT, {}, TraceError, "has 7 tokens for the model to predict; at least 200"),
         (" ", {}, TraceError, "no text yet"),
         ("3 " * 50_000, {}, TraceError, "100,000 characters"),
         ("3 4 99 " * 100, {}, TokenizerError, '"99" is none'),

@@ -124,7 +124,7 @@ def what_is_frozen(checkpoint: Checkpoint) -> Iterator[Message]:
     if config.residual == "none":
         yield N_(
             "This model has no residual connections: all that is in the last row was made by the last sublayer, and "
-            "what came before it is in there only as what that has read. No other part has a share."
+            "what came before is in it only through what that sublayer has read. No other part has a share."
         )
     if config.head == "transform":
         yield N_(

@@ -153,8 +153,8 @@ def what_is_left_out(checkpoint: Checkpoint) -> Iterator[Message]:
             )
     if config.residual == "none":
         yield N_(
-            "This model has no residual connections: what a head writes reaches the next sublayer only, through the "
-            "whole of which it goes. Only where layer 0 looks is exact."
+            "This model has no residual connections: what a head writes reaches only the next sublayer, and goes "
+            "through the whole of it. Only where layer 0 looks is exact."
         )
     if config.positions == "rope":
         yield N_("Positions turn queries and keys here: the pairs of tokens are exact for the distance that is chosen.")

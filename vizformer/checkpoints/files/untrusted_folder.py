@@ -174,8 +174,9 @@ def damaged(file: str, reason: object) -> CheckpointError:
     if isinstance(reason, MemoryError) or (isinstance(reason, Exception) and _NO_MEMORY.search(str(reason))):
         refused = CheckpointError(
             N_(
-                "There is not enough memory for {file}: this process may not take as much more as the file is large. "
-                "Raise its limit (ulimit -v, ulimit -d, or that of the job or container), or open a smaller model.",
+                "There is not enough memory for {file}: the file is larger than the memory that this process may "
+                "still take. Raise its limit (ulimit -v, ulimit -d, or that of the job or container), or open a "
+                "smaller model.",
                 file=file,
             )
         )

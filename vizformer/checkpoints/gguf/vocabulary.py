@@ -43,7 +43,7 @@ def tokenizer(fields: Mapping[str, Any], folder: Folder, file: str, rows: int) -
     if kind != "gpt2" or (words is not None and not (isinstance(words, str) and words in _WORDS)):
         raise CheckpointError(
             N_(
-                "{file} has a tokenizer of the kind {kind}; read are llama, and gpt2 with words cut as {words}. Put the "
+                "{file} has a tokenizer of the kind {kind}; only llama is read, and gpt2 with words cut as {words}. Put the "
                 "original model's {tokenizer} beside the file: then that is the tokenizer.",
                 file=shown(file),
                 kind=shown(f"{kind} {words or ''}".strip()),

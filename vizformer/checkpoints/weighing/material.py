@@ -83,8 +83,9 @@ def asked(checkpoint: Checkpoint, text: str, mask_id: int | None, *, whole: bool
         elif hides is None:
             raise TraceError(
                 N_(
-                    "An encoder says what stands in the place of hidden tokens, and nothing says which token id hides one "
-                    "([MASK]): say it. If the model says the next token, answer first that a position sees only those "
+                    "An encoder predicts what stands in the place of hidden tokens, and nothing says which token id "
+                    "hides one ([MASK]): give it. If the model predicts the next token, answer first that a position "
+                    "sees only those "
                     "before it."
                 )
             )
@@ -106,7 +107,7 @@ def _enough(sequences: Iterator[Asked], n_parameters: int) -> list[Asked]:
     if n < LEAST_TOKENS:
         raise TraceError(
             N_(
-                "This text has {n} tokens for the model to say; at least {least} are needed, or chance decides. Take a "
+                "This text has {n} tokens for the model to predict; at least {least} are needed, or chance decides. Take a "
                 "longer one, of the kind that the model was trained on.",
                 n=n,
                 least=LEAST_TOKENS,
@@ -154,8 +155,8 @@ def _pairs(checkpoint: Checkpoint, text: str) -> Iterator[Asked]:
         if not source.strip() or not target.strip():
             raise TraceError(
                 N_(
-                    "An encoder-decoder says a given target of a text: write a pair in each line, text, tab, target. Line "
-                    "{number} is none.",
+                    "An encoder-decoder predicts a given target of a text: write a pair in each line, text, tab, "
+                    "target. Line {number} is not a pair.",
                     number=number,
                 )
             )

@@ -24,7 +24,7 @@ from vizformer.web.link import state
 from vizformer.web.turns import network
 
 ROOM = "room"  # of a link: the code of the class that its tab follows
-UNREACHED = N_("What keeps the classes cannot be reached at the moment. Try again in a minute.")
+UNREACHED = N_("The store of the classes cannot be reached at the moment. Try again in a minute.")
 COOKIE = "vizformer-class"  # K7M2QX.secret of a teacher
 _LEADS, _TAKES, _FOLLOWS, _FREE, _SEEN = (  # (keys of buttons begin otherwise)
     f"classroom.{name}" for name in ("leads", "takes", "follows", "free", "seen")

@@ -126,7 +126,7 @@ def growth_question(subject: Subject, place: Place) -> lesson.Choice:
         )
         if subject.config.norm_order in ("output", "sandwich")
         else _(
-            "From {first} to {last}. This model has no norms in its layers: nothing brings the row back to a size.",
+            "From {first} to {last}. This model has no norms in its layers: nothing brings the row back to a standard size.",
             first=f"{first:.1f}",
             last=f"{last:.1f}",
         )

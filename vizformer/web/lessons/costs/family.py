@@ -147,7 +147,7 @@ def _open(subject: Subject) -> None:
         for preset, name in NEAREST.items():
             if "/" in name or str(subject.model) == name:
                 continue
-            label = _("Open {model}, of the bundled models the nearest to {family}", model=name, family=NAMES[preset])
+            label = _("Open {model}, the bundled model nearest to {family}", model=name, family=NAMES[preset])
             if st.button(label, key=f"costs.open.{name}"):
                 state.update(model=ModelRef.parse(name))
                 st.rerun()  # the whole page: the sentence is read by another model

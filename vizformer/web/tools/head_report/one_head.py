@@ -37,7 +37,7 @@ def one_head(
             value=f"{float(found.mean['redundancy'][place]):.2f}",
         )
     elif found.mean["beside_sinks"][place] < LEAST_COMPARED:
-        said += " · " + _("too little attention beside the sinks to be compared with other heads")
+        said += " · " + _("too little attention outside the sinks to be compared with other heads")
     st.caption(said)
     number = int(found.strongest[measure][place]) if measure in found.strongest else -1
     if number < 0:

@@ -206,8 +206,9 @@ def alike(found: KindReport) -> None:
     sizes = np.bincount(found.cluster.ravel())
     st.caption(
         _(
-            "Cosine of the heads' maps over all texts, less an even look, without the first token and the tokenizer's "
-            "marks, where heads rest. Empty: one of the two leaves too little beside them. Heads whose cosine is 0.7 "
+            "Cosine of the heads' maps over all texts, after subtracting even attention, without the first token and "
+            "the tokenizer's "
+            "marks, where heads rest. Empty: one of the two attends too little elsewhere. Heads whose cosine is 0.7 "
             "or more on average, and whose OV has no opposite signs, are one cluster. Clusters: {n}; heads in the largest: "
             "{largest}.",
             n=len(sizes),

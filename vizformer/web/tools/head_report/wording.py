@@ -17,7 +17,7 @@ TITLES: dict[str, Message] = {
     "positional": N_("Positions"),
     "content": N_("Content"),
     "redundancy": N_("Redundancy"),
-    "beside_sinks": N_("Beside the sinks"),
+    "beside_sinks": N_("Outside the sinks"),
     "copying": N_("Copying score"),
     "entropy": N_("Entropy"),
     "distance": N_("Distance"),
@@ -44,7 +44,8 @@ MEANINGS: dict[str, Message] = {
         "and the tokenizer's marks, where heads rest, are left out; heads whose OV has opposite signs do not count as alike."
     ),
     "beside_sinks": N_(
-        "In which share of the rows a tenth or more of the attention lies beside the first token and the tokenizer's marks."
+        "In which share of the rows a tenth or more of the attention lies on other keys than the first token and the "
+        "tokenizer's marks."
     ),
     "copying": N_(
         "1: whatever token the head looks at, its logit rises (copying); −1: it falls (anti-copying); near 0: neither. From "

@@ -88,11 +88,11 @@ def weigh(model: ModelRef, text: str, author: str, mask_id: int | None) -> Evide
 def results(model: ModelRef, found: Evidence) -> None:
     """A row for each question, what keeps the rest open, and the button that takes over what is decided."""
     if found.by_author:
-        said = _("{n} combinations of answers were held against the author's number.", n=found.combinations)
+        said = _("{n} combinations of answers were compared with the author's number.", n=found.combinations)
     else:
         said = _(
             "{n} combinations of answers, {tokens} tokens. Loss per token: {before} under the present answers, {best} at "
-            "best; who only counts the tokens of the text has {counting}.",
+            "best; only counting the tokens of the text gives {counting}.",
             n=found.combinations,
             tokens=f"{found.tokens:,}",
             before=f"{found.before:.3f}",
