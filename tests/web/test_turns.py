@@ -99,8 +99,8 @@ def test_a_run_that_fails_gives_its_turn_back():
 
 
 def named(name: str) -> Visitor:
-    """A visitor by name; what stands before a stroke is the address."""
-    return Visitor(name, name.partition("/")[0] if "/" in name else "")
+    """A visitor by name; what stands before a stroke is the address, and a question mark says that there is no cookie."""
+    return Visitor(name, name.partition("/")[0] if "/" in name else "", "?" in name)
 
 
 class Ordered(Runs):
@@ -146,6 +146,23 @@ def test_the_next_turn_goes_to_the_visitor_whose_last_one_ended_longest_ago():
     runs.until(lambda: runs.began == ["a:1"])
     runs.ask("b:1", "b:2", "a:2", "c:1", "b:3", "c:2", "a:3")
     assert runs.follow() == ["a:1", "b:1", "c:1", "a:2", "b:2", "c:2", "a:3", "b:3"]
+
+
+def test_sessions_without_a_cookie_are_one_visitor_while_one_with_a_cookie_waits_at_their_address():
+    runs = Ordered()
+    runs.start("far/?0")
+    runs.until(lambda: runs.began == ["far/?0"])
+    runs.ask(*(f"far/?{n}" for n in range(1, 100)), "far/a:1", "far/b:1", "far/a:2")
+    assert runs.follow()[:6] == ["far/?0", "far/a:1", "far/b:1", "far/?1", "far/a:2", "far/?2"]
+
+
+def test_sessions_without_a_cookie_have_all_places_of_a_school_that_has_none():
+    runs = Ordered(at_once=2)
+    for n, name in enumerate(("far/?0", "far/?1"), start=1):
+        runs.start(name)
+        runs.until(lambda n=n: len(runs.began) == n)
+    runs.ask(*(f"far/?{n}" for n in range(2, 40)))
+    assert runs.follow() == [f"far/?{n}" for n in range(40)]
 
 
 def test_addresses_have_the_places_in_turn_and_one_alone_has_them_all():

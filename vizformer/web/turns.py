@@ -6,7 +6,8 @@ counts, as long as there are few such runs.  What is measured: tests/benchmarks/
 
 A visitor (a browser, however many tabs it has) has one place.  Where several wait, the next turn goes to an address with
 the fewest runs, and there to the visitor whose last turn ended longest ago.  Nothing is refused.  A whole school may
-have one address: it can have all places for as long as nobody else wants one.
+have one address: it can have all places for as long as nobody else wants one.  Sessions of one address that send no cookie
+may be one program: they count as one visitor while a browser with a cookie waits there.
 """
 
 import math
@@ -36,10 +37,15 @@ _held = threading.local()  # whose turns this thread has
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who asks: a browser, or where that is not known a session, and the address that it comes from."""
+    """Who asks: a browser, or where that is not known a session, and the address that it comes from.
+
+    Attributes:
+        anonymous: whether it is a session of a browser that sent no cookie.
+    """
 
     name: str
     address: str = ""
+    anonymous: bool = False
 
 
 def visitor() -> Visitor:
@@ -54,7 +60,8 @@ def visitor() -> Visitor:
     token = None
     with suppress(ValueError):  # whatever a visitor sends
         token, _ = decode_xsrf_token_string(told.cookies.get(_COOKIE, ""))
-    return Visitor(token.hex()[:LONGEST_NAME] if token else context.session_id, network(told.remote_ip))
+    name = token.hex()[:LONGEST_NAME] if token else context.session_id
+    return Visitor(name, network(told.remote_ip), anonymous=not token)
 
 
 def network(address: str | None) -> str:
@@ -67,6 +74,10 @@ def network(address: str | None) -> str:
     if found.is_loopback:
         return ""
     return str(found) if found.version == 4 else str(ip_network((int(found) >> 64 << 64, 64)))
+
+
+def _together(who: Visitor) -> str:
+    return f"anonymous {who.address}" if who.anonymous else who.name
 
 
 class _Turn:
@@ -177,9 +188,10 @@ class Turns:
 
     def _end(self, turn: _Turn) -> None:
         self._running.remove(turn)
-        self._ended[turn.who.name] = time.monotonic()
-        self._ended.move_to_end(turn.who.name)
-        if len(self._ended) > _REMEMBERED:
+        for name in {turn.who.name, _together(turn.who)}:
+            self._ended[name] = time.monotonic()
+            self._ended.move_to_end(name)
+        while len(self._ended) > _REMEMBERED:
             self._ended.popitem(last=False)
         self._wake()
 
@@ -188,10 +200,17 @@ class Turns:
         if self._waiting:
             (self._next() or self._first(self._waiting)).called.notify()
 
+    def _names(self) -> Callable[[Visitor], str]:
+        """What visitors count as: all of an address without a cookie as one, while one with a cookie waits there."""
+        known = {turn.who.address for turn in self._waiting if not turn.who.anonymous}
+        return lambda who: _together(who) if who.address in known else who.name
+
     def _first(self, waiting: list[_Turn]) -> _Turn:
+        name = self._names()
+
         def rank(turn: _Turn) -> tuple[int, float, int]:
             runs = sum(other.who.address == turn.who.address for other in self._counted())
-            return runs, self._ended.get(turn.who.name, 0.0), turn.number
+            return runs, self._ended.get(name(turn.who), 0.0), turn.number
 
         return min(waiting, key=rank)
 
@@ -201,13 +220,14 @@ class Turns:
         if len(counted) >= self._at_once:
             return None
         busy = [turn for turn in self._running if not turn.watching]
-        names = {turn.who.name for turn in counted}
+        name = self._names()
+        names = {name(turn.who) for turn in counted}
         pausing = sum(turn.begun for turn in self._waiting)
         may_begin = not pausing or (pausing <= self._begun and self._roomy())
         ready = [
             turn
             for turn in self._waiting
-            if turn.who.name not in names and (turn.begun or may_begin) and self._may_hold_more(turn.who.address, busy)
+            if name(turn.who) not in names and (turn.begun or may_begin) and self._may_hold_more(turn.who.address, busy)
         ]
         return self._first(ready) if ready else None
 
