@@ -116,7 +116,7 @@ def test_every_proof_holds(variant: str) -> None:
         for step in steps:
             assert step.proof.holds, step.key
             assert step.difference < 1e-5
-            direct = DIRECT["post" if VARIANTS[variant][1]["norm_order"] == "post" else "pre"]
+            direct = DIRECT["post" if VARIANTS[variant][1].get("norm_order", "post") == "post" else "pre"]
             changed = [other.key for other in steps if other.key in ("k_normed", "k_turned")]
             if changed:  # the model records q and k after norm and rotation
                 direct = direct - {"q", "k"} | {f"q{changed[-1][1:]}", changed[-1]}
@@ -138,7 +138,7 @@ def of_distances(terms: str) -> list[str]:
 
 @every_variant
 def test_the_steps_and_their_order(variant: str) -> None:
-    order = VARIANTS[variant][1]["norm_order"]
+    order = VARIANTS[variant][1].get("norm_order", "post")
     positions = VARIANTS[variant][1].get("positions")
     for site, _, _, steps in every_step(variant):
         keys = list(BEFORE_ADDING)

@@ -227,18 +227,14 @@ class Operands:
 
     @cached_property
     def bias_row(self) -> Float[ndarray, " n_k"] | None:
-        if self.record.bias is None:
-            return None
-        of_head = self.record.bias[self.head % self.record.bias.shape[0]]
-        return float64(of_head[self.query % of_head.shape[0]])
+        row = self.record.mask_row(self.head, self.query)
+        return None if row is None else float64(row)
 
     @property
     def mask_row(self) -> dict[str, Tensor]:
         """The mask's row as the code of a step names it; nothing where there is no mask."""
-        if self.record.bias is None:
-            return {}
-        h, n_q, _ = self.record.bias.shape
-        return {"mask": self.record.bias[self.head % h, self.query % n_q]}
+        row = self.record.mask_row(self.head, self.query)
+        return {} if row is None else {"mask": row}
 
     @cached_property
     def reasons(self) -> UInt8[ndarray, " n_k"]:

@@ -1,7 +1,7 @@
 """How the next token is chosen from the logits: cut the distribution, then draw from what is left."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
@@ -44,40 +44,36 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if problems := tuple(self._problems()):
+        if problems := tuple(self._wrong_types()) or tuple(self._out_of_bounds()):
             raise GenerationError(N_("Nothing can be drawn like this: {problems}.", problems=problems))
 
     @property
     def is_greedy(self) -> bool:
         return self.temperature == 0
 
-    def _problems(self) -> list[Message]:
-        problems = []
+    def _wrong_types(self) -> Iterator[Message]:
         for name in ("temperature", "top_p", "min_p", "repetition_penalty"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-                problems.append(N_("{name}={value!r}: must be a number", name=name, value=value))
+                yield N_("{name}={value!r}: must be a number", name=name, value=value)
         for name in ("top_k", "seed"):
             if type(getattr(self, name)) is not int:
-                problems.append(N_("{name}={value!r}: must be a whole number", name=name, value=getattr(self, name)))
-        if problems:
-            return problems
+                yield N_("{name}={value!r}: must be a whole number", name=name, value=getattr(self, name))
+
+    def _out_of_bounds(self) -> Iterator[Message]:
         if self.temperature < 0:
-            problems.append(
-                N_("temperature={value}: must not be negative; 0 takes the most probable token", value=self.temperature)
+            yield N_(
+                "temperature={value}: must not be negative; 0 takes the most probable token", value=self.temperature
             )
         if self.top_k < 0:
-            problems.append(N_("top_k={value}: must not be negative; 0 keeps all tokens", value=self.top_k))
+            yield N_("top_k={value}: must not be negative; 0 keeps all tokens", value=self.top_k)
         for name in ("top_p", "min_p"):
             if not 0 <= getattr(self, name) <= 1:
-                problems.append(N_("{name}={value}: must be from 0 to 1", name=name, value=getattr(self, name)))
+                yield N_("{name}={value}: must be from 0 to 1", name=name, value=getattr(self, name))
         if self.repetition_penalty <= 0:
-            problems.append(
-                N_("repetition_penalty={value}: must be above 0; 1 is no penalty", value=self.repetition_penalty)
-            )
+            yield N_("repetition_penalty={value}: must be above 0; 1 is no penalty", value=self.repetition_penalty)
         if not 0 <= self.seed <= LARGEST_SEED:
-            problems.append(N_("seed={value}: must be from 0 to {last}", value=self.seed, last=LARGEST_SEED))
-        return problems
+            yield N_("seed={value}: must be from 0 to {last}", value=self.seed, last=LARGEST_SEED)
 
 
 GREEDY = Sampling(temperature=0.0)

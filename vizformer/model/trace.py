@@ -114,6 +114,10 @@ class AttentionRecord:
             tokens=(self.tokens[0][first:end], self.tokens[1]),
         )
 
+    def mask_row(self, head: int, query: int) -> Float[Tensor, " n_k"] | None:
+        """What the mask adds to the scores of one query in one head; None where there is no mask."""
+        return None if self.bias is None else self.bias[head % self.bias.shape[0], query % self.bias.shape[1]]
+
     def reason(self, head: int) -> UInt8[Tensor, "n_q n_k"]:
         """Why each cell is blocked; 0 where it is not."""
         self.check(head)

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 from numpy import ndarray
-from torch import Tensor
 
 from vizformer.explain import Proof
-from vizformer.explain.arrays import float64
+from vizformer.explain.arrays import float64, softmax
 from vizformer.explain.site_words import in_words
 from vizformer.messages import N_
 from vizformer.model import Trace
@@ -67,8 +66,8 @@ def pair_terms(trace: Trace, site: str, head: int, query: int, key: int) -> Pair
     added = np.zeros(len(keys)) if record.position_bias is None else float64(record.position_bias[head, query])
     content = products.sum(-1)
     scores = record.scoring.bent(content) + added
-    blocked = np.zeros(len(keys)) if record.bias is None else _row(record.bias, head, query)
-    weights = _softmax(scores + blocked)
+    mask = record.mask_row(head, query)
+    weights = softmax(scores if mask is None else scores + float64(mask))
     proof = Proof.compare(
         N_("z from the model's own fused attention: {place}, head {head}", place=in_words(site), head=head),
         weights @ values,
@@ -78,17 +77,3 @@ def pair_terms(trace: Trace, site: str, head: int, query: int, key: int) -> Pair
     )
     bias, summed, score, weight = (float(of[key]) for of in (added, content, scores, weights))
     return PairTerms(q, keys[key], products[key], bias, summed, score, weight, proof)
-
-
-def _row(bias: Tensor, head: int, query: int) -> ndarray:
-    """A row of a mask that may have one head, or one row, for all."""
-    of_head = bias[head % bias.shape[0]]
-    return float64(of_head[query if of_head.shape[0] > 1 else 0])
-
-
-def _softmax(scores: ndarray) -> ndarray:
-    """0 everywhere where all is blocked, as the fused call gives."""
-    top = scores.max()
-    powers = np.exp(scores - top) if np.isfinite(top) else np.zeros_like(scores)
-    total: float = powers.sum()
-    return powers / (total or 1.0)

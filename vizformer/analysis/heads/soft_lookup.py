@@ -109,9 +109,8 @@ def head_look_up(trace: Trace, site: str, head: int, query: int, *, temperature:
     scores = record.scoring.bent(dots * record.scale)
     if record.position_bias is not None:
         scores = scores + float64(record.position_bias[head, query])
-    if record.bias is not None:
-        mask = record.bias[head % record.bias.shape[0]]
-        scores = scores + float64(mask[query % mask.shape[0]])
+    if (mask := record.mask_row(head, query)) is not None:
+        scores = scores + float64(mask)
     found = look_up(scores, v, temperature=temperature)
     if temperature != 1.0:
         return HeadLookUp(dots, found, v, None)
