@@ -5,7 +5,7 @@ from functools import partial
 
 import torch
 
-from vizformer.checkpoints.hugging_face.family import SPARE_BIAS, Options, says_head
+from vizformer.checkpoints.hugging_face.family import SPARE_BIAS, Family, Options, says_head
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.missing_parameters import Made
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
@@ -31,6 +31,7 @@ UNUSED: Mapping[str, Message] = {
     r"(classifier|qa_outputs)\..*": N_("the head of another task"),
 }
 RENAMED: Mapping[str, str] = {r"LayerNorm\.gamma$": "LayerNorm.weight", r"LayerNorm\.beta$": "LayerNorm.bias"}
+LINEAR = {theirs: ours for theirs, ours in LAYER.items() if not theirs.endswith("LayerNorm")}
 USUAL: Mapping[str, str] = {
     "cls_token": "[CLS]",
     "sep_token": "[SEP]",
@@ -128,24 +129,45 @@ def no_unembedding(config: ModelConfig) -> Made:
     return {"unembedding.weight": partial(torch.zeros, config.vocab_size, config.d_model)}
 
 
-def head(config: ModelConfig, norm: str = "LayerNorm") -> list[Part]:
-    """What becomes of the head's tensors; `norm` is what its norm is called."""
+def head(
+    config: ModelConfig, name: str = HEAD, dense: str = "transform.dense", norm: str = "transform.LayerNorm"
+) -> list[Part]:
+    """What becomes of the head's tensors; `name`, `dense` and `norm` are what it, its layer and its norm are called."""
     parts: list[Part] = []
     if config.head == "transform":
-        parts += linear(f"{HEAD}.transform.dense", "prediction.dense")
-        parts += linear(f"{HEAD}.transform.{norm}", "prediction.norm")
-        bias = f"{HEAD}.bias" if config.tied_unembedding else f"{HEAD}.decoder.bias"
+        parts += linear(f"{name}.{dense}", "prediction.dense") + linear(f"{name}.{norm}", "prediction.norm")
+        bias = f"{name}.bias" if config.tied_unembedding else f"{name}.decoder.bias"
         parts += [Part(bias, ("prediction.logit_bias",))]
-    return parts if config.tied_unembedding else [*parts, Part(f"{HEAD}.decoder.weight", ("unembedding.weight",))]
+    return parts if config.tied_unembedding else [*parts, Part(f"{name}.decoder.weight", ("unembedding.weight",))]
 
 
-def ties(config: ModelConfig) -> dict[str, str]:
+def tensors(config: ModelConfig, template: Mapping[str, Sequence[str]] = LAYER, final: str = "") -> list[Part]:
+    """What becomes of every tensor; `template` and `final` are what modules of a layer and the last norm are called."""
+    norm = linear(final, f"{name(config)}.final_norm") if final else []
+    return [*embeddings(config), *body(config, template), *norm, *head(config)]
+
+
+def ties(config: ModelConfig, head: str = HEAD) -> dict[str, str]:
     """Second names under which some files repeat a tensor."""
     if not config.tied_unembedding:
         return {}
-    return {f"{HEAD}.decoder.bias": f"{HEAD}.bias", f"{HEAD}.decoder.weight": "embeddings.word_embeddings.weight"}
+    return {f"{head}.decoder.bias": f"{head}.bias", f"{head}.decoder.weight": "embeddings.word_embeddings.weight"}
 
 
-def spare(config: ModelConfig) -> dict[str, tuple[str, Message]]:
+def spare(config: ModelConfig, head: str = HEAD) -> dict[str, tuple[str, Message]]:
     """The bias of a head that is not tied, in files that have it under one name only."""
-    return {} if config.tied_unembedding else {f"{HEAD}.bias": (f"{HEAD}.decoder.bias", SPARE_BIAS)}
+    return {} if config.tied_unembedding else {f"{head}.bias": (f"{head}.decoder.bias", SPARE_BIAS)}
+
+
+LIKE = Family(
+    name="",
+    types=(),
+    prefix="bert.",
+    head="cls.",
+    config=options,
+    weights=tensors,
+    ties=ties,
+    spare=spare,
+    unused=UNUSED,
+    usual=USUAL,
+)  # what the relatives replace

@@ -106,6 +106,11 @@ def reading(base: Config, *more: More) -> Config:
     return config
 
 
+def tied_to(table: str, head: str = "lm_head") -> Callable[[ModelConfig], dict[str, str]]:
+    """`ties` of files that repeat the table of embeddings as the head's matrix."""
+    return lambda config: {f"{head}.weight": table} if config.tied_unembedding else {}
+
+
 def flags(**names: str) -> Callable[[Fields, Options], Options]:
     """Reads options that are true or false: ours = the name of the field."""
     return lambda fields, options: {ours: fields.flag(name) for ours, name in names.items()}

@@ -78,6 +78,15 @@ def read_text(content: str, name: str, rows: int | None = None, *, trusted: bool
     return backend
 
 
+def wordpiece_or_refuse(folder: Folder) -> Backend:
+    """The tokenizer of BERT and its relatives, where there is no tokenizer.json.
+
+    Raises:
+        CheckpointError: as `wordpiece`, or there is no vocab.txt.
+    """
+    return wordpiece(folder) if folder.has("vocab.txt") else no_tokenizer(folder, "tokenizer.json, or vocab.txt")
+
+
 def wordpiece(folder: Folder) -> Backend:
     """vocab.txt: BERT's cleaning, words, and pieces of words that begin with "##"."""
     name = "vocab.txt"

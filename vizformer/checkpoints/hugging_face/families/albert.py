@@ -5,12 +5,22 @@ published with it.
 """
 
 from collections.abc import Collection
+from dataclasses import replace
+from functools import partial
 
-from vizformer.checkpoints.hugging_face.bert_like import USUAL, embeddings, narrow, no_unembedding, options
-from vizformer.checkpoints.hugging_face.family import SPARE_BIAS, Family, Options
+from vizformer.checkpoints.hugging_face.bert_like import (
+    LIKE,
+    embeddings,
+    head,
+    narrow,
+    no_unembedding,
+    options,
+    spare,
+    ties,
+)
+from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tensors.tensor_map import Part, linear
-from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -53,39 +63,26 @@ def weights(config: ModelConfig) -> list[Part]:
         for kind in ("weight", "bias"):
             targets = tuple(f"encoder.layers.{layer}.{ours}.{kind}" for layer in range(config.n_encoder_layers))
             parts.append(Part(f"{GROUP}.{theirs}.{kind}", targets, shared=True))
-    if config.head == "transform":
-        parts += linear(f"{HEAD}.dense", "prediction.dense") + linear(f"{HEAD}.LayerNorm", "prediction.norm")
-        bias = f"{HEAD}.bias" if config.tied_unembedding else f"{HEAD}.decoder.bias"
-        parts.append(Part(bias, ("prediction.logit_bias",)))
-        if not config.tied_unembedding:
-            parts.append(Part(f"{HEAD}.decoder.weight", ("unembedding.weight",)))
-    return parts
+    return [*parts, *head(config, HEAD, "dense", "LayerNorm")]
 
 
-def ties(config: ModelConfig) -> dict[str, str]:
-    """Second names under which some files repeat a tensor."""
-    if not config.tied_unembedding:
-        return {}
-    return {f"{HEAD}.decoder.bias": f"{HEAD}.bias", f"{HEAD}.decoder.weight": "embeddings.word_embeddings.weight"}
-
-
-FAMILY = Family(
-    name="ALBERT",
-    types=("albert",),
-    prefix="albert.",
-    head=f"{HEAD}.",
-    config=config,
-    weights=weights,
-    tokenizer=only_tokenizer_json,
-    ties=ties,
-    spare=lambda config: {} if config.tied_unembedding else {f"{HEAD}.bias": (f"{HEAD}.decoder.bias", SPARE_BIAS)},
-    made=no_unembedding,
-    unused={
-        r"embeddings\.position_ids": N_("the numbers 0, 1, 2, ...: they follow from the positions"),
-        r"pooler\..*": N_("the summary of the first token, used by classifiers only"),
-        r"sop_classifier\..*": N_("the head of another task"),
-        r"(classifier|qa_outputs)\..*": N_("the head of another task"),
-    },
-    usual=USUAL,
+FAMILIES: tuple[Family, ...] = (
+    replace(
+        LIKE,
+        name="ALBERT",
+        types=("albert",),
+        prefix="albert.",
+        head=f"{HEAD}.",
+        config=config,
+        weights=weights,
+        ties=partial(ties, head=HEAD),
+        spare=partial(spare, head=HEAD),
+        made=no_unembedding,
+        unused={
+            r"embeddings\.position_ids": N_("the numbers 0, 1, 2, ...: they follow from the positions"),
+            r"pooler\..*": N_("the summary of the first token, used by classifiers only"),
+            r"sop_classifier\..*": N_("the head of another task"),
+            r"(classifier|qa_outputs)\..*": N_("the head of another task"),
+        },
+    ),
 )
-FAMILIES: tuple[Family, ...] = (FAMILY,)

@@ -5,15 +5,12 @@ Source: Sanh et al. 2019, "DistilBERT, a distilled version of BERT", and the wei
 
 from collections.abc import Collection
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.hugging_face.family import Family, Options, says_head
+from vizformer.checkpoints.hugging_face.bert_like import USUAL
+from vizformer.checkpoints.hugging_face.family import Family, Options, says_head, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
-from vizformer.checkpoints.tokenizers.vocabularies import wordpiece
+from vizformer.checkpoints.tokenizers.vocabularies import wordpiece_or_refuse
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -67,16 +64,6 @@ def weights(config: ModelConfig) -> list[Part]:
     return parts if config.tied_unembedding else [*parts, Part("vocab_projector.weight", ("unembedding.weight",))]
 
 
-def ties(config: ModelConfig) -> dict[str, str]:
-    """A second name under which some files repeat a tensor."""
-    return {"vocab_projector.weight": "embeddings.word_embeddings.weight"} if config.tied_unembedding else {}
-
-
-def tokenizer(folder: Folder) -> Backend:
-    """vocab.txt."""
-    return wordpiece(folder) if folder.has("vocab.txt") else no_tokenizer(folder, "tokenizer.json, or vocab.txt")
-
-
 FAMILY = Family(
     name="DistilBERT",
     types=("distilbert",),
@@ -84,12 +71,12 @@ FAMILY = Family(
     head="vocab_",
     config=config,
     weights=weights,
-    tokenizer=tokenizer,
-    ties=ties,
+    tokenizer=wordpiece_or_refuse,
+    ties=tied_to("embeddings.word_embeddings.weight", head="vocab_projector"),
     unused={
         r"embeddings\.position_ids": N_("the numbers 0, 1, 2, ...: they follow from the positions"),
         r"(pre_classifier|classifier|qa_outputs)\..*": N_("the head of another task"),
     },
-    usual={"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "mask_token": "[MASK]"},
+    usual=USUAL,
 )
 FAMILIES: tuple[Family, ...] = (FAMILY,)

@@ -5,17 +5,14 @@ weights published with it.
 """
 
 from collections.abc import Collection
+from dataclasses import replace
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.hugging_face.bert_like import UNUSED, USUAL, embeddings, head, options, spare, ties
+from vizformer.checkpoints.hugging_face.bert_like import LIKE, embeddings, head, options
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.rotary import all_are_turned, rope
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
-from vizformer.checkpoints.tokenizers.vocabularies import wordpiece
+from vizformer.checkpoints.tokenizers.vocabularies import wordpiece_or_refuse
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -93,26 +90,18 @@ def weights(config: ModelConfig) -> list[Part]:
         *(part for part in embeddings(config) if "LayerNorm" not in part.source),
         *linear("emb_ln", "embedding_norm"),
         *layers(MODULES, "encoder.layers.{}", "encoder.layers.{}", config.n_encoder_layers, no_bias=no_bias),
-        *head(config, "layer_norm"),
+        *head(config, norm="transform.layer_norm"),
     ]
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """vocab.txt."""
-    return wordpiece(folder) if folder.has("vocab.txt") else no_tokenizer(folder, "tokenizer.json, or vocab.txt")
-
-
-FAMILY = Family(
-    name="Nomic BERT",
-    types=("nomic_bert",),
-    prefix="nomic_bert.",
-    head="cls.",
-    config=config,
-    weights=weights,
-    tokenizer=tokenizer,
-    ties=ties,
-    spare=spare,
-    unused=UNUSED,
-    usual=USUAL,
+FAMILIES: tuple[Family, ...] = (
+    replace(
+        LIKE,
+        name="Nomic BERT",
+        types=("nomic_bert",),
+        prefix="nomic_bert.",
+        config=config,
+        weights=weights,
+        tokenizer=wordpiece_or_refuse,
+    ),
 )
-FAMILIES: tuple[Family, ...] = (FAMILY,)

@@ -16,8 +16,19 @@ from functools import partial
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.hugging_face.bert_like import LAYER, UNUSED, body, embeddings, name, stack
-from vizformer.checkpoints.hugging_face.family import SPARE_BIAS, Family, Options, says_head
+from vizformer.checkpoints.hugging_face.bert_like import (
+    LAYER,
+    LINEAR,
+    UNUSED,
+    body,
+    embeddings,
+    head,
+    name,
+    spare,
+    stack,
+    ties,
+)
+from vizformer.checkpoints.hugging_face.family import Family, Options, says_head
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, linear
@@ -26,9 +37,8 @@ from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
 from vizformer.checkpoints.tokenizers.sentencepiece_files import find
 from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
-from vizformer.messages import N_, Message
+from vizformer.messages import N_
 
-LINEAR = {theirs: ours for theirs, ours in LAYER.items() if not theirs.endswith("LayerNorm")}
 USUAL = {
     "bos_token": "<s>",
     "eos_token": "</s>",
@@ -105,23 +115,7 @@ def weights(config: ModelConfig, template: Mapping[str, Sequence[str]] = LAYER, 
         *body(config, template),
         *(linear(final, f"{name(config)}.final_norm") if final else []),
     ]
-    if config.head == "transform":
-        parts += [*linear("lm_head.dense", "prediction.dense"), *linear("lm_head.layer_norm", "prediction.norm")]
-        bias = "lm_head.bias" if config.tied_unembedding else "lm_head.decoder.bias"
-        parts += [Part(bias, ("prediction.logit_bias",))]
-    return parts if config.tied_unembedding else [*parts, Part("lm_head.decoder.weight", ("unembedding.weight",))]
-
-
-def ties(config: ModelConfig) -> dict[str, str]:
-    """Second names under which some files repeat a tensor."""
-    if not config.tied_unembedding:
-        return {}
-    return {"lm_head.decoder.bias": "lm_head.bias", "lm_head.decoder.weight": "embeddings.word_embeddings.weight"}
-
-
-def spare(config: ModelConfig) -> dict[str, tuple[str, Message]]:
-    """The bias of a head that is not tied, in files that have it under one name only."""
-    return {} if config.tied_unembedding else {"lm_head.bias": ("lm_head.decoder.bias", SPARE_BIAS)}
+    return [*parts, *head(config, "lm_head", "dense", "layer_norm")]
 
 
 def tokenizer(folder: Folder) -> Backend:
@@ -142,8 +136,8 @@ FAMILY = Family(
     config=config,
     weights=weights,
     tokenizer=tokenizer,
-    ties=ties,
-    spare=spare,
+    ties=partial(ties, head="lm_head"),
+    spare=partial(spare, head="lm_head"),
     unused=UNUSED,
     usual=USUAL,
 )
