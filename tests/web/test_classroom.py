@@ -6,6 +6,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from vizformer.web.classroom import pointing as the_pointing
 from vizformer.web.classroom import rooms as the_rooms
 from vizformer.web.classroom.pointing import Pointing
 from vizformer.web.classroom.rooms import AWAY, LONGEST, NoRoomError, Place, Rooms, TooManyRoomsError, tidy
@@ -321,6 +322,23 @@ def test_the_pointer_of_a_teacher_reaches_those_who_watch_and_nobody_else_points
         )
         assert client.post(f"{PATH}/XXXXXX/pointer", json={"secret": secret, "at": at}).status_code == 404
         assert client.get(f"{PATH}/XXXXXX/pointer").status_code == 204
+
+
+def test_who_comes_late_sees_where_the_teacher_points_however_many_classes_ended_before(monkeypatch):
+    monkeypatch.setattr(the_pointing, "MOST", 2)
+    pointing = Pointing(School().rooms)
+    for code in ("FIRST2", "SECOND", "FIRST2", "THIRD2"):
+        pointing._pass_on(code, f'"{code}"')
+
+    async def newest(code: str) -> str:
+        stream = pointing._places(code)
+        try:
+            return await anext(stream)
+        finally:
+            await stream.aclose()
+
+    told = [asyncio.run(newest(code)) for code in ("FIRST2", "SECOND", "THIRD2")]
+    assert told == ['data: "FIRST2"\n\n', "data: null\n\n", 'data: "THIRD2"\n\n']
 
 
 def test_one_that_waits_hears_of_the_move():

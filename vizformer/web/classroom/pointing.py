@@ -118,10 +118,11 @@ class Pointing:
             self._loop.call_soon_threadsafe(self._pass_on, code, place)
 
     def _pass_on(self, code: str, place: str) -> None:
-        if place == NOWHERE:
-            self._newest.pop(code, None)
-        elif code in self._newest or len(self._newest) < MOST:
+        self._newest.pop(code, None)
+        if place != NOWHERE:
             self._newest[code] = place
+        if len(self._newest) > MOST:  # a class that ends while its teacher points leaves its place behind
+            del self._newest[next(iter(self._newest))]
         for places in self._streams.get(code, ()):
             places.put_nowait(place)
 
