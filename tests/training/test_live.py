@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -466,6 +467,20 @@ def test_without_room_no_training_begins(tmp_path, processes, monkeypatch):
         queue.submit(SMALL, "a")
     assert not list((tmp_path / "runs").iterdir())
     assert not processes
+
+
+def test_what_is_left_of_a_training_is_in_nobodys_way(tmp_path, processes):
+    queue = TrainingQueue(tmp_path, at_once=1)
+    (tmp_path / f"train-{SMALL.key}").mkdir()
+    assert queue.look(queue.submit(SMALL, "a"), "a").phase == "starting"
+
+
+def test_many_who_ask_at_once_for_one_training_get_one_process(tmp_path, processes):
+    queue = TrainingQueue(tmp_path, at_once=2)
+    with ThreadPoolExecutor(8) as pool:
+        names = set(pool.map(lambda who: queue.submit(SMALL, f"reader {who}"), range(40)))
+    assert names == {f"train-{SMALL.key}"}
+    assert len(processes) == 1
 
 
 def test_a_process_that_cannot_be_started_ends_its_training_only(tmp_path, monkeypatch):

@@ -268,6 +268,8 @@ class JobQueue(ABC, Generic[Content]):
         Raises:
             VizformerError: there is no room for it.
         """
+        if not self.resumes:
+            shutil.rmtree(folder, ignore_errors=True)  # what is left of one that could not be removed
         old = folder.exists()
         try:
             self.root.mkdir(parents=True, exist_ok=True)
