@@ -13,7 +13,6 @@ Source: Vaswani et al. 2017, section 6.2 and Table 3.
 import itertools
 import json
 import math
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 
 import torch
 
+from recipes.arguments import paths
 from recipes.smoothing import SmoothingRecipe, bleu, config_of, endless, held_out_marks
 from vizformer.config import ModelConfig
 from vizformer.freed_memory import keep_freed_memory
@@ -143,10 +143,10 @@ def measure(
     return {**told, "rows": rows}
 
 
-def main(file: str, path: str) -> None:
+def main(file: Path, path: Path) -> None:
     torch.set_num_threads(1)
-    measure(Path(file), Path(path))
+    measure(file, path)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*paths(2, __doc__))

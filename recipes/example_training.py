@@ -9,12 +9,12 @@ Source: Olsson et al. 2022, "In-context Learning and Induction Heads".
 """
 
 import shutil
-import sys
 import time
 from pathlib import Path
 
 import torch
 
+from recipes.arguments import paths
 from vizformer.jobs.worker import WATCHED
 from vizformer.training.live import Plan, Snapshot, train
 from vizformer.training.runs import Run
@@ -45,4 +45,4 @@ def make(folder: Path) -> Run:
 
 
 if __name__ == "__main__":
-    make(Path(sys.argv[1]))
+    make(*paths(1, __doc__))

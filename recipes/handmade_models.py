@@ -9,8 +9,6 @@ weights, which read and write all of the stream and mean nothing.
 """
 
 import math
-import sys
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 import torch
@@ -18,6 +16,7 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 from tokenizers import Tokenizer as Backend
 from torch import Tensor, nn
 
+from recipes.arguments import paths
 from vizformer.checkpoints import Checkpoint, save
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
@@ -248,4 +247,4 @@ def _made(name: str, model: Transformer, tokenizer: Tokenizer) -> Checkpoint:
 
 
 if __name__ == "__main__":
-    save(induction_by_hand(), Path(sys.argv[1]))
+    save(induction_by_hand(), paths(1, __doc__)[0])

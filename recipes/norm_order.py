@@ -9,7 +9,6 @@ Source: Xiong et al. 2020, "On Layer Normalization in the Transformer Architectu
 
 import json
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 import torch
 
+from recipes.arguments import paths
 from recipes.loss_curves import averaged, task_losses
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
@@ -105,10 +105,10 @@ def measure(recipe: NormOrderRecipe = RECIPE, say: Callable[[str], None] = print
     }
 
 
-def main(path: str) -> None:
+def main(path: Path) -> None:
     torch.set_num_threads(1)
-    Path(path).write_text(json.dumps(measure()) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(measure()) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*paths(1, __doc__))

@@ -10,7 +10,6 @@ Source: Vaswani et al. 2017, sections 3.1 (residual connections), 3.4 (embedding
 
 import json
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any, Literal, get_args
 
 import torch
 
+from recipes.arguments import paths
 from recipes.loss_curves import averaged, task_losses
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
@@ -122,10 +122,10 @@ def measure(recipe: LeftOutRecipe = RECIPE, say: Callable[[str], None] = print) 
     }
 
 
-def main(path: str) -> None:
+def main(path: Path) -> None:
     torch.set_num_threads(1)
-    Path(path).write_text(json.dumps(measure()) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(measure()) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*paths(1, __doc__))

@@ -7,11 +7,11 @@ Source: Vaswani et al. 2017, section 5.1 (pairs batched together by approximate 
 
 import json
 import random
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from recipes.arguments import paths
 from vizformer.assets import asset
 from vizformer.checkpoints import load
 from vizformer.training.batches import PairBatch, pair_batches
@@ -60,4 +60,5 @@ def measure(file: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[2]).write_text(json.dumps(measure(Path(sys.argv[1])), indent=1) + "\n", encoding="utf-8")
+    pairs, out = paths(2, __doc__)
+    out.write_text(json.dumps(measure(pairs), indent=1) + "\n", encoding="utf-8")

@@ -3,10 +3,10 @@
 python -m recipes.passages DATA FOLDER
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from recipes.arguments import paths
 from vizformer.training.corpus import CHINESE, find_file, read_corpus
 
 PASSAGES = 240
@@ -37,4 +37,4 @@ def _spread(lines: Sequence[str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    make(Path(sys.argv[1]), Path(sys.argv[2]))
+    make(*paths(2, __doc__))

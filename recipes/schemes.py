@@ -5,7 +5,6 @@ python -m recipes.schemes cmn.txt assets/lessons/tokens
 
 import itertools
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 from tokenizers import Tokenizer, decoders, models, trainers
 
+from recipes.arguments import paths
 from recipes.unigram import learn_pieces
 from vizformer.text.merging import Pair, merge, words_of
 from vizformer.text.schemes import LEARNED, UNKNOWN, Scheme, pre_tokenizer
@@ -108,4 +108,4 @@ def write_schemes(file: Path, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    write_schemes(Path(sys.argv[1]), Path(sys.argv[2]))
+    write_schemes(*paths(2, __doc__))

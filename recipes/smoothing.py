@@ -11,7 +11,6 @@ sections 5.4 (its effect on perplexity and BLEU) and 6.1 (the mean of the last 5
 import copy
 import itertools
 import json
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from recipes.arguments import paths
 from vizformer.analysis.training.small_trainings import CHECKPOINTS_APART
 from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.config import ModelConfig
@@ -183,10 +183,10 @@ def measure(file: Path, recipe: SmoothingRecipe = RECIPE, say: Callable[[str], N
     }
 
 
-def main(file: str, path: str) -> None:
+def main(file: Path, path: Path) -> None:
     torch.set_num_threads(1)
-    Path(path).write_text(json.dumps(measure(Path(file)), indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(measure(file), indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*paths(2, __doc__))

@@ -13,7 +13,6 @@ Source: Mikolov et al. 2013, "Distributed Representations of Words and Phrases a
 (the loss; words are drawn by their frequency to the power of 3/4) and 2.3 (frequent words are left out at random).
 """
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -26,6 +25,7 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 from torch import Tensor, nn
 
+from recipes.arguments import paths
 from vizformer.checkpoints.files.writing import write_weights
 from vizformer.text.word_splitting import plain_words
 from vizformer.training.corpus import Corpus, read_corpus
@@ -131,13 +131,13 @@ def train_word_vectors(
     return words, [counts[word] for word in words], centre.weight.detach()
 
 
-def main(data: str, path: str) -> None:
+def main(data: Path, path: Path) -> None:
     torch.set_num_threads(1)
-    words, counts, vectors = train_word_vectors(texts_of(read_corpus(Path(data))))
+    words, counts, vectors = train_word_vectors(texts_of(read_corpus(data)))
     notes = {name: str(value) for name, value in asdict(RECIPE).items()}
     notes |= {"words": "\n".join(words), "counts": " ".join(map(str, counts))}
-    write_weights({"vectors": vectors.half().contiguous()}, Path(path), notes)
+    write_weights({"vectors": vectors.half().contiguous()}, path, notes)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*paths(2, __doc__))

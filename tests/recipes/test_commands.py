@@ -1,7 +1,11 @@
 """Every asset that was made by a command can be made again: the commands are there, and are listed where one looks."""
 
 import re
+import runpy
+import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = (ROOT / "recipes" / "README.md").read_text(encoding="utf-8")
@@ -31,3 +35,15 @@ def test_the_file_or_folder_that_a_recipe_writes_is_bundled() -> None:
     written = re.findall(r"assets/[\w./-]+", TABLE)
     assert len(written) > 12
     assert [path for path in written if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("name", sorted(commands() - {"recipes.config_defaults"}))  # which takes none
+def test_a_recipe_without_its_arguments_says_how_it_is_used(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", [name])
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module(name, run_name="__main__")
+    said = f"{ended.value} {capsys.readouterr().err}"
+    assert f"python -m {name}" in said or "usage:" in said.lower()
