@@ -16,7 +16,7 @@ from vizformer.components import attention
 from vizformer.components._bundle import read_module
 from vizformer.components.attention import HeadsPayload, Selection, pack, to_html
 from vizformer.components.contract import Operands
-from vizformer.components.operands import pack_operands
+from vizformer.components.packing import pack_operands
 from vizformer.model import Trace
 
 pytestmark = pytest.mark.browser

@@ -116,9 +116,9 @@ def test_one_layer_at_a_time(app: AppTest) -> None:
 def test_payloads_that_do_not_fit_the_picture_are_refused() -> None:
     weights = np.full((2, 2, 40, 40), 1 / 40, np.float32)
     names = [str(i) for i in range(40)]
-    with pytest.raises(ValueError, match="pack_layer"):
+    with pytest.raises(ValueError, match="pack_lines"):
         lines.to_html(pack_heads(weights, limit=1), query_tokens=names, key_tokens=names)
-    with pytest.raises(ValueError, match="thumbnails"):
+    with pytest.raises(ValueError, match="pack them with pack"):
         attention.to_html(pack_layer(weights[0], layer=0, layers=2), query_tokens=names, key_tokens=names)
     with pytest.raises(ValueError, match=r"\(2, 40, 39\)"):
         lines.to_html(pack_heads(weights), query_tokens=names, key_tokens=names[1:])

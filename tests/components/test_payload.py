@@ -5,8 +5,7 @@ import pytest
 
 from vizformer.components.attention import Selection
 from vizformer.components.contract import Operands
-from vizformer.components.operands import pack_operands
-from vizformer.components.packing import pack_chosen, pack_heads, pack_layer, quantise
+from vizformer.components.packing import pack_chosen, pack_heads, pack_layer, pack_operands, quantise
 from vizformer.components.payload import HeadsPayload, fits
 from vizformer.components.small_maps import thumbnails
 

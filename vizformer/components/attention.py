@@ -35,7 +35,22 @@ View = Literal["weights", "scores"]
 Order = Literal["layer", "entropy", "distance", "first"]
 ORDERS: tuple[Order, ...] = get_args(Order)
 
+CELLS: Mapping[str, str] = {
+    "cell_weight": N_("query {query} “{query_token}” attends to key {key} “{key_token}” with weight {value}"),
+    "cell_masked": N_("query {query} “{query_token}” → key {key} “{key_token}” is masked: {reason}"),
+    "row_strongest": N_("query {query} “{query_token}” attends most to key {key} “{key_token}”, with weight {value}"),
+    "row_masked": N_("query {query} “{query_token}” sees no key: all are masked"),
+    "reason_1": N_("padding"),
+    "reason_2": N_("the future"),
+    "reason_3": N_("outside the window"),
+    "reason_4": N_("painted by hand"),
+    "reason_6": N_("left out of the picture"),
+    "masked": N_("masked"),
+}
+"""What is said of cells, by every picture of heads."""
+
 ENGLISH: Mapping[str, str] = {
+    **CELLS,
     "grid_title": N_("All heads (weights)"),
     "grid_label": N_("All heads: rows are layers, columns are heads. The arrow keys move, Enter chooses."),
     "head_name": N_("Layer {layer}, head {head}"),
@@ -64,22 +79,12 @@ ENGLISH: Mapping[str, str] = {
     "zoom_in": N_("Enlarge"),
     "zoom_out": N_("Reduce"),
     "zoom_reset": N_("Show all"),
-    "cell_weight": N_("query {query} “{query_token}” attends to key {key} “{key_token}” with weight {value}"),
     "cell_score": N_("query {query} “{query_token}” and key {key} “{key_token}” have the score {value}"),
-    "cell_masked": N_("query {query} “{query_token}” → key {key} “{key_token}” is masked: {reason}"),
     "cell_masked_score": N_(
         "query {query} “{query_token}” → key {key} “{key_token}” is masked: {reason} "
         "(its score before the mask is {value})"
     ),
     "stands_out": N_("What stands out: {cell}."),
-    "row_strongest": N_("query {query} “{query_token}” attends most to key {key} “{key_token}”, with weight {value}"),
-    "row_masked": N_("query {query} “{query_token}” sees no key: all are masked"),
-    "reason_1": N_("padding"),
-    "reason_2": N_("the future"),
-    "reason_3": N_("outside the window"),
-    "reason_4": N_("painted by hand"),
-    "reason_6": N_("left out of the picture"),
-    "masked": N_("masked"),
     "masked_legend": N_("masked: {reasons}"),
     "colour_weight": N_("weight"),
     "colour_score": N_("score, −{range} to {range}"),

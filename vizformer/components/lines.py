@@ -15,6 +15,7 @@ from typing import Any, Literal
 from vizformer.components import _mount
 from vizformer.components._heads import HeadsComponent
 from vizformer.components._mount import N_
+from vizformer.components.attention import CELLS
 from vizformer.components.packing import pack_heads, pack_layer, pack_lines
 from vizformer.components.payload import HeadsPayload, count, fits, nearest
 
@@ -33,8 +34,9 @@ __all__ = [
 ]
 
 ENGLISH: Mapping[str, str] = {
-    "heads": N_("Heads of this layer"),
+    **CELLS,
     "head_short": N_("H{head}"),
+    "heads": N_("Heads of this layer"),
     "head_label": N_("Head {head}"),
     "head_hint": N_("Click or Enter: show or hide. Double click, or with Shift: only this head."),
     "all_heads": N_("show all heads"),
@@ -59,7 +61,6 @@ ENGLISH: Mapping[str, str] = {
     "count_none": N_("None of {total} lines is drawn: the largest weight is {largest}."),
     "unpin": N_("let go (Esc)"),
     "hint": N_("Point at a token to read its weights; a click keeps them."),
-    "row_strongest": N_("query {query} “{query_token}” attends most to key {key} “{key_token}”, with weight {value}"),
     "row_strongest_in": N_(
         "query {query} “{query_token}” attends most to key {key} “{key_token}”, with weight {value} in head {head}"
     ),
@@ -70,21 +71,12 @@ ENGLISH: Mapping[str, str] = {
         "key {key} “{key_token}” is attended to most by query {query} “{query_token}”, "
         "with weight {value} in head {head}"
     ),
-    "row_masked": N_("query {query} “{query_token}” sees no key: all are masked"),
     "column_masked": N_("key {key} “{key_token}” is seen by no query: all are masked"),
     "masked_keys": N_("masked keys: {ranges} ({reason})"),
     "masked_queries": N_("masked queries: {ranges} ({reason})"),
-    "cell_weight": N_("query {query} “{query_token}” attends to key {key} “{key_token}” with weight {value}"),
     "cell_weights": N_("query {query} “{query_token}” attends to key {key} “{key_token}”: {value}"),
     "value_in_head": N_("H{head} {value}"),
     "joiner": N_("; "),
-    "cell_masked": N_("query {query} “{query_token}” → key {key} “{key_token}” is masked: {reason}"),
-    "reason_1": N_("padding"),
-    "reason_2": N_("the future"),
-    "reason_3": N_("outside the window"),
-    "reason_4": N_("painted by hand"),
-    "reason_6": N_("left out of the picture"),
-    "masked": N_("masked"),
     "loading": N_("Fetching this layer …"),
     "not_in_file": N_("This file holds only one layer: {layer}."),
 }

@@ -16,8 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.components.contract import Heads
-from vizformer.components.operands import operand_columns, pack_operands
+from vizformer.components.contract import Heads, Operands
 from vizformer.components.payload import LIMIT_BYTES, HeadsPayload, fits, once
 from vizformer.components.small_maps import THUMBNAIL, pool, thumbnails
 
@@ -137,13 +136,38 @@ def pack_heads(
         ValueError: shapes that do not fit, weights that are no weights, a chosen head that does not exist.
     """
     weights = np.asarray(weights)
-    _check_shapes(weights, scores, reasons, chosen)
-    if not fits(weights.shape, scored=scores is not None, limit=limit):
-        layer, head = chosen
-        one_score = None if scores is None else scores[layer, head]
-        return pack_chosen(thumbnails(weights), weights[layer, head], one_score, reasons, chosen=chosen)
-    thumbs = thumbnails(weights) if max(weights.shape[2:]) > THUMBNAIL else None
-    return _payload(weights.shape, chosen, "all", weights, scores, reasons, thumbs)
+    columns = _map_columns(weights, scores)
+    if fits(weights.shape, scored=scores is not None, limit=limit):
+        thumbs = thumbnails(weights) if max(weights.shape[2:]) > THUMBNAIL else None
+        return _payload(weights.shape, chosen, "all", columns, reasons, thumbs)
+    one = tuple(slice(max(0, at), max(0, at) + 1) for at in chosen)
+    columns = _map_columns(weights[one], None if scores is None else scores[one])
+    return _payload(weights.shape, chosen, "head", columns, reasons, thumbnails(weights))
+
+
+def pack_operands(
+    thumbs: NDArray[np.uint8],
+    head: Operands,
+    reasons: NDArray[np.integer] | None = None,
+    *,
+    chosen: tuple[int, int],
+) -> HeadsPayload:
+    """Packs what one head is computed from, beside thumbnails of all.
+
+    Args:
+        thumbs, reasons, chosen: as for `pack_chosen`.
+
+    Raises:
+        ValueError: shapes that do not fit each other, a chosen head that does not exist.
+    """
+    if head.q.ndim != 2 or head.k.ndim != 2 or head.q.shape[1] != head.k.shape[1]:
+        raise ValueError(f"q and k must be [tokens, d_head] with one d_head, not {head.q.shape} and {head.k.shape}")
+    size = (len(head.q), len(head.k))
+    if head.by_distance is not None and head.by_distance.shape != (sum(size) - 1,):
+        raise ValueError(f"by_distance must have {sum(size) - 1} numbers, not {head.by_distance.shape}")
+    why = once(reasons)
+    columns = operand_columns(head, why[chosen[0]] if why is not None and why.ndim == 3 else why)
+    return _payload((*thumbs.shape[:2], *size), chosen, "head", columns, reasons, thumbs)
 
 
 def pack_chosen(
@@ -169,19 +193,12 @@ def pack_chosen(
     """
     if thumbs.ndim != 4:
         raise ValueError(f"thumbs must be [layers, heads, rows, columns], not of shape {thumbs.shape}")
-    one = np.asarray(weights)[None, None]
-    _check_shapes(one, None if scores is None else np.asarray(scores)[None, None], reasons, (0, 0), len(thumbs))
-    expected = (min(one.shape[2], THUMBNAIL), min(one.shape[3], THUMBNAIL))
-    if thumbs.shape[2:] != expected:
-        raise ValueError(f"thumbs of shape {thumbs.shape[2:]} do not belong to a map of {one.shape[2:]}: {expected}")
-    shape = (thumbs.shape[0], thumbs.shape[1], one.shape[2], one.shape[3])
-    if not (0 <= chosen[0] < shape[0] and 0 <= chosen[1] < shape[1]):
-        raise ValueError(f"the chosen head {chosen} is not among {shape[0]} layers x {shape[1]} heads")
-    payload = _payload(shape, chosen, "head", one, scores, reasons, thumbs)
+    columns = _map_columns(np.asarray(weights)[None, None], None if scores is None else np.asarray(scores)[None, None])
+    payload = _payload((*thumbs.shape[:2], *np.shape(weights)), chosen, "head", columns, reasons, thumbs)
     if small_reasons is None or not np.any(small_reasons):
         return payload
-    if small_reasons.shape != (shape[0], *expected):
-        raise ValueError(f"small_reasons of shape {small_reasons.shape} do not fit {(shape[0], *expected)}")
+    if small_reasons.shape != (payload.shape[0], *payload.thumb_shape):
+        raise ValueError(f"small_reasons of shape {small_reasons.shape} do not fit {payload.thumb_shape}")
     columns = {**payload.columns, "thumb_reasons": np.ascontiguousarray(small_reasons, dtype=np.uint8).ravel()}
     return replace(payload, columns=columns)
 
@@ -208,12 +225,13 @@ def pack_layer(
         ValueError: as for `pack_heads`, and where the layer alone does not fit.
     """
     one = np.asarray(weights)[None]
-    _check_shapes(one, None, reasons, (0, 0))
     if not 0 <= layer < layers:
         raise ValueError(f"layer {layer} is not among {layers} layers")
     if not fits(one.shape, scored=False, limit=limit):
         raise ValueError(f"one layer's heads {one.shape[1:]} do not fit into {limit} bytes: show one of them as a map")
-    return replace(_payload((layers, *one.shape[1:]), (layer, 0), "layer", one, None, reasons, None), first=first)
+    return replace(
+        _payload((layers, *one.shape[1:]), (layer, 0), "layer", _map_columns(one), reasons, None), first=first
+    )
 
 
 def quantise(weights: NDArray[np.floating]) -> NDArray[np.uint16]:
@@ -226,56 +244,71 @@ def quantise(weights: NDArray[np.floating]) -> NDArray[np.uint16]:
     return found.reshape(np.shape(weights))
 
 
-def _payload(
-    shape: tuple[int, ...],
-    chosen: tuple[int, int],
-    held: Literal["all", "layer", "head"],
-    weights: NDArray[np.floating],
-    scores: NDArray[np.floating] | None,
-    reasons: NDArray[np.integer] | None,
-    thumbs: NDArray[np.uint8] | None,
-) -> HeadsPayload:
-    exact = 4 * weights.size <= EXACT_BYTES
-    packed = np.ascontiguousarray(weights, dtype=np.float32) if exact else quantise(weights)
-    columns: dict[str, NDArray[np.generic]] = {"weights": packed.ravel()}
-    if scores is not None:
-        columns["scores"] = np.ascontiguousarray(scores, dtype=np.float32).ravel()
-    why = once(reasons)
-    if why is not None:
-        columns["reasons"] = (why[chosen[0]] if held == "head" and why.ndim == 3 else why).ravel()
-    thumb_shape = (shape[2], shape[3])
-    if thumbs is not None:
-        thumb_shape = (thumbs.shape[2], thumbs.shape[3])
-        columns["thumbs"] = thumbs.ravel()
-        if why is not None:  # the minimum over a pool is 0, visible, as soon as one of its cells is
-            columns["thumb_reasons"] = pool(why, np.minimum).ravel()
-    layers, heads, queries, keys = shape
-    return HeadsPayload(
-        shape=(layers, heads, queries, keys),
-        chosen=(int(chosen[0]), int(chosen[1])),
-        held=held,
-        thumb_shape=thumb_shape,
-        columns=columns,
-    )
+def operand_columns(head: Operands, reasons: NDArray[np.integer] | None = None) -> dict[str, NDArray[np.generic]]:
+    """The columns from which the browser computes one head; see `HeadsPayload.columns`.
+
+    Args:
+        reasons: why a cell of this head is masked [queries, keys].
+    """
+    columns: dict[str, NDArray[np.generic]] = {
+        "q": np.ascontiguousarray(head.q, dtype=np.float32).ravel(),
+        "k": np.ascontiguousarray(head.k, dtype=np.float32).ravel(),
+    }
+    if head.by_distance is not None:
+        columns["by_distance"] = np.ascontiguousarray(head.by_distance, dtype=np.float32)
+    if reasons is not None and np.any(reasons):
+        flat = np.ascontiguousarray(reasons, dtype=np.uint8).ravel()
+        starts = np.concatenate([[0], np.flatnonzero(flat[1:] != flat[:-1]) + 1])
+        columns |= {"run_starts": starts.astype(np.uint32), "run_reasons": flat[starts]}
+    return columns
 
 
-def _check_shapes(
-    weights: NDArray[np.floating],
-    scores: NDArray[np.floating] | None,
-    reasons: NDArray[np.integer] | None,
-    chosen: tuple[int, int],
-    layers: int | None = None,
-) -> None:
-    """`layers`: how many the reasons are of, where that is not as many as the weights."""
+def _map_columns(
+    weights: NDArray[np.floating], scores: NDArray[np.floating] | None = None
+) -> dict[str, NDArray[np.generic]]:
+    """The columns of maps [layers, heads, queries, keys]."""
     if weights.ndim != 4 or 0 in weights.shape:
         raise ValueError(f"weights must be [layers, heads, queries, keys], none of them 0, not {weights.shape}")
     low, high = float(np.min(weights)), float(np.max(weights))
     if not (low >= -1e-4 and high <= 1.0001):  # also where they are NaN
         raise ValueError(f"weights must lie in 0..1, these lie in {low:g}..{high:g}: pass them after the softmax")
-    if scores is not None and np.shape(scores) != weights.shape:
+    exact = 4 * weights.size <= EXACT_BYTES
+    packed = np.ascontiguousarray(weights, dtype=np.float32) if exact else quantise(weights)
+    if scores is None:
+        return {"weights": packed.ravel()}
+    if np.shape(scores) != weights.shape:
         raise ValueError(f"scores of shape {np.shape(scores)} do not fit weights of shape {weights.shape}")
-    one, every = weights.shape[2:], (weights.shape[0] if layers is None else layers, *weights.shape[2:])
-    if reasons is not None and np.shape(reasons) not in (one, every):
-        raise ValueError(f"reasons of shape {np.shape(reasons)} do not fit maps of {one} (queries, keys), nor {every}")
-    if not (0 <= chosen[0] < weights.shape[0] and 0 <= chosen[1] < weights.shape[1]):
-        raise ValueError(f"the chosen head {chosen} is not among {weights.shape[0]} layers x {weights.shape[1]} heads")
+    return {"weights": packed.ravel(), "scores": np.ascontiguousarray(scores, dtype=np.float32).ravel()}
+
+
+def _payload(
+    shape: tuple[int, ...],
+    chosen: tuple[int, int],
+    held: Literal["all", "layer", "head"],
+    numbers: dict[str, NDArray[np.generic]],
+    reasons: NDArray[np.integer] | None,
+    thumbs: NDArray[np.uint8] | None,
+) -> HeadsPayload:
+    """Adds masks and small maps to the numbers, where they belong to heads of this shape."""
+    layers, heads, *size = shape
+    if not (0 <= chosen[0] < layers and 0 <= chosen[1] < heads):
+        raise ValueError(f"the chosen head {chosen} is not among {layers} layers x {heads} heads")
+    if reasons is not None and np.shape(reasons) not in ((*size,), (layers, *size)):
+        raise ValueError(f"reasons of shape {np.shape(reasons)} do not fit maps of {(*size,)} (queries, keys)")
+    thumb_shape, why = (size[0], size[1]), once(reasons)
+    if why is not None and "weights" in numbers:
+        numbers["reasons"] = (why[chosen[0]] if held == "head" and why.ndim == 3 else why).ravel()
+    if thumbs is not None:
+        thumb_shape = (min(size[0], THUMBNAIL), min(size[1], THUMBNAIL))
+        if thumbs.shape[2:] != thumb_shape:
+            raise ValueError(f"thumbs of shape {thumbs.shape[2:]} do not belong to a map of {(*size,)}: {thumb_shape}")
+        numbers["thumbs"] = thumbs.ravel()
+        if why is not None:  # the minimum over a pool is 0, visible, as soon as one of its cells is
+            numbers["thumb_reasons"] = pool(why, np.minimum).ravel()
+    return HeadsPayload(
+        shape=(layers, heads, size[0], size[1]),
+        chosen=(int(chosen[0]), int(chosen[1])),
+        held=held,
+        thumb_shape=thumb_shape,
+        columns=numbers,
+    )

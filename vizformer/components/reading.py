@@ -12,46 +12,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vizformer.components import _mount
+from vizformer.components import _mount, attention, lines
 from vizformer.components._heads import HeadsComponent
 from vizformer.components._mount import N_
+from vizformer.components.attention import CELLS
 from vizformer.components.lines import Pin, parse_pin
 from vizformer.components.payload import HeadsPayload, count, fits, nearest
 
 __all__ = ["ENGLISH", "Pin", "Reading", "fits", "mount", "peek", "to_html"]
 
+_OF_HEADS = ("find", "found", "found_none", "loading", "not_come", "computing", "not_in_file")
+_OF_TWO_SIDES = ("layer", "queries", "keys", "column_strongest", "column_masked", "joiner")
 ENGLISH: Mapping[str, str] = {
-    "layer": N_("Layer {layer}"),
+    **CELLS,
+    **{name: attention.ENGLISH[name] for name in _OF_HEADS},
+    **{name: lines.ENGLISH[name] for name in _OF_TWO_SIDES},
     "head": N_("Head {head}"),
     "layer_label": N_("Layer"),
     "head_label": N_("Head"),
-    "find": N_("Find a token"),
-    "found": N_("{at} of {n}"),
-    "found_none": N_("not in the text"),
     "text_label": N_("The text. The arrow keys move from token to token, Enter chooses."),
-    "queries": N_("queries"),
-    "keys": N_("keys"),
     "looks_at": N_("what it attends to"),
     "looked_at": N_("what attends to it"),
-    "row_strongest": N_("query {query} “{query_token}” attends most to key {key} “{key_token}”, with weight {value}"),
-    "column_strongest": N_(
-        "key {key} “{key_token}” is attended to most by query {query} “{query_token}”, with weight {value}"
-    ),
-    "row_masked": N_("query {query} “{query_token}” sees no key: all are masked"),
-    "column_masked": N_("key {key} “{key_token}” is seen by no query: all are masked"),
-    "cell_weight": N_("query {query} “{query_token}” attends to key {key} “{key_token}” with weight {value}"),
-    "cell_masked": N_("query {query} “{query_token}” → key {key} “{key_token}” is masked: {reason}"),
-    "joiner": N_("; "),
-    "reason_1": N_("padding"),
-    "reason_2": N_("the future"),
-    "reason_3": N_("outside the window"),
-    "reason_4": N_("painted by hand"),
-    "reason_6": N_("left out of the picture"),
-    "masked": N_("masked"),
-    "loading": N_("Fetching this head …"),
-    "not_come": N_("The server did not send this head. Choose it again."),
-    "computing": N_("Computing this head from its queries and keys …"),
-    "not_in_file": N_("Only the small map of this head is in this file."),
 }
 """Every text of the component; a page passes the same names in the reader's language."""
 
