@@ -56,6 +56,10 @@ class CommonOptions:
         """The layers of both stacks; of the one stack where there is one."""
         return self.n_encoder_layers + self.n_decoder_layers
 
+    def layers_of(self, of: str) -> int:
+        """Those of a stack, or of the stack that a kind of attention stands in: "encoder", "decoder", "cross"."""
+        return self.n_encoder_layers if of == "encoder" else self.n_decoder_layers
+
     @property
     def d_head(self) -> int:
         """Width of one head: head_dim, or its share of d_model."""

@@ -74,9 +74,14 @@ class FeedForwardOptions(CommonOptions):
             return self.d_ff
         return self.experts_per_token * self.expert_width + (self.d_shared_expert or 0)
 
+    @property
+    def network_matrices(self) -> int:
+        """Matrices of one feed-forward network: W_in and W_out, with a gate W_gate too."""
+        return 3 if self.feedforward == "gated" else 2
+
     def network_parameters(self, width: int) -> int:
         """Parameters of one feed-forward network: 2 d width + width + d, or 3 d width (+ 2 width + d) with a gate."""
-        matrices = 3 if self.feedforward == "gated" else 2
+        matrices = self.network_matrices
         return matrices * self.d_model * width + ((matrices - 1) * width + self.d_model if self.bias else 0)
 
     @property

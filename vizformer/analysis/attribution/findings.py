@@ -203,7 +203,7 @@ def _copies(checkpoint: Checkpoint, trace: Trace, found: LogitAttribution, said:
 def _read_by(checkpoint: Checkpoint, trace: Trace, term: Term, key: int) -> list[Finding]:
     """The earlier head that tells an induction head what stood before: it looks there, and its output becomes the key."""
     kind, config = predicting_kind(checkpoint), checkpoint.model.config
-    if (config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers) * config.n_heads > MOST_HEADS:
+    if config.layers_of(kind) * config.n_heads > MOST_HEADS:
         return []
     for first, second, excess in compositions(checkpoint, kind).clear("K"):
         if second != (term.layer, term.head):

@@ -184,7 +184,7 @@ def _required(checkpoint: Checkpoint, trace: Trace, stack: Stack, layer: int, ro
 
 def _require_layer(checkpoint: Checkpoint, stack: Stack, layer: int) -> None:
     config = checkpoint.model.config
-    layers = config.n_encoder_layers if stack == "encoder" else config.n_decoder_layers
+    layers = config.layers_of(stack)
     if not 0 <= layer < layers:
         raise TraceError(
             N_("There is nothing called {name} to edit in this model.", name=f"{stack}.{layer}.feedforward")

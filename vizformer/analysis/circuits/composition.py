@@ -107,7 +107,7 @@ def compositions(checkpoint: Checkpoint, kind: Kind | None = None) -> Compositio
         TraceError: there is no such self-attention.
     """
     kind, config = kind or predicting_kind(checkpoint), checkpoint.model.config
-    layers = config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers
+    layers = config.layers_of(kind)
     heads = [head_weights(checkpoint, kind, *place) for place in np.ndindex(layers, config.n_heads)]
     triangles = [_triangles(one) for one in heads]
     written = torch.stack([chance.shares(_squares(r.V, r.O)) for r in triangles])  # [heads, d_head]

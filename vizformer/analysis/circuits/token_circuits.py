@@ -55,7 +55,7 @@ def copying_scores(checkpoint: Checkpoint) -> Float[ndarray, "n_layers n_heads"]
     -1 for one that lowers the logit of what it looks at, near 0 for one that does neither; NaN where OV is 0.
     """
     kind, config = predicting_kind(checkpoint), checkpoint.model.config
-    shape = (config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers, config.n_heads)
+    shape = (config.layers_of(kind), config.n_heads)
     through = _through(checkpoint)
     found = np.full(shape, np.nan)
     for layer, head in np.ndindex(shape):

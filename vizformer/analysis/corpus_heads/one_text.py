@@ -161,7 +161,7 @@ def _repeated(checkpoint: Checkpoint, stack: str) -> tuple[int, list[list[int]]]
 
 def _has(checkpoint: Checkpoint, stack: str) -> bool:
     config = checkpoint.model.config
-    return bool(config.n_encoder_layers if stack == "encoder" else config.n_decoder_layers)
+    return bool(config.layers_of(stack))
 
 
 def _most(checkpoint: Checkpoint) -> int:

@@ -51,7 +51,7 @@ def mixture(config: ModelConfig, experts: int, top_k: int) -> Mixture:
     if not 1 <= top_k <= experts:
         raise ValueError(f"{top_k} of {experts} experts cannot be used")
     config = config.without_experts()
-    layers = config.n_encoder_layers + config.n_decoder_layers
+    layers = config.depth
     expert, whole = config.network_parameters(config.d_ff), sum(parameters(config).values())
     router = layers * experts * config.d_model if experts > 1 else 0
     others = whole - layers * expert + router

@@ -193,7 +193,7 @@ def _feedforwards(config: ModelConfig, rows: int, layers: int) -> Multiplication
     Where a layer has experts: of those that each row goes through and of the shared one; and rows * d_model for each
     expert's score, for the gate of the shared one, and for the weight of each network's output.
     """
-    matrices = 3 if config.feedforward == "gated" else 2
+    matrices = config.network_matrices
     sparse = sum(map(config.has_experts, range(layers)))
     networks = config.experts_per_token + (config.d_shared_expert is not None)
     around = (config.n_experts or 0) + networks + (config.d_shared_expert is not None)

@@ -38,7 +38,7 @@ def parameters(config: ModelConfig) -> dict[str, int]:
         depth = {"encoder": config.n_encoder_layers, "decoder": config.n_decoder_layers}.get(section, 1)
         found[name] = count + (two[name] - count) * (depth - 1)
     if config.expert_layers is not None:  # there is one stack
-        others = config.n_encoder_layers + config.n_decoder_layers - config.n_expert_layers
+        others = config.depth - config.n_expert_layers
         stack = "decoder" if config.n_decoder_layers else "encoder"
         own = config.network_parameters(config.d_ff)
         found[f"{stack}.feedforward"] += others * (own - parameter_count.experts_parameters(config))
@@ -112,7 +112,7 @@ class Overtakes:
 
 def overtakes(config: ModelConfig) -> Overtakes:
     """2 n n_heads d_head > matrices d_model d_ff (and, of the whole, - 2 d_model (n_heads + n_kv) d_head)."""
-    matrices = 3 if config.feedforward == "gated" else 2
+    matrices = config.network_matrices
     feedforward = matrices * config.d_model * config.active_d_ff
     projections = 2 * config.d_model * (config.n_heads + config.kv_heads) * config.d_head
     growing = 2 * config.n_heads * config.d_head

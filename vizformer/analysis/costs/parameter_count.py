@@ -121,7 +121,7 @@ class WidthRatio:
 def width_ratios(config: ModelConfig) -> tuple[WidthRatio, ...]:
     """A model of these options with d_ff = 1 to 8 times d_model, all else the same; without experts, if it has such."""
     config = config.without_experts()
-    layers = config.n_encoder_layers + config.n_decoder_layers
+    layers = config.depth
     own, all_own = config.network_parameters(config.d_ff), count_parameters(config)
     with without_memory():
         model = Transformer(config)

@@ -164,7 +164,7 @@ def build(examined: Examined, dtype: torch.dtype, device: torch.device, *, strea
 
 def _empty_model(config: ModelConfig, n_tensors: int) -> Transformer:
     """The model without memory for its weights, unless the config asks for what no file of `n_tensors` can fill."""
-    n_layers = config.n_encoder_layers + config.n_decoder_layers
+    n_layers = config.depth
     if n_layers > n_tensors:
         raise damaged(CONFIG, f"{n_layers} layers, but {WEIGHTS} has {n_tensors} tensors")
     n_experts = config.n_expert_layers * (config.n_experts or 0)

@@ -177,7 +177,7 @@ def describe(report: Report, translate: Callable[[Message], str] = str, *, every
         "",
         *_table(
             [
-                ("layers", str(config.n_encoder_layers + config.n_decoder_layers)),
+                ("layers", str(config.depth)),
                 (
                     "width",
                     f"{config.d_model:,} (feed-forward {_inner_width(config)}, {config.feedforward}, {config.activation})",

@@ -30,7 +30,7 @@ def choose(subject: Subject, *, cross: bool = True, head: bool = True, query: bo
     if not cross and state.view().kind == "cross":
         state.update(kind="decoder")
     kind = state.fit(kind=usable).kind
-    n_layers = config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers
+    n_layers = config.layers_of(kind)
     queries = subject.trace.tokens[labels.stacks(kind)[0]]
     state.fit(layer=n_layers, head=config.n_heads, query=len(queries))
     with st.container(key="bar-place"):  # one line; on a phone it is folded away with the sentence (app.css)

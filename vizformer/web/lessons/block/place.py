@@ -26,7 +26,7 @@ def choose(subject: Subject, *, layer: bool = True, token: bool = True) -> Place
         stack = stacks[0]
     if state.view().kind != stack:
         state.update(kind=stack, **lesson.held())
-    n_layers = config.n_encoder_layers if stack == "encoder" else config.n_decoder_layers
+    n_layers = config.layers_of(stack)
     view = state.fit(layer=n_layers, query=len(subject.trace.tokens[stack]))
     with st.container(key="bar-place"):  # one line; on a phone it is folded away with the sentence (app.css)
         columns = iter(st.columns([5] * (len(stacks) > 1) + [2] * layer + [4] * token or [1]))

@@ -216,7 +216,7 @@ def _costs(config: ModelConfig, cost: ModelCost, size: int, tokens: float) -> No
 
 
 def _formula(config: ModelConfig, cost: ModelCost, tokens: float) -> None:
-    matrices, width = 3 if config.feedforward == "gated" else 2, config.active_d_ff
+    matrices, width = config.network_matrices, config.active_d_ff
     lesson.formula(
         r"\begin{aligned} 2 n^2 h\, d_\mathrm{head} &> m\, n\, d\, d_\mathrm{ff} \iff n > \frac{m\, d\, d_\mathrm{ff}}"
         r"{2 h\, d_\mathrm{head}} \\ C &\approx 6 N D \end{aligned}",
@@ -255,7 +255,7 @@ def six_question() -> lesson.Choice:
 def overtakes_question(subject: Subject) -> lesson.Number:
     config = subject.config
     meets = computations.model_cost(config, len(subject.tokens)).overtakes.products
-    matrices = 3 if config.feedforward == "gated" else 2
+    matrices = config.network_matrices
     return lesson.Number(
         "costs",
         "overtakes",

@@ -214,7 +214,7 @@ def _experts(subject: Subject) -> None:
     columns = (_("with {n} experts, {k} used", n=experts, k=top_k), _("stored"), _("used by a token"), _("share"))
     st.html(table.to_html(columns, rows, bar=3))
     own = shown[_("your model")]
-    layers = subject.config.n_encoder_layers + subject.config.n_decoder_layers
+    layers = subject.config.depth
     lesson.formula(
         r"\begin{aligned} \text{stored} &= \text{others} + L\, (E \cdot \mathrm{ffn} + E\, d) \\ \text{used} &= "
         r"\text{others} + L\, (k \cdot \mathrm{ffn} + E\, d) \end{aligned}",

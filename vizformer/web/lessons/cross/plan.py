@@ -35,7 +35,7 @@ def columns(subject: Subject, found: Mapping[Kind, Attended]) -> list[architectu
         if stack not in found:
             continue
         attention = found["encoder" if stack == "encoder" else "decoder"]
-        n, layers = attention.scores[1], config.n_encoder_layers if stack == "encoder" else config.n_decoder_layers
+        n, layers = attention.scores[1], config.layers_of(stack)
         rows = f"[{n}, {d}]"
         boxes = [_box(f"{stack}.tokens", _("Tokens + positions"), rows, framed=False)]
         kinds = ["self", *(["cross"] if stack == "decoder" and "cross" in found else []), "feedforward"]

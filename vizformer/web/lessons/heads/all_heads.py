@@ -33,7 +33,7 @@ def every(subject: Subject) -> None:
             _("Kind of attention"), usable, format_func=labels.kind_label, required=True, **state.bind("kind")
         )
     queries, keys = (trace.tokens[stack] for stack in labels.stacks(kind))
-    n_layers = config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers
+    n_layers = config.layers_of(kind)
     view = state.fit(layer=n_layers, head=config.n_heads, query=len(queries))
     last = st.session_state.get("heads.selection", attention.Selection())
     looked = {"layer": view.layer, "head": view.head, "query": view.query_of(queries), "view": view.numbers}

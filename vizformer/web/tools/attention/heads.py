@@ -21,7 +21,7 @@ def heads(subject: Subject) -> None:
     kind = state.view().kind
     queries, keys = (subject.trace.tokens[stack] for stack in labels.stacks(kind))
     config = subject.config
-    n_layers = config.n_encoder_layers if kind == "encoder" else config.n_decoder_layers
+    n_layers = config.layers_of(kind)
     state.fit(layer=n_layers, head=config.n_heads, query=len(queries), key=len(keys))
     shape = (n_layers, config.n_heads, len(queries), len(keys))
     aids.choose(subject, kind)

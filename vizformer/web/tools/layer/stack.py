@@ -37,6 +37,6 @@ def choose_layer(subject: Subject) -> None:
     with which:
         stack = choose_stack([name for name in ("encoder", "decoder") if name in subject.trace.tokens])
     config = subject.config
-    n_layers = config.n_encoder_layers if stack == "encoder" else config.n_decoder_layers
+    n_layers = config.layers_of(stack)
     state.fit(layer=n_layers)
     number.selectbox(_("Layer"), range(n_layers), **state.bind("layer"))
