@@ -43,6 +43,12 @@ class Habits:
         first: the number of the first of such layers.
         front: what input_projection reads: "one_hot" (vectors with one 1), "narrow" (rows of a table); "": there is none.
         wrapped: a sublayer and its norm lie in a module of their own.
+        first_position: the row of the table of positions that the first token has.
+        waves: sines before cosines are added in the place of a table, and no file has them.
+        rows: how numbers are divided among the heads: "head_by_head", "in_turn", "by_number" or "not_transposed".
+        unweighted: where norms without weights stand beside the sublayers: "final_norm", "embedding_norm", "qk_norm".
+        tied: the logits are made with the table of embeddings, and no other lies in the file.
+        normed: what a norm of the embeddings is applied to: "sum" or "tokens"; "": there is none.
     """
 
     style: str = "apart"
@@ -61,9 +67,30 @@ class Habits:
     first: int = 0
     front: str = ""
     wrapped: bool = False
+    first_position: int = 0
+    waves: bool = False
+    rows: str = "head_by_head"
+    unweighted: tuple[str, ...] = ()
+    tied: bool = False
+    normed: str = ""
 
     def norms(self) -> nn.Module:
         return {"layer": nn.LayerNorm, "rms": nn.RMSNorm}[self.norm](D, eps=self.eps)
+
+    def bare_norm(self, x: Tensor, place: str = "") -> Tensor:
+        """RMSNorm without weights, where there is one at this place."""
+        return F.rms_norm(x, x.shape[-1:], eps=self.eps) if not place or place in self.unweighted else x
+
+    def split(self, x: Tensor) -> Tensor:
+        """[b, n, D] -> [b, H, n, D / H]"""
+        if self.rows == "in_turn":
+            return x.unflatten(-1, (W, H)).movedim(-1, 1)
+        return x.reshape(len(x), H, -1, W) if self.rows == "not_transposed" else heads(x)
+
+    def merge(self, x: Tensor) -> Tensor:
+        if self.rows == "in_turn":
+            return x.movedim(1, -1).flatten(2)
+        return x.reshape(len(x), -1, D) if self.rows == "not_transposed" else together(x)
 
 
 class OneHead(nn.Module):
@@ -98,14 +125,19 @@ class Attention(nn.Module):
                 torch.stack([getattr(head, name)(x) for head in self.heads], 1) for name in ("query", "key", "value")
             )
         elif habits.style == "fused":
-            q, k, v = self.qkv_proj(x).reshape(1, n, H, 3 * W).transpose(1, 2).chunk(3, -1)
+            fused = self.qkv_proj(x)
+            if habits.rows == "by_number":
+                q, k, v = fused.reshape(1, n, W, 3, H).permute(3, 0, 4, 1, 2)
+            else:
+                q, k, v = fused.reshape(1, n, H, 3 * W).transpose(1, 2).chunk(3, -1)
         elif habits.style == "projected":
             q, k, v = (heads(part) for part in self.input_projection(x).chunk(3, -1))
         else:
-            q, k, v = heads(self.w_q(x)), heads(self.w_k(x)), heads(self.w_v(x))
+            q, k, v = (habits.split(projection(x)) for projection in (self.w_q, self.w_k, self.w_v))
+        q, k = habits.bare_norm(q, "qk_norm"), habits.bare_norm(k, "qk_norm")
         scores = (q @ k.transpose(-2, -1) / habits.divisor).masked_fill(blocked, -math.inf)
         out = {"heads": "proj", "fused": "o_proj", "projected": "output_projection", "apart": "w_o"}[habits.style]
-        return getattr(self, out)(together(scores.softmax(-1) @ v))
+        return getattr(self, out)(habits.merge(scores.softmax(-1) @ v))
 
 
 class Gated(nn.Module):
@@ -131,7 +163,7 @@ class Layer(nn.Module):
             self.first = nn.ModuleDict(dict(sublayer=self.attention, norm=habits.norms()))
             self.then = nn.ModuleDict(dict(sublayer=self.mlp, norm=habits.norms()))
             del self.attention, self.mlp
-        elif habits.norm != "none":
+        elif habits.norm not in ("none", "unweighted"):
             self.norm1, self.norm2 = habits.norms(), habits.norms()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -141,7 +173,9 @@ class Layer(nn.Module):
                 x = pair["norm"](x + pair["sublayer"](x))
             return x
         applied = habits.norm != "none" and habits.order != "unused"
-        norms = (self.norm1, self.norm2) if applied else (nn.Identity(), nn.Identity())
+        norms: tuple[Callable[[Tensor], Tensor], ...] = (nn.Identity(), nn.Identity())
+        if applied:
+            norms = (habits.bare_norm,) * 2 if habits.norm == "unweighted" else (self.norm1, self.norm2)
         if habits.residual == "parallel":
             return x + self.attention(norms[0](x)) + self.mlp(norms[1](x))
         for norm, sublayer in zip(norms, (self.attention, self.mlp), strict=True):
@@ -159,7 +193,10 @@ class Written(nn.Module):
     def __init__(self, habits: Habits) -> None:
         super().__init__()
         self.habits = habits
-        self.position_embedding = nn.Embedding(LONGEST, D)
+        if not habits.waves:
+            self.position_embedding = nn.Embedding(LONGEST + habits.first_position, D)
+        if habits.normed:
+            self.embedding_norm = habits.norms()
         if habits.front:
             self.input_projection = nn.Linear({"one_hot": V, "narrow": NARROW}[habits.front], D)
         if habits.front != "one_hot":
@@ -173,18 +210,27 @@ class Written(nn.Module):
             self.layers = nn.ModuleList(Layer(habits) for _ in range(LAYERS))
         if habits.final:
             self.ln_f = nn.LayerNorm(D, eps=habits.eps)
-        self.output_projection = nn.Linear(D, V)
+        if not habits.tied:
+            self.output_projection = nn.Linear(D, V)
 
     def forward(self, ids: Tensor) -> Tensor:
         x = F.one_hot(ids, V).float() if self.habits.front == "one_hot" else self.token_embedding(ids)
         x = self.input_projection(x) if self.habits.front else x
-        x = x + self.position_embedding(torch.arange(ids.shape[1]))
+        x = self.embedding_norm(x) if self.habits.normed == "tokens" else x
+        if self.habits.waves:
+            x = x + sine_waves(ids.shape[1]).unflatten(-1, (-1, 2)).transpose(-1, -2).flatten(-2)
+        else:
+            x = x + self.position_embedding(torch.arange(ids.shape[1]) + self.habits.first_position)
+        x = self.embedding_norm(x) if self.habits.normed == "sum" else x
+        x = self.habits.bare_norm(x, "embedding_norm")
         if self.habits.segment is not None:
             x = x + self.segment_embedding(torch.full_like(ids, self.habits.segment))
         for one in (module for module in self.modules() if isinstance(module, Layer)):
             x = one(x)
         x = self.ln_f(x) if self.habits.final == "used" else x
-        return self.output_projection(x) * self.habits.logits
+        x = self.habits.bare_norm(x, "final_norm")
+        out = self.token_embedding.weight if self.habits.tied else None
+        return (self.output_projection(x) if out is None else x @ out.T) * self.habits.logits
 
 
 class TorchEncoder(nn.Module):
@@ -217,30 +263,48 @@ class Unnormed(Hooked):
 
 
 class Small(nn.Module):
-    """nanoGPT's names, and a last norm that nothing uses."""
+    """nanoGPT's names, and a last norm that nothing uses; `rms`: RMSNorm, no biases, and the last norm is used."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, rms: bool = False) -> None:
         super().__init__()
-        inner = nn.ModuleDict(dict(wte=nn.Embedding(V, D), wpe=nn.Embedding(LONGEST, D), ln_f=nn.LayerNorm(D)))
-        inner["h"] = nn.Sequential(*(NanoLayer() for _ in range(LAYERS)))
+        self.rms, inner = rms, nn.ModuleDict(dict(wte=nn.Embedding(V, D), wpe=nn.Embedding(LONGEST, D)))
+        inner["h"], inner["ln_f"] = nn.Sequential(*(NanoLayer(rms=rms) for _ in range(LAYERS))), nano_norm(rms)
         self.transformer, self.lm_head = inner, nn.Linear(D, V, bias=False)
 
     def forward(self, ids: Tensor) -> Tensor:
         x = self.transformer["wte"](ids) + self.transformer["wpe"](torch.arange(ids.shape[1]))
-        return self.lm_head(self.transformer["h"](x))
+        x = self.transformer["h"](x)
+        return self.lm_head(self.transformer["ln_f"](x) if self.rms else x)
+
+
+def nano_norm(rms: bool) -> nn.Module:
+    return nn.RMSNorm(D, eps=1e-5) if rms else nn.LayerNorm(D)
 
 
 class NanoLayer(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, *, rms: bool) -> None:
         super().__init__()
-        self.ln_1, self.ln_2 = nn.LayerNorm(D), nn.LayerNorm(D)
-        self.attn = nn.ModuleDict(dict(c_attn=nn.Linear(D, 3 * D), c_proj=nn.Linear(D, D)))
-        self.mlp = nn.ModuleDict(dict(c_fc=nn.Linear(D, FF), c_proj=nn.Linear(FF, D)))
+        self.ln_1, self.ln_2, bias = nano_norm(rms), nano_norm(rms), not rms
+        self.attn = nn.ModuleDict(dict(c_attn=nn.Linear(D, 3 * D, bias=bias), c_proj=nn.Linear(D, D, bias=bias)))
+        self.mlp = nn.ModuleDict(dict(c_fc=nn.Linear(D, FF, bias=bias), c_proj=nn.Linear(FF, D, bias=bias)))
 
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = (heads(part) for part in self.attn["c_attn"](self.ln_1(x)).split(D, -1))
         x = x + self.attn["c_proj"](together(attend(q, k, v, future(x.shape[1]))))
         return x + self.mlp["c_proj"](F.gelu(self.mlp["c_fc"](self.ln_2(x))))
+
+
+class TorchHeadless(nn.Module):
+    """nn.TransformerEncoder, logits by the embeddings; positions are learned, and begin with row 1."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.position_embedding = nn.Embedding(V, D), nn.Embedding(LONGEST + 1, D)
+        self.encoder = stack()
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.embedding(ids) + self.position_embedding(torch.arange(ids.shape[1]) + 1)
+        return self.encoder(x) @ self.embedding.weight.T
 
 
 class BatchTranslator(Translator):
@@ -291,11 +355,15 @@ def written(open: dict[str, Any], **habits: Any) -> Kind:
     strict |= dict(qkv_rows="by_head") if own.style == "fused" else {}
     strict |= dict(qkv_rows="q_k_v") if own.style == "projected" else {}
     strict |= dict(gate=f"mlp.{own.gate}") if own.gate else {}
-    strict |= dict(norm="rms_norm") if own.norm == "rms" else {}
+    strict |= dict(norm="rms_norm") if own.norm in ("rms", "unweighted") else {}
+    strict |= dict(positions="sinusoidal_halves") if own.waves else {}
+    strict |= dict(qkv_rows="by_number") if own.rows == "by_number" else {}
     return Kind(lambda: Written(own), strict, open)
 
 
 BY_WIDTH, SMALL_EPS = dict(score_scale="root_of_d_model"), dict(norm_eps=1e-6)
+NO_WEIGHTS: dict[str, Any] = dict(norm_eps=1e-6, final_norm=True, embedding_norm=True)
+AROUND: dict[str, Any] = dict(eps=1e-6, unweighted=("final_norm", "embedding_norm"))
 TORCH: dict[str, Any] = dict(n_heads=H, norm_order="post", activation="relu", causal=False, scaled_embedding=False)
 KINDS: dict[str, Kind] = {
     "heads, by the root of the width": written(BY_WIDTH, style="heads", divisor=math.sqrt(D), causal=True),
@@ -322,6 +390,20 @@ KINDS: dict[str, Kind] = {
     "the normalised row is added to, and a last norm": written(
         BY_WIDTH, order="normed_stream", final="used", style="heads", divisor=math.sqrt(D)
     ),
+    "positions from 1 on": written(dict(first_position=1), first_position=1, causal=True),
+    "positions from 2 on, fused": written(dict(first_position=2), first_position=2, style="fused", final="used"),
+    "all sines before all cosines, in no file": written({}, waves=True, causal=True),
+    "numbers of the heads in turn": written(dict(head_rows="in_turn"), rows="in_turn", causal=True),
+    "fused, number by number": written({}, style="fused", rows="by_number", order="post"),
+    "norms without weights": written(NO_WEIGHTS, norm="unweighted", causal=True, **AROUND),
+    "norms without weights, of queries and keys": written(
+        dict(qk_norm=True, norm_eps=1e-6), norm="unweighted", eps=1e-6, unweighted=("qk_norm",)
+    ),
+    "logits by the embeddings": written(dict(tied=True), tied=True, final="used", causal=True),
+    "logits by the embeddings, over the root": written(
+        dict(tied=True, logit_scale="root_of_d_model"), tied=True, logits=D**-0.5, causal=True
+    ),
+    "a norm of the sum of the embeddings": written({}, normed="sum", causal=True),
     "no norms": written({}, norm="none", causal=True),
     "heads, no norms": written(BY_WIDTH, style="heads", norm="none", divisor=math.sqrt(D)),
     "no norms but the last": written(dict(norm_order="none"), norm="none", final="used"),
@@ -348,6 +430,12 @@ KINDS: dict[str, Kind] = {
         lambda: TorchEncoder(logits=D**-0.5), TORCH, dict(logit_scale="root_of_d_model", final_norm=False)
     ),
     "nanoGPT, a last norm that nothing uses": Kind(Small, dict(n_heads=H, activation="gelu"), dict(final_norm=False)),
+    "nanoGPT, RMS norms": Kind(lambda: Small(rms=True), dict(n_heads=H, activation="gelu"), dict(norm="rms_norm")),
+    "PyTorch's, logits by the embeddings, positions from 1 on": Kind(
+        TorchHeadless,
+        {name: value for name, value in TORCH.items() if name != "positions"},
+        dict(tied=True, first_position=1),
+    ),
     "TransformerLens without norms": Kind(Unnormed, dict(activation="gelu_tanh"), {}),
     "translator, the normalised row is added to": Kind(
         lambda: Translator(replace(GAMMA, normed_stream=True)),
@@ -383,7 +471,7 @@ def made(name: str) -> nn.Module:
             (last == "ln_f" and model.habits.final == "unused")
             or (last in ("norm1", "norm2") and model.habits.order == "unused")
         )
-        if unused or last == "norm_f" or (last == "ln_f" and isinstance(model, Small)):
+        if unused or last == "norm_f" or (last == "ln_f" and isinstance(model, Small) and not model.rms):
             nn.init.ones_(module.weight)
             nn.init.zeros_(module.bias)
     return model

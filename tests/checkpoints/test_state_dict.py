@@ -276,7 +276,7 @@ def test_what_lies_beside_it(tmp_path: Path) -> None:
         tmp_path / "model.ckpt",
     )
     fields = dict(activation="relu", causal=True, scaled_embedding=False, positions="none", layer_norm_eps=1e-3)
-    fields |= dict(batch_first=True)
+    fields |= dict(batch_first=True, tie_weights=False, logit_scale="nothing")
     (tmp_path / "config.json").write_text(json.dumps(fields))
     for source in (path, tmp_path):
         config = load(source).model.config

@@ -232,6 +232,7 @@ def test_the_usual_answer_goes_into_the_link_where_it_was_chosen(open_app, shelf
     torch.save(conventions.made("no residual").state_dict(), shelf / "bare.pt")
     app = open_app(REPORT, model="models/bare.pt")
     answers = {**conventions.KINDS["no residual"].answers, "score_scale": "root_of_d_head", "norm_eps": 1e-5}
+    answers |= {"head_rows": "head_by_head", "first_position": 0}
     for field, value in answers.items():
         app.selectbox(key=f"assume.models/bare.pt.{field}").set_value(value)
 

@@ -45,8 +45,9 @@ def test_the_numbers_are_those_of_the_author(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", KINDS)
 def test_without_answers_every_convention_is_asked(name: str, tmp_path: Path) -> None:
     path, __ = saved(name, tmp_path)
+    first = {"norm": "rms_norm"} if name.startswith("norms without weights") else {}  # which the others follow from
     with pytest.raises(UnansweredError) as caught:
-        load(path)
+        load(path, **first)
     asked = {question.name for question in caught.value.questions if f"{question.name}=..." in str(caught.value)}
     known = caught.value.answers.items()
     wrong = {
@@ -103,6 +104,39 @@ def test_answers_that_make_no_model_are_refused_in_words(tmp_path: Path) -> None
     path, __ = saved("side by side", tmp_path)
     with pytest.raises(CheckpointError, match="residual='parallel': attention and feed-forward read the same input"):
         load(path, **{**KINDS["side by side"].answers, "norm_order": "post"})
+
+
+@pytest.mark.parametrize(
+    ("habits", "answer", "said"),
+    [
+        (dict(rows="not_transposed"), dict(head_rows="not_transposed"), "each read a part of the text only"),
+        (
+            dict(normed="tokens"),
+            dict(normed_embeddings="tokens"),
+            "normalise the embeddings before positions are added",
+        ),
+    ],
+)
+def test_what_no_model_here_computes_is_asked_and_refused(habits: Any, answer: Any, said: str, tmp_path: Path) -> None:
+    kind = conventions.written({}, causal=True, **habits)
+    torch.save(tiny.randomise(kind.make()).state_dict(), tmp_path / "model.pt")
+    (name,) = answer
+    with pytest.raises(UnansweredError, match=rf"{name}=\.\.\."):
+        load(tmp_path / "model.pt")
+    with pytest.raises(CheckpointError, match=said):
+        load(tmp_path / "model.pt", **kind.strict, **answer)
+
+
+def test_one_layer_may_be_applied_again_and_again(tmp_path: Path) -> None:
+    name, path = "apart, another epsilon", tmp_path / "one.pt"
+    whole = conventions.made(name).state_dict()
+    torch.save({key.replace("layers.0.", "layer."): t for key, t in whole.items() if "layers.1." not in key}, path)
+    answers = KINDS[name].strict
+    with pytest.raises(UnansweredError, match=r"layer_applied=\.\.\."):
+        load(path)
+    assert load(path, **answers).model.config.n_encoder_layers == 1
+    with pytest.raises(CheckpointError, match="a list of as many layers"):
+        load(path, **answers, layer_applied="repeatedly")
 
 
 def test_embeddings_with_a_norm_are_not_normalised_twice(tmp_path: Path) -> None:

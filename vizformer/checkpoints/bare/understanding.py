@@ -111,7 +111,7 @@ def understood(source: Source, layout: Layout, answers: dict[str, Value], assump
 def _matched(layout: Layout, plan: Plan, weights: Weights, shapes: Mapping[str, Shape]) -> Match:
     """The tensors held against the plan; those that are read in another shape are listed in their own."""
     tensors = dict(with_made(weights, plan.made).tensors)
-    for name, shape in layout.reshaped.items():
+    for name, shape in ((name, shape) for name, shape in layout.reshaped.items() if name not in plan.made):
         stored = tensors[name]
         tensors[name] = Stored(stored.file, shape, stored.dtype, partial(_reshaped, stored, shape))
 

@@ -8,7 +8,7 @@ text has decided (`vizformer.evidence`) is named in one more answer, `settled`.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from vizformer.checkpoints.files.untrusted_folder import listed, shown
@@ -122,6 +122,8 @@ def n_heads(d_model: int) -> Question:
 
 
 NORM_ORDER = Question("norm_order", N_("Does the norm stand after a sublayer or before it?"), ("post", "pre"))
+NORM = Question("norm", N_("Which norm do the layers have?"), ("layer_norm", "rms_norm"))
+BARE_NORM = replace(NORM, usual="layer_norm", insists=True)  # none has a bias, as in code that leaves them out
 ACTIVATION = Question(
     "activation",
     N_("Which function does the feed-forward layer use?"),
@@ -135,7 +137,18 @@ MASKED = Question(
     usual=True,
     insists=True,
 )
-SCALED = Question("scaled_embedding", N_("Are the embeddings multiplied by the root of their width?"), (False, True))
+SCALED = Question(
+    "scaled_embedding",
+    N_("Are the embeddings of tokens, before positions are added, multiplied by the root of their width?"),
+    (False, True),
+)
+TIED = Question(
+    "tied",
+    N_("The file has no head that predicts tokens: are the logits made with the table of embeddings?"),
+    (False, True),
+    usual=False,
+    insists=True,
+)
 RESIDUAL = Question(
     "residual",
     N_("Is what a sublayer has found added to what it has read?"),
@@ -156,7 +169,9 @@ ATTENTION_OVER = Question(
     usual="tokens",
     insists=True,
 )
-POSITIONS = Question("positions", N_("What tells the model where a token stands?"), ("sinusoidal", "none"))
+POSITIONS = Question(
+    "positions", N_("What tells the model where a token stands?"), ("sinusoidal", "sinusoidal_halves", "none")
+)
 NORM_EPS = Question(
     "norm_eps",
     N_("What is added to the variance in a norm?"),
@@ -168,6 +183,30 @@ NORM_EPS = Question(
 MAX_POSITIONS = Question(
     "max_positions", N_("How many tokens may a text have?"), usual=512, whole=True, lowest=1, highest=32_768
 )
+
+
+def first_position(name: str, rows: Sequence[int]) -> Question:
+    """With which row of a learned table positions begin; those before it are the padding's, or nobody's."""
+    text = N_("Which row of {name} is added to the first token?", name=shown(name))
+    return Question("first_position", text, tuple(rows), usual=0, insists=True)
+
+
+def without_weights(name: str) -> Question:
+    """Of norms without weights, of which a file says nothing, where they stand beside the sublayers."""
+    text = {
+        "final_norm": N_("Is there such a norm after the last layer?"),
+        "embedding_norm": N_("Are the embeddings normalised before the first layer?"),
+        "qk_norm": N_("Are queries and keys normalised, head by head?"),
+    }[name]
+    return Question(name, text, (False, True), usual=False, insists=True, moot={"norm": ("none",)})
+
+
+def waves(answers: dict[str, Value]) -> dict[str, Any]:
+    """How the sine waves are laid out, where an answer, which it makes shorter, says so."""
+    if answers.get("positions") != "sinusoidal_halves":
+        return {}
+    answers["positions"] = "sinusoidal"
+    return {"sinusoids": "halves"}
 
 
 def is_applied(name: str, where: str) -> Question:
@@ -244,7 +283,14 @@ _FIELDS: Mapping[str, Mapping[str, Mapping[Any, Value] | None]] = {
             None: "none",
         },
     },
-    **{name: {name: None} for name in ("logit_scale", "segment_row", "final_norm", "embedding_norm")},
+    **{
+        name: {name: None}
+        for name in (
+            *("logit_scale", "segment_row", "final_norm", "embedding_norm", "qk_norm", "first_position", "head_rows"),
+            *("normed_embeddings", "layer_applied"),
+        )
+    },
+    "tied": dict.fromkeys(("tied", "tie_weights", "weight_tying", "tie_word_embeddings")),
     "score_scale": {"score_scale": None, "use_attn_scale": {False: "nothing"}},
     "attention_over": {"attention_over": None, "batch_first": {True: "tokens"}},
     "residual": {"residual": None, "parallel_attn_mlp": {True: "parallel", False: "sequential"}},

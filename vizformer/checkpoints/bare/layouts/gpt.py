@@ -180,6 +180,7 @@ def _layout(
 
     def plan(answers: Mapping[str, Value]) -> Plan:
         unused, left = causal_masks(weights) | of_losses(weights), parts
+        filled = {} if answers.get("norm") == "rms_norm" else fills
         if not answers.get("final_norm", True):
             left = [part for part in parts if not part.targets[0].startswith("decoder.final_norm")]
             unused |= {part.source: UNUSED_NORM for part in parts if part not in left}
@@ -198,11 +199,13 @@ def _layout(
             ties,
             unused,
             {},
-            fills,
+            filled,
             tuple(assumed),
         )
 
     asked = [questions.n_heads(int(str(options["d_model"]))), activation, questions.NORM_EPS]
+    if fills:
+        asked.append(questions.BARE_NORM)
     last = {
         part.targets[0].rpartition(".")[2]: part.source for part in parts if "decoder.final_norm" in part.targets[0]
     }

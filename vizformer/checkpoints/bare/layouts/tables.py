@@ -12,7 +12,8 @@ from vizformer.checkpoints.bare.structure.derived_tensors import Made
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import FLOATS, Weights
 from vizformer.checkpoints.hugging_face.family import Options
-from vizformer.checkpoints.tensors.questions import Value
+from vizformer.checkpoints.tensors import questions
+from vizformer.checkpoints.tensors.questions import Question, Value
 from vizformer.checkpoints.tensors.tensor_map import Part, Shape, linear
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
@@ -37,6 +38,7 @@ class Tables:
         open_pair: two tables of tokens of which nothing says which is the source's.
         final_norm: a norm after the stack that lies beside it, by name.
         predicts: whether there is an output layer for tokens.
+        other_head: whether there is one for something else.
         options: of the model, as far as the tables say.
         parts, ties, unused, unplaced, reshaped: as in `Plan` and `Layout`.
         assumptions: how the tables were taken.
@@ -46,6 +48,7 @@ class Tables:
     open_pair: tuple[str, str] | None = None
     final_norm: str | None = None
     predicts: bool = False
+    other_head: bool = False
     options: Options = field(default_factory=lambda: {"tied_unembedding": True})
     parts: list[Part] = field(default_factory=list)
     ties: dict[str, str] = field(default_factory=dict)
@@ -63,6 +66,30 @@ class Tables:
             name: Made((name,), (int(self.options["vocab_size"]),), lambda read: read[0] * scale) for name in biases
         }
         return {"logit_scale": scale}, made
+
+    def begun(self, width: int, row: Value) -> tuple[Options, dict[str, Made]]:
+        """Options and tensors where `row` of a table of positions belongs to the first token."""
+        names = self.position_tables() if row else []
+        if not names:
+            return {}, {}
+        n = int(self.options["max_positions"]) - int(row)
+        made = {name: Made((name,), (n, width), lambda read: read[0].reshape(-1, width)[int(row) :]) for name in names}
+        return {"max_positions": n}, made
+
+    def of_logits(self) -> list[Question]:
+        """Whether a file without any head makes its logits with the embeddings, and by what they are divided."""
+        headless = not self.predicts and not self.other_head and self.embedding is not None
+        scale = [questions.LOGIT_SCALE] if headless or self.predicts else []
+        return [questions.TIED, *scale] if headless else scale
+
+    def position_tables(self) -> list[str]:
+        """The learned ones, by name."""
+        return [part.source for part in self.parts if part.targets[0].endswith("position_embedding.weight")]
+
+    def first_position(self) -> list[Question]:
+        """Which row of them the first token has, where there are any."""
+        rows = range(min(3, int(self.options.get("max_positions", 0))))
+        return [questions.first_position(name, rows) for name in self.position_tables()[:1]]
 
 
 def alone(over: Value) -> Options:
@@ -106,6 +133,7 @@ def find_tables(
     taken = {part.source for part in tables.parts} | tables.ties.keys()
     free = {module: names for module, names in around.items() if not taken.intersection(names)}
     for module in after_the_stack(free, weights, d_model):
+        tables.other_head = True
         note = N_("a head that comes after the last layer")
         tables.unused |= dict.fromkeys(free[module], note)
         tables.assumptions.append(left_out(module, free[module], weights))
@@ -163,7 +191,7 @@ def _positions(tables: Tables, weights: Weights, found: Mapping[str, Shape], bot
         first, *again = names
         tables.ties |= dict.fromkeys(again, first)
         tables.parts.append(Part(first, ("position_embedding.weight",)))
-        tables.assumptions.append(N_("{name} is added to the embeddings: row i at position i", name=shown(first)))
+        tables.assumptions.append(N_("a row of {name} for each position is added to the embeddings", name=shown(first)))
         return
     source, target = pair or ("", "")
     tables.options["stack_inputs"] = "own"
@@ -171,8 +199,8 @@ def _positions(tables: Tables, weights: Weights, found: Mapping[str, Shape], bot
     tables.parts.append(Part(target, ("decoder_position_embedding.weight",)))
     tables.assumptions.append(
         N_(
-            "by their names {source} is added to the embeddings of the source and {target} to those of the target: row "
-            "i at position i",
+            "by their names a row of {source} for each position is added to the embeddings of the source, and of {target} "
+            "to those of the target",
             source=shown(source),
             target=shown(target),
         )

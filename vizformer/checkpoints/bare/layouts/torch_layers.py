@@ -74,7 +74,9 @@ def recognise(weights: Weights) -> Layout | None:
         found = tables if source is None else find_tables(weights, d_model, inside, both=both, source=str(source))
         causal, beside = bool(chosen.pop("causal", False)), last if chosen.pop("final_norm", True) else None
         more, made = found.divided(d_model, chosen.pop("logit_scale", "nothing"))
-        more |= alone(chosen.pop("attention_over", "tokens"))
+        tied = bool(chosen.pop("tied", False))
+        later, begun = found.begun(d_model, chosen.pop("first_position", 0))
+        more |= later | questions.waves(chosen) | alone(chosen.pop("attention_over", "tokens"))
         names = ["encoder", "decoder"] if both else ["decoder" if causal else "encoder"]
         ending = [name for stack, name in zip(stacks, names, strict=True) if stack.norm or beside]
         parts: list[Part] = []
@@ -100,7 +102,7 @@ def recognise(weights: Weights) -> Layout | None:
                 **chosen,
             },
             parts,
-            found.predicts,
+            found.predicts or tied,
             found.ties,
             {
                 **found.unused,
@@ -109,8 +111,8 @@ def recognise(weights: Weights) -> Layout | None:
             },
             found.unplaced,
             fills,
-            (*_assumed(found, both), *{str(note): note for note in template.values()}.values()),
-            made,
+            (*_assumed(found, both, tied), *{str(note): note for note in template.values()}.values()),
+            made | begun,
         )
 
     return Layout(NAMES[1] if both else NAMES[0], tuple(asked), plan, tables.reshaped, tables.embedding is None)
@@ -184,11 +186,10 @@ def _asked(options: Options, tables: Tables, both: bool) -> list[Question]:
     if "positions" not in tables.options:
         odd = int(options["d_model"]) % 2  # sine and cosine come in pairs
         asked.append(replace(questions.POSITIONS, choices=("none",), usual="none") if odd else questions.POSITIONS)
-    asked.append(questions.NORM_EPS)
+    asked += [*tables.first_position(), questions.NORM_EPS]
     if not both:
         asked.append(questions.ATTENTION_OVER)
-    if tables.predicts:
-        asked.append(questions.LOGIT_SCALE)
+    asked += tables.of_logits()
     if "max_positions" not in tables.options:
         asked.append(questions.MAX_POSITIONS)
     if not both:
@@ -216,7 +217,7 @@ def _layers(parts: list[Part], stack: Stack, name: str, *, bias: bool) -> dict[s
     return norms
 
 
-def _assumed(tables: Tables, both: bool) -> list[Message]:
+def _assumed(tables: Tables, both: bool, tied: bool) -> list[Message]:
     assumed = list(tables.assumptions)
     if both:
         assumed.append(N_("a position of the decoder sees all of the encoder's output"))
@@ -227,7 +228,7 @@ def _assumed(tables: Tables, both: bool) -> list[Message]:
                 "0 elsewhere, and logits mean nothing"
             )
         )
-    elif not tables.predicts:
+    elif not tables.predicts and not tied:
         assumed.append(
             N_(
                 "the file has no head that predicts tokens: logits are computed with the embedding table and "

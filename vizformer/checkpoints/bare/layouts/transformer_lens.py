@@ -17,14 +17,14 @@ from torch import Tensor
 from vizformer.checkpoints.bare.layout import Layout, Plan, zeros
 from vizformer.checkpoints.bare.layouts.task_heads import left_out
 from vizformer.checkpoints.bare.structure.derived_tensors import Made, reshaped, turned
-from vizformer.checkpoints.bare.structure.open_questions import ABSENT, NORM, SCALE, score_scale
+from vizformer.checkpoints.bare.structure.open_questions import ABSENT, SCALE, score_scale
 from vizformer.checkpoints.bare.structure.outer_parts import buffers
 from vizformer.checkpoints.bare.structure.parts import Fill
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import Weights
 from vizformer.checkpoints.hugging_face.family import Options
 from vizformer.checkpoints.tensors import questions
-from vizformer.checkpoints.tensors.questions import Question, Value
+from vizformer.checkpoints.tensors.questions import NORM, Question, Value
 from vizformer.checkpoints.tensors.tensor_map import Part, Shape
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message

@@ -16,14 +16,14 @@ READ_BY_ROLE = N_(
 ).text  # the first line, which a mapping by hand takes the place of
 
 
-def norms_beside(before: Mapping[int, Module], after: Mapping[int, Module]) -> list[Message]:
+def norms_beside(before: Mapping[int, Module | None], after: Mapping[int, Module | None]) -> list[Message]:
     """Where the norms beside the layers were taken to stand."""
-    lines = [N_("{name} is the norm after the last layer", name=shown(module.path)) for module in after.values()]
-    return lines + [N_("{name} is a norm after the embeddings", name=shown(module.path)) for module in before.values()]
+    lines = [N_("{name} is the norm after the last layer", name=shown(m.path)) for m in after.values() if m]
+    return lines + [N_("{name} is a norm after the embeddings", name=shown(m.path)) for m in before.values() if m]
 
 
-def read_by_role(found: Found, tables: Tables) -> list[Message]:
-    """How the tensors were taken, whatever the answers are."""
+def read_by_role(found: Found, tables: Tables, tied: bool = False) -> list[Message]:
+    """How the tensors were taken, whatever the answers are; `tied`: the logits are made with the table of embeddings."""
     stacks = zip(found.stacks, found.blocks, strict=True)
     lines = [_roles_said(stack.layers[0], block) for stack, block in stacks]
     lines += [message for block in found.blocks for message in block.assumed]
@@ -107,7 +107,7 @@ def read_by_role(found: Found, tables: Tables) -> list[Message]:
                 "0 elsewhere, and logits mean nothing"
             )
         )
-    elif not tables.predicts:
+    elif not tables.predicts and not tied:
         lines.append(
             N_(
                 "the file has no head that predicts tokens: logits are computed with the embedding table and mean nothing"

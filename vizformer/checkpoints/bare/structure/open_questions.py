@@ -9,12 +9,11 @@ from vizformer.checkpoints.bare.structure.outer_parts import ONE_HOT
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.hugging_face.family import Options
 from vizformer.checkpoints.tensors import questions
-from vizformer.checkpoints.tensors.questions import Question, Value
+from vizformer.checkpoints.tensors.questions import NORM, Question, Value
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 
 NORMED_STREAM = "normed_stream"  # an order of norms: x <- norm(x), then x <- x + f(x)
-NORM = Question("norm", N_("Which norm do the layers have?"), ("layer_norm", "rms_norm"))
 ABSENT = replace(NORM, choices=("none", *NORM.choices), usual="none", insists=True)  # no norm has weights
 OWN_NORM = Question(
     "norm",
@@ -24,8 +23,35 @@ OWN_NORM = Question(
 ROWS = Question(
     "qkv_rows",
     N_("How do query, key and value lie in their common matrix?"),
-    ("q_k_v", "by_head"),
+    ("q_k_v", "by_head", "by_number"),
     moot={"n_heads": (1,)},
+)
+APPLIED = Question(
+    "layer_applied",
+    N_("The file has one layer: is it applied once, or again and again?"),
+    ("once", "repeatedly"),
+    usual="once",
+    insists=True,
+)
+NORMED = Question(
+    "normed_embeddings",
+    N_("Are the embeddings normalised after positions were added to them, or before?"),
+    ("sum", "tokens"),
+    usual="sum",
+    insists=True,
+    moot={
+        "norm_place": ("last", "nowhere"),
+        "embedding_norm": (False,),
+        "positions": ("rope", "rope_pairs", "alibi", "none"),
+    },
+)
+HEAD_ROWS = Question(
+    "head_rows",
+    N_("How are the numbers of a query, key or value divided among the heads?"),
+    ("head_by_head", "in_turn", "not_transposed"),
+    usual="head_by_head",
+    insists=True,
+    moot={"n_heads": (1,), "qkv_rows": ("by_head", "by_number")},
 )
 MATRICES = Question("matrices", N_("How are the matrices multiplied?"), ("x_W", "W_x"))
 SCALE = Question(
@@ -49,7 +75,7 @@ ROPE_THETA = Question(
     N_("What is the base of rotary positions?"),
     usual=10_000,
     likely=(10_000, 100_000, 500_000, 1_000_000),
-    moot={"positions": ("sinusoidal", "alibi", "none")},
+    moot={"positions": ("sinusoidal", "sinusoidal_halves", "alibi", "none")},
     whole=True,
     lowest=2,
     highest=10**9,
@@ -88,7 +114,7 @@ def positions(width: int, *, both: bool, heads: Sequence[int], rotary: bool) -> 
     choices: tuple[str, ...]
     if rotary:
         return Question("positions", N_("What tells the model where a token stands?"), ("rope", "rope_pairs"))
-    choices = ("sinusoidal",) if width % 2 == 0 else ()
+    choices = ("sinusoidal", "sinusoidal_halves") if width % 2 == 0 else ()
     if not both and any(width // h % 2 == 0 for h in heads):
         choices += ("rope", "rope_pairs")
     if not both:
@@ -138,6 +164,10 @@ def open_questions(found: Found, tables: Tables, kind: str | Question) -> list[Q
     fused = [p.letters for block in found.blocks for a in block.attentions.values() for p in a.attention.projections]
     if any(len(letters) > 1 for letters in fused) and sizes.keys == sizes.queries:
         left.append(_rows(found))
+    if sizes.heads is None and sizes.repeated == 1 and not found.is_packed:
+        left.append(HEAD_ROWS)
+    if not found.stacks[-1].counted:
+        left.append(APPLIED)
     if found.turned[True] is None:
         left.append(MATRICES)
     if pair := found.blocks[0].pair:
@@ -152,6 +182,11 @@ def open_questions(found: Found, tables: Tables, kind: str | Question) -> list[Q
             )
         left.append(first_norm(pair))
     left += _beside(found)
+    if (found.norms.first or found.norms.open) and not found.buffers.pairs:
+        left.append(NORMED)
+    if kind is ABSENT:
+        left += map(questions.without_weights, ("final_norm", "embedding_norm", "qk_norm"))
+    left += tables.first_position()
     if tables.open_pair is not None:
         left.append(questions.source_embedding(tables.open_pair))
     if tables.embedding is not None and not tables.embedding.endswith(ONE_HOT):
@@ -174,8 +209,7 @@ def open_questions(found: Found, tables: Tables, kind: str | Question) -> list[Q
         left.append(questions.ATTENTION_OVER)
     if found.segments:
         left.append(segment_row(found.segments, found.weights.tensors[found.segments].shape[0]))
-    if tables.predicts:
-        left.append(questions.LOGIT_SCALE)
+    left += tables.of_logits()
     if "max_positions" not in tables.options:
         left.append(questions.MAX_POSITIONS)
     if found.both and tables.embedding is not None:

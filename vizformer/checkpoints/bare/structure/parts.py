@@ -26,18 +26,21 @@ class Reading:
         sizes: of all layers.
         n_heads: of a layer.
         turned: of modules (False) and raw parameters (True), whether they are [in, out].
-        by_head: whether fused rows are those of head 0, then of head 1, ...
+        rows: how those of queries, keys and values lie: "q_k_v" and "head_by_head": of each letter, head by head; "in_turn":
+            of each letter, one row of every head after the other; "by_head": of head 0 each letter, then of head 1, ...;
+            "by_number": row 0 of each letter and head, then row 1 of each, ...
         pairs: whether rotary positions turn neighbours together, where ours turn halves.
         qkv_bias, out_bias, inner_bias: which linear layers of our block have biases.
         normed: whether our layers have norms.
         shifted: whether our norms have biases.
         shifts: whether theirs have; then one without is a tensor too few.
+        qk_normed: whether queries and keys have norms, which may be without weights.
     """
 
     sizes: Sizes
     n_heads: int
     turned: Mapping[bool, bool]
-    by_head: bool
+    rows: str
     pairs: bool
     qkv_bias: bool
     out_bias: bool
@@ -45,10 +48,24 @@ class Reading:
     normed: bool
     shifted: bool
     shifts: bool
+    qk_normed: bool
 
     @property
     def d_head(self) -> int:
         return self.sizes.queries // self.n_heads
+
+    def of_head(self, head: int, place: int, sizes: Sequence[int]) -> list[int]:
+        """The rows of a head in a matrix of several letters, of which each has so many; `place` is that of the letter."""
+        d, n, heads = self.d_head, len(sizes), sizes[place] // self.d_head
+        if self.rows == "in_turn":
+            start, step = sum(sizes[:place]) + head, heads
+        elif self.rows == "by_number" and n > 1:
+            start, step = place * heads + head, n * heads
+        elif self.rows == "by_head" and n > 1:
+            start, step = (head * n + place) * d, 1
+        else:
+            start, step = sum(sizes[:place]) + head * d, 1
+        return [start + step * number for number in range(d)]
 
 
 @dataclass
@@ -115,8 +132,8 @@ def _attention(layers: Layers, modules: Mapping[str, Module], parts: AttentionPa
             layers.fills |= dict.fromkeys((f"{own}.bias" for own in targets), zeros)
     _result(layers, modules, parts, f"{target}.W_O", how)
     for norm, own in ((parts.q_norm, "q_norm"), (parts.k_norm, "k_norm")):
-        if norm:
-            layers.norm(modules[norm], f"{target}.{own}", how.d_head, how)
+        if how.qk_normed:
+            layers.norm(modules[norm] if norm else None, f"{target}.{own}", how.d_head, how)
 
 
 def _whole(
@@ -148,7 +165,7 @@ def _rows(
     """The rows of a matrix or a bias, of which the file has so many, in the order that ours have."""
     full = tuple(f"{own}.{kind}" for own in targets)
     sizes = [how.sizes.queries if letter == "q" else how.sizes.keys for letter in letters]
-    alternate = how.by_head and len(letters) > 1
+    alternate = how.rows == "in_turn" or (how.rows in ("by_head", "by_number") and len(letters) > 1)
     turns = how.pairs and any(letter in "qk" for letter in letters)
     known = layers.made[source].shape[0] if source in layers.made else rows
     if known != sum(sizes) or (not alternate and not turns):
@@ -157,8 +174,7 @@ def _rows(
     index: list[int] = []
     for place, (letter, size) in enumerate(zip(letters, sizes, strict=True)):
         for head in range(size // how.d_head):
-            start = (head * len(letters) + place) * how.d_head if alternate else sum(sizes[:place]) + head * how.d_head
-            own = list(range(start, start + how.d_head))
+            own = how.of_head(head, place, sizes)
             index += own[0::2] + own[1::2] if turns and letter in "qk" else own
     before = layers.made.get(source)
     order = torch.tensor(index)
@@ -182,6 +198,8 @@ def _result(layers: Layers, modules: Mapping[str, Module], parts: AttentionParts
     found = [modules[name] for name in parts.out]
     names = [m.weight or "" for m in found]
     weight = _whole(layers, names, [m.shape for m in found], found[0].raw, how, columns=True)
+    if how.rows == "in_turn":
+        _columns_in_turn(layers, weight, how)
     layers.parts.append(Part(weight, (f"{target}.weight",)))
     biases = [m.bias for m in found if m.bias is not None]
     if len(biases) > 1 and {m.bias_shape for m in found} == {
@@ -194,6 +212,17 @@ def _result(layers: Layers, modules: Mapping[str, Module], parts: AttentionParts
         layers.parts.append(Part(biases[0], (f"{target}.bias",)))
     elif how.out_bias:
         layers.fills[f"{target}.bias"] = zeros
+
+
+def _columns_in_turn(layers: Layers, weight: str, how: Reading) -> None:
+    """The projection after the heads reads the numbers of all heads in turn: its columns, in the order that ours have."""
+    before, queries = layers.made.get(weight), how.sizes.queries
+    order = torch.tensor([row for head in range(how.n_heads) for row in how.of_head(head, 0, [queries])])
+
+    def build(tensors: Sequence[Tensor]) -> Tensor:
+        return (before.build(tensors) if before is not None else tensors[0])[:, order]
+
+    layers.made[weight] = Made(before.sources if before is not None else (weight,), (how.sizes.width, queries), build)
 
 
 def _network(layers: Layers, modules: Mapping[str, Module], block: Block, target: str, how: Reading) -> None:

@@ -39,19 +39,45 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
         norm, answers["norm_order"] = "layer_norm", "none"
     normed = answers.get("norm_order") != "none"
     first_norm, place = answers.pop("first_norm", None), answers.pop("norm_place", None)
-    before = (norms.first if answers.pop("embedding_norm", True) else {}) or (norms.open if place == "first" else {})
-    after = (norms.last if answers.pop("final_norm", True) else {}) or (norms.open if place == "last" else {})
+    before: Mapping[int, Module | None]
+    after: Mapping[int, Module | None]
+    if found.every_norm() or found.qk_normed:
+        before = (norms.first if answers.pop("embedding_norm", True) else {}) or (
+            norms.open if place == "first" else {}
+        )
+        after = (norms.last if answers.pop("final_norm", True) else {}) or (norms.open if place == "last" else {})
+    else:  # norms without weights
+        before = dict.fromkeys(range(len(names))) if answers.pop("embedding_norm", False) else {}
+        after = dict.fromkeys(range(len(names))) if answers.pop("final_norm", False) else {}
     shifted = answers.get("norm_order") == NORMED_STREAM
     for beside in (before, after if shifted else {}):
         if found.both and len(beside) == 1:
-            raise CheckpointError(one_sided(found.weights.where, [module.path for module in beside.values()]))
+            raise CheckpointError(one_sided(found.weights.where, [module.path for module in beside.values() if module]))
     if shifted:
         _require_one_norm(found, before)
         answers["norm_order"] = "post"
-    used = [*before.values(), *after.values(), *(found.layer_norms() if normed else [])]
+    if answers.pop("normed_embeddings", "sum") == "tokens" and before:
+        raise CheckpointError(
+            N_(
+                "normed_embeddings=tokens: {file} would normalise the embeddings before positions are added. Such models do "
+                "not open.",
+                file=found.weights.where,
+            )
+        )
+    if answers.pop("layer_applied", "once") == "repeatedly":
+        raise CheckpointError(
+            N_(
+                "layer_applied=repeatedly: {file} has one layer that is applied again and again. Save a model with a list "
+                "of as many layers (nn.ModuleList([layer] * n)): then that opens.",
+                file=found.weights.where,
+            )
+        )
+    tied = bool(answers.pop("tied", False))
+    used = [*filter(None, [*before.values(), *after.values()]), *(found.layer_norms() if normed else [])]
     left_out = {name for module in found.every_norm() for name in module.names}
     left_out -= {name for module in used for name in module.names}
     row, over = answers.pop("segment_row", 0), answers.pop("attention_over", "tokens")
+    later, begun = found_tables.begun(sizes.width, answers.pop("first_position", 0))
     logit_options, logit_made = found_tables.divided(sizes.width, answers.pop("logit_scale", "nothing"))
     options: Options = {
         "d_model": sizes.width,
@@ -68,6 +94,7 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
         **_biases(found.biases),
         **found_tables.options,
         **logit_options,
+        **later,
     }
     n_heads = _n_heads(found, answers)
     options |= {
@@ -80,14 +107,15 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
         sizes,
         n_heads,
         {False: bool(found.turned[False]), True: found.turned[True] or answers.pop("matrices", None) == "x_W"},
-        answers.pop("qkv_rows", None) == "by_head",
+        _require_transposed(found, str(answers.pop("head_rows", answers.pop("qkv_rows", "q_k_v")))),
         options.pop("pairs", False),
         *_our_biases(found.biases),
         normed,
         norm != "rms_norm",
         any(module.bias is not None for module in found.every_norm()),
+        options["qk_norm"],
     )
-    layers = Layers(made={**found.made, **logit_made})
+    layers = Layers(made={**found.made, **logit_made, **begun})
     gate = answers.pop("gate", None)
     for number, (stack, block, name) in enumerate(zip(found.stacks, found.blocks, names, strict=True)):
         chosen = block.norms
@@ -117,7 +145,7 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
     return Plan(
         {**options, **depths, **answers},
         layers.parts + found_tables.parts,
-        found_tables.predicts,
+        found_tables.predicts or tied,
         found_tables.ties,
         {
             **found.buffers.unused,
@@ -127,7 +155,7 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
         },
         found_tables.unplaced,
         fills,
-        (*read_by_role(found, found_tables), *norms_beside(before, after), *([SHIFTED] if shifted else [])),
+        (*read_by_role(found, found_tables, tied), *norms_beside(before, after), *([SHIFTED] if shifted else [])),
         layers.made,
     )
 
@@ -138,18 +166,35 @@ SHIFTED = N_(
 )
 
 
-def _require_one_norm(found: Found, before: Mapping[int, Module]) -> None:
+def _require_transposed(found: Found, rows: str) -> str:
+    """How rows lie, as they were said to.
+
+    Raises:
+        CheckpointError: tokens and heads are mixed.
+    """
+    if rows == "not_transposed":
+        raise CheckpointError(
+            N_(
+                "head_rows=not_transposed: the heads of {file} would each read a part of the text only, cut off where the "
+                "reshape cuts it. Such models do not open: what they call heads are none.",
+                file=found.weights.where,
+            )
+        )
+    return rows
+
+
+def _require_one_norm(found: Found, before: Mapping[int, Module | None]) -> None:
     """Raises:
     CheckpointError: the embeddings have a norm of their own before that of the first sublayer.
     """
-    if before:
+    if before and (first := before[0]) is not None:
         raise CheckpointError(
             N_(
                 "norm_order={order}: {file} would normalise the embeddings twice, by {norm} and before the first sublayer. "
                 "Such models do not open.",
                 order=NORMED_STREAM,
                 file=found.weights.where,
-                norm=shown(before[0].path),
+                norm=shown(first.path),
             )
         )
 
@@ -198,7 +243,7 @@ def _head_options(sizes: Sizes, n_heads: int) -> Options:
 
 
 def _positions(found: Found, n_heads: int, answers: dict[str, Value]) -> Options:
-    options: Options = {}
+    options: Options = questions.waves(answers)
     if found.buffers.pairs:
         answers["positions"] = "rope_pairs"
     said, theta = answers.get("positions"), answers.pop("rope_theta", None)
@@ -211,7 +256,7 @@ def _positions(found: Found, n_heads: int, answers: dict[str, Value]) -> Options
         options["rope_theta"] = found.buffers.theta
         if found.buffers.turned != found.sizes.queries // n_heads:
             options["rope_dims"] = found.buffers.turned
-    options["qk_norm"] = bool(found.blocks[0].attentions["self_attention"].q_norm)
+    options["qk_norm"] = bool(found.blocks[0].attentions["self_attention"].q_norm or answers.pop("qk_norm", False))
     return options
 
 

@@ -51,10 +51,22 @@ BY_HAND = "hand-written"  # the family of models that no layout of names describ
 _NORMS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm", "deviation_norm": "LayerNorm ÷ (σ + ε)"}
 _CHOICES: dict[str, dict[str, Message]] = {
     "norm_order": {**NORM_PLACES, "normed_stream": N_("before the sublayer, which adds to the normalised row")},
-    "positions": {**labels.POSITIONS, "rope_pairs": N_("rotary, neighbours turn together")},
+    "positions": {
+        **labels.POSITIONS,
+        "sinusoidal_halves": N_("sine waves, all sines before all cosines"),
+        "rope_pairs": N_("rotary, neighbours turn together"),
+    },
     "qkv_rows": {
         "q_k_v": N_("all of query, then all of key, then all of value"),
         "by_head": N_("head by head: query, key and value of each"),
+        "by_number": N_("number by number: of each, query, key and value of all heads"),
+    },
+    "layer_applied": {"once": N_("once"), "repeatedly": N_("again and again")},
+    "normed_embeddings": {"sum": N_("after positions were added"), "tokens": N_("before positions are added")},
+    "head_rows": {
+        "head_by_head": N_("the first numbers belong to head 0, the next ones to head 1"),
+        "in_turn": N_("in turn: number i belongs to head i mod n_heads"),
+        "not_transposed": N_("by a reshape that mixes tokens and heads, with no transpose before it"),
     },
     "matrices": {"x_W": N_("x W, as [in, out]"), "W_x": N_("W x, as [out, in] (like nn.Linear)")},
     "score_scale": {
