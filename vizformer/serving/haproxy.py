@@ -57,7 +57,7 @@ def configuration(host: str, port: int, sockets: Sequence[Path], connections: in
     """What HAProxy reads: one port at `host`, and a worker at each of the sockets.
 
     The cookie has the port in its name, as a browser sends a cookie of one port to all of the machine.  The address
-    of who asks is written over whatever came in that header; all other headers pass as they came, so that a worker
+    of the browser is written over whatever came in that header; all other headers pass as they came, so that a worker
     sees what another proxy has left in them.
     """
     listening = f"[{host}]" if ":" in host else host

@@ -25,7 +25,7 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 @dataclass
 class Service:
-    """A command that shall always be running.
+    """A command that is kept running.
 
     Attributes:
         name: what stands before each line that it writes.
@@ -45,7 +45,7 @@ class Service:
 
 
 class _Asked:
-    """Somebody wants everything to end."""
+    """A signal asked for the end of all services."""
 
 
 _Event = _Asked | tuple[Service, "subprocess.Popen[str] | None"]  # a process that ended; None: it is time to try again

@@ -82,7 +82,7 @@ class Cache:
         refusals: bool = False,
         weigh: Callable[[R], int] | None = None,
     ) -> R:
-        """The value of `key`: kept, or computed now by whoever asks first.
+        """The value of `key`: from the cache, or computed now; concurrent requests wait for the first one.
 
         Args:
             refusals: a `VizformerError` that is not a passing one is kept too, and raised again.
@@ -147,7 +147,7 @@ class Cache:
             running.done.set()
 
     def _keep(self, key: Hashable, entry: _Entry) -> None:
-        """The newest stays, whatever it takes: whoever asked for it needs it several times."""
+        """The newest value is kept even where it alone is above the budget: its reader needs it several times."""
         self._entries[key] = entry
         self._bytes += entry.bytes
         allowed = self._limit()

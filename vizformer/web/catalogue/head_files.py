@@ -79,7 +79,7 @@ def layer_file(name: str, layer: int) -> bytes:
 
 
 def _found(name: str, layer: int, head: int = 0) -> "TraceHeads":
-    """What an address stands for, where its numbers are kept: an address alone makes nobody wait for a forward."""
+    """What an address stands for, where its numbers are kept: an address alone never starts a forward."""
 
     def missing() -> "tuple[Subject, Kind, Without]":
         raise GoneError(f"{name}, layer {layer}, head {head}")

@@ -165,7 +165,7 @@ class RedisStore(Generic[Kept]):
         self._memory.listen_to_pointers(listener)
 
     def close(self) -> None:
-        """Hears nothing any more."""
+        """Stops receiving changes."""
         self._stop.set()
 
     @contextlib.contextmanager

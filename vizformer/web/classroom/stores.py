@@ -14,14 +14,14 @@ class StoreError(ConnectionError):
 
 
 class Store(Protocol[Kept]):
-    """What rooms need of a store: the rooms, the answers to their open questions, and who is to hear of a change.
+    """What rooms need of a store: the rooms, the answers to their open questions, and the listeners to changes.
 
     `get` and `codes` may raise `StoreError`: the store is away, and what is asked for is in nobody's memory.
     """
 
     @property
     def reached_for(self) -> float:
-        """Since how many seconds the store can be reached; 0 while it cannot, and says what this server remembers."""
+        """For how many seconds the store has been reachable; 0 while it is not, and this server answers from its memory."""
 
     def get(self, code: str) -> Kept | None: ...
 

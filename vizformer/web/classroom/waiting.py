@@ -90,7 +90,7 @@ class Waiting:
 
     @contextlib.contextmanager
     def _waits(self, code: str) -> Iterator[asyncio.Event]:
-        """Counts one that waits for the room, until it does so no more."""
+        """Counts a request for as long as it waits for the room."""
         waiters = self._waiters.setdefault(code, _Waiters())
         waiters.count += 1
         try:

@@ -115,7 +115,7 @@ def _point() -> None:
 
 
 def _typed() -> None:
-    """A code that was typed is used once: it would have the student join again with every run."""
+    """A typed code is used once: else the student would join again with every run."""
     code, st.session_state[_CODE] = tidy(st.session_state[_CODE] or ""), ""
     st.session_state[_WHOLE] = joined = bool(code) and classroom.join(code)
     st.session_state[_UNKNOWN] = not joined

@@ -180,7 +180,7 @@ def _is_own_page(origin: str | None, host: str | None) -> bool:
 
 
 def _from_client(scope: "Scope", headers: Mapping[str, str]) -> "Scope":
-    """A worker's request, with the address of who asks instead of HAProxy's.
+    """A worker's request, with the address of the browser instead of HAProxy's.
 
     HAProxy writes it over whatever came in its header, and nobody else comes to a worker's socket.  What a visitor says
     of its own address (X-Forwarded-For) is never believed.
@@ -191,7 +191,7 @@ def _from_client(scope: "Scope", headers: Mapping[str, str]) -> "Scope":
 
 
 async def _refuse(scope: "Scope", send: "Send", refused: RefusedError) -> None:
-    """Says why in all languages: whose language is asked for is not known here."""
+    """Says why in all languages: the reader's language is not known here."""
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008, "reason": ""})  # before it is accepted: 403
         return
