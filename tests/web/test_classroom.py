@@ -1,13 +1,17 @@
 """Rooms of classes: who may move one, who may see one, when it ends; and how browsers are told."""
 
 import asyncio
+from contextlib import ExitStack
+from types import SimpleNamespace
 
 import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from vizformer.web.classroom import listeners as the_listeners
 from vizformer.web.classroom import pointing as the_pointing
 from vizformer.web.classroom import rooms as the_rooms
+from vizformer.web.classroom.listeners import Listeners
 from vizformer.web.classroom.pointing import Pointing
 from vizformer.web.classroom.rooms import AWAY, LONGEST, NoRoomError, Place, Rooms, TooManyRoomsError, tidy
 from vizformer.web.classroom.stores import MemoryStore, StoreError
@@ -347,7 +351,7 @@ def test_one_that_waits_hears_of_the_move():
     waiting = Waiting(school.rooms)
 
     class Request:
-        path_params, query_params = {"code": code}, {"after": "0"}
+        path_params, query_params, client = {"code": code}, {"after": "0"}, None
 
     async def wait() -> bytes:
         asked = [asyncio.create_task(waiting.answer(Request())) for __ in range(40)]
@@ -358,3 +362,34 @@ def test_one_that_waits_hears_of_the_move():
         return b"".join({bytes(answer.body) for answer in answers})
 
     assert asyncio.run(wait()) == b'{"version":1}'
+
+
+def test_one_network_cannot_listen_in_place_of_all_others(monkeypatch):
+    monkeypatch.setattr(the_listeners, "MOST", 4)
+    monkeypatch.setattr(the_listeners, "MOST_OF_ONE", 2)
+    one, other, proxy = (SimpleNamespace(client=SimpleNamespace(host=host)) for host in ("10.0.0.1", "10.0.0.2", "::1"))
+    listeners = Listeners()
+    with ExitStack() as stack:
+        for _ in range(2):
+            assert not listeners.full(one)
+            stack.enter_context(listeners.listening(one))
+        assert listeners.full(one)
+        assert not listeners.full(other)
+        for _ in range(2):  # of whom it is not known who they are, nobody is one
+            assert not listeners.full(proxy)
+            stack.enter_context(listeners.listening(proxy))
+        assert listeners.full(other)
+    assert listeners.count == 0
+    assert not listeners.full(one)
+
+
+def test_a_network_that_listens_too_often_is_refused_and_its_class_goes_on(school, monkeypatch):
+    monkeypatch.setattr(the_listeners, "MOST_OF_ONE", 0)
+    code, secret = school.rooms.open("ann")
+    routes = [*Waiting(school.rooms).routes(), *Pointing(school.rooms).routes()]
+    with TestClient(Starlette(routes=routes), client=("10.0.0.1", 1)) as client:
+        assert client.get(f"{PATH}/{code}").status_code == 503
+        assert client.get(f"{PATH}/{code}/pointer").status_code == 503
+    with TestClient(Starlette(routes=routes)) as client:
+        school.rooms.move(code, secret, "qkv", {})
+        assert client.get(f"{PATH}/{code}").json() == {"version": 1}

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from vizformer.web import turns as turns_module
-from vizformer.web.turns import Turns, Visitor, network, watching
+from vizformer.web.networks import network
+from vizformer.web.turns import Turns, Visitor, watching
 
 SOON = 60.0  # seconds; only reached where a test fails
 

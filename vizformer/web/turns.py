@@ -17,12 +17,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from ipaddress import ip_address, ip_network
 from itertools import count
 
 from streamlit.runtime import Runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
+
+from vizformer.web.networks import network
 
 AT_ONCE = 2  # torch gives the interpreter back while it multiplies
 LONG = 0.5  # seconds; most runs take a tenth of it
@@ -62,18 +63,6 @@ def visitor() -> Visitor:
         token, _ = decode_xsrf_token_string(told.cookies.get(_COOKIE, ""))
     name = token.hex()[:LONGEST_NAME] if token else context.session_id
     return Visitor(name, network(told.remote_ip), anonymous=not token)
-
-
-def network(address: str | None) -> str:
-    """Whose an address is: itself, or the 64 bits of IPv6 that one visitor may have; empty of this computer, or unknown."""
-    try:
-        found = ip_address(address or "")
-    except ValueError:  # whatever a proxy tells
-        return ""
-    found = getattr(found, "ipv4_mapped", None) or found
-    if found.is_loopback:
-        return ""
-    return str(found) if found.version == 4 else str(ip_network((int(found) >> 64 << 64, 64)))
 
 
 def _together(who: Visitor) -> str:

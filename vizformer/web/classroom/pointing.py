@@ -13,15 +13,16 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from vizformer.web.classroom.listeners import Listeners
 from vizformer.web.classroom.rooms import MOST, NoRoomError, Rooms, tidy
 from vizformer.web.classroom.stores import StoreError
-from vizformer.web.classroom.waiting import MOST_WAITING, PATH
+from vizformer.web.classroom.waiting import PATH
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -45,6 +46,7 @@ class Pointing:
         self._rooms = rooms
         self._streams: dict[str, set[asyncio.Queue[str]]] = {}
         self._newest: dict[str, str] = {}  # of at most as many rooms as there can be; for streams that come next
+        self._listeners = Listeners()
         self._loop: asyncio.AbstractEventLoop | None = None
         rooms.listen_to_pointers(self._pointed)
 
@@ -83,7 +85,7 @@ class Pointing:
         """Tells the places of a pointer for as long as the browser listens and the room is there."""
         code = tidy(request.path_params["code"])
         self._loop = asyncio.get_running_loop()
-        if self.count >= MOST_WAITING:
+        if self._listeners.full(request):
             return JSONResponse({}, 503)
         try:
             await asyncio.to_thread(self._rooms.look, code)
@@ -92,9 +94,15 @@ class Pointing:
         except StoreError:
             return JSONResponse({}, 503)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(self._places(code), media_type="text/event-stream", headers=headers)
+        return StreamingResponse(self._told(code, request), media_type="text/event-stream", headers=headers)
 
-    async def _places(self, code: str) -> AsyncIterator[str]:
+    async def _told(self, code: str, request: "Request") -> AsyncIterator[str]:
+        with self._listeners.listening(request):
+            async with contextlib.aclosing(self._places(code)) as places:
+                async for place in places:
+                    yield place
+
+    async def _places(self, code: str) -> AsyncGenerator[str]:
         places: asyncio.Queue[str] = asyncio.Queue()
         self._streams.setdefault(code, set()).add(places)
         try:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from vizformer.web.classroom.listeners import Listeners
 from vizformer.web.classroom.rooms import NoRoomError, Rooms, tidy
 from vizformer.web.classroom.stores import EVERYTHING, StoreError
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 PATH = "/_vizformer/room"
 WAIT = 20.0  # seconds; proxies give up after sixty
-MOST_WAITING = 2000
 
 
 @dataclass
@@ -44,13 +44,14 @@ class Waiting:
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
         self._waiters: dict[str, _Waiters] = {}
+        self._listeners = Listeners()
         self._loop: asyncio.AbstractEventLoop | None = None
         rooms.listen(self._moved)
 
     @property
     def count(self) -> int:
         """How many requests wait."""
-        return sum(waiters.count for waiters in self._waiters.values())
+        return self._listeners.count
 
     def routes(self, base: str = "") -> list[Route]:
         """What the server answers to."""
@@ -73,10 +74,13 @@ class Waiting:
         code, said = tidy(request.path_params["code"]), request.query_params.get("after", "")
         after = int(said) if said.isascii() and said.isdigit() and len(said) < 10 else 0
         self._loop = asyncio.get_running_loop()
-        if self.count >= MOST_WAITING:
+        if self._listeners.full(request):
             return JSONResponse({}, 503)
         try:
-            with self._waits(code) as moved:  # before the look: a move in between is heard
+            with (
+                self._listeners.listening(request),
+                self._waits(code) as moved,
+            ):  # before the look: a move in between is heard
                 place = await asyncio.to_thread(self._rooms.look, code)  # the store may be on another machine
                 if place.version == after:
                     with contextlib.suppress(TimeoutError):

@@ -21,7 +21,7 @@ from vizformer.web.classroom.waiting import PATH
 from vizformer.web.frame.class_rooms import ROOMS
 from vizformer.web.frame.sitemap import HOME, SECTIONS
 from vizformer.web.link import state
-from vizformer.web.turns import network
+from vizformer.web.networks import network
 
 ROOM = "room"  # of a link: the code of the class that its tab follows
 UNREACHED = N_("The store of the classes cannot be reached at the moment. Try again in a minute.")
