@@ -1,6 +1,7 @@
 """What pictures ask of a forward: a trace in a file answers as the one in this process does."""
 
 import re
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,25 @@ def test_a_long_text_in_a_file_has_small_maps_and_one_head(tmp_path: Path, monke
     assert len(shown.html) < 600_000
     lines = vf.view(tmp_path / "trace.safetensors", picture="lines")
     assert '"held": "layer"' in lines.html
+
+
+def test_a_trace_handed_in_takes_little_more_memory_than_its_maps(tmp_path: Path) -> None:
+    trace = traced("decoder-only", {"n_decoder_layers": 20})
+    trace.save(path := tmp_path / "trace.safetensors")
+    content, maps = path.read_bytes(), 4 * np.prod(TraceNumbers(trace).heads("decoder").shape)
+    tracemalloc.start()
+    (found,) = read_attention("trace.safetensors", content).values()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.weights.nbytes == maps
+    assert most < 1.3 * maps
+
+
+def test_more_maps_than_are_kept_are_not_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    vf.load("stories").trace("The cat sat.").save(path := tmp_path / "trace.safetensors")
+    monkeypatch.setattr("vizformer.analysis.heads.attention_arrays.MAX_NUMBERS", 100)
+    with pytest.raises(TraceError, match="Hand in fewer layers, or a shorter text"):
+        read_attention("trace.safetensors", path.read_bytes())
 
 
 def test_a_trace_handed_in_has_its_tokens_and_its_masks(tmp_path: Path) -> None:

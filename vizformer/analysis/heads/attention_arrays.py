@@ -18,7 +18,6 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from vizformer.analysis.heads.maps import head_maps
 from vizformer.analysis.heads.trace_heads import TraceNumbers
 from vizformer.analysis.own_steps.submitted_steps import npy_array, npz_arrays, safetensors_arrays
 from vizformer.components.contract import Arrays
@@ -95,10 +94,12 @@ def _of_trace(content: bytes, query_tokens: Sequence[str], key_tokens: Sequence[
         _check_numbers(sum(prod(heads.shape) for heads in of_kinds.values()))
         groups: dict[str, AttentionArrays] = {}
         for kind, heads in of_kinds.items():
-            maps = head_maps(numbers.trace, kind)
+            weights = np.empty(heads.shape, np.float32)
+            for layer, head in np.ndindex(weights.shape[:2]):  # one map at a time: the memory is for all of them once
+                weights[layer, head] = heads.pattern(layer, head)
             tokens = labels(*heads.shape[2:], query_tokens or heads.query_tokens, key_tokens or heads.key_tokens)
             sites = tuple(record.site for record in heads.records)
-            groups[kind] = AttentionArrays(maps.weights, *tokens, heads.blocked().copy(), sites)
+            groups[kind] = AttentionArrays(weights, *tokens, heads.blocked().copy(), sites)
         return groups
 
 
