@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.components.contract import Heads, Operands
+from vizformer.components.contract import Arrays, Heads, Operands
 from vizformer.components.payload import LIMIT_BYTES, HeadsPayload, fits, once
 from vizformer.components.small_maps import THUMBNAIL, pool, thumbnails
 
@@ -37,7 +37,7 @@ def pack(heads: Heads, *, chosen: tuple[int, int] = (0, 0), limit: int = LIMIT_B
     small = [heads.small(layer) for layer in layers] if heads.measures or not whole else []
     if whole:
         scores = _maps(heads, heads.scores, layers) if heads.scored else None
-        payload = pack_heads(_maps(heads, heads.pattern, layers), scores, heads.blocked(), chosen=chosen, limit=limit)
+        payload = pack_heads(_weights(heads), scores, heads.blocked(), chosen=chosen, limit=limit)
     elif (found := heads.operands(*chosen)) is not None:
         payload = pack_operands(np.stack([maps for maps, _ in small]), found, heads.blocked(), chosen=chosen)
     else:
@@ -63,7 +63,7 @@ def pack_lines(
         ValueError: as for `pack_layer`.
     """
     if queries is None and keys is None and fits(heads.shape, scored=False, limit=limit):
-        return pack_heads(_maps(heads, heads.pattern, range(heads.shape[0])), None, heads.blocked(), limit=limit)
+        return pack_heads(_weights(heads), None, heads.blocked(), limit=limit)
     rows, columns = queries or range(heads.shape[2]), keys or range(heads.shape[3])
     weights = _maps(heads, lambda layer, head: heads.pattern(layer, head, queries, keys), [layer])[0]
     why = heads.blocked(layer)
@@ -103,6 +103,11 @@ def layer_columns(heads: Heads, layer: int) -> dict[str, NDArray[np.generic]]:
     """What the browser asks for at `address/layer`: the small maps of a layer's heads, and their measures."""
     maps, measures = heads.small(layer)
     return {"thumbs": maps.ravel(), **{f"measure_{name}": measures[name] for name in heads.measures}}
+
+
+def _weights(heads: Heads) -> NDArray[np.floating]:
+    """The maps of all heads; of arrays those that are there, not a copy."""
+    return heads.weights if isinstance(heads, Arrays) else _maps(heads, heads.pattern, range(heads.shape[0]))
 
 
 def _maps(heads: Heads, of: Callable[[int, int], NDArray[np.floating]], layers: Sequence[int]) -> NDArray[np.floating]:
