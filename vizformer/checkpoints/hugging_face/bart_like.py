@@ -1,13 +1,16 @@
 """What BART and Marian have in common: the names of fields and tensors, post-norm layers, a bias of the logits."""
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
-from vizformer.checkpoints.hugging_face.family import Options, says_head
+from vizformer.checkpoints.hugging_face.family import Family, Options, says_head
 from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.missing_parameters import Made
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
-from vizformer.checkpoints.tensors.tensor_map import Part, layers
+from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
+from vizformer.model.positions import sinusoidal_encoding
 
 BIAS = "final_logits_bias"
 SELF: Mapping[str, Sequence[str]] = {
@@ -130,9 +133,42 @@ def _tables(config: ModelConfig) -> list[Part]:
     ]
 
 
+def tensors_of_both(config: ModelConfig) -> list[Part]:
+    """The same, and tables of positions, norms of the embeddings and last norms of both stacks, where there are any."""
+    stacks = {"encoder": "", "decoder": "decoder_"}
+    parts = tensors(config)
+    if config.stack_inputs == "own":
+        parts += [
+            Part(f"{stack}.embed_positions.weight", (f"{own}position_embedding.weight",))
+            for stack, own in stacks.items()
+        ]
+    for stack, own in stacks.items():
+        parts += linear(f"{stack}.layernorm_embedding", f"{own}embedding_norm") if config.embedding_norm else []
+        parts += linear(f"{stack}.layer_norm", f"{stack}.final_norm") if config.final_norm else []
+    return parts
+
+
+def waves(config: ModelConfig) -> Made:
+    """Old files hold the waves of the positions, once for each stack."""
+    make = partial(sinusoidal_encoding, config.max_positions, config.d_model, config.sinusoids)
+    return dict.fromkeys((f"{stack}.embed_positions.weight" for stack in ("encoder", "decoder")), make)
+
+
 def ties(config: ModelConfig) -> dict[str, str]:
     """Second names under which some files repeat the table of embeddings."""
     if config.source_vocab_size is not None or not config.n_encoder_layers:
         return {"lm_head.weight": "decoder.embed_tokens.weight"} if config.tied_unembedding else {}
     again = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight")
     return dict.fromkeys(again, "shared.weight")
+
+
+LIKE = Family(
+    name="",
+    types=(),
+    prefix="model.",
+    head="lm_head.",
+    config=both_stacks,
+    weights=tensors_of_both,
+    ties=ties,
+    unused=UNUSED,
+)  # what the relatives replace

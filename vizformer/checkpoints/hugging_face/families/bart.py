@@ -1,30 +1,29 @@
-"""BART: BERT's layers with GPT-2's tokens in an encoder-decoder; each stack has a position table and a norm of its own.
+"""BART and what is built like it: an encoder-decoder, or a decoder alone, whose tensors have the names of fairseq's.
 
-mBART is the same with the norms in front of the sublayers, one more behind the last layer, and SentencePiece's tokens.
-PLBART and MVP are BART under other names.  Each opens as a decoder alone too, as its class ForCausalLM saves it.
-
-Source: Lewis et al. 2019, "BART: Denoising Sequence-to-Sequence Pre-training for Natural Language Generation,
-Translation, and Comprehension"; Liu et al. 2020, "Multilingual Denoising Pre-training for Neural Machine Translation";
-Ahmad et al. 2021, "Unified Pre-training for Program Understanding and Generation"; Tang et al. 2022, "MVP: Multi-task
-Supervised Pre-training for Natural Language Generation"; and the weights published with them.
+Source: Lewis et al. 2019, "BART: Denoising Sequence-to-Sequence Pre-training for Natural Language Generation, Translation,
+and Comprehension", and what stands above each row, with the weights published with it.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 
 from tokenizers import Tokenizer as Backend
 
-from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.hugging_face.bart_like import UNUSED, both_stacks, start, tensors, ties
-from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.files.untrusted_folder import Folder, shown
+from vizformer.checkpoints.hugging_face.bart_like import LIKE, both_stacks, start, tensors, waves
+from vizformer.checkpoints.hugging_face.family import Family, Options, reading
 from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.missing_parameters import WAVES, Made, fairseq_waves
 from vizformer.checkpoints.tensors.tensor_map import Part, linear
-from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
-from vizformer.checkpoints.tokenizers.vocabularies import byte_level
+from vizformer.checkpoints.tokenizers.paired_files import paired
+from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
+from vizformer.checkpoints.tokenizers.vocabularies import Vocabularies, byte_level
 from vizformer.config import ModelConfig
-from vizformer.messages import N_
+from vizformer.messages import N_, Message
 
-FIRST = 2  # row of the position table at which positions begin
+FIRST = 2  # row of BART's position table at which positions begin
+LONGEST = 32_768  # rows of M2M-100's table of waves
 USUAL = {
     "bos_token": "<s>",
     "eos_token": "</s>",
@@ -34,35 +33,78 @@ USUAL = {
     "unk_token": "<unk>",
     "mask_token": "<mask>",
 }
+USUAL_OF_MARIAN = {"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
 
 
-def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    """The options of our model."""
-    pre_norm = fields.raw.get("model_type") == "mbart"
+def _bart(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """Opens as a decoder alone too, as the class ForCausalLM saves it."""
     alone = fields.architecture.endswith("ForCausalLM")
-    options, has_head = both_stacks(fields, names, pre_norm=pre_norm, alone=alone)
+    options, has_head = both_stacks(fields, names, pre_norm=fields.kind == "mbart", alone=alone)
     fields.only("normalize_embedding", None, True)
     fields.only("static_position_embeddings", None, False)
     fields.only("extra_pos_embeddings", None, FIRST)
     options |= {"positions": "learned", "embedding_norm": True}
     if alone:
         return options, has_head
-    return {
-        **options,
-        "stack_inputs": "own",
-        "decoder_start_id": start(fields, options["vocab_size"], options["eos_id"], N_("the end mark")),
-    }, has_head
+    return {**options, "stack_inputs": "own", **_start("eos_id", N_("the end mark"))(fields, options)}, has_head
 
 
-def config_of_mvp(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    """The same; what prompts add to keys and values is not supported."""
+def _mvp(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """What prompts add to keys and values is not supported."""
     fields.only("use_prompt", False)
     fields.ignore("prompt_length", "prompt_mid_dim")
-    return config(fields, names)
+    return _bart(fields, names)
+
+
+def _start(usual: str, called: Message) -> Callable[[Fields, Options], Options]:
+    """Reads what the decoder begins with: `usual` is the option whose token it is where no file says it."""
+    return lambda fields, options: {"decoder_start_id": start(fields, options["vocab_size"], options[usual], called)}
+
+
+def _old(**supported: object) -> Callable[[Fields, Options], Options]:
+    """Fields written by old versions, which say what the family is: no other values than these are supported."""
+
+    def read(fields: Fields, options: Options) -> Options:
+        for name, value in supported.items():
+            fields.only(name, None, value)
+        fields.ignore("extra_pos_embeddings")  # no forward reads it
+        return {}
+
+    return read
+
+
+def _m2m(fields: Fields, options: Options) -> Options:
+    if options["pad_id"] is None:
+        fields.refuse(
+            "pad_token_id", N_("positions are counted from the row after the padding's: it must be a token id")
+        )
+    fields.assume(WAVES)
+    return {"max_positions": min(options["max_positions"], LONGEST), "positions": "learned"}
+
+
+def _marian(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """Most have one vocabulary for both languages; where share_encoder_decoder_embeddings=false, each has its own."""
+    shared = fields.flag("share_encoder_decoder_embeddings")
+    options, has_head = both_stacks(fields, names, own_vocabularies=not shared)
+    fields.only("normalize_embedding", None, False)
+    fields.only("static_position_embeddings", None, True)
+    if shared:
+        fields.only("decoder_vocab_size", None, options["vocab_size"])
+    return {**options, "never_pad": _never_pad(fields, options["pad_id"])}, has_head
+
+
+def _never_pad(fields: Fields, pad: int | None) -> bool:
+    """Its usual bad_words_ids: only the padding, whose logit would otherwise sometimes be the highest."""
+    banned = fields.value("bad_words_ids")
+    if banned in (None, []) or pad is None:
+        return False
+    if banned != [[pad]]:
+        fields.assume(N_("bad_words_ids={value}: generation here leaves out the padding at most", value=shown(banned)))
+    return isinstance(banned, list) and [pad] in banned
 
 
 def weights(config: ModelConfig) -> list[Part]:
-    """What becomes of every tensor."""
+    """What becomes of every tensor of BART."""
     stacks = {"encoder": "", "decoder": "decoder_"} if config.n_encoder_layers else {"decoder": ""}
     parts = tensors(config)
     for stack, own in stacks.items():
@@ -74,26 +116,90 @@ def weights(config: ModelConfig) -> list[Part]:
     return parts
 
 
+def _waves_of_m2m(config: ModelConfig) -> Made:
+    pad = config.pad_id or 0
+    return {"position_embedding.weight": partial(fairseq_waves, config.max_positions, config.d_model, pad, pad + 1)}
+
+
 def tokenizer(folder: Folder) -> Backend:
-    """vocab.json and merges.txt; of mBART and PLBART only tokenizer.json, which says the language."""
-    kind = folder.object("config.json").get("model_type") if folder.has("config.json") else None
-    if kind in ("mbart", "plbart"):
-        no_tokenizer(folder, "tokenizer.json")
+    """vocab.json and merges.txt."""
     return byte_level(folder, USUAL, around=("<s>", "</s>"))
 
 
-FAMILY = Family(
-    name="BART",
-    types=("bart", "mbart"),
-    prefix="model.",
-    head="lm_head.",
-    config=config,
-    weights=weights,
-    tokenizer=tokenizer,
-    ties=ties,
-    unused=UNUSED,
-    usual=USUAL,
+def tokenizer_of_marian(folder: Folder) -> Vocabularies:
+    """source.spm, target.spm, vocab.json and, where targets have a vocabulary of their own, target_vocab.json."""
+    return paired(folder, USUAL_OF_MARIAN)
+
+
+WAVES_AS_IN_2017: Options = {"positions": "sinusoidal", "sinusoids": "halves"}
+OWN_TABLES: Options = {"positions": "learned", "stack_inputs": "own"}
+PRE_NORM = partial(both_stacks, pre_norm=True)
+BART = replace(LIKE, name="BART", types=("bart",), config=_bart, weights=weights, tokenizer=tokenizer, usual=USUAL)
+FAMILIES: tuple[Family, ...] = (
+    BART,
+    # The norms in front of the sublayers, and one more behind the last layer; tokenizer.json says the language.  Liu et al.
+    # 2020, "Multilingual Denoising Pre-training for Neural Machine Translation".
+    replace(BART, types=("mbart",), tokenizer=only_tokenizer_json),
+    # Ahmad et al. 2021, "Unified Pre-training for Program Understanding and Generation".
+    replace(BART, name="PLBART", types=("plbart",), tokenizer=only_tokenizer_json),
+    # Tang et al. 2022, "MVP: Multi-task Supervised Pre-training for Natural Language Generation".
+    replace(BART, name="MVP", types=("mvp",), config=_mvp),
+    # The Transformer of 2017, as the OPUS-MT translators have it.  Junczys-Dowmunt et al. 2018, "Marian: Fast Neural Machine
+    # Translation in C++"; Tiedemann & Thottingal 2020, "OPUS-MT".
+    replace(
+        LIKE,
+        name="Marian",
+        types=("marian",),
+        config=reading(_marian, WAVES_AS_IN_2017, _start("pad_id", N_("the padding"))),
+        tokenizer=tokenizer_of_marian,
+        computed=waves,
+        usual=USUAL_OF_MARIAN,
+    ),
+    # The same with the norms in front of the sublayers, and one more at the end of each stack.  Zhang et al. 2019, "PEGASUS:
+    # Pre-training with Extracted Gap-sentences for Abstractive Summarization".
+    replace(
+        LIKE,
+        name="Pegasus",
+        types=("pegasus",),
+        config=reading(
+            PRE_NORM,
+            _old(normalize_embedding=False, static_position_embeddings=True),
+            WAVES_AS_IN_2017,
+            _start("pad_id", N_("the padding")),
+        ),
+        computed=waves,
+    ),
+    # Also NLLB: fixed waves counted from the padding's row.  Fan et al. 2020, "Beyond English-Centric Multilingual Machine
+    # Translation"; NLLB Team 2022, "No Language Left Behind".
+    replace(
+        LIKE,
+        name="M2M-100",
+        types=("m2m_100",),
+        config=reading(PRE_NORM, _m2m, _start("eos_id", N_("the end mark"))),
+        made=_waves_of_m2m,
+    ),
+    # No norm after the embeddings; in the small one none in front of the sublayers, and the positions of its decoder are
+    # added after the norm of the embeddings.  Roller et al. 2020, "Recipes for Building an Open-Domain Chatbot".
+    replace(
+        LIKE,
+        name="Blenderbot",
+        types=("blenderbot",),
+        config=reading(
+            PRE_NORM,
+            _old(normalize_embedding=False, static_position_embeddings=False, layernorm_variant="prelayernorm"),
+            OWN_TABLES,
+            _start("bos_id", N_("the start mark")),
+        ),
+    ),
+    replace(
+        LIKE,
+        name="Blenderbot Small",
+        types=("blenderbot-small",),
+        config=reading(
+            both_stacks,
+            _old(normalize_embedding=True, static_position_embeddings=False, layernorm_variant="xlm"),
+            {**OWN_TABLES, "embedding_norm": True, "decoder_positions_after_norm": True},
+            _start("bos_id", N_("the start mark")),
+        ),
+    ),
 )
-PL = replace(FAMILY, name="PLBART", types=("plbart",))
-PROMPTED = replace(FAMILY, name="MVP", types=("mvp",), config=config_of_mvp)
-FAMILIES: tuple[Family, ...] = (FAMILY, PL, PROMPTED)
