@@ -1,11 +1,17 @@
 """What decoders in the manner of GPT-2 have in common, whatever their fields and tensors are called."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
-from vizformer.checkpoints.hugging_face.family import Options, says_head
+from tokenizers import Tokenizer as Backend
+
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.family import Family, Options, says_head, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.rotary import turning_neighbours
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
-from vizformer.checkpoints.tensors.tensor_map import Part, linear
+from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
+from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -74,3 +80,58 @@ def head(config: ModelConfig, name: str = "lm_head") -> list[Part]:
     """The output layer, where it is not tied, and its bias, where it has one."""
     weight = [] if config.tied_unembedding else linear(name, "unembedding", bias=False)
     return [*weight, *([Part(f"{name}.bias", ("logit_bias",))] if config.logit_bias else [])]
+
+
+def tensors(
+    config: ModelConfig,
+    template: Mapping[str, Sequence[str]],
+    table: str = "wte",
+    positions: str = "",
+    layer: str = "h.{}",
+    final: str = "ln_f",
+    *,
+    output: str = "lm_head",
+    skip: int = 0,
+    fused: str = "",
+    no_bias: Sequence[str] = (),
+    transposed: Sequence[str] = (),
+    neighbours: bool = False,
+) -> list[Part]:
+    """What becomes of every tensor.
+
+    `table`, `positions`, `final` and `output` are what tables, last norm and output layer are called, `layer` is with what
+    the names of the modules in `template` begin.  The rows of `fused` alternate head by head, where heads have keys of their
+    own; `neighbours` says that rotary positions turn neighbouring numbers; the others are as in `Part` and `layers`.
+    """
+    heads = {fused: 0 if config.n_kv_heads == 1 else config.n_heads}
+    name = "decoder.layers.{}"
+    of_layers = layers(
+        template, layer, name, config.n_decoder_layers, no_bias=no_bias, transposed=transposed, heads=heads
+    )
+    if neighbours:
+        of_layers = turning_neighbours(of_layers, config, {"q_proj": config.n_heads, "k_proj": config.n_heads})
+    return [
+        Part(f"{table}.weight", ("embedding.weight",)),
+        *([Part(f"{positions}.weight", ("position_embedding.weight",), skip=skip)] if positions else []),
+        *(linear(f"{table}_layernorm", "embedding_norm") if config.embedding_norm else []),
+        *of_layers,
+        *(linear(final, "decoder.final_norm") if config.final_norm else []),
+        *head(config, output),
+    ]
+
+
+def byte_level_texts(folder: Folder) -> Backend:
+    """vocab.json and merges.txt, with one mark for beginning, end and what is unknown."""
+    return byte_level(folder, dict.fromkeys(("bos_token", "eos_token", "unk_token"), "<|endoftext|>"))
+
+
+LIKE = Family(
+    name="",
+    types=(),
+    prefix="transformer.",
+    head="lm_head.",
+    config=decoder,
+    weights=partial(tensors, template={}),
+    ties=tied_to("wte.weight"),
+    unused=UNUSED,
+)  # what the relatives replace

@@ -8,22 +8,19 @@ from dataclasses import replace
 from functools import partial
 
 import torch
-from tokenizers import Tokenizer as Backend
 from torch import Tensor
 
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.gpt_like import UNUSED, head, side_by_side
+from vizformer.checkpoints.hugging_face.gpt_like import LIKE, UNUSED, byte_level_texts, head, side_by_side
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear, neighbours_apart
-from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
 MACHINES = 4
-NORM, FUSED = "ln_1", "attn.qkv_proj"
+FUSED = "attn.qkv_proj"
 LAYER = {
-    NORM: ["self_norm", "feedforward_norm"],
+    "ln_1": ["self_norm", "feedforward_norm"],
     FUSED: [f"self_attention.W_{letter}" for letter in "QKV"],
     "attn.out_proj": ["self_attention.W_O"],
     "mlp.fc_in": ["feedforward.W_in"],
@@ -59,30 +56,20 @@ def weights(config: ModelConfig) -> list[Part]:
     of_layers = layers(LAYER, "h.{}", "decoder.layers.{}", config.n_decoder_layers, no_bias=no_bias)
     return [
         Part("wte.weight", ("embedding.weight",)),
-        *(
-            replace(part, shared=NORM in part.source, order=order if FUSED in part.source else None)
-            for part in of_layers
-        ),
+        *(replace(part, order=order) if FUSED in part.source else part for part in of_layers),
         *linear("ln_f", "decoder.final_norm"),
         *head(config),
     ]
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """vocab.json and merges.txt."""
-    end = "<|endoftext|>"
-    return byte_level(folder, {"bos_token": end, "eos_token": end, "unk_token": end})
-
-
-FAMILY = Family(
-    name="CodeGen",
-    types=("codegen",),
-    prefix="transformer.",
-    head="lm_head.",
-    config=config,
-    weights=weights,
-    tokenizer=tokenizer,
-    ties=lambda config: {"lm_head.weight": "wte.weight"} if config.tied_unembedding else {},
-    unused={**UNUSED, r"h\.\d+\.attn\.causal_mask": N_("the causal mask: it follows from the positions")},
+FAMILIES: tuple[Family, ...] = (
+    replace(
+        LIKE,
+        name="CodeGen",
+        types=("codegen",),
+        config=config,
+        weights=weights,
+        tokenizer=byte_level_texts,
+        unused={**UNUSED, r"h\.\d+\.attn\.causal_mask": N_("the causal mask: it follows from the positions")},
+    ),
 )
-FAMILIES: tuple[Family, ...] = (FAMILY,)

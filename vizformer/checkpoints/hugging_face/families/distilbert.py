@@ -64,19 +64,20 @@ def weights(config: ModelConfig) -> list[Part]:
     return parts if config.tied_unembedding else [*parts, Part("vocab_projector.weight", ("unembedding.weight",))]
 
 
-FAMILY = Family(
-    name="DistilBERT",
-    types=("distilbert",),
-    prefix="distilbert.",
-    head="vocab_",
-    config=config,
-    weights=weights,
-    tokenizer=wordpiece_or_refuse,
-    ties=tied_to("embeddings.word_embeddings.weight", head="vocab_projector"),
-    unused={
-        r"embeddings\.position_ids": N_("the numbers 0, 1, 2, ...: they follow from the positions"),
-        r"(pre_classifier|classifier|qa_outputs)\..*": N_("the head of another task"),
-    },
-    usual=USUAL,
+FAMILIES: tuple[Family, ...] = (
+    Family(
+        name="DistilBERT",
+        types=("distilbert",),
+        prefix="distilbert.",
+        head="vocab_",
+        config=config,
+        weights=weights,
+        tokenizer=wordpiece_or_refuse,
+        ties=tied_to("embeddings.word_embeddings.weight", head="vocab_projector"),
+        unused={
+            r"embeddings\.position_ids": N_("the numbers 0, 1, 2, ...: they follow from the positions"),
+            r"(pre_classifier|classifier|qa_outputs)\..*": N_("the head of another task"),
+        },
+        usual=USUAL,
+    ),
 )
-FAMILIES: tuple[Family, ...] = (FAMILY,)

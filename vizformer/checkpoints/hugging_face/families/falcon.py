@@ -7,13 +7,12 @@ it.
 from collections.abc import Collection
 from dataclasses import replace
 
-from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.family import Family, Options, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.gpt_like import ONE_NORM, UNUSED, decoder, head
+from vizformer.checkpoints.hugging_face.gpt_like import LIKE, ONE_NORM, decoder, head
 from vizformer.checkpoints.hugging_face.rotary import all_are_turned, rope
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
-from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -65,11 +64,12 @@ def weights(config: ModelConfig) -> list[Part]:
         FIRST if parallel else ONE: ["self_norm"],
         SECOND if parallel else "post_attention_layernorm": ["feedforward_norm"],
     }
-    linears = layers(LAYER, "h.{}", "decoder.layers.{}", config.n_decoder_layers, bias=config.bias)
+    heads = {FUSED: config.kv_heads}
+    linears = layers(LAYER, "h.{}", "decoder.layers.{}", config.n_decoder_layers, bias=config.bias, heads=heads)
     return [
         Part("word_embeddings.weight", ("embedding.weight",)),
         *layers(norms, "h.{}", "decoder.layers.{}", config.n_decoder_layers),
-        *(replace(part, heads=config.kv_heads) if FUSED in part.source else part for part in linears),
+        *linears,
         *linear("ln_f", "decoder.final_norm"),
         *head(config),
     ]
@@ -94,16 +94,14 @@ def by_names(parts: list[Part], names: Collection[str]) -> list[Part]:
     ]
 
 
-FAMILY = Family(
-    name="Falcon",
-    types=("falcon",),
-    prefix="transformer.",
-    head="lm_head.",
-    config=config,
-    weights=weights,
-    tokenizer=only_tokenizer_json,
-    ties=lambda config: {"lm_head.weight": "word_embeddings.weight"} if config.tied_unembedding else {},
-    by_names=by_names,
-    unused=UNUSED,
+FAMILIES: tuple[Family, ...] = (
+    replace(
+        LIKE,
+        name="Falcon",
+        types=("falcon",),
+        config=config,
+        weights=weights,
+        ties=tied_to("word_embeddings.weight"),
+        by_names=by_names,
+    ),
 )
-FAMILIES: tuple[Family, ...] = (FAMILY,)

@@ -6,14 +6,11 @@ Source: Radford et al. 2019, "Language Models are Unsupervised Multitask Learner
 from collections.abc import Collection
 from typing import Any
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.hugging_face.family import Export, Family, Options, says_head
+from vizformer.checkpoints.hugging_face.family import Export, Family, Options, says_head, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.gpt_like import byte_level_texts
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS, THEIRS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
-from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -66,12 +63,6 @@ def weights(config: ModelConfig) -> list[Part]:
     return parts if config.tied_unembedding else [*parts, Part("lm_head.weight", ("unembedding.weight",))]
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """vocab.json and merges.txt."""
-    end = "<|endoftext|>"
-    return byte_level(folder, {"bos_token": end, "eos_token": end, "unk_token": end})
-
-
 def export(config: ModelConfig, has_head: bool) -> dict[str, Any]:
     """config.json."""
     return dict(
@@ -93,51 +84,52 @@ def export(config: ModelConfig, has_head: bool) -> dict[str, Any]:
     )
 
 
-FAMILY = Family(
-    name="GPT-2",
-    types=("gpt2",),
-    prefix="transformer.",
-    head="lm_head.",
-    config=config,
-    weights=weights,
-    tokenizer=tokenizer,
-    ties=lambda config: {"lm_head.weight": "wte.weight"} if config.tied_unembedding else {},
-    unused={
-        r"h\.\d+\.attn\.(masked_)?bias": N_("the causal mask: it follows from the positions"),
-        r"(score|classifier|multiple_choice_head)\..*": N_("the head of another task"),
-    },
-    exports=(
-        Export(
-            "gpt2",
-            dict(
-                architecture=["decoder-only"],
-                positions=["learned"],
-                norm_order=["pre"],
-                norm=["layer_norm"],
-                final_norm=[True],
-                feedforward=["plain"],
-                bias=[True],
-                head=["linear"],
-                scaled_embedding=[False],
-                embedding_norm=[False],
-                n_segments=[0],
+FAMILIES: tuple[Family, ...] = (
+    Family(
+        name="GPT-2",
+        types=("gpt2",),
+        prefix="transformer.",
+        head="lm_head.",
+        config=config,
+        weights=weights,
+        tokenizer=byte_level_texts,
+        ties=tied_to("wte.weight"),
+        unused={
+            r"h\.\d+\.attn\.(masked_)?bias": N_("the causal mask: it follows from the positions"),
+            r"(score|classifier|multiple_choice_head)\..*": N_("the head of another task"),
+        },
+        exports=(
+            Export(
+                "gpt2",
+                dict(
+                    architecture=["decoder-only"],
+                    positions=["learned"],
+                    norm_order=["pre"],
+                    norm=["layer_norm"],
+                    final_norm=[True],
+                    feedforward=["plain"],
+                    bias=[True],
+                    head=["linear"],
+                    scaled_embedding=[False],
+                    embedding_norm=[False],
+                    n_segments=[0],
+                ),
+                (
+                    "vocab_size",
+                    "d_model",
+                    "n_heads",
+                    "d_ff",
+                    "n_decoder_layers",
+                    "max_positions",
+                    "norm_eps",
+                    "activation",
+                    "tied_unembedding",
+                    "pad_id",
+                    "bos_id",
+                    "eos_id",
+                ),
+                export,
             ),
-            (
-                "vocab_size",
-                "d_model",
-                "n_heads",
-                "d_ff",
-                "n_decoder_layers",
-                "max_positions",
-                "norm_eps",
-                "activation",
-                "tied_unembedding",
-                "pad_id",
-                "bos_id",
-                "eos_id",
-            ),
-            export,
         ),
     ),
 )
-FAMILIES: tuple[Family, ...] = (FAMILY,)

@@ -5,18 +5,15 @@ published with it.
 """
 
 from collections.abc import Collection
+from dataclasses import replace
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.gpt_like import UNUSED, decoder, head
-from vizformer.checkpoints.hugging_face.missing_parameters import Made, stored, zeros
+from vizformer.checkpoints.hugging_face.gpt_like import LIKE, byte_level_texts, decoder, head
+from vizformer.checkpoints.hugging_face.missing_parameters import Made, zeros
 from vizformer.checkpoints.hugging_face.sliding_window import MOST_LAYERS
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
-from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -81,7 +78,7 @@ def weights(config: ModelConfig) -> list[Part]:
     return [
         Part("wte.weight", ("embedding.weight",)),
         Part("wpe.weight", ("position_embedding.weight",)),
-        *stored(layers(LAYER, "h.{}", "decoder.layers.{}", config.n_decoder_layers), made(config)),
+        *layers(LAYER, "h.{}", "decoder.layers.{}", config.n_decoder_layers),
         *linear("ln_f", "decoder.final_norm"),
         *head(config),
     ]
@@ -97,22 +94,14 @@ def made(config: ModelConfig) -> Made:
     return zeros(names, config.d_model)
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """vocab.json and merges.txt."""
-    end = "<|endoftext|>"
-    return byte_level(folder, {"bos_token": end, "eos_token": end, "unk_token": end})
-
-
-FAMILY = Family(
-    name="GPT-Neo",
-    types=("gpt_neo",),
-    prefix="transformer.",
-    head="lm_head.",
-    config=config,
-    weights=weights,
-    tokenizer=tokenizer,
-    ties=lambda config: {"lm_head.weight": "wte.weight"} if config.tied_unembedding else {},
-    made=made,
-    unused=UNUSED,
+FAMILIES: tuple[Family, ...] = (
+    replace(
+        LIKE,
+        name="GPT-Neo",
+        types=("gpt_neo",),
+        config=config,
+        weights=weights,
+        tokenizer=byte_level_texts,
+        made=made,
+    ),
 )
-FAMILIES: tuple[Family, ...] = (FAMILY,)

@@ -5,12 +5,11 @@ Source: Black et al. 2022, "GPT-NeoX-20B: An Open-Source Autoregressive Language
 """
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.hugging_face.family import Family, Options, says_head
+from vizformer.checkpoints.hugging_face.family import Family, Options, says_head, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.rotary import rope, turned
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
@@ -65,10 +64,12 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
 def weights(config: ModelConfig) -> list[Part]:
     """What becomes of every tensor."""
     without = [] if config.qkv_bias else [FUSED, "attention.dense"]
-    of_layers = layers(LAYER, "layers.{}", "decoder.layers.{}", config.n_decoder_layers, no_bias=without)
+    of_layers = layers(
+        LAYER, "layers.{}", "decoder.layers.{}", config.n_decoder_layers, no_bias=without, heads={FUSED: config.n_heads}
+    )
     parts = [
         Part("embed_in.weight", ("embedding.weight",)),
-        *(replace(part, heads=config.n_heads) if FUSED in part.source else part for part in of_layers),
+        *of_layers,
         *linear("final_layer_norm", "decoder.final_norm"),
     ]
     return parts if config.tied_unembedding else [*parts, Part("lm_head.weight", ("unembedding.weight",))]
@@ -79,22 +80,23 @@ def tokenizer(folder: Folder) -> Backend:
     return byte_level(folder, USUAL, composed=True)
 
 
-FAMILY = Family(
-    name="GPT-NeoX",
-    types=("gpt_neox",),
-    prefix="gpt_neox.",
-    head="lm_head.",
-    config=config,
-    weights=weights,
-    tokenizer=tokenizer,
-    ties=lambda config: {"lm_head.weight": "embed_in.weight"} if config.tied_unembedding else {},
-    renamed={r"^embed_out\.": "lm_head."},
-    unused={
-        r"layers\.\d+\.attention\.(masked_)?bias": N_("the causal mask: it follows from the positions"),
-        r"(layers\.\d+\.attention\.)?rotary_emb\.inv_freq": N_(
-            "the angles of the rotary positions: they follow from rope_theta"
-        ),
-        r"(score|classifier|qa_outputs)\..*": N_("the head of another task"),
-    },
+FAMILIES: tuple[Family, ...] = (
+    Family(
+        name="GPT-NeoX",
+        types=("gpt_neox",),
+        prefix="gpt_neox.",
+        head="lm_head.",
+        config=config,
+        weights=weights,
+        tokenizer=tokenizer,
+        ties=tied_to("embed_in.weight"),
+        renamed={r"^embed_out\.": "lm_head."},
+        unused={
+            r"layers\.\d+\.attention\.(masked_)?bias": N_("the causal mask: it follows from the positions"),
+            r"(layers\.\d+\.attention\.)?rotary_emb\.inv_freq": N_(
+                "the angles of the rotary positions: they follow from rope_theta"
+            ),
+            r"(score|classifier|qa_outputs)\..*": N_("the head of another task"),
+        },
+    ),
 )
-FAMILIES: tuple[Family, ...] = (FAMILY,)

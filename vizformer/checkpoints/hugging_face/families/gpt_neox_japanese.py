@@ -9,14 +9,13 @@ from functools import partial
 
 import torch
 
-from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.family import Family, Options, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.gpt_like import UNUSED, decoder, head
+from vizformer.checkpoints.hugging_face.gpt_like import LIKE, decoder, head
 from vizformer.checkpoints.hugging_face.missing_parameters import Made
 from vizformer.checkpoints.hugging_face.rotary import rope, turned
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
-from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -67,27 +66,29 @@ def made(config: ModelConfig) -> Made:
 def weights(config: ModelConfig) -> list[Part]:
     """What becomes of every tensor."""
     linears = [name for name in LAYER if not name.endswith("layernorm")]
-    of_layers = layers(LAYER, "layers.{}", "decoder.layers.{}", config.n_decoder_layers, no_bias=linears)
+    of_layers = layers(
+        LAYER, "layers.{}", "decoder.layers.{}", config.n_decoder_layers, no_bias=linears, heads={FUSED: config.n_heads}
+    )
     last = config.n_decoder_layers - 1
     return [
         Part("embed_in.weight", ("embedding.weight",)),
-        *(replace(part, heads=config.n_heads) if FUSED in part.source else part for part in of_layers),
+        *of_layers,
         Part(f"layers.{last}.attention.dense_bias", (f"decoder.layers.{last}.self_attention.W_O.bias",)),
         *linear("final_layer_norm", "decoder.final_norm"),
         *head(config, HEAD),
     ]
 
 
-FAMILY = Family(
-    name="GPT-NeoX Japanese",
-    types=("gpt_neox_japanese",),
-    prefix="gpt_neox_japanese.",
-    head=f"{HEAD}.",
-    config=config,
-    weights=weights,
-    tokenizer=only_tokenizer_json,
-    ties=lambda config: {f"{HEAD}.weight": "embed_in.weight"} if config.tied_unembedding else {},
-    made=made,
-    unused=UNUSED,
+FAMILIES: tuple[Family, ...] = (
+    replace(
+        LIKE,
+        name="GPT-NeoX Japanese",
+        types=("gpt_neox_japanese",),
+        prefix="gpt_neox_japanese.",
+        head=f"{HEAD}.",
+        config=config,
+        weights=weights,
+        ties=tied_to("embed_in.weight", head=HEAD),
+        made=made,
+    ),
 )
-FAMILIES: tuple[Family, ...] = (FAMILY,)

@@ -116,17 +116,18 @@ def ties(config: ModelConfig) -> dict[str, str]:
     return {"decoder.weight": "embeddings.tok_embeddings.weight"} if config.tied_unembedding else {}
 
 
-FAMILY = Family(
-    name="ModernBERT",
-    types=("modernbert",),
-    prefix="model.",
-    head="head.",
-    config=config,
-    weights=weights,
-    tokenizer=only_tokenizer_json,
-    ties=ties,
-    made=made,
-    unused={r"(head|classifier|decoder)\..*": N_("the head of another task")},
-    usual=USUAL,
+FAMILIES: tuple[Family, ...] = (
+    Family(
+        name="ModernBERT",
+        types=("modernbert",),
+        prefix="model.",
+        head="head.",
+        config=config,
+        weights=weights,
+        tokenizer=only_tokenizer_json,
+        ties=ties,
+        made=made,
+        unused={r"(head|classifier|decoder)\..*": N_("the head of another task")},
+        usual=USUAL,
+    ),
 )
-FAMILIES: tuple[Family, ...] = (FAMILY,)

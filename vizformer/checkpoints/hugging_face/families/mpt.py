@@ -4,14 +4,15 @@ Source: MosaicML 2023, "Introducing MPT-7B", and the weights published with it.
 """
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.gpt_like import UNUSED, decoder, head
-from vizformer.checkpoints.hugging_face.missing_parameters import NO_NORM_BIASES, no_norm_biases, stored
+from vizformer.checkpoints.hugging_face.gpt_like import LIKE, decoder, head
+from vizformer.checkpoints.hugging_face.missing_parameters import NO_NORM_BIASES, no_norm_biases
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
 from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
@@ -68,13 +69,12 @@ def _attention(fields: Fields) -> float | None:
 def weights(config: ModelConfig) -> list[Part]:
     """What becomes of every tensor."""
     no_bias = [name for name in LAYER if not name.startswith("norm")]
-    parts = [
+    return [
         Part("wte.weight", ("embedding.weight",)),
         *layers(LAYER, "blocks.{}", "decoder.layers.{}", config.n_decoder_layers, no_bias=no_bias),
         *linear("norm_f", "decoder.final_norm"),
         *head(config),
     ]
-    return stored(parts, no_norm_biases(config))
 
 
 def tokenizer(folder: Folder) -> Backend:
@@ -82,16 +82,14 @@ def tokenizer(folder: Folder) -> Backend:
     return byte_level(folder, USUAL, composed=True)
 
 
-FAMILY = Family(
-    name="MPT",
-    types=("mpt",),
-    prefix="transformer.",
-    head="lm_head.",
-    config=config,
-    weights=weights,
-    tokenizer=tokenizer,
-    ties=lambda config: {"lm_head.weight": "wte.weight"} if config.tied_unembedding else {},
-    made=no_norm_biases,
-    unused=UNUSED,
+FAMILIES: tuple[Family, ...] = (
+    replace(
+        LIKE,
+        name="MPT",
+        types=("mpt",),
+        config=config,
+        weights=weights,
+        tokenizer=tokenizer,
+        made=no_norm_biases,
+    ),
 )
-FAMILIES: tuple[Family, ...] = (FAMILY,)

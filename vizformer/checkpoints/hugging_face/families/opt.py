@@ -11,7 +11,7 @@ from collections.abc import Collection
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.hugging_face.family import Family, Options, says_head
+from vizformer.checkpoints.hugging_face.family import Family, Options, says_head, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
@@ -86,17 +86,18 @@ def tokenizer(folder: Folder) -> Backend:
     return byte_level(folder, USUAL)
 
 
-FAMILY = Family(
-    name="OPT",
-    types=("opt",),
-    prefix="model.decoder.",
-    head="lm_head.",
-    config=config,
-    weights=weights,
-    tokenizer=tokenizer,
-    ties=lambda config: {"lm_head.weight": "embed_tokens.weight"} if config.tied_unembedding else {},
-    renamed={r"^decoder\.": ""},
-    unused={r"(score|qa_outputs)\..*": N_("the head of another task")},
-    usual=USUAL,
+FAMILIES: tuple[Family, ...] = (
+    Family(
+        name="OPT",
+        types=("opt",),
+        prefix="model.decoder.",
+        head="lm_head.",
+        config=config,
+        weights=weights,
+        tokenizer=tokenizer,
+        ties=tied_to("embed_tokens.weight"),
+        renamed={r"^decoder\.": ""},
+        unused={r"(score|qa_outputs)\..*": N_("the head of another task")},
+        usual=USUAL,
+    ),
 )
-FAMILIES: tuple[Family, ...] = (FAMILY,)

@@ -11,17 +11,16 @@ from tokenizers import Tokenizer as Backend
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options, says_head
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.llama_like import ATTENTION, UNUSED
+from vizformer.checkpoints.hugging_face.gpt_like import ONE_NORM
+from vizformer.checkpoints.hugging_face.llama_like import ATTENTION, LIKE
 from vizformer.checkpoints.hugging_face.rotary import PART, rope, turned
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
 from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
-from vizformer.messages import N_
 
-NORM = "input_layernorm"
 LAYER = {
-    NORM: ["self_norm", "feedforward_norm"],
+    "input_layernorm": ["self_norm", "feedforward_norm"],
     **ATTENTION,
     "self_attn.dense": ["self_attention.W_O"],
     "mlp.fc1": ["feedforward.W_in"],
@@ -38,7 +37,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     kv_heads = fields.size("num_key_value_heads", otherwise=heads)
     tied = fields.flag("tie_word_embeddings")
     has_head = tied or "lm_head.weight" in names or says_head(fields.architecture)
-    fields.assume(N_("attention and feed-forward read one norm: it stands twice in the model here"))
+    fields.assume(ONE_NORM)
     return dict(
         vocab_size=vocab_size,
         d_model=width,
@@ -69,7 +68,7 @@ def weights(config: ModelConfig) -> list[Part]:
     of_layers = layers(LAYER, "layers.{}", "decoder.layers.{}", config.n_decoder_layers)
     parts = [
         Part("embed_tokens.weight", ("embedding.weight",)),
-        *(replace(part, shared=NORM in part.source) for part in of_layers),
+        *of_layers,
         *linear("final_layernorm", "decoder.final_norm"),
         *([Part("lm_head.bias", ("logit_bias",))] if config.logit_bias else []),
     ]
@@ -81,15 +80,13 @@ def tokenizer(folder: Folder) -> Backend:
     return byte_level(folder, USUAL)
 
 
-FAMILY = Family(
-    name="Phi",
-    types=("phi",),
-    prefix="model.",
-    head="lm_head.",
-    config=config,
-    weights=weights,
-    tokenizer=tokenizer,
-    ties=lambda config: {"lm_head.weight": "embed_tokens.weight"} if config.tied_unembedding else {},
-    unused=UNUSED,
+FAMILIES: tuple[Family, ...] = (
+    replace(
+        LIKE,
+        name="Phi",
+        types=("phi",),
+        config=config,
+        weights=weights,
+        tokenizer=tokenizer,
+    ),
 )
-FAMILIES: tuple[Family, ...] = (FAMILY,)

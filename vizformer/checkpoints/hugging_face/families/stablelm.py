@@ -8,15 +8,14 @@ from dataclasses import replace
 
 from vizformer.checkpoints.hugging_face.family import Family, Options, says_head
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.llama_like import ATTENTION, FEEDFORWARD, NORMS, OUT, UNUSED, ties
+from vizformer.checkpoints.hugging_face.gpt_like import ONE_NORM
+from vizformer.checkpoints.hugging_face.llama_like import ATTENTION, FEEDFORWARD, LIKE, NORMS, OUT
 from vizformer.checkpoints.hugging_face.rotary import PART, rope, turned
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
-from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.config import ModelConfig
-from vizformer.messages import N_
 
-ONE_NORM = {"input_layernorm": ["self_norm", "feedforward_norm"]}
+ONE = {"input_layernorm": ["self_norm", "feedforward_norm"]}
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -28,7 +27,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     tied = fields.flag("tie_word_embeddings")
     has_head = tied or "lm_head.weight" in names or says_head(fields.architecture)
     if parallel:
-        fields.assume(N_("attention and feed-forward read one norm: it stands twice in the model here"))
+        fields.assume(ONE_NORM)
     return dict(
         vocab_size=vocab_size,
         d_model=width,
@@ -59,26 +58,23 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
 def weights(config: ModelConfig) -> list[Part]:
     """What becomes of every tensor."""
     one = config.residual == "parallel"
-    template = {**(ONE_NORM if one else NORMS), **ATTENTION, **OUT, **FEEDFORWARD}
+    template = {**(ONE if one else NORMS), **ATTENTION, **OUT, **FEEDFORWARD}
     without = [*OUT, *FEEDFORWARD, *([] if config.qkv_bias else ATTENTION)]
     of_layers = layers(template, "layers.{}", "decoder.layers.{}", config.n_decoder_layers, no_bias=without)
     parts = [
         Part("embed_tokens.weight", ("embedding.weight",)),
-        *(replace(part, shared=len(part.targets) > 1) for part in of_layers),
+        *of_layers,
         *linear("norm", "decoder.final_norm"),
     ]
     return parts if config.tied_unembedding else [*parts, Part("lm_head.weight", ("unembedding.weight",))]
 
 
-FAMILY = Family(
-    name="StableLM",
-    types=("stablelm",),
-    prefix="model.",
-    head="lm_head.",
-    config=config,
-    weights=weights,
-    tokenizer=only_tokenizer_json,
-    ties=ties,
-    unused=UNUSED,
+FAMILIES: tuple[Family, ...] = (
+    replace(
+        LIKE,
+        name="StableLM",
+        types=("stablelm",),
+        config=config,
+        weights=weights,
+    ),
 )
-FAMILIES: tuple[Family, ...] = (FAMILY,)

@@ -141,21 +141,22 @@ def tokenizer(folder: Folder) -> Backend:
     return backend
 
 
-FAMILY = Family(
-    name="T5",
-    types=("t5", "mt5"),
-    prefix="transformer.",
-    head="lm_head.",
-    config=config,
-    weights=weights,
-    tokenizer=tokenizer,
-    ties=ties,
-    unused={
-        r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight": N_(
-            "a table that no code of T5 uses: the decoder looks at the encoder without positions"
-        ),
-        r"(classification_head|classifier|qa_outputs)\..*": N_("the head of another task"),
-    },
-    usual={"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"},
+FAMILIES: tuple[Family, ...] = (
+    Family(
+        name="T5",
+        types=("t5", "mt5"),
+        prefix="transformer.",
+        head="lm_head.",
+        config=config,
+        weights=weights,
+        tokenizer=tokenizer,
+        ties=ties,
+        unused={
+            r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight": N_(
+                "a table that no code of T5 uses: the decoder looks at the encoder without positions"
+            ),
+            r"(classification_head|classifier|qa_outputs)\..*": N_("the head of another task"),
+        },
+        usual={"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"},
+    ),
 )
-FAMILIES: tuple[Family, ...] = (FAMILY,)
