@@ -15,7 +15,7 @@ from vizformer.training.runs import Run
 from vizformer.web.catalogue import model_cache, sources, trainings
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.side_by_side import in_python
+from vizformer.web.tools.side_by_side import computations, in_python
 from vizformer.web.widgets import watched_work
 
 PAGE = "pages/explore/side_by_side.py"
@@ -51,7 +51,7 @@ def test_two_texts_are_compared_as_the_library_does(open_app, boxes_open):
     model = load("stories")
     runs = two_runs(model, model.trace(BOY), model, model.trace(GIRL))
     found = head_divergences(runs, "decoder")
-    assert grid(app)["texts"] == [[f"{value:.3f}" for value in row] for row in found]
+    assert grid(app)["texts"] == [[computations.bits(value) for value in row] for row in found]
     layer, head = (int(at) for at in np.unravel_index(found.argmax(), found.shape))
     assert grid(app)["selected"] == {"row": layer, "column": head}
     expected = head_pair(runs, "decoder", layer, head).difference
@@ -81,7 +81,7 @@ def test_two_steps_of_a_training_are_compared_with_their_weights(open_app, boxes
     first, second = (Run(trainings.example()).after(step) for step in (0, 355))
     runs = two_runs(first, first.trace("gcadgcadg"), second, second.trace("gcadgcadg"))
     found = head_divergences(runs, "decoder")
-    assert grid(app)["texts"] == [[f"{value:.3f}" for value in row] for row in found]
+    assert grid(app)["texts"] == [[computations.bits(value) for value in row] for row in found]
     assert any("Layer 1, head 2" in one.value for one in app.subheader)
     moved = moved_weights(first, second)
     table = app.dataframe[-1].value
@@ -155,7 +155,7 @@ def test_a_translation_is_compared_before_the_same_target(open_app):
         model,
         model.trace("我有一只狗。", target="I have a cat."),
     )
-    assert grid(app)["texts"] == [[f"{value:.3f}" for value in row] for row in head_divergences(runs, "encoder")]
+    assert grid(app)["texts"] == [[computations.bits(value) for value in row] for row in head_divergences(runs, "encoder")]
     assert tables(app)[0][0][0] in ("cat", "dog")  # where the two first disagree
 
 
@@ -194,3 +194,10 @@ def test_a_dimension_that_makes_all_cosines_1_is_left_out_and_named(open_app, mo
     assert not app.exception
     assert words in said(app)
     assert array(chart(app, 3)["data"][0]["z"])[0, 3] < 0.9
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(0.18812, "0.188"), (0.00052, "0.001"), (0.00012, "1e−04"), (0.0, "0.000")]
+)
+def test_a_small_divergence_is_not_said_to_be_zero(value: float, said: str) -> None:
+    assert computations.bits(value) == said

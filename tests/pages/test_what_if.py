@@ -322,3 +322,10 @@ def test_gates_of_other_kinds_of_models_wait_for_their_button(open_app: Open, mo
     assert not app.error
     assert app.button(key="what_if.gates")
     assert "fit_gates(" in "".join(block.value for block in app.code)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(-2.3e-8, "−2.3e−08"), (0.0, "0"), (0.0895, "+0.0895"), (-0.00006, "−0.0001")]
+)
+def test_a_small_change_is_not_said_to_be_zero(value: float, said: str) -> None:
+    assert wording.signed(value, 4) == said

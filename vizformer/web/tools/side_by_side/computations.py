@@ -54,3 +54,9 @@ def differing_rows(pair: Pair) -> tuple[int, ...]:
 def moved(first: ModelRef, second: ModelRef) -> MovedWeights:
     """How far the weights of the second model are from those of the first."""
     return moved_weights(model_cache.checkpoint(first), model_cache.checkpoint(second), heard=HEARD.get())
+
+
+def bits(value: float) -> str:
+    """A divergence with three digits; one that would round to 0 with its first digit."""
+    text = f"{value:.3f}"
+    return text if float(text) or not value else f"{value:.0e}".replace("-", "−")

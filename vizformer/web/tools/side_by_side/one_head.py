@@ -95,7 +95,12 @@ def strongest(divergence: NDArray[np.floating] | None, names: Sequence[str], fir
         return
     order = np.argsort(-np.where(np.isfinite(divergence), divergence, -1.0), kind="stable")[:3]
     listed = [
-        _("row {row} “{token}”: {bits} bits", row=first + int(at), token=names[at], bits=f"{divergence[at]:.3f}")
+        _(
+            "row {row} “{token}”: {bits} bits",
+            row=first + int(at),
+            token=names[at],
+            bits=computations.bits(divergence[at]),
+        )
         for at in order
         if np.isfinite(divergence[at])
     ]

@@ -27,8 +27,9 @@ def name(part: Part) -> str:
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """A number with its sign."""
-    return f"{value:+.{digits}f}".replace("-", "−")
+    """A number with its sign; one that would round to 0 with its first digits."""
+    text = f"{value:+.{digits}f}" if value else "0"
+    return (text if float(text) or not value else f"{value:+.1e}").replace("-", "−")
 
 
 def write(parts: Iterable[Part]) -> str:
