@@ -155,7 +155,9 @@ def test_a_translation_is_compared_before_the_same_target(open_app):
         model,
         model.trace("我有一只狗。", target="I have a cat."),
     )
-    assert grid(app)["texts"] == [[computations.bits(value) for value in row] for row in head_divergences(runs, "encoder")]
+    assert grid(app)["texts"] == [
+        [computations.bits(value) for value in row] for row in head_divergences(runs, "encoder")
+    ]
     assert tables(app)[0][0][0] in ("cat", "dog")  # where the two first disagree
 
 
