@@ -162,7 +162,7 @@ def test_clear_cache_from_any_client_loses_no_training_and_starts_no_second_desk
         said = [alert.body for alert in elements(reader.run("train"), "alert")]
         assert not any("no longer on the server" in text for text in said)
         refused = [alert.body for alert in elements(train(other, 4), "alert")]
-        assert any("You have 2 trainings" in text for text in refused)
+        assert any("You have begun 2 that wait or run" in text for text in refused)
 
 
 def test_a_rebound_name_gets_nothing_from_a_started_server(server):
