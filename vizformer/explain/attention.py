@@ -69,77 +69,50 @@ def _set_by_hand(key: str, o: Operands) -> bool:
 
 
 def _input(o: Operands) -> Step:
-    row = Operand(rf"r_{{{o.query}}}", N_("the residual stream at the query's position"), o.x_before)
-    inputs = {"r": o.trace.residual(o.site.before)[o.query]}
-    norm = o.site.around.before
-    if norm is None:
-        return Step(
-            "input",
-            N_("The input row"),
-            N_(
-                "Position {query} holds a vector of {d_model} numbers in the residual stream at {place}. Attention reads "
-                "it as it is: the norm of this model comes later, before what attention brings is added.",
-                query=o.query,
-                d_model=o.d_model,
-                place=in_words(o.site.before),
-            )
-            if o.site.around.after is None
-            else N_(
-                "Position {query} holds a vector of {d_model} numbers in the residual stream at {place}. "
-                "This post-norm model hands it to attention as it is.",
-                query=o.query,
-                d_model=o.d_model,
-                place=in_words(o.site.before),
-            ),
-            r"x_i = r_i",
-            rf"x_{{{o.query}}} = {latex.row(o.x)}",
-            (row,),
-            rf"x_{{{o.query}}}",
-            o.x,
-            "x = r",
-            "x",
-            Proof.compare(
-                recorded_head("q", o),
-                o.q_recomputed,
-                o.record.q[o.head, o.query],
-                direct=False,
-                terms=o.projection_sizes("Q"),
-            ),
-            inputs=inputs,
-        )
+    norm, around, i = o.site.around.before, o.site.around, o.query
+    given: dict[str, object] = dict(query=i, d_model=o.d_model, place=in_words(o.site.before))
+    row = Operand(rf"r_{{{i}}}", N_("the residual stream at the query's position"), o.x_before)
     return Step(
         "input",
-        N_("The input row, normalised"),
+        N_("The input row") if norm is None else N_("The input row, normalised"),
         N_(
             "Position {query} holds a vector of {d_model} numbers in the residual stream at {place}. This pre-norm model "
             "first divides it by its root mean square, then scales each number.",
-            query=o.query,
-            d_model=o.d_model,
-            place=in_words(o.site.before),
+            **given,
         )
-        if norms.is_rms(norm)
+        if norm is not None and norms.is_rms(norm)
         else N_(
             "Position {query} holds a vector of {d_model} numbers in the residual stream at {place}. This pre-norm model "
             "first shifts it to mean 0, divides by its standard deviation, then scales and shifts each number.",
-            query=o.query,
-            d_model=o.d_model,
-            place=in_words(o.site.before),
+            **given,
+        )
+        if norm is not None
+        else N_(
+            "Position {query} holds a vector of {d_model} numbers in the residual stream at {place}. Attention reads "
+            "it as it is: the norm of this model comes later, before what attention brings is added.",
+            **given,
+        )
+        if around.after is None
+        else N_(
+            "Position {query} holds a vector of {d_model} numbers in the residual stream at {place}. "
+            "This post-norm model hands it to attention as it is.",
+            **given,
         ),
-        norms.formula(norm, "x_i", "r_i"),
-        norms.live(rf"x_{{{o.query},0}}", o.x_before, norm, o.x[0]),
-        (row, *norms.operands(norm)),
-        rf"x_{{{o.query}}}",
+        r"x_i = r_i" if norm is None else norms.formula(norm, "x_i", "r_i"),
+        rf"x_{{{i}}} = {latex.row(o.x)}" if norm is None else norms.live(rf"x_{{{i},0}}", o.x_before, norm, o.x[0]),
+        (row, *(() if norm is None else norms.operands(norm))),
+        rf"x_{{{i}}}",
         o.x,
-        norms.code(norm, "x", "r"),
+        "x = r" if norm is None else norms.code(norm, "x", "r"),
         "x",
         Proof.compare(
             recorded_head("q", o),
             o.q_recomputed,
-            o.record.q[o.head, o.query],
+            o.record.q[o.head, i],
             direct=False,
             terms=o.projection_sizes("Q"),
         ),
-        inputs=inputs | norms.inputs(norm),
+        inputs={"r": o.trace.residual(o.site.before)[i]} | ({} if norm is None else norms.inputs(norm)),
     )
 
 

@@ -7,7 +7,7 @@ x_0 are the embeddings; after the last layer it is the model's own prediction, w
 Source: nostalgebraist 2020, "interpreting GPT: the logit lens".
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -175,36 +175,27 @@ def right_tokens(checkpoint: Checkpoint, trace: Trace) -> tuple[int, ...]:
     return tuple(best if token.id == mask else token.id for token, best in zip(tokens, own, strict=True))
 
 
-def what_is_inexact(checkpoint: Checkpoint) -> tuple[Message, ...]:
+def what_is_inexact(checkpoint: Checkpoint) -> Iterator[Message]:
     """What the lens takes for granted with this model, one sentence each."""
-    config, found = checkpoint.model.config, []
+    config = checkpoint.model.config
     if final_stack(checkpoint.model).final_norm is not None:
-        found.append(
-            N_(
-                "Every row goes through the norm after the last layer, whose weights were learned for the rows that the "
-                "last layer writes: of earlier rows the lens is a reading, not what the model computes."
-            )
+        yield N_(
+            "Every row goes through the norm after the last layer, whose weights were learned for the rows that the "
+            "last layer writes: of earlier rows the lens is a reading, not what the model computes."
         )
     elif config.norm_order == "post" and config.last_norm:
-        found.append(
-            N_(
-                "This model has no norm after the last layer: every layer ends with its own. The head reads rows that "
-                "other norms have scaled than the one that it was trained with, so that before the last layer the lens is "
-                "a reading, not what the model computes."
-            )
+        yield N_(
+            "This model has no norm after the last layer: every layer ends with its own. The head reads rows that "
+            "other norms have scaled than the one that it was trained with, so that before the last layer the lens is "
+            "a reading, not what the model computes."
         )
     else:
-        found.append(
-            N_(
-                "This model has no norm after the last layer: the head reads the rows as they are. Before the last layer "
-                "that is a reading, not what the model computes."
-            )
+        yield N_(
+            "This model has no norm after the last layer: the head reads the rows as they are. Before the last layer "
+            "that is a reading, not what the model computes."
         )
     if config.head == "transform":
-        found.append(
-            N_("The head for hidden words is a layer and a norm of its own; the lens puts every row through both.")
-        )
-    return tuple(found)
+        yield N_("The head for hidden words is a layer and a norm of its own; the lens puts every row through both.")
 
 
 def _permitted(checkpoint: Checkpoint, logits: Tensor) -> Tensor:

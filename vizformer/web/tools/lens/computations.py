@@ -43,7 +43,7 @@ def texts(subject: Subject, ids: tuple[int, ...]) -> tuple[str, ...]:
 @cached
 def inexact(subject: Subject) -> tuple[Message, ...]:
     """What the lens takes for granted."""
-    return what_is_inexact(subject.checkpoint)
+    return tuple(what_is_inexact(subject.checkpoint))
 
 
 @cached
