@@ -161,7 +161,7 @@ def test_another_scale_than_the_papers_goes_into_the_queries(read):
 def test_the_soft_cap_of_a_model_is_left_out_and_said(capped):
     checkpoint = tiny.checkpoint("decoder-only", **(tiny.GEMMA2 if capped else {"norm_order": "pre"}))
     record = checkpoint.trace("I have a cat.")["decoder.0.self"]
-    assert (record.score_cap is not None) == capped
+    assert (record.scoring.cap is not None) == capped
     found = error_contrasts.scale_contrast(record, 0)
     assert ("without its soft cap" in str(found.proof.anchor)) == capped
     assert found.proof.holds
