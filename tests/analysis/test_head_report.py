@@ -2,7 +2,9 @@
 
 import csv
 import math
+import os
 import random
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet
@@ -21,7 +23,7 @@ from tests import tiny
 from tests.checkpoints import folders
 from vizformer import load
 from vizformer.analysis import head_maps, kinds
-from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, head_report, read_texts
+from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, head_report, read_texts, worker
 from vizformer.analysis.corpus_heads.clustering import clusters
 from vizformer.analysis.corpus_heads.measures import CROSS, MEASURES, TARGETS
 from vizformer.analysis.corpus_heads.one_text import is_delimiter, read_tokens, run
@@ -31,6 +33,7 @@ from vizformer.analysis.corpus_heads.report_file import read_report, write_repor
 from vizformer.analysis.corpus_heads.running import GROUP
 from vizformer.analysis.corpus_heads.sums import CORNER
 from vizformer.errors import VizformerError
+from vizformer.jobs import worker as jobs
 
 TEXTS = (
     "cats and dogs, and cats",
@@ -421,3 +424,20 @@ def test_of_a_model_without_a_head_nobody_knows_what_copies(tmp_path):
     assert not report.sign.any()
     folders.bert(tmp_path / "filler", model="BertForMaskedLM")
     assert np.isfinite(head_report(load(tmp_path / "filler"), Corpus.of(TEXTS)).kinds["encoder"].mean["copying"]).all()
+
+
+def test_the_process_that_measures_ends_well_also_where_it_was_told_to_stop(tmp_path, monkeypatch):
+    monkeypatch.setattr(worker, "take_low_priority", lambda: None)
+    request = worker.Request("stories", {}, "float32", "cpu", "two", ("The cat sat.", "A dog ran."))
+    for stopped in (False, True):
+        folder = tmp_path / str(stopped)
+        folder.mkdir()
+        request.write(folder)
+        (folder / jobs.WATCHED).touch()
+        if stopped:
+            (folder / jobs.STOP).touch()
+        assert worker.main(folder, os.getppid()) == 0
+        assert (folder / worker.REPORT).is_file() != stopped
+    unreadable = replace(request, path=str(tmp_path))
+    unreadable.write(folder)
+    assert worker.main(folder, os.getppid()) == worker.UNREADABLE

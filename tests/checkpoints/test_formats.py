@@ -9,7 +9,7 @@ import torch
 
 from tests.checkpoints.test_state_dict import ANSWERS, nano_gpt
 from vizformer.checkpoints import load
-from vizformer.checkpoints.files import formats
+from vizformer.checkpoints.files import formats, weights
 from vizformer.errors import CheckpointError
 from vizformer.web.catalogue import local_paths, server_folder, uploads
 
@@ -97,3 +97,12 @@ def test_short_files(n: int, tmp_path: Path) -> None:
         (tmp_path / "model.pt").write_bytes(bytes([byte]) * n)
         with pytest.raises(CheckpointError):
             load(tmp_path / "model.pt")
+
+
+def test_a_tensor_that_cannot_be_read_later_is_damage_of_its_file():
+    class Cut:
+        def get_tensor(self, key):
+            raise ValueError(f"{key} ends early")
+
+    with pytest.raises(CheckpointError, match=r"model\.safetensors.*ends early"):
+        weights._reader(Cut(), "embedding", "model.safetensors")()

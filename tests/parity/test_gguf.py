@@ -28,6 +28,7 @@ from vizformer.checkpoints import describe, inspect, load
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.gguf import header, numbers, vocabulary
 from vizformer.checkpoints.gguf.model_file import NoFiles
+from vizformer.checkpoints.gguf.names import halves_apart
 from vizformer.checkpoints.tensors.memory import need
 from vizformer.errors import CheckpointError
 
@@ -428,3 +429,10 @@ def test_what_is_not_computed_is_named(tmp_path: Path) -> None:
         with pytest.raises(CheckpointError, match=said):
             load(path)
     assert Folder(tmp_path).has("model.gguf")
+
+
+def test_rows_that_do_not_fit_the_heads_are_left_for_the_matching_to_tell() -> None:
+    rows = torch.arange(8)
+    assert halves_apart(rows, 2).tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
+    assert halves_apart(rows[:6], 2).tolist() == [0, 1, 2, 3, 4, 5]
+    assert halves_apart(rows, 0).tolist() == rows.tolist()
