@@ -76,7 +76,7 @@ def test_a_causal_model_sees_only_what_is_before() -> None:
     assert contexts(model, first, second, 2, 2).identical  # <s> 苹 果 in both
     assert not contexts(model, first, second, 3, 4).identical
     for change in (-9.0, 9.0):  # one number, whichever side is the larger one
-        other = model.trace("苹果是一个伟大的品牌。", edit=Edit((Cell("decoder.2.post", (2, 0), change),)))
+        other = model.trace("苹果是一个伟大的品牌。", edit=Edit((Cell("decoder.4.post", (2, 0), change),)))
         assert not contexts(model, first, other, 2, 2).identical
     shorter = model.trace("苹果很好吃。")  # another length: products in another order, the same but for rounding
     assert contexts(model, first, shorter, 2, 2).identical

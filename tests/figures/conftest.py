@@ -33,6 +33,8 @@ def made_figures_are_held_against_plotly(
         held_against_plotly(figure)
         ET.fromstring(svg(figure))
         told_without_the_picture(figure)
+        legend = figure.parts[1].get("legend", {})
+        assert not 0 < legend.get("y", 1) < 1 or "h" not in legend.get("orientation", ""), "it covers the picture"
 
 
 def told_without_the_picture(figure: Figure) -> None:

@@ -30,8 +30,8 @@ ROOMS = ("model", "explain", "analysis", "checkpoints", "text", "figures", "gene
 HEADER = ("file", "line", "before", "after", "outcome", "by")
 SEED, NUMBER = 34, 500
 NOTHING = "changes nothing"  # said by hand, in `by` the reason
-LIMIT_SWEPT_SECONDS = 600
-STAGES = (8.0, 90.0, 900.0)  # seconds of tests: the quickest first, the next only where they do not notice
+LIMIT_SWEPT_SECONDS = 60
+STAGES = (8.0, 60.0, 150.0)  # seconds of tests: the quickest first, the next only where they do not notice
 
 
 def read_list() -> list[dict[str, str]]:
@@ -114,7 +114,7 @@ def try_change(change: Change, tree: Path, coverage: Coverage, imported: bool, m
     path.write_text(change.written(text), encoding="utf-8")
     try:
         for part in stages(tests, coverage.seconds):
-            limit = 60 + 8 * sum(coverage.seconds[test] for test in part)
+            limit = 30 + 4 * sum(coverage.seconds[test] for test in part)
             outcome = in_a_fork(partial(try_tests, tree, changed, part), log, limit)
             if outcome.failed:
                 return "noticed", outcome.failed[0]

@@ -176,7 +176,7 @@ LINEAR = {"rope_type": "linear", "factor": 2.0, "rope_theta": 77.0}
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("phi3", dict(rope_parameters=ROPE, sliding_window=4, num_key_value_heads=4, rms_norm_eps=1e-2)),
     ("starcoder2", dict(use_bias=False, sliding_window=4, hidden_act="gelu", norm_epsilon=1e-2)),
-    ("gpt_bigcode", dict(multi_query=False, activation_function="relu")),
+    ("gpt_bigcode", dict(multi_query=False, activation_function="relu", n_inner=None)),
     ("gpt_bigcode", dict(n_head=1, scale_attn_weights=False)),
     ("gpt_neo", dict(attention_types=[[["local"], 3]], intermediate_size=24, layer_norm_epsilon=1e-2)),
     ("gpt_neo", dict(window_size=64, activation_function="relu")),

@@ -69,6 +69,7 @@ def published(folder: Path, params: dict[str, Any], **changes: Any) -> tuple[Pat
     ("changes", "more"),
     [
         ({}, {}),
+        ({}, dict(vocab_size=None)),
         (dict(num_key_value_heads=4), dict(n_kv_heads=None)),
         (dict(intermediate_size=192), dict(ffn_dim_multiplier=1.3)),
         (dict(head_dim=8), dict(head_dim=8, hidden_dim=128)),

@@ -124,8 +124,8 @@ def test_growth_is_at_least_what_the_library_makes():
 
 
 def test_a_decoder_with_a_sign_for_spaces_may_write_it_beside_every_character():
-    assert text_growth.growth({"type": "Metaspace", "replacement": "▁"}, None).factor == 2
-    assert text_growth.growth({"type": "Metaspace", "replacement": "▁▁▁"}, None).factor == 4
+    assert text_growth.decoded({"type": "Metaspace", "replacement": "▁"}).factor == 2
+    assert text_growth.decoded({"type": "Metaspace", "replacement": "▁▁▁"}).factor == 4
 
 
 @pytest.mark.parametrize(
