@@ -231,6 +231,11 @@ def test_the_first_point_that_is_not_finite_is_named() -> None:
         model.decoder.layers[1].cross_attention.W_O.bias[0] = torch.inf  # one number of a row, the others stay finite
         model(*ids, trace=(trace := Trace()))
     assert trace.first_not_finite() == "decoder.1.mid_cross"
+    trace = traced("decoder-only")[-1]
+    for name in ("decoder.1.post", "decoder.final"):  # one row, the others are finite to the end
+        trace._residuals[name] = trace.residual(name).clone()
+        trace._residuals[name][2, 0] = torch.inf
+    assert trace.first_not_finite() == "decoder.1.post"
 
 
 def test_errors_name_value_rule_and_way_out() -> None:

@@ -17,12 +17,11 @@ import time
 from collections import Counter
 from dataclasses import asdict
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 
 from tests.mutants.changes import Change, choose, lines_of_statement
 from tests.mutants.contexts import measure
-from tests.mutants.forked import import_others, import_ours, in_a_fork, try_tests
+from tests.mutants.forked import Items, Watcher, import_others, import_ours, in_a_fork, run_anew, run_pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_name("list.tsv")
@@ -96,7 +95,7 @@ def stages(tests: list[str], seconds: dict[str, float]) -> list[list[str]]:
     return parts
 
 
-def try_change(change: Change, tree: Path, coverage: Coverage, imported: bool, more: bool) -> tuple[str, str]:
+def try_change(change: Change, tree: Path, coverage: Coverage, items: Items | None, more: bool) -> tuple[str, str]:
     """What became of it, and the test that noticed.
 
     `more` tries the other tests of the same files too: a fixture may have run the line for them.
@@ -109,20 +108,20 @@ def try_change(change: Change, tree: Path, coverage: Coverage, imported: bool, m
     if more:
         files = {test.partition("::")[0] for test in tests}
         tests += [test for test in coverage.seconds if test.partition("::")[0] in files and test not in set(tests)]
-    changed = change.file if imported else None
+    run_part = partial(run_anew, tree) if items is None else partial(items.run, path)
     log = tree.with_name("last.log")
     path.write_text(change.written(text), encoding="utf-8")
     try:
         for part in stages(tests, coverage.seconds):
             limit = 30 + 4 * sum(coverage.seconds[test] for test in part)
-            outcome = in_a_fork(partial(try_tests, tree, changed, part), log, limit)
+            outcome = in_a_fork(partial(run_part, part), log, limit)
             if outcome.failed:
                 return "noticed", outcome.failed[0]
             if not outcome.ended:
                 return "noticed", ("takes forever: " if outcome.timed_out else "ends the process: ") + part[0]
             if missing := sorted(set(part) - outcome.seconds.keys()):
                 return "noticed", missing[0]  # it is not even made
-        swept = in_a_fork(partial(try_tests, tree, changed, tests, swept=True), log, LIMIT_SWEPT_SECONDS)
+        swept = in_a_fork(partial(run_part, tests, swept=True), log, LIMIT_SWEPT_SECONDS)
         return ("noticed by the sweep", swept.failed[0]) if swept.failed else ("survived", "")
     finally:
         path.write_text(text, encoding="utf-8")
@@ -151,22 +150,24 @@ def run(place: Path, numbers: list[int], again: bool, rooms: list[str]) -> None:
         if numbers or not old or (again and old in ("survived", "not covered")):
             fresh = again or lines_of_statement(*at(change, tree)) is None
             asked.append((not fresh, number, change))
+
+    def serve(items: Items | None) -> None:
+        for imported, number, change in asked:
+            if imported == (items is not None):
+                began = time.monotonic()
+                outcome, by = try_change(change, tree, coverage, items, again)
+                seconds = round(time.monotonic() - began, 1)
+                with (place / "results.jsonl").open("a", encoding="utf-8") as file:
+                    told = {"change": asdict(change), "outcome": outcome, "by": by, "seconds": seconds}
+                    file.write(json.dumps(told, ensure_ascii=False) + "\n")
+                print(number, outcome, seconds, f"{change.file}:{change.line}", change.after, "<-", by, flush=True)
+
     import_others()
-    for imported, group in groupby(sorted(asked, key=lambda one: one[:2]), key=lambda one: one[0]):
-        if imported:  # the first group needs a process in which nothing of ours has been imported
-            import_ours(tree, sorted({test.partition("::")[0] for test in coverage.seconds}))
-        for _, number, change in group:
-            began = time.monotonic()
-            outcome, by = try_change(change, tree, coverage, imported, again)
-            told = {
-                "change": asdict(change),
-                "outcome": outcome,
-                "by": by,
-                "seconds": round(time.monotonic() - began, 1),
-            }
-            with (place / "results.jsonl").open("a", encoding="utf-8") as file:
-                file.write(json.dumps(told, ensure_ascii=False) + "\n")
-            print(number, outcome, told["seconds"], f"{change.file}:{change.line}", change.after, "<-", by, flush=True)
+    serve(None)  # first those that need a process in which nothing of ours has been imported
+    if any(imported for imported, *_ in asked):
+        import_ours(tree)
+        files = sorted({test.partition("::")[0] for test in coverage.seconds})
+        run_pytest(["-s", *files], Watcher(serve=serve), stop=False)
 
 
 def at(change: Change, tree: Path) -> tuple[str, int]:

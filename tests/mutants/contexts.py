@@ -42,7 +42,7 @@ def measure(tree: Path, file: str, rooms: tuple[str, ...], to: Path) -> Outcome:
     """Writes {"tests": [[id, seconds], ...], "lines": {file: {line: [numbers of tests]}}}."""
 
     def work() -> Outcome:
-        import_ours(tree, [])
+        import_ours(tree)
         contexts = Contexts(tree, rooms)
         watcher = Watcher()
         run_pytest([file], watcher, contexts, stop=False)

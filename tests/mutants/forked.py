@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from types import CodeType, FunctionType
 
@@ -38,15 +39,12 @@ def import_others() -> None:
         __import__(name)
 
 
-def import_ours(tree: Path, files: list[str]) -> None:
-    """The program and the tests as they are, from this tree: once, since beartype keeps the first class of a name."""
+def import_ours(tree: Path) -> None:
+    """The program and the tests come from this tree from now on: once, since beartype keeps the first class of a name."""
     os.chdir(tree)
     for name in [name for name in sys.modules if name.partition(".")[0] in OURS]:
         del sys.modules[name]
     sys.path[:] = [str(tree), *(path for path in sys.path if path and path != str(tree))]
-    if files:
-        with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
-            pytest.main(["-q", "--collect-only", "-p", "no:cacheprovider", *files])
 
 
 def change_functions(path: Path) -> None:
@@ -72,22 +70,30 @@ def change_functions(path: Path) -> None:
 
 
 class Watcher:
-    """A pytest plugin: keeps only the tests that are named, in their order, and notes what becomes of them.
+    """A pytest plugin that notes what becomes of the tests; it leaves out what `make test` leaves to `make sweep`.
 
-    Of these `swept` keeps, in their place, the further cases that `make test` leaves to `make sweep`.
+    Args:
+        tests: only these, in this order.
+        swept: of the functions of these tests the other cases, which are left to `make sweep`.
+        serve: is called with the tests that were collected, in place of running them.
     """
 
-    def __init__(self, tests: list[str] | None = None, swept: bool = False) -> None:
-        self.outcome, self.swept = Outcome(), swept
-        self.order = None if tests is None else {_function(test) if swept else test: i for i, test in enumerate(tests)}
+    def __init__(
+        self, tests: list[str] | None = None, swept: bool = False, serve: "Callable[[Items], None] | None" = None
+    ) -> None:
+        self.outcome, self.tests, self.swept, self.serve = Outcome(), tests, swept, serve
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        kept = [one for one in items if bool(one.get_closest_marker("sweep")) == self.swept]
-        if (order := self.order) is not None:
-            places = [(order.get(_function(one.nodeid) if self.swept else one.nodeid), one) for one in kept]
-            kept = [one for place, one in sorted((p for p in places if p[0] is not None), key=lambda p: p[0] or 0)]
-        items[:] = kept
+        if self.serve is None:
+            items[:] = chosen({one.nodeid: one for one in items}, self.tests, self.swept)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        if self.serve is None:
+            return None
+        self.serve(Items(self, {one.nodeid: one for one in session.items}))
+        return True
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -100,8 +106,32 @@ class Watcher:
             self.outcome.failed.append(report.nodeid)
 
 
-def _function(test: str) -> str:
-    return test.partition("[")[0]
+@dataclass
+class Items:
+    """All tests, collected once by a pytest that waits."""
+
+    watcher: Watcher
+    by_name: dict[str, pytest.Item]
+
+    def run(self, changed: Path, tests: list[str], swept: bool = False) -> Outcome:
+        """In a fork: with a file that was changed, up to the first test that fails."""
+        self.watcher.outcome = Outcome()
+        change_functions(changed)
+        items = chosen(self.by_name, tests, swept)
+        for one, following in zip_longest(items, items[1:]):
+            one.config.hook.pytest_runtest_protocol(item=one, nextitem=following)
+            if self.watcher.outcome.failed:
+                break
+        return self.watcher.outcome
+
+
+def chosen(items: dict[str, pytest.Item], tests: list[str] | None, swept: bool) -> list[pytest.Item]:
+    """Of all tests those that are asked for: see `Watcher`."""
+    kept = {name: one for name, one in items.items() if bool(one.get_closest_marker("sweep")) == swept}
+    if swept and tests is not None:
+        functions = {test.partition("[")[0] for test in tests}
+        return [one for name, one in kept.items() if name.partition("[")[0] in functions]
+    return list(kept.values()) if tests is None else [kept[test] for test in tests if test in kept]
 
 
 def run_pytest(files: list[str], *plugins: object, stop: bool) -> None:
@@ -118,12 +148,9 @@ def run_pytest(files: list[str], *plugins: object, stop: bool) -> None:
     pytest.main([*options, *files], plugins=list(plugins))
 
 
-def try_tests(tree: Path, changed: str | None, tests: list[str], swept: bool = False) -> Outcome:
-    """With a file that was changed; None: nothing of ours has been imported."""
-    if changed is None:
-        import_ours(tree, [])
-    else:
-        change_functions(tree / changed)
+def run_anew(tree: Path, tests: list[str], swept: bool = False) -> Outcome:
+    """In a fork of a process in which nothing of ours has been imported."""
+    import_ours(tree)
     watcher = Watcher(tests, swept)
     run_pytest(sorted({test.partition("::")[0] for test in tests}), watcher, stop=True)
     return watcher.outcome
