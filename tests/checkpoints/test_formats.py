@@ -9,6 +9,7 @@ import torch
 
 from tests.checkpoints.test_state_dict import ANSWERS, nano_gpt
 from vizformer.checkpoints import load
+from vizformer.checkpoints.bare.structure.derived_tensors import _dtype
 from vizformer.checkpoints.files import formats, weights
 from vizformer.errors import CheckpointError
 from vizformer.web.catalogue import local_paths, server_folder, uploads
@@ -106,3 +107,10 @@ def test_a_tensor_that_cannot_be_read_later_is_damage_of_its_file():
 
     with pytest.raises(CheckpointError, match=r"model\.safetensors.*ends early"):
         weights._reader(Cut(), "embedding", "model.safetensors")()
+
+
+def test_what_is_made_of_several_tensors_has_the_widest_of_their_kinds():
+    kinds = [weights.Stored("a.pt", (2,), kind, lambda: torch.zeros(2)) for kind in ("float16", "float32", "bfloat16")]
+    assert _dtype(kinds) == "float32"
+    assert _dtype(kinds[:1]) == "float16"
+    assert _dtype([*kinds, weights.Stored("a.pt", (2,), "int8", lambda: torch.zeros(2))]) == "int8"

@@ -53,6 +53,12 @@ def test_characters(beside: dict[str, Any], tmp_path: Path) -> None:
         ours.encode("aZ")
 
 
+def test_a_vocabulary_with_one_token_too_many_is_passed_over(tmp_path: Path) -> None:
+    more = {f"x{i}": i for i in range(len(WORDS) + 1)}  # the table has as many rows as there are words
+    ours = opened(tmp_path, word2idx=more, stoi={c: i for i, c in enumerate(CHARACTERS)})
+    assert [token.id for token in ours.encode("cab")] == [CHARACTERS.index(c) for c in "cab"]
+
+
 def test_words(tmp_path: Path) -> None:
     ours = opened(tmp_path, word2idx={word: i for i, word in enumerate(WORDS)})
     assert [token.id for token in ours.encode("WordA, wordb strange.")] == [6, 4, 7, 3, 5]

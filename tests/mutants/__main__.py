@@ -29,8 +29,8 @@ ROOMS = ("model", "explain", "analysis", "checkpoints", "text", "figures", "gene
 HEADER = ("file", "line", "before", "after", "outcome", "by")
 SEED, NUMBER = 34, 500
 NOTHING = "changes nothing"  # said by hand, in `by` the reason
-LIMIT_SWEPT_SECONDS = 60
-STAGES = (8.0, 60.0, 150.0)  # seconds of tests: the quickest first, the next only where they do not notice
+LIMIT_SWEPT_SECONDS = 10
+STAGES = (6.0, 25.0)  # seconds of tests: the quickest first, the next only where they do not notice
 
 
 def read_list() -> list[dict[str, str]]:
@@ -113,7 +113,7 @@ def try_change(change: Change, tree: Path, coverage: Coverage, items: Items | No
     path.write_text(change.written(text), encoding="utf-8")
     try:
         for part in stages(tests, coverage.seconds):
-            limit = 30 + 4 * sum(coverage.seconds[test] for test in part)
+            limit = 20 + 3 * sum(coverage.seconds[test] for test in part)
             outcome = in_a_fork(partial(run_part, part), log, limit)
             if outcome.failed:
                 return "noticed", outcome.failed[0]
