@@ -11,6 +11,7 @@ from tests.checkpoints.test_state_dict import ANSWERS, nano_gpt
 from vizformer.checkpoints import load
 from vizformer.checkpoints.bare.structure.derived_tensors import _dtype
 from vizformer.checkpoints.files import formats, weights
+from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.errors import CheckpointError
 from vizformer.web.catalogue import local_paths, server_folder, uploads
 
@@ -114,3 +115,11 @@ def test_what_is_made_of_several_tensors_has_the_widest_of_their_kinds():
     assert _dtype(kinds) == "float32"
     assert _dtype(kinds[:1]) == "float16"
     assert _dtype([*kinds, weights.Stored("a.pt", (2,), "int8", lambda: torch.zeros(2))]) == "int8"
+
+
+@pytest.mark.parametrize("file", ["rust_model.ot", "last.ckpt"])
+def test_weights_of_a_kind_that_is_not_read_are_named_with_the_way_out(tmp_path, file):
+    (tmp_path / file).write_bytes(b"x")
+    said = str(weights.no_weights(Folder(tmp_path)))
+    assert f"has its weights in {file}, which is not read" in said
+    assert "save_pretrained" in said

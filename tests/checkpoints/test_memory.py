@@ -254,3 +254,12 @@ def test_a_sound_file_is_not_called_damaged_where_the_process_may_take_no_more(t
     first, second = done.stdout.splitlines()
     assert first.startswith(f"CheckpointError There is not enough memory for {file}")
     assert second.startswith("DoesNotFitError")
+
+
+def test_what_a_forward_takes_is_what_its_trace_keeps_and_more():
+    config = tiny.config("decoder-only", d_model=24, n_heads=6, n_kv_heads=2, **{"positions": "none"})
+    n, d_head = 7, config.d_head
+    one = (6 + 2 * 2) * d_head + 3 * 24  # q, k and v, and the points of the stream
+    whole = 2 * config.n_decoder_layers * one + 3 * config.d_ff + 2 * config.vocab_size
+    assert memory.forward_bytes(config, n, torch.float32) == 4 * n * whole
+    assert memory.forward_bytes(config, n, torch.float16) == 2 * n * whole
