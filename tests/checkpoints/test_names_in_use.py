@@ -320,6 +320,25 @@ ASKED: dict[Callable[[], Shapes], set[str]] = {
 }
 
 
+# Beside the conventions: where the numbers of a head lie, where positions begin, whether tokens alone are normalised.
+HEADS, ROW, EMBEDDINGS = "head_rows", "first_position", "normed_embeddings"
+MORE: dict[Callable[[], Shapes], set[str]] = {
+    norm_1_and_attn_1: {HEADS, EMBEDDINGS},
+    one_matrix_for_all_heads: {ROW},
+    blocks_with_numbers_in_their_names: {HEADS},
+    linear_layers_by_number: {HEADS, "segment_row"},
+    norms_inside_of_attention: {HEADS, EMBEDDINGS},
+    final_layer_norm_of_a_layer: {ROW, HEADS},
+    convolutions_over_one_position: {HEADS},
+    pairs_of_attention_and_network: {ROW, HEADS, EMBEDDINGS},
+    gpt2_around_multihead_attention: {ROW, "attention_over"},
+    a_list_of_heads: {ROW},
+    encoder_layer_0: {HEADS},
+    query_key_value: {ROW, HEADS},
+    scale_and_shift: {ROW, HEADS},
+}
+
+
 @pytest.mark.parametrize("names", ASKED, ids=lambda names: names.__name__)
 def test_they_are_read_and_ask_what_no_tensor_tells(names: Callable[[], Shapes], tmp_path: Path) -> None:
     dice = torch.Generator().manual_seed(0)
@@ -328,11 +347,10 @@ def test_they_are_read_and_ask_what_no_tensor_tells(names: Callable[[], Shapes],
         load(tmp_path / "model.pt")
     left = [q for q in caught.value.questions if q.name not in caught.value.answers and not q.optional]
     assert {question.name for question in left if question.usual is None} == ASKED[names]
-    packed = {"attention_over"} if names is gpt2_around_multihead_attention else set()
-    segments = {"segment_row"} if names is linear_layers_by_number else set()
+    more = MORE.get(names, set())
     insisting = {question.name for question in left if question.usual is not None}
     masked = {"causal"} if any(question.name == "bos_id" for question in caught.value.questions) else set()
-    assert insisting - {"logit_scale"} == (CONVENTIONS | packed | segments | masked) - ASKED[names]
+    assert insisting - {"logit_scale"} == (CONVENTIONS | more | masked) - ASKED[names]
     opened = load(tmp_path / "model.pt", **{question.name: question.possible[0] for question in left})
     assert ("logit_scale" in insisting) is opened.report.has_head
     both = opened.model.config.architecture == "encoder-decoder"

@@ -35,7 +35,7 @@ TEXTS = [
     "a\u2028b\u0085c\u00a0d\u3000e",
     "<|endoftext|> <|endoftext|>x <|im_start|>user\nhi<|im_end|> [MASK] <mask>  <s></s>",
 ]
-BY_NAME = {family.name: family for family in FAMILIES}
+BY_NAME = {family.name: family for family in reversed(FAMILIES)}  # the first of a name
 
 
 def read(folder: Path, family: str) -> Tokenizer:
@@ -256,10 +256,7 @@ FILES = {
     "Phi-3": {"tokenizer.model"},
     "InternLM3": {"tokenizer.model"},
     **{name: {"vocab.txt"} for name in ("ERNIE", "Megatron-BERT", "ELECTRA", "Nomic BERT")},
-    **{
-        name: {"vocab.json", "merges.txt"}
-        for name in ("data2vec", "RoBERTa-PreLayerNorm", "XLM-RoBERTa-XL", "PLBART", "MVP")
-    },
+    **{name: {"vocab.json", "merges.txt"} for name in ("data2vec", "RoBERTa-PreLayerNorm", "XLM-RoBERTa-XL", "MVP")},
 }
 
 
@@ -267,5 +264,6 @@ FILES = {
 def test_what_is_missing_is_named(family: Family, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError) as caught:
         by_class(Folder(tmp_path), family.tokenizer)
-    for file in FILES.get(family.name, {"tokenizer.json"}):
+    files = {"tokenizer.json"} if "mbart" in family.types else FILES.get(family.name, {"tokenizer.json"})
+    for file in files:
         assert file in str(caught.value)
