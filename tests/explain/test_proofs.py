@@ -140,7 +140,7 @@ def test_a_mask_that_was_not_the_models(norm_order: str) -> None:
 @orders
 def test_a_scale_that_was_not_the_models(norm_order: str) -> None:
     checkpoint, trace = fresh(norm_order)
-    trace._records[SITE] = replace(trace[SITE], scale=0.6)
+    trace._records[SITE] = replace(trace[SITE], scoring=replace(trace[SITE].scoring, scale=0.6))
     assert failed(checkpoint, trace) == after(norm_order)
 
 
