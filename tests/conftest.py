@@ -69,6 +69,14 @@ def no_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def the_tests_keep_their_priority() -> Iterator[None]:
+    """A worker whose function is called in the process of the tests would slow down all tests that come after it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "nice", lambda by: by)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def figures_are_held_against_plotly() -> Iterator[None]:
     """Every figure that a page sends to a browser is checked as Plotly itself would check it."""
     with pytest.MonkeyPatch.context() as patch:

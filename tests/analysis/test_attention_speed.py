@@ -89,8 +89,7 @@ def settings(folder: Path, lengths: list[int], seconds: float) -> None:
     (folder / WATCHED).touch()
 
 
-def test_the_process_writes_line_by_line_and_says_how_it_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "nice", lambda by: by)
+def test_the_process_writes_line_by_line_and_says_how_it_ended(tmp_path: Path) -> None:
     threads = torch.get_num_threads()
     try:
         for name, seconds, stopped, count, ending in (

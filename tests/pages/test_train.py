@@ -11,7 +11,6 @@ import torch
 import vizformer as vf
 from recipes import example_training
 from vizformer.jobs import queue as queue_module
-from vizformer.jobs import worker as job_worker
 from vizformer.training import live, worker
 from vizformer.training.live import Plan
 from vizformer.training.runs import Run
@@ -47,7 +46,6 @@ class Worker:
 def queue(tmp_path, monkeypatch):
     """A queue of its own for each test; `queue.mode` says what becomes of what is started."""
     monkeypatch.setattr(torch, "set_num_threads", lambda n: None)
-    monkeypatch.setattr(job_worker.os, "nice", lambda n: 0)
     made = TrainingQueue(tmp_path / "runs", at_once=1)
     made.mode = "done"
     monkeypatch.setattr(queue_module, "start_process", lambda module, folder: Worker(folder, made.mode))

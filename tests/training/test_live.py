@@ -416,7 +416,6 @@ def full():
 @pytest.mark.parametrize("what", ["progress.jsonl", "config.json", "the first weights", "the last weights"])
 def test_a_full_disk_ends_the_training_and_is_said(tmp_path, processes, monkeypatch, full, what):
     monkeypatch.setattr(torch, "set_num_threads", lambda n: None)
-    monkeypatch.setattr(job_worker.os, "nice", lambda n: 0)
     queue = TrainingQueue(tmp_path, at_once=1)
     name = queue.submit(replace(SMALL, steps=5), "a")
     if "." in what:
