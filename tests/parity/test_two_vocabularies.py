@@ -268,7 +268,7 @@ def test_a_table_of_positions_for_each_stack(names: tuple[str, str], tmp_path: P
     ours = opened(module, tmp_path / "model.pt")
     assert ours.model.config.stack_inputs == "own"
     assert ours.model.config.max_positions == LONGEST
-    assert f"{ordered[0]}.weight is added to the embeddings of the source" in assumed(ours)
+    assert f"a row of {ordered[0]}.weight for each position is added to the embeddings of the source" in assumed(ours)
     agrees(ours, module)
 
 

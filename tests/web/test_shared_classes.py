@@ -153,7 +153,7 @@ def test_followers_hear_of_moves_while_redis_hangs(redis, two_servers):
     waiting = Waiting(here)
 
     class Request:
-        path_params, query_params = {"code": code}, {"after": "1"}
+        path_params, query_params, client = {"code": code}, {"after": "1"}, None
 
     async def follow() -> set[int]:
         asked = [asyncio.create_task(waiting.answer(Request())) for __ in range(40)]
