@@ -24,7 +24,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, ExitStack, contextmanager
+from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -231,12 +231,11 @@ def memory(server: Server) -> str:
     """What the server has in memory; of several processes each, what is shared counted in parts (PSS), and all."""
     if not (children := started_by(server.process.pid)):
         return f"{resident(server.process.pid) / MIB:.0f} MiB"
-    each = [
-        int(line.split()[1]) / 1024
-        for process in (server.process.pid, *children)
-        for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-        if line.startswith("Pss:")
-    ]
+    each: list[float] = []
+    for process in (server.process.pid, *children):
+        with suppress(OSError):  # a training has ended in the meantime
+            lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+            each += [int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:")]
     return f"{sum(each):.0f} MiB ({' + '.join(f'{one:.0f}' for one in each)})"
 
 
