@@ -1,0 +1,97 @@
+(() => {
+  if (window.look) return;
+  const look = window.look = { picture: null, live: null, shift: 0, moved: 0, before: new WeakMap() };
+  let [begun, last, sum] = [0, 0, 0];
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) {
+      look.moved = performance.now();
+      if (entry.hadRecentInput) continue;
+      if (entry.startTime - last > 1000 || entry.startTime - begun > 5000) [begun, sum] = [entry.startTime, 0];
+      [last, sum] = [entry.startTime, sum + entry.value];
+      look.shift = Math.max(look.shift, sum);
+    }
+  }).observe({ type: "layout-shift", buffered: true });
+
+  const KINDS = "canvas, svg, img, table, .js-plotly-plot, "
+    + ".vf-tokens, .vf-cells, .vf-architecture, .vf-tree, .vf-reading, .vf-running";
+  const CONTROLS = "input:not([type=hidden]), textarea, select, [role=radiogroup], "
+    + "[data-testid=stSlider], [data-testid=stSelectbox]";
+  const NONE = ".katex, [class*='st-key-ask-'], [data-testid=stSkeleton]";
+  const within = function* (root, kinds) {
+    for (const one of root.querySelectorAll("*")) {
+      if (one.matches(kinds)) yield one;
+      if (one.shadowRoot) yield* within(one.shadowRoot, kinds);
+    }
+  };
+  const host = (one) => one.getRootNode().host ?? one;
+  const place = (one) => {
+    const main = document.querySelector("[data-testid=stMain]");
+    return one.getBoundingClientRect().top + (main?.contains(host(one)) ? main.scrollTop : scrollY);
+  };
+  const small = new OffscreenCanvas(16, 16).getContext("2d", { willReadFrequently: true });
+  const pixels = (canvas) => {
+    small.clearRect(0, 0, 16, 16);
+    if (!canvas.width || !canvas.height) return "";
+    small.drawImage(canvas, 0, 0, 16, 16);
+    const { data } = small.getImageData(0, 0, 16, 16);
+    return data.some((value, index) => index > 3 && value !== data[index - 4]) ? data.join() : "";
+  };
+  // What is on a picture; nothing while it is empty.
+  const content = (one) => {
+    if (one instanceof HTMLCanvasElement) return pixels(one);
+    if (one instanceof HTMLImageElement) return one.complete && one.naturalWidth ? one.src : "";
+    if (one instanceof SVGElement) return one.querySelector("path, rect, circle, line, text, image") ? one.innerHTML : "";
+    return one.matches(".js-plotly-plot") ? one.querySelector(".main-svg path, .main-svg image, canvas") ? one.innerHTML : ""
+      : one.textContent.trim();
+  };
+  const shown = (one) => {
+    const { width, height, right } = one.getBoundingClientRect();
+    if (width < 100 || height < 40 || right <= 0 || host(one).closest(NONE)) return false;
+    return one.checkVisibility({ opacityProperty: true, visibilityProperty: true });
+  };
+  const bodies = () => document.querySelectorAll(".st-key-page-body, #first-picture");
+  look.pictures = () => [...bodies()].flatMap((body) => [...within(body.shadowRoot ?? body, KINDS)])
+    .filter((one) => shown(one)).map((one) => [one, content(one)]).filter(([, what]) => what);
+  look.first = () => look.pictures().map(([one]) => one).sort((a, b) => place(a) - place(b))[0];
+  look.told = () => {
+    const one = look.first();
+    const body = document.querySelector(".st-key-page-body");
+    const top = one ? place(one) : Infinity;
+    const before = (kinds) => (body ? [...within(body, kinds)] : [])
+      .filter((other) => other.checkVisibility() && place(other) < top).length;
+    return {
+      ...look,
+      before: null,
+      top: one ? Math.round(top) : null,
+      by: one ? [one.nodeName.toLowerCase(), ...one.classList].join(".").slice(0, 40) : "",
+      controls: before(CONTROLS),
+      asks: before("[class*='st-key-ask-']") > 0,
+    };
+  };
+  const app = () => document.querySelector("[data-testid=stApp]");
+  const done = () => app()?.dataset.testScriptState === "notRunning" && app()?.dataset.testConnectionState === "CONNECTED";
+  const own = ([one, what]) => look.before.get(one) !== what;
+  // After the next frame is painted.
+  const painted = (name) => requestAnimationFrame(() => setTimeout(() => {
+    look[name] ??= performance.now() - look.start;
+  }));
+  const watch = () => {
+    if (look.picture === null || look.live === null) {
+      const here = location.pathname === (look.path ?? location.pathname);
+      const there = here ? look.pictures().filter(own) : [];
+      const live = there.some(([one]) => !host(one).closest("#first-picture"));
+      if (there.length && look.picture === null) painted("picture");
+      // (a page without a picture is live once nothing has moved for a while)
+      if (here && done() && (live || performance.now() - look.moved > 5000)) painted("live");
+    }
+    requestAnimationFrame(watch);
+  };
+  look.start = 0;
+  look.moved = performance.now();
+  // From here on the pictures of another page count, and those that are there do not.
+  look.leave = (path) => {
+    for (const [one, what] of look.pictures()) look.before.set(one, what);
+    Object.assign(look, { picture: null, live: null, shift: 0, path, start: performance.now(), moved: performance.now() });
+  };
+  requestAnimationFrame(watch);
+})()
