@@ -143,7 +143,7 @@ def saved(kind: str, folder: Any) -> Any:
     return folder / kind
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "dtype"), [*((kind, "float32") for kind in KINDS), ("encoder-decoder", "float16"), ("llama", "bfloat16")]
@@ -158,6 +158,7 @@ def test_every_tensor_is_made_where_it_is_needed(kind: str, dtype: str, tmp_path
     same(found, expected, 1e-6, kind)  # (float64 algebra differs in the last bit between memory layouts)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt2", "marian"])
 def test_folders_of_others_are_opened_there(name: str, tmp_path: Any) -> None:

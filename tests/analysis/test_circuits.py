@@ -207,6 +207,7 @@ def turned(count, d_model, rank):
     return torch.linalg.qr(torch.randn(count, d_model, rank, generator=generator, dtype=torch.float64)).Q
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("strength", [[1.0], [1.0] * 6, [0.9] + [0.02] * 5, [2.0**-i for i in range(6)]])
 def test_chance_has_the_moments_of_matrices_that_are_turned_at_random_and_bounds_their_tail(strength):
     d_model, count = 32, 40_000

@@ -22,6 +22,7 @@ KINDS_OF_MODEL = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_two_heads_built_by_hand_facilitate_and_the_noise_is_irrelevant(seed: int) -> None:
     checkpoint = load("induction-by-hand") if seed == 0 else induction_by_hand(seed)

@@ -112,7 +112,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("broken", BROKEN)
 def test_what_is_broken_is_found_at_its_first_step_and_named(monkeypatch, broken):
     name, instead, first, words = BROKEN[broken]

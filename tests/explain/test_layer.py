@@ -79,6 +79,7 @@ def plain(variant: str, layer: str) -> dict[str, Tensor]:
     return expected | {f"feedforward.{last}": eager.residuals[f"{layer}.post"]}
 
 
+@pytest.mark.sample(24)
 @every_variant
 def test_every_number_is_the_one_of_the_plain_forward(variant: str) -> None:
     for layer, steps in every_layer(variant).items():
@@ -93,6 +94,7 @@ def test_every_number_is_the_one_of_the_plain_forward(variant: str) -> None:
         assert compared >= 11
 
 
+@pytest.mark.sample(24)
 @every_variant
 def test_the_code_runs_and_every_proof_holds(variant: str) -> None:
     """Line by line: the names of some results are used again further down."""

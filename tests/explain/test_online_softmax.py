@@ -24,6 +24,7 @@ def sites(model: str) -> list[AttentionRecord]:
     return [trace[name] for name in trace.sites]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("model", TEXTS)
 @pytest.mark.parametrize("tile", [1, 2, 3, 100])
 def test_every_row_is_the_plain_softmax_of_the_model(model: str, tile: int) -> None:

@@ -110,6 +110,7 @@ def test_every_number_is_the_one_of_the_plain_forward(variant: str) -> None:
             )
 
 
+@pytest.mark.sample(24)
 @every_variant
 def test_every_proof_holds(variant: str) -> None:
     for *_, steps in every_step(variant):
@@ -160,6 +161,7 @@ def test_the_steps_and_their_order(variant: str) -> None:
         assert [step.key for step in steps] == keys + (["norm"] if order == "post" else [])
 
 
+@pytest.mark.sample(24)
 @every_variant
 def test_the_code_runs_and_gives_every_result(variant: str) -> None:
     for site, head, query, steps in every_step(variant):

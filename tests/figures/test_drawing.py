@@ -28,6 +28,7 @@ def test_the_parameters_of_the_boxes_stand_in_a_column_of_that_name() -> None:
     assert [int(row["parameters"]) for row in rows] == [box.parameters for box in boxes]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["zh-en", "stories", "cloze"])
 def test_every_box_of_a_model_is_drawn_and_they_do_not_overlap(name: str) -> None:
     boxes = boxes_of(name)

@@ -34,6 +34,7 @@ def link(app) -> str:
     return model if isinstance(model, str) else model[0]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("locale", "words"),
     [
@@ -106,6 +107,7 @@ def test_what_the_file_says_is_filled_in(open_app):
     assert app.selectbox(key="assume.models/said.activation").value is None
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("answers", [";n_heads=3;activation=gelu", ";colour=red", ";n_heads=4"])
 def test_answers_in_a_link_that_are_none(open_app, answers):
     app = open_app(REPORT, model=NAME + answers)
@@ -127,6 +129,7 @@ def test_names_with_assumptions():
     assert tuple(map(str, server_folder.listed())) == (NAME, "models/said")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("locale", "kind", "words"),
     [
@@ -143,6 +146,7 @@ def test_what_no_answer_opens_has_no_form(open_app, shelf, locale, kind, words):
     assert not any((box.key or "").startswith("assume.") for box in app.selectbox)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("locale", "words"), [("en-US", "comes after the last layer"), ("zh-CN", "位于最后一层之后")])
 def test_an_encoder_of_lightning_opens_without_its_head(open_app, shelf, locale, words):
     weights = tiny.randomise(strangers.DeepHead()).state_dict()
@@ -185,6 +189,7 @@ def test_the_suffixes_are_those_that_the_loader_reads():
     assert (*containers.SUFFIXES, ".gguf") == server_folder.WEIGHTS
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("locale", "words"),
     [
@@ -252,6 +257,7 @@ def test_the_usual_answer_goes_into_the_link_where_it_was_chosen(open_app, shelf
     assert not app.error
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("locale", "words"),
     [

@@ -22,6 +22,7 @@ def shown(app: object) -> str:
     return " ".join(str(box.value) for box in (*app.text, *app.caption, *app.success, *app.markdown))  # type: ignore[attr-defined]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", TEXTS)
 def test_the_running_sum_is_the_models(open_app: Open, model: str) -> None:
     stack = STACKS[model]
@@ -50,6 +51,7 @@ def test_the_running_sum_is_the_models(open_app: Open, model: str) -> None:
     assert float(done["cosine"]) == pytest.approx(found.to_start[where], abs=1e-5)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", TEXTS)
 def test_all_layers_are_those_that_the_trace_has(open_app: Open, model: str) -> None:
     stack = STACKS[model]
@@ -63,6 +65,7 @@ def test_all_layers_are_those_that_the_trace_has(open_app: Open, model: str) -> 
     assert any("Right" in box.value for box in app.success)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", TEXTS)
 def test_the_norm_is_worked_out_and_gamma_and_beta_can_be_set(open_app: Open, model: str) -> None:
     link = dict(part="norm", model=model, text=TEXTS[model], site=STACKS[model], layer=1, query=1)
@@ -97,6 +100,7 @@ def test_the_length_after_a_norm_is_asked_as_a_number(open_app: Open) -> None:
     assert any("Right" in box.value for box in app.success)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", TEXTS)
 def test_the_feed_forward_of_one_token(open_app: Open, model: str) -> None:
     stack = STACKS[model]
@@ -132,6 +136,7 @@ def test_the_feed_forward_of_one_token(open_app: Open, model: str) -> None:
     assert next(box for box in app.selectbox if box.key == "setting.block.changed").value == 2
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", TEXTS)
 def test_neurons_of_a_token_and_of_the_bundled_sentences(open_app: Open, model: str) -> None:
     stack = STACKS[model]
@@ -198,6 +203,7 @@ def test_the_lesson_speaks_chinese(open_app: Open) -> None:
         assert any(word in element.value for element in (*app.text, *app.markdown, *app.caption)), part
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", TEXTS)
 def test_dropout_in_training_and_in_use(open_app: Open, model: str) -> None:
     link = dict(part="dropout", model=model, text=TEXTS[model], site=STACKS[model], layer=1, query=1)
@@ -218,6 +224,7 @@ def test_dropout_in_training_and_in_use(open_app: Open, model: str) -> None:
     assert f"Kept: {len(row)} of {len(row)}" in shown(app)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", TEXTS)
 def test_parameters_are_counted(open_app: Open, model: str) -> None:
     app = open_app(PAGE, part="count", model=model, text=TEXTS[model])

@@ -46,6 +46,7 @@ def own_tokens(model: str) -> int:
     return len(load(model).encode(TEXTS[model]))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", TEXTS)
 def test_table_one_is_that_of_the_typed_length(open_app: Open, model: str) -> None:
     app = open_app(PAGE, **link(model, "complexity", "costs.k:4", "costs.r:5"))
@@ -70,6 +71,7 @@ def test_a_longer_text_makes_another_layer_the_cheaper_one(open_app: Open) -> No
     assert number(tables(app)[0][0][1].split("= ")[1]) == 1024**2 * 256
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", TEXTS)
 def test_the_calculator_counts_the_readers_model(open_app: Open, model: str) -> None:
     app = open_app(PAGE, **link(model, "calculator"))
@@ -114,6 +116,7 @@ def test_numbers_of_ones_own_are_counted_and_impossible_ones_refused(open_app: O
     opens_well(app, PAGE, **link("zh-en", "calculator", "costs.model:numbers", "costs.d:999999999"))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", TEXTS)
 def test_the_tiles_are_those_of_the_library_and_their_code_runs(open_app: Open, model: str) -> None:
     place = dict(kind=ATTENTION[model], layer=1, head=2, query=3)
@@ -131,6 +134,7 @@ def test_the_tiles_are_those_of_the_library_and_their_code_runs(open_app: Open, 
     assert right(enter(app, "costs", "factor", round(last[1].factor, 3)))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", TEXTS)
 def test_linear_attention_is_that_of_the_head(open_app: Open, model: str) -> None:
     place = dict(kind=ATTENTION[model], layer=1, head=2, query=3)
@@ -164,6 +168,7 @@ def test_the_formulas_of_table_one_hold_for_short_texts(open_app: Open) -> None:
                 assert eval(written, values) == pytest.approx(number(shown), rel=0.01), cell
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("model", TEXTS)
 def test_the_formula_and_the_code_count_the_cells_of_the_chosen_mask(
@@ -180,6 +185,7 @@ def test_the_formula_and_the_code_count_the_cells_of_the_chosen_mask(
     assert run(app.code[0].value)["cells"] == cells.sum()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", TEXTS)
 def test_sparse_masks_are_counted(open_app: Open, model: str) -> None:
     dials = ("costs.sparse:longformer", "costs.reach:2", "costs.global:1")
@@ -240,6 +246,7 @@ def test_what_was_measured_is_drawn_and_can_be_begun_and_stopped(
     assert right(enter(app, "costs", "bytes", 4 * n * n))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", TEXTS)
 def test_the_family_is_read_off_the_options(open_app: Open, model: str) -> None:
     app = open_app(PAGE, **link(model, "family", "costs.experts:16", "costs.used:2", "costs.cached:2048"))
@@ -269,6 +276,7 @@ def test_a_model_of_the_family_is_opened(open_app: Open) -> None:
     assert tables(app)[0][0][4] == "SwiGLU"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("pair", ["de", "fr"])
 def test_the_results_are_those_of_the_paper(open_app: Open, pair: str) -> None:
     app = open_app(PAGE, **link("cloze", "results", f"costs.to:{pair}"))

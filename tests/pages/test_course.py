@@ -32,7 +32,7 @@ def asked(app: AppTest, lesson: str) -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("lesson", PAGES)
 def test_every_part_is_drawn_for_every_model(open_app: Open, lesson: str, model: str) -> None:
@@ -50,6 +50,7 @@ def test_every_part_is_drawn_for_every_model(open_app: Open, lesson: str, model:
             assert any(asked(app, lesson).values()), f"no question in the part {part}"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("lesson", PAGES)
 def test_a_part_that_is_not_there_is_said_to_be(open_app: Open, lesson: str) -> None:
     app = open_app(PAGES[lesson], part="nonsense")
@@ -57,7 +58,7 @@ def test_a_part_that_is_not_there_is_said_to_be(open_app: Open, lesson: str) -> 
     assert any("nonsense" in info.value for info in app.info)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("lesson", PAGES)
 def test_questions_are_answered_before_the_answer_is_shown(open_app: Open, lesson: str) -> None:
     known: dict[str, set[str]] = {"choice": set(), "number": set(), "row": set()}

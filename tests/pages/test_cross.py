@@ -86,6 +86,7 @@ def test_a_box_of_the_drawing_chooses_the_row(open_app: Open) -> None:
     assert marked(app.run(), 0) == [1]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", ONE_STACK)
 def test_a_model_of_one_stack_says_why_and_leads_to_one_of_two(open_app: Open, model) -> None:
     for part in ("", "memory", "alignment", "without", "bottleneck"):
@@ -194,6 +195,7 @@ def test_the_cell_that_is_asked_for_is_that_of_the_token_before(open_app: Open, 
 # --- without ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("dials", "change"),
     [

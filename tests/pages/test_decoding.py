@@ -94,6 +94,7 @@ def test_a_model_that_does_not_write_offers_one_that_does(open_app: Open, part: 
     assert any("zh-en" in button.label for button in app.button)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("part", ["", "steps"])
 def test_a_translation_is_written_once_for_the_page_and_its_steps(open_app: Open, monkeypatch, part: str) -> None:
     written = []

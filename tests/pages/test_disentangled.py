@@ -27,6 +27,7 @@ def shelf(tmp_path, monkeypatch):
     monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "locale"), [("v1", "zh-CN"), ("v3", "en-US")])
 def test_pages_open(open_app, model, locale):
     link = {"model": f"models/{model}", "text": "I have a cat and two dogs"}

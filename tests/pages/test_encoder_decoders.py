@@ -34,6 +34,7 @@ def shelf(written, monkeypatch):
     return written
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("site", ["encoder.1.self", "decoder.1.self", "decoder.1.cross"])
 def test_every_step_of_a_head(open_app, shelf, name, site):
@@ -90,6 +91,7 @@ def test_the_map_and_the_report(open_app, shelf, name):
     assert f"{checkpoint.report.n_parameters:,}" in {metric.value for metric in app.metric}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_target_is_generated_and_begins_as_the_model_begins(open_app, shelf, name):
     app = open_app(LAYER, model=f"models/{name}", text=TEXT, layer=1)

@@ -19,7 +19,7 @@ def chosen(app: AppTest, part: str, line: int) -> AppTest:
     return next(button for button in app.button if button.key.startswith(f"ask.errors.{part}.button")).click().run()
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("model", TEXTS)
 @pytest.mark.parametrize("part", copied_errors.EXERCISES)
 def test_the_proof_follows_the_choice(open_app: Open, part: str, model: str) -> None:

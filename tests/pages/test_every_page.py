@@ -71,6 +71,7 @@ def link(model, **more):
     return {"model": f"models/{model}{ANSWERS.get(model, '')}", "text": IDS.get(model, "The cats"), **more}
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 @pytest.mark.parametrize("model", MODELS)
 def test_every_page(open_app, model, locale):
@@ -89,6 +90,7 @@ LACKING = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", LACKING)
 def test_what_a_model_lacks_is_said_and_others_are_offered(open_app, model):
     for page, lacking in zip((GENERATION, BLANKS), LACKING[model], strict=True):

@@ -38,6 +38,7 @@ def plain(text: str) -> str:
     return re.sub(r"[\\`]", "", text)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["qwen3", "gpt_neox", "gemma", "gemma2", "olmo2"])
 def test_every_step_of_a_head(open_app, shelf, name):
     checkpoint = load(shelf / name)
@@ -52,6 +53,7 @@ def test_every_step_of_a_head(open_app, shelf, name):
     assert ("cap" in {step.key for step in steps}) == (name == "gemma2")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 @pytest.mark.parametrize("name", ["qwen3", "gpt_neox", "gemma2", "olmo2", "qwen2_moe"])
 def test_every_step_of_a_layer(open_app, shelf, name, locale):

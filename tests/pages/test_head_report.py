@@ -114,6 +114,7 @@ def test_a_stopped_measuring_goes_on(open_app, reports):
     )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("locale", "words", "sign"),
     [("en-US", "attends most to the token before it in", "copying"), ("zh-CN", "放在前一个词元上", "复制")],
@@ -274,6 +275,7 @@ def boxes_open(monkeypatch):
     monkeypatch.setattr(folded_box, "folded", is_open)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 def test_the_circuits_are_what_the_library_says(open_app, measured, boxes_open, locale):
     app = open_app(PAGE, locale=locale, model="stories", layer=2, head=1, dials="headreport.distance:1")

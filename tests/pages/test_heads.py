@@ -71,6 +71,7 @@ def test_slices_and_parts_are_the_models(open_app: Open, model: str) -> None:
     np.testing.assert_allclose(torch.stack(done["parts"]).numpy(), found.parts, atol=2e-5)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", TEXTS)
 def test_every_head_of_the_layer_is_described_by_its_measures(open_app: Open, model: str) -> None:
     kind, site = SITES[model]
@@ -110,6 +111,7 @@ def test_every_head_of_the_layer_is_described_by_its_measures(open_app: Open, mo
     assert [number(row[2]) for row in tables(app)[-1]] == pytest.approx(brought.norms[order], abs=1e-4)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", TEXTS)
 def test_costs_are_counted(open_app: Open, model: str) -> None:
     app = open_app(PAGE, part="cost", model=model, text=TEXTS[model], dials="heads.n:512~heads.h:2")
@@ -130,6 +132,7 @@ def test_costs_are_counted(open_app: Open, model: str) -> None:
     assert array(curves[2]["y"]).tolist() == [number(row[3]) for row in rows.values()]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", TEXTS)
 def test_one_wide_head_costs_as_much(open_app: Open, model: str) -> None:
     app = open_app(PAGE, part="cost", model=model, text=TEXTS[model])
@@ -142,6 +145,7 @@ def test_one_wide_head_costs_as_much(open_app: Open, model: str) -> None:
     assert any("Right" in box.value for box in app.success)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", TEXTS)
 def test_sharing_and_the_cache(open_app: Open, model: str) -> None:
     app = open_app(PAGE, part="groups", model=model, text=TEXTS[model], dials="heads.length:2048~heads.kv:2")
@@ -180,6 +184,7 @@ def test_stories_as_it_is_reads_four_sets(open_app: Open) -> None:
     assert run(app.code[0].value)["nbytes"] == found.cache_bytes
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", TEXTS)
 def test_the_cache_of_one_set_is_asked_of_the_sentence(open_app: Open, model: str) -> None:
     app = open_app(PAGE, part="groups", model=model, text=TEXTS[model])
@@ -206,7 +211,7 @@ def test_the_lesson_speaks_chinese(open_app: Open) -> None:
     assert [row[1] for row in rows] == ["多查询（MQA）", "分组查询（GQA）", "多头（MHA）"]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("model", "pronoun", "verdict"),
     [

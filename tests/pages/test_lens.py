@@ -43,6 +43,7 @@ def grid(app):
     return next(data for data in every if data.get("texts"))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("model", "text", "position"), [("stories", STORY, 4), ("zh-en", "我有一只猫。", 3), ("cloze", "a [MASK] cat", 2)]
 )
@@ -121,6 +122,7 @@ def test_the_input_is_tinted_and_what_is_missing_is_said(open_app, boxes_open):
     assert app.query_params["dials"] == "lens.method:gradient"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("edits", ["", "encoder.0.self.q@0,1,0=2.5"])
 def test_the_code_runs_and_gives_the_same(open_app, boxes_open, edits, capsys):
     app = open_app(PAGE, model="zh-en", text="我有一只猫。", position=2, edits=edits)
@@ -134,6 +136,7 @@ def test_the_code_runs_and_gives_the_same(open_app, boxes_open, edits, capsys):
     assert number in printed or f"{float(number):.3f}" in printed
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("locale", "words"), [("en-US", "as an induction head does"), ("zh-CN", "像归纳头那样")])
 def test_the_scan_names_the_induction_head_with_a_way_to_it(open_app, locale, words):
     app = open_app(PAGE, locale=locale, model="induction-by-hand", text="abcdabc")
@@ -160,6 +163,7 @@ def test_gradients_of_too_much_are_refused_in_words(open_app, boxes_open, monkey
     assert "take too long here" in app.info[0].value
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("count", [1, 11, 12, 13, 30])
 def test_the_columns_are_around_the_position(open_app, count):
     app = open_app(PAGE, model="stories", text="a" + " cat" * (count - 1), position=count)

@@ -368,7 +368,7 @@ def screen(app: AppTest) -> str:
     return "\n".join(shown)
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("address", LINKS)
 def test_a_link_of_before_shows_what_it_showed(open_app, address):
     path = urlsplit(address).path

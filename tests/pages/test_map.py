@@ -55,7 +55,7 @@ def numbers(values: Any) -> np.ndarray:
     return np.array(values, dtype=float)
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("model", ["zh-en", "stories", "cloze"])
@@ -263,6 +263,7 @@ def test_two_curves_over_different_tokens_are_said_to_be(open_app: Open) -> None
     assert not any("a tokenizer of its own" in caption.value for caption in app.caption)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("locale", "said"), [("en-US", "bytes of UTF-8"), ("zh-CN", "UTF-8")])
 def test_tokens_of_bytes_are_explained_where_the_curves_have_some(open_app: Open, locale: str, said: str) -> None:
     text = "一个"  # no tokens of bytes; the other text has some

@@ -77,6 +77,7 @@ def test_other_masks_are_laid_over_the_models_scores(open_app: Open, dials: str,
     assert "not trained with it" in words(app)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", ["zh-en", "stories", "cloze"])
 def test_padding_hides_what_fills_the_batch(open_app: Open, model: str) -> None:
     app = open_app(PAGE, model=model, dials="masks.kind:padding")
@@ -200,6 +201,7 @@ def pasted(code: str) -> dict[str, Any]:
 LONG = "The cat sat on the chair and looked at the two dogs. " * 5  # more than 64 tokens
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("text", [TEXT, LONG])
 def test_the_code_beside_a_mask_runs_when_it_is_pasted(open_app: Open, kind: MaskKind, text: str) -> None:
@@ -329,6 +331,7 @@ def test_every_mistake_is_drawn_for_every_model(open_app: Open, mistake: str, mo
     assert {"zero": "keep", "half": "refused", "blind": "NaN"}[mistake] in tables(app)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "run"), [("zh-en", "own"), ("stories", "open"), ("cloze", "causal")])
 def test_what_moves_is_what_the_library_measures(open_app: Open, model: str, run: str) -> None:
     app = open_app(PAGE, part="leak", model=model, dials=f"masks.run:{run}~masks.at:3")
@@ -374,6 +377,7 @@ def test_every_part_has_words_in_both_languages_and_opens_in_chinese(open_app: O
     assert lesson_prose("masks", "zh_CN")[part].text in [element.value for element in app.markdown]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize(("model", "text"), [("stories", "a"), ("cloze", "<b>$x$</b> a_b"), ("zh-en", "我" * 40)])
 def test_short_odd_and_long_texts(open_app: Open, part: str, model: str, text: str) -> None:

@@ -20,6 +20,7 @@ def test_the_printed_example_is_told_from_the_right_ones(open_app: Open) -> None
     assert all(digits in words for digits in ("0.6405", "0.3655", "0.3349", "2.3302"))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("model", ["zh-en", "stories", "cloze"])
 @pytest.mark.parametrize("identity", [True, False])
 def test_the_map_is_what_the_library_computes_of_the_first_layer(open_app: Open, model: str, identity: bool) -> None:

@@ -51,6 +51,7 @@ def cell_rows(app) -> list[list[str]]:
     return next(table for table in tables(app) if len(table) == 3 and len(table[0]) == 5)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("link", "what", "kind"),
     [
@@ -86,6 +87,7 @@ def test_the_heads_of_the_circuit_built_by_hand_light_up(open_app: Open) -> None
     assert np.argwhere(measured > 0.9).tolist() == [[0, 1], [1, 2]]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("link", "settings"),
     [
@@ -246,6 +248,7 @@ def test_work_that_is_stopped_leaves_nothing_and_can_be_done_again() -> None:
     assert pair.recovered(run.logits[None])[0] == pytest.approx(found.recovered[0, 2, 5], abs=1e-4)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("what", ["stream", "heads", "patterns"])
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
 def test_the_runs_are_counted_before_they_are_done(what, kind) -> None:

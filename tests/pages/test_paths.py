@@ -21,6 +21,7 @@ def code(app) -> str:
     return next(block.value for block in app.code if "path_patch_runs(" in block.value)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("link", "kind", "settings", "receiver"),
     [

@@ -125,6 +125,7 @@ def test_a_query_that_is_not_there_gives_way_to_the_usual_one(open_app: Open) ->
     assert any("query = x" in box.value and "left out" in box.value for box in app.info)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("model", "text", "usual"),
     [

@@ -61,6 +61,7 @@ def words(app: AppTest) -> str:
     return " ".join([*(element.value for kind in kinds for element in getattr(app, kind)), *html])
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("part", ["waves", "clock", "distance", "shuffle", "function", "options", "longer"])
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 def test_every_part_in_both_languages_with_another_model(open_app: Open, part: str, locale: str) -> None:
@@ -128,6 +129,7 @@ def test_dot_products_and_promises(open_app: Open) -> None:
         assert number in words(app)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("scheme", "mask", "order", "blind"),
     [
@@ -172,6 +174,7 @@ def test_the_question_about_shuffling_is_the_sentences(open_app: Open) -> None:
     assert "我" in app.success[0].value
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("scheme", ["none", "sinusoidal", "learned", "rope", "alibi", "relative"])
 def test_what_a_scheme_adds(open_app: Open, scheme: Any) -> None:
     app = opened(

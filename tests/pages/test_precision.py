@@ -145,6 +145,7 @@ def test_the_server_says_where_it_computes(open_app, monkeypatch):
     assert "On cpu" in said(app)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("name", ["llama", "bert", "marian"])
 def test_the_badge_compares_in_the_same_precision(open_app, name, dtype):

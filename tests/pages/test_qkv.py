@@ -79,6 +79,7 @@ def test_long_sentences_show_the_largest_weights(open_app: Open) -> None:
     assert min(number(row[3]) for row in rows[:12]) >= np.sort(weights)[-12] - 1e-4
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("site", ["encoder", "decoder", "cross"])
 def test_where_a_query_looks_is_asked_of_the_sentence(open_app: Open, site: str) -> None:
     app = open_app(PAGE, part="lookup", text=TEXTS["zh-en"], site=site)
@@ -99,6 +100,7 @@ def test_where_a_query_looks_is_asked_of_the_sentence(open_app: Open, site: str)
 # --- why three matrices ---
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("model", TEXTS)
 @pytest.mark.parametrize("kind", ["identity", "shared"])
 def test_the_scores_stand_side_by_side(open_app: Open, model: str, kind: str) -> None:
@@ -180,6 +182,7 @@ def test_a_real_head_with_its_own_divisor(open_app: Open, model: str) -> None:
     )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", TEXTS)
 def test_what_forgetting_the_division_does_is_asked_of_the_sentence(open_app: Open, model: str) -> None:
     kind = SITES[model][0]

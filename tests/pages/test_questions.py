@@ -87,6 +87,7 @@ def question(app: AppTest, word: str) -> str:
 # --- the map ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "text", "stack"), SUBJECTS)
 def test_most_parameters_are_where_the_boxes_say(open_app: Open, model: str, text: str, stack: str) -> None:
     checkpoint, trace = read(model, text)
@@ -104,6 +105,7 @@ def test_most_parameters_are_where_the_boxes_say(open_app: Open, model: str, tex
         assert f"{count:,}" in said
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "text", "stack"), SUBJECTS)
 def test_the_first_word_is_felt_as_the_gradient_says(open_app: Open, model: str, text: str, stack: str) -> None:
     gru, tokenizer = load_gru(asset("lessons", "map"))
@@ -144,6 +146,7 @@ def test_a_one_hot_row_takes_every_number_of_the_table(open_app: Open, model: st
     assert right(enter(app, "tokens", "products", rows * columns))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "text", "stack"), SUBJECTS)
 def test_the_nearest_row_has_the_largest_cosine_of_all(open_app: Open, model: str, text: str, stack: str) -> None:
     checkpoint = load(model)
@@ -180,6 +183,7 @@ def test_the_lengths_are_those_of_the_table(open_app: Open, model: str, text: st
 # --- positions --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "text", "stack"), SUBJECTS)
 def test_what_is_said_of_the_waves_holds_for_every_model(open_app: Open, model: str, text: str, stack: str) -> None:
     page = "pages/learn/positions.py"
@@ -201,6 +205,7 @@ def test_what_is_said_of_the_waves_holds_for_every_model(open_app: Open, model: 
 # --- query, key, value ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "text", "stack"), SUBJECTS)
 def test_the_ratio_is_that_of_the_models_weights(open_app: Open, model: str, text: str, stack: str) -> None:
     _, trace = read(model, text)
@@ -212,6 +217,7 @@ def test_the_ratio_is_that_of_the_models_weights(open_app: Open, model: str, tex
     assert right(enter(app, "qkv", "ratio", round(float(pattern[asked.first] / pattern[asked.second]), 2)))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "text", "stack"), SUBJECTS)
 def test_who_asks_is_the_row(open_app: Open, model: str, text: str, stack: str) -> None:
     _, trace = read(model, text)
@@ -229,6 +235,7 @@ def test_who_asks_is_the_row(open_app: Open, model: str, text: str, stack: str) 
 # --- heads ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "text", "stack"), SUBJECTS)
 def test_a_head_less_is_its_part_less(open_app: Open, model: str, text: str, stack: str) -> None:
     checkpoint, trace = read(model, text)
@@ -240,6 +247,7 @@ def test_a_head_less_is_its_part_less(open_app: Open, model: str, text: str, sta
     assert right(enter(app, "heads", "without", round(float(others), 3)))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "text", "stack"), SUBJECTS)
 def test_the_cell_of_a_habit_is_the_darkest_one_of_its_row(open_app: Open, model: str, text: str, stack: str) -> None:
     _, trace = read(model, text)
@@ -255,6 +263,7 @@ def test_the_cell_of_a_habit_is_the_darkest_one_of_its_row(open_app: Open, model
 # --- masks ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "text", "stack"), SUBJECTS)
 def test_the_cell_to_be_blocked_is_that_of_the_query_and_the_key(
     open_app: Open, model: str, text: str, stack: str
@@ -269,6 +278,7 @@ def test_the_cell_to_be_blocked_is_that_of_the_query_and_the_key(
     assert right(click(app, "masks", "block", asked.query, asked.key))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "text", "stack"), SUBJECTS)
 def test_what_a_row_adds_up_to_is_what_is_left_over(open_app: Open, model: str, text: str, stack: str) -> None:
     _, trace = read(model, text)
@@ -287,6 +297,7 @@ def test_what_a_row_adds_up_to_is_what_is_left_over(open_app: Open, model: str, 
 # --- encoder meets decoder --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("text", ["我有一只猫。", "他十分钟前离开了。"])
 def test_keys_of_cross_attention_are_computed_once(open_app: Open, text: str) -> None:
     _, trace = read("zh-en", text)
@@ -300,6 +311,7 @@ def test_keys_of_cross_attention_are_computed_once(open_app: Open, text: str) ->
 # --- writing a text ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "text", "stack"), WRITERS)
 def test_the_answer_of_a_row_is_one_column_further_on(open_app: Open, model: str, text: str, stack: str) -> None:
     _, trace = read(model, text)
@@ -311,6 +323,7 @@ def test_the_answer_of_a_row_is_one_column_further_on(open_app: Open, model: str
     assert right(click(app, "decoding", "answer", asked.query, asked.query + 1))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "text", "stack"), WRITERS)
 def test_the_ratio_at_a_temperature_is_the_one_that_is_drawn_from(
     open_app: Open, model: str, text: str, stack: str
@@ -324,6 +337,7 @@ def test_the_ratio_at_a_temperature_is_the_one_that_is_drawn_from(
 # --- a question is never beside, or below, its own answer -------------------------------------------------------------
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("page", "part", "asked", "picture"),
     [

@@ -155,6 +155,7 @@ def test_of_a_long_text_it_says_how_much_is_drawn(open_app):
     assert "".join(data["characters"]) == "我有一只猫。我有一只猫。我有一只"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("scene", "title", "link"),
     [

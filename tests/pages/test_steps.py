@@ -31,6 +31,7 @@ def printed(value: float) -> str:
     return "−∞" if np.isneginf(value) else text.replace("-", "−")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("site", ["encoder", "decoder", "cross"])
 def test_every_step_shows_the_librarys_result(open_app, checkpoint, site):
     name = {"encoder": "encoder.1.self", "decoder": "decoder.1.self", "cross": "decoder.1.cross"}[site]

@@ -49,6 +49,7 @@ def numbers(array: Any) -> list[float]:
     return [float(x) for x in array]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 @pytest.mark.parametrize("model", ["zh-en", "cloze", "stories"])
 def test_every_part_opens_with_every_model_in_both_languages(open_app: Open, model: str, locale: str) -> None:
@@ -280,6 +281,7 @@ def test_the_pasted_code_of_a_token_in_two_sentences_gives_the_curve(open_app: O
     assert f"= {float(left['same'][-1]):.4f}" in "".join(latex.value for latex in app.latex)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", ["zh-en", "stories", "cloze"])
 def test_the_pasted_code_of_the_input_gives_the_residual_stream(open_app: Open, model: str) -> None:
     app = open_app(PAGE, part="norms", text=CAT, model=model)

@@ -82,6 +82,7 @@ def texts(app):
     return "\n".join(element.value for element in app.text)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("locale", "said"), [("en-US", "Trained: 12 steps"), ("zh-CN", "训练完成：12 步")])
 def test_train_and_drag(open_app, queue, locale, said):
     app = train(open_app(PAGE, locale=locale))
@@ -113,6 +114,7 @@ def test_every_picture_follows_the_slider(open_app, queue):
     assert len(app.get("plotly_chart")) == 5
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("key", "chosen", "link", "said", "missing"),
     [
@@ -232,7 +234,7 @@ def test_the_induction_task(open_app, queue):
     assert sum("train.score" in chart.proto.id for chart in app.get("plotly_chart")) == 2
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", ["rope", "alibi", "relative", "none", "sinusoidal"])
 def test_positions_that_are_not_learned(open_app, queue, kind):
     app = copying(open_app(PAGE))
@@ -278,6 +280,7 @@ def test_a_link_to_a_training_that_is_gone(open_app, queue):
     assert any("it must be the name of a training" in info.value for info in app.info)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("task", ["copy", "repeat"])
 def test_the_model_is_opened_on_other_pages_and_only_here(open_app, queue, task):
     app = train(open_app(PAGE), task)

@@ -128,6 +128,7 @@ def test_without_the_correction_the_first_change_is_smaller(open_app: Open) -> N
     assert number(tables(app)[0][0][-2]) == pytest.approx(-0.01 * 0.1 / 0.02**0.5, rel=1e-3)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", TEXTS)
 def test_the_gradient_of_the_readers_sentence(open_app: Open, model: str) -> None:
     app = open_app(PAGE, **link(model, "gradient", "training.lengths:1"))

@@ -58,6 +58,7 @@ def shelf(written, monkeypatch):
     return written
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("page", "model", "part"), PAGES)
 def test_every_page(open_app, page, model, part):
     text, target = (SOURCE, TARGET) if model == BARE else ("the cat sat on the mat", "die katze")

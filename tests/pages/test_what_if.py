@@ -56,6 +56,7 @@ def test_small_effects_are_not_zeros_and_a_difference_of_shares_is_in_points(ope
     assert not any("%" in row[3] for row in listed)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("model", "text", "off"),
     [
@@ -150,6 +151,7 @@ def test_the_mean_over_texts_takes_the_place_of_heads(open_app: Open) -> None:
     assert tables(zero)[0] != tables(mean)[0]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 def test_outputs_of_other_texts_take_the_place_of_parts(open_app: Open, locale: str) -> None:
     settings = "whatif.instead:resample~whatif.draws:4~whatif.seed:7~whatif.off:d1s2,d0f"
@@ -179,6 +181,7 @@ def test_outputs_of_other_texts_take_the_place_of_parts(open_app: Open, locale: 
 OWN = "\n".join(["a b c a b c", "d e f g d e", "c c a"])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("locale", "unknown"), [("en-US", "are unknown to the model's vocabulary"), ("zh-CN", "不在模型的词表里")]
 )
@@ -226,6 +229,7 @@ def test_the_share_of_unknown_tokens_counts_no_other_marks() -> None:
     assert unknown_share(load("zh-en"), bundled_corpus("zh").passages[:12]) == 0
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 @pytest.mark.parametrize("instead", ["zero", "mean"])
 def test_the_neurons_of_a_network_are_those_of_the_library(open_app: Open, locale: str, instead: str) -> None:

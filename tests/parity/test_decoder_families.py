@@ -164,7 +164,7 @@ def test_decoders(kind: str, tmp_path: Path) -> None:
     assert describe(opened.report)
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_decoders_whose_head_is_tied_otherwise(kind: str, tmp_path: Path) -> None:
     tied = load(written(kind, tmp_path / "usual")).model.config.tied_unembedding
@@ -238,7 +238,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.sample(15)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(("kind", "changes"), VARIANTS, ids=str)
 def test_variants(kind: str, changes: dict[str, Any], tmp_path: Path) -> None:
     same(kind, tmp_path, **changes)
@@ -380,6 +380,7 @@ BACK: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("kind", "changes"), BACK, ids=str)
 def test_experts_go_back_to_their_layout_one_by_one(kind: str, changes: dict[str, Any], tmp_path: Path) -> None:
     """What is written opens in `transformers` with the same logits, stream, maps and greedy tokens."""

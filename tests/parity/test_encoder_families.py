@@ -91,6 +91,7 @@ def test_encoders(kind: str, tmp_path: Path) -> None:
     assert {tensor.fate for tensor in opened.report.tensors} == {"used"} | more.get(kind, set())
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("kind", KINDS)
 def test_bodies_without_a_head(kind: str, tmp_path: Path) -> None:
     model = "Encoder" if kind == "bert-generation" else "Model"
@@ -119,6 +120,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(("kind", "changes"), VARIANTS, ids=str)
 def test_variants(kind: str, changes: dict[str, Any], tmp_path: Path) -> None:
     opened_and_same(written(kind, tmp_path, **changes), f"{KINDS[kind][0]}ForMaskedLM")
@@ -173,6 +175,7 @@ def opened_as_a_decoder(folder: Path, model: str) -> None:
     assert len(found) == 20 or found[-1] == opened.model.config.eos_id
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", DECODERS)
 def test_the_same_layers_as_a_decoder(kind: str, tmp_path: Path) -> None:
     folder = written(kind, tmp_path, model=DECODERS[kind], is_decoder=True)

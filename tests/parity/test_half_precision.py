@@ -43,6 +43,7 @@ def root(tmp_path_factory):
     return root
 
 
+@pytest.mark.sample(10)
 @each
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_same_numbers_as_transformers_in_the_same_precision(root, name, dtype):

@@ -83,7 +83,7 @@ def test_yarn_without_a_factor_of_the_scores(kind: str, tmp_path: Path) -> None:
     assert opened.model.config.rope_scaling == "yarn"
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", [kind for kind in TURNING if kind not in (*PARTLY, *UNREAD)])
 def test_yarn_as_it_is_published(kind: str, tmp_path: Path) -> None:
     """The scores are multiplied by the square of 0.1 ln(factor) + 1."""
@@ -124,7 +124,7 @@ def test_yarn_as_it_was_written_before(tmp_path: Path) -> None:
     assert opened_alike(tmp_path, "Qwen2ForCausalLM").model.config == new.model.config
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", [kind for kind in TURNING if kind not in UNREAD])
 def test_dynamic_up_to_the_length_of_the_first_training(kind: str, tmp_path: Path) -> None:
     """There it changes nothing, and longer texts are not accepted."""

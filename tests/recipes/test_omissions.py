@@ -27,6 +27,7 @@ def test_the_bundled_curves_are_of_this_recipe() -> None:
     assert len(BUNDLED["updates"]) == points
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", LEFT_OUT)
 def test_the_bundled_curves_begin_as_the_training_does(name: LeftOut) -> None:
     short = replace(RECIPE, updates=omissions.AVERAGED)

@@ -67,6 +67,7 @@ def test_a_training_keeps_what_it_planned_and_repeats_itself():
     assert not torch.equal(kept[0][2], other[0][2])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["encoder-decoder", "decoder-only"])
 def test_it_learns(architecture):
@@ -204,6 +205,7 @@ def test_labels_stand_only_where_there_is_an_answer():
     )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["encoder-decoder", "decoder-only"])
 def test_marks_are_what_greedy_decoding_gives(architecture):

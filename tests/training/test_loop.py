@@ -170,6 +170,7 @@ def killed_in(epoch: int, after: int) -> Batches:
     return until
 
 
+@pytest.mark.sample(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(("epoch", "after"), [(0, 1), (1, 0), (1, 3), (2, 2)])
 def test_going_on_after_a_kill_changes_nothing(tmp_path: Path, epoch: int, after: int) -> None:

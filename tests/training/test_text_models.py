@@ -166,6 +166,7 @@ def test_windows_ask_for_every_byte_once(corpus: Corpus) -> None:
     assert tokenizer.decode([label for row in rows for label in row.labels]) == text
 
 
+@pytest.mark.sample(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["stories", "cloze"])
 def test_train_evaluate_and_the_card(name: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

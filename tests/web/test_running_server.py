@@ -86,7 +86,7 @@ OF_ALL_PAGES = {
 OF_A_PAGE = {"layer": {"view.material"}, "start": {"start.learn"}}  # the toy needs no sentence; the way to another page
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize(("page", "part"), PLACES)
 def test_every_control_of_a_laboratory_runs_without_the_frame_of_its_page(server, page, part):
     with Reader(server.port) as reader:
