@@ -14,8 +14,13 @@ from vizformer.analysis import logit_attribution, logit_lens, value_weighted
 from vizformer.analysis.attribution.direct import by_key, neurons, what_is_frozen
 from vizformer.analysis.attribution.finding_words import sentence
 from vizformer.analysis.attribution.findings import scan
+from vizformer.analysis.attribution.forward_scenes import walkthrough
 from vizformer.analysis.attribution.lens import right_tokens, what_is_inexact
+from vizformer.analysis.attribution.predictions import next_tokens
+from vizformer.analysis.causes.prompt_pairs import prompt_pair
 from vizformer.analysis.heads.residual_contributions import key_contributions
+from vizformer.analysis.side_by_side.answers import two_answers
+from vizformer.analysis.side_by_side.runs import two_runs
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit
 
@@ -78,12 +83,13 @@ def test_the_lens_reads_every_layer_through_the_models_own_end(name):
         x = x if module.final_norm is None else module.final_norm(x)
         for column in range(len(trace.logits)):
             logits = model.logits(x[column]).double().numpy()
-            if model.config.never_pad:
-                logits[model.config.pad_id] = -np.inf
             p = np.exp(logits - logits.max())
             p /= p.sum()
-            assert lens.top[row, column].tolist() == np.argsort(-logits, kind="stable")[:3].tolist()
-            np.testing.assert_allclose(lens.probabilities[row, column], np.sort(p)[::-1][:3], atol=1e-6)
+            if model.config.never_pad:  # has its probability, and is not named
+                logits[model.config.pad_id] = -np.inf
+            best = np.argsort(-logits, kind="stable")[:3]
+            assert lens.top[row, column].tolist() == best.tolist()
+            np.testing.assert_allclose(lens.probabilities[row, column], p[best], atol=1e-6)
             assert lens.entropy[row, column] == pytest.approx(-(p[p > 0] * np.log(p[p > 0])).sum(), abs=1e-5)
             target = lens.targets[column]
             assert lens.rank[row, column] == 1 + (logits > logits[target]).sum()
@@ -356,3 +362,35 @@ def test_tokens_with_the_same_logit_share_their_rank_and_none_of_them_is_first()
     said = [str(sentence(finding)) for finding in scan(checkpoint, trace, 0, answer)[:2]]
     assert f": it is one of {vocab} tokens that tie for number 1." in said[0]
     assert f"as one of {vocab} tokens that tie for number 1." in said[1]
+
+
+def test_a_probability_counts_what_is_never_written_and_no_list_shows_it() -> None:
+    """What is generated, the lens, the walk, the forced rows and the findings say the same of one row."""
+    checkpoint = tiny.checkpoint(**tiny.MARIAN)
+    pad = checkpoint.model.config.never_written
+    with torch.no_grad():
+        checkpoint.model.logit_bias[pad] = 12.0
+    trace, last = checkpoint.trace("我有一只猫。", target="a cat"), 2
+    step = next(iter(checkpoint.stream("我有一只猫。", target="a cat", max_new=1)))
+    p = float(step.probabilities[step.id])
+    assert len(trace.logits) == last + 1
+    assert float(step.probabilities[pad]) > 0.9 > 2 * p
+    lens = logit_lens(checkpoint, trace, [last], targets=[step.id])
+    listed = next_tokens(checkpoint, trace, last)
+    walk = walkthrough(checkpoint, trace, last)
+    finding, answers = (
+        scan(checkpoint, trace)[0].values,
+        two_answers(two_runs(checkpoint, trace, checkpoint, trace), last),
+    )
+    (token,) = checkpoint.tokenizer.tokens([step.id])
+    assert pad not in [one.token.id for one in (*listed, *walk.candidates)]
+    for found, probability in (
+        (listed[0].token, listed[0].probability),
+        (walk.writing.choices[last].own, walk.writing.probabilities[last]),
+        (checkpoint.tokenizer.tokens(lens.top[-1, 0, :1].tolist())[0], lens.probabilities[-1, 0, 0]),
+        (answers.tokens[0].token, answers.tokens[0].first),
+    ):
+        assert (found.id, probability) == (token.id, pytest.approx(p, rel=1e-5))
+    assert walk.candidates[0] == next_tokens(checkpoint, trace, walk.position)[0]
+    assert prompt_pair(checkpoint, "我有一只猫。", "我有一只狗。", target="a cat", other=5).answer == step.id
+    assert (finding["answer"], finding["probability"]) == (token.text, pytest.approx(p, rel=1e-5))

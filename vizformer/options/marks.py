@@ -35,7 +35,10 @@ class MarkOptions(CommonOptions):
 
     @property
     def never_written(self) -> int | None:
-        """The id that is never generated; None: every one may be."""
+        """The id that is never generated; None: every one may be.
+
+        It has its probability all the same: P = softmax of all logits, everywhere. No list of candidates shows it.
+        """
         return self.pad_id if self.never_pad else None
 
     def rules(self) -> Iterator[Message]:
@@ -50,4 +53,4 @@ class MarkOptions(CommonOptions):
 
     def details(self) -> Iterator[Message]:
         if self.never_pad:
-            yield N_("the padding is never generated")
+            yield N_("the padding is never generated, but has its share in every probability")

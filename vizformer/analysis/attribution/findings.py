@@ -14,6 +14,7 @@ import numpy as np
 
 from vizformer.analysis.attribution.direct import by_key, logit_attribution
 from vizformer.analysis.attribution.lens import LogitLens, logit_lens, predicting_stack
+from vizformer.analysis.attribution.predictions import writable
 from vizformer.analysis.attribution.terms import LogitAttribution, Term
 from vizformer.analysis.causes.ablation import parts_of, sweep, without_layer
 from vizformer.analysis.circuits import compositions, predicting_kind
@@ -84,7 +85,7 @@ def scan(checkpoint: Checkpoint, trace: Trace, position: int | None = None, toke
         TraceError: no such position or token, or a model without a head that predicts tokens.
     """
     position = row_at(-1 if position is None else position, len(trace.logits))
-    token = int(trace.logits[position].argmax()) if token is None else token
+    token = int(writable(checkpoint, trace.logits[position]).argmax()) if token is None else token
     found = logit_attribution(checkpoint, trace, position, token)
     lens = logit_lens(checkpoint, trace, [position], targets=[token])
     texts = [one.text for one in trace.tokens[predicting_stack(checkpoint)]]

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.attribution.predictions import Choice, Prediction, choices
+from vizformer.analysis.attribution.predictions import Choice, Prediction, choices, next_tokens
 from vizformer.analysis.heads.maps import n_layers, site_name
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import rope
@@ -300,25 +300,15 @@ def _cells(rows: Float[Tensor, "m d_model"]) -> Float[ndarray, "m cells"]:
 
 def _writing(checkpoint: Checkpoint, trace: Trace, found: Sequence[Choice]) -> Writing:
     """log P = logit - log sum exp(logits), row by row."""
-    logits = _logits(checkpoint, trace, slice(0, len(found)))
+    logits = trace.logits[: len(found)].double().cpu()
     ids = torch.tensor([choice.next.id for choice in found])
     log = logits.gather(1, ids[:, None])[:, 0] - logits.logsumexp(dim=1)
     return Writing(tuple(found), log.exp().numpy())
 
 
 def _candidates(checkpoint: Checkpoint, trace: Trace, position: int, found: Sequence[Choice]) -> tuple[Prediction, ...]:
-    probabilities = torch.softmax(_logits(checkpoint, trace, slice(position, position + 1))[0], dim=-1)
-    ids = probabilities.topk(min(_CANDIDATES, probabilities.numel())).indices.tolist()
-    if found and (follows := found[position].next.id) not in ids:
-        ids = [*ids[:-1], follows]
-    tokens = checkpoint.tokenizer.tokens(ids)
-    return tuple(Prediction(token, float(probabilities[id])) for token, id in zip(tokens, ids, strict=True))
-
-
-def _logits(checkpoint: Checkpoint, trace: Trace, rows: slice) -> Float[Tensor, "m vocab_size"]:
-    """In float64; a model that never writes the padding does not choose it here either."""
-    logits = trace.logits[rows].double().cpu()
-    config = checkpoint.model.config
-    if config.architecture != "encoder-only" and config.never_written is not None:
-        logits = logits.index_fill(1, torch.tensor([config.never_written]), -torch.inf)
-    return logits
+    best = next_tokens(checkpoint, trace, position, _CANDIDATES)
+    if found and (follows := found[position].next).id not in [one.token.id for one in best]:
+        p = torch.softmax(trace.logits[position].double(), dim=-1)[follows.id]
+        best = (*best[:-1], Prediction(follows, float(p)))
+    return best

@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.attribution.predictions import choices
+from vizformer.analysis.attribution.predictions import choices, writable
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, is_half
@@ -39,7 +39,7 @@ class LogitLens:
         points: where in the residual stream: "decoder.0.pre" (the embeddings), "decoder.0.post", ...
         positions: of the stack that predicts.
         targets: the id of the token that each position is asked for.
-        top: the ids of the most probable tokens, the first one first.
+        top: the ids of the most probable tokens that the model may write, the first one first.
         probabilities: theirs.
         entropy: of the whole distribution, in nats: -sum_t p_t ln p_t.
         rank: of the target: 1 + the number of tokens with a larger logit.
@@ -117,7 +117,7 @@ def logit_lens(
     with torch.inference_mode():
         for first in range(0, len(flat), step):
             logits = through(model, flat[first : first + step])
-            found.append(_read(_permitted(checkpoint, logits.double()), wanted[first : first + step], count))
+            found.append(_read(checkpoint, logits.double(), wanted[first : first + step], count))
         last = through(model, rows[-1])
     shape = (len(names), len(chosen))
     top, probabilities, entropy, rank, tied, first_tied, own = (
@@ -198,24 +198,19 @@ def what_is_inexact(checkpoint: Checkpoint) -> Iterator[Message]:
         yield N_("The head for hidden words is a layer and a norm of its own; the lens puts every row through both.")
 
 
-def _permitted(checkpoint: Checkpoint, logits: Tensor) -> Tensor:
-    """Without what the model never writes, as in generation."""
-    never = checkpoint.model.config.never_written
-    if never is not None:
-        logits[:, never] = -torch.inf
-    return logits
-
-
-def _read(logits: Float[Tensor, "n vocab"], wanted: Int[Tensor, " n"], count: int) -> tuple[Tensor, ...]:
+def _read(
+    checkpoint: Checkpoint, logits: Float[Tensor, "n vocab"], wanted: Int[Tensor, " n"], count: int
+) -> tuple[Tensor, ...]:
     """The fields of `LogitLens` from `top` on, without the targets, for some rows."""
     logs = torch.log_softmax(logits, dim=-1)
     p = logs.exp()
-    top = p.topk(count, dim=-1)
+    logits = writable(checkpoint, logits)
+    top = logits.topk(count, dim=-1).indices
     entropy = -torch.where(p > 0, p * logs, 0.0).sum(-1)
     own = logits.gather(1, wanted[:, None])
     rank, tied = 1 + (logits > own).sum(-1), (logits == own).sum(-1)
     first_tied = (logits == logits.amax(-1, keepdim=True)).sum(-1)
-    return top.indices, top.values, entropy, rank, tied, first_tied, p.gather(1, wanted[:, None])[:, 0]
+    return top, p.gather(1, top), entropy, rank, tied, first_tied, p.gather(1, wanted[:, None])[:, 0]
 
 
 def _proof(checkpoint: Checkpoint, trace: Trace, rows: Tensor, last: Tensor, chosen: list[int]) -> Proof:

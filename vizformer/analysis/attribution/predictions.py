@@ -35,11 +35,19 @@ def next_tokens(checkpoint: Checkpoint, trace: Trace, position: int, count: int 
 def most_probable(
     checkpoint: Checkpoint, logits: Float[Tensor, " vocab_size"], count: int = 10
 ) -> tuple[Prediction, ...]:
-    """The `count` tokens of the largest softmax(logits), most probable first."""
+    """The `count` tokens of the largest softmax(logits) that the model may write, most probable first."""
     probabilities = torch.softmax(logits.double(), dim=-1)  # [vocab_size]
-    top = probabilities.topk(min(count, probabilities.numel()))
-    tokens = checkpoint.tokenizer.tokens(top.indices.tolist())
-    return tuple(Prediction(token, p) for token, p in zip(tokens, top.values.tolist(), strict=True))
+    ids = writable(checkpoint, probabilities).topk(min(count, probabilities.numel())).indices
+    tokens = checkpoint.tokenizer.tokens(ids.tolist())
+    return tuple(Prediction(token, p) for token, p in zip(tokens, probabilities[ids].tolist(), strict=True))
+
+
+def writable(checkpoint: Checkpoint, values: Float[Tensor, "*n vocab_size"]) -> Float[Tensor, "*n vocab_size"]:
+    """Logits or probabilities to choose by: -inf for what the model never writes (`ModelConfig.never_written`)."""
+    never = checkpoint.model.config.never_written
+    if never is None:  # (a copy of the logits of a long text and a large vocabulary would be hundreds of megabytes)
+        return values
+    return values.index_fill(-1, torch.tensor([never], device=values.device), -torch.inf)
 
 
 @dataclass(frozen=True)
@@ -63,9 +71,5 @@ def choices(checkpoint: Checkpoint, trace: Trace) -> tuple[Choice, ...]:
     tokens = trace.tokens.get("decoder", ())
     if checkpoint.model.decoder is None or not tokens:
         return ()
-    logits, never = trace.logits, checkpoint.model.config.never_written
-    if never is not None:
-        logits = logits.clone()  # (of a long text and a large vocabulary hundreds of megabytes: only where it must be)
-        logits[:, never] = -torch.inf  # as in generation
-    own = checkpoint.tokenizer.tokens(logits.argmax(-1).tolist())
+    own = checkpoint.tokenizer.tokens(writable(checkpoint, trace.logits).argmax(-1).tolist())
     return tuple(Choice(tokens[i + 1] if i + 1 < len(tokens) else best, best) for i, best in enumerate(own))

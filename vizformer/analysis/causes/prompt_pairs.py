@@ -17,6 +17,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
+from vizformer.analysis.attribution.predictions import writable
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_
@@ -117,9 +118,8 @@ def prompt_pair(
         mask_id = checkpoint.model.config.mask_id if checkpoint.model.decoder is None else None
         row = read.index(mask_id) if mask_id in read else -1
     row = row_at(row, len(first.logits))
-    answer = int(first.logits[row].argmax()) if answer is None else answer
-    other = int(second.logits[row].argmax()) if other is None else other
-    return PromptPair(first, second, row, answer, other)
+    best, second_best = (int(writable(checkpoint, run.logits[row]).argmax()) for run in (first, second))
+    return PromptPair(first, second, row, best if answer is None else answer, second_best if other is None else other)
 
 
 def _run(checkpoint: Checkpoint, prompt: str | Sequence[int], target: str | Sequence[int] | None) -> Trace:

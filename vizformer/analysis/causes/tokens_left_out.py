@@ -19,6 +19,7 @@ from typing import Literal, get_args
 
 import torch
 
+from vizformer.analysis.attribution.predictions import writable
 from vizformer.analysis.causes.batches import at_once, inputs
 from vizformer.analysis.causes.row_distance import row_effects
 from vizformer.checkpoints import Checkpoint
@@ -103,7 +104,7 @@ def token_sweep(
         given = dict(padding=padding[0], target_padding=padding[1], segments=segments)
         logits = checkpoint.model(*ids, **given)[:, row]
         effects = row_effects(trace.logits[row], logits, token)
-        best = checkpoint.tokenizer.tokens(logits.argmax(-1).tolist())
+        best = checkpoint.tokenizer.tokens(writable(checkpoint, logits).argmax(-1).tolist())
         for place, (divergence, logit, probability), other in zip(at.tolist(), effects.T.tolist(), best, strict=True):
             found.append(TokenEffect(stack, place, divergence, logit, probability, other))
         if heard is not None:

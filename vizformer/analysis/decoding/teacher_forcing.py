@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from vizformer.analysis.attribution.predictions import Prediction
+from vizformer.analysis.attribution.predictions import Prediction, writable
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_
@@ -68,7 +68,7 @@ def forced_rows(checkpoint: Checkpoint, trace: Trace, count: int = 5) -> tuple[F
     if checkpoint.model.encoder is not None and end is not None:
         wanted.append(end)
     probabilities = torch.softmax(trace.logits[: len(wanted)].double(), dim=-1)  # [rows, vocab_size]
-    top = probabilities.topk(min(count, probabilities.shape[-1]))
+    top = writable(checkpoint, probabilities).topk(min(count, probabilities.shape[-1])).indices
     named = checkpoint.tokenizer.tokens(wanted)
     return tuple(
         ForcedRow(
@@ -76,10 +76,8 @@ def forced_rows(checkpoint: Checkpoint, trace: Trace, count: int = 5) -> tuple[F
             wanted=named[i],
             probability=float(probabilities[i, id]),
             best=tuple(
-                Prediction(token, p)
-                for token, p in zip(
-                    checkpoint.tokenizer.tokens(top.indices[i].tolist()), top.values[i].tolist(), strict=True
-                )
+                Prediction(token, float(probabilities[i, token.id]))
+                for token in checkpoint.tokenizer.tokens(top[i].tolist())
             ),
         )
         for i, id in enumerate(wanted)

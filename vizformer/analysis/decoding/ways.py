@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 from torch import Tensor
 
+from vizformer.analysis.attribution.predictions import writable
 from vizformer.analysis.costs.generation_cost import text_costs
 from vizformer.checkpoints import Checkpoint
 from vizformer.config import ModelConfig
@@ -93,9 +94,9 @@ def warmed(
     """The most probable tokens of a distribution: (token, P, P at this temperature)."""
     never = checkpoint.model.config.never_written
     then = next_token(probabilities.log(), sampling=Sampling(temperature=temperature), never=never).filtered
-    top = probabilities.topk(min(count, probabilities.numel()))
-    tokens = checkpoint.tokenizer.tokens(top.indices.tolist())
-    return [(token, p, float(then[token.id])) for token, p in zip(tokens, top.values.tolist(), strict=True)]
+    ids = writable(checkpoint, probabilities).topk(min(count, probabilities.numel())).indices
+    tokens = checkpoint.tokenizer.tokens(ids.tolist())
+    return [(token, float(probabilities[token.id]), float(then[token.id])) for token in tokens]
 
 
 def cache_difference(checkpoint: Checkpoint, text: str, max_new: int) -> tuple[float, int]:

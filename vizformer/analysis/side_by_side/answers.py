@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
+from vizformer.analysis.attribution.predictions import writable
 from vizformer.analysis.side_by_side.heads import divergence
 from vizformer.analysis.side_by_side.runs import TwoRuns
 from vizformer.model.input_check import row_at
@@ -52,7 +53,8 @@ def two_answers(runs: TwoRuns, row: int, other_row: int | None = None, count: in
     )
     size = max(len(p), len(q))
     p, q = (torch.cat([one, torch.zeros(size - len(one), dtype=one.dtype)]) for one in (p, q))
-    best = {int(id) for one in (p, q) for id in one.topk(min(count, size)).indices}
+    both = ((runs.first, p), (runs.second, q))
+    best = {int(id) for model, one in both for id in writable(model, one).topk(min(count, size)).indices}
     ids = sorted(best, key=lambda id: (-max(float(p[id]), float(q[id])), id))
     return Answers(
         tuple(Answer(token, float(p[token.id]), float(q[token.id])) for token in _tokens(runs, ids)),
@@ -62,7 +64,8 @@ def two_answers(runs: TwoRuns, row: int, other_row: int | None = None, count: in
 
 def differing_rows(runs: TwoRuns) -> tuple[int, ...]:
     """The leading rows of the output in which the two runs find different tokens most probable."""
-    first, second = (trace.logits.argmax(-1).cpu() for trace in (runs.trace, runs.other))
+    both = ((runs.first, runs.trace), (runs.second, runs.other))
+    first, second = (writable(model, trace.logits).argmax(-1).cpu() for model, trace in both)
     n = min(len(first), len(second))
     return tuple((first[:n] != second[:n]).nonzero()[:, 0].tolist())
 

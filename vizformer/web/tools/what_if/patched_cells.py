@@ -7,6 +7,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from vizformer.analysis import Kind, Patched, attribution_patches, patch_of, patch_runs
+from vizformer.analysis.attribution.predictions import writable
 from vizformer.analysis.causes.patching import What
 from vizformer.analysis.heads.maps import n_layers
 from vizformer.analysis.masks.runs import rerun
@@ -81,7 +82,7 @@ def said(prompts: Prompts, asked: Asked, cell: tuple[int, ...]) -> tuple[Said, S
 def say(prompts: Prompts, logits: Tensor) -> Said:
     """What a run of these logits says where the answers are compared."""
     row = logits[prompts.row]
-    best = int(row.argmax())
+    best = int(writable(prompts.clean.checkpoint, row).argmax())
     probability = float(row.double().softmax(-1)[best])
     return Said(float(row[prompts.answer]), float(row[prompts.other]), text_of(prompts, best), probability)
 
