@@ -5,6 +5,7 @@ import pytest
 
 from vizformer import figures
 from vizformer.figures.head_report import MOST_MARKED
+from vizformer.figures.svg import svg
 from vizformer.figures.svg.map_marks import filled
 
 
@@ -27,6 +28,15 @@ def test_numbers_in_cells_show_at_least_two_digits_of_the_largest(largest: float
     values = np.array([[largest, largest / 5]])
     for figure in (figures.measure_of_heads(values, measure="KL"), figures.matrix_heatmap(values)):
         assert filled(figure.data[0].texttemplate, largest, "") == read
+
+
+def test_only_nothing_reads_as_0_in_a_cell() -> None:
+    values = np.array([[0.5, 1e-6, 0.0], [np.nan, -3e-4, 0.02]])
+    for figure in (figures.measure_of_heads(values, measure="KL"), figures.matrix_heatmap(values)):
+        cells = figure.data[0]
+        assert [filled(cells.texttemplate, 0.0, text) for text in cells.text[0]] == ["0.50", "1e-06", "0.00"]
+        assert list(cells.text[1][1:]) == ["-3e-04", "0.02"]
+        assert "1e-06" in svg(figure)
 
 
 def test_how_alike_heads_are() -> None:

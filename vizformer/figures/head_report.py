@@ -60,7 +60,7 @@ def measure_of_heads(
             xgap=1,
             ygap=1,
             hoverongaps=False,
-            texttemplate=style.printed(values) if max(values.shape) <= PRINTED_UP_TO else None,
+            **(style.printed(values) if max(values.shape) <= PRINTED_UP_TO else {}),
             hovertemplate=fill(words["of_head"], layer="%{y}", head="%{x}", value="%{z:.4g}"),
         )
     )

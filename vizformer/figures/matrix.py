@@ -53,7 +53,7 @@ def matrix_heatmap(
             xgap=1,
             ygap=1,
             hoverongaps=False,
-            texttemplate=printed(values) if max(values.shape) <= PRINTED_UP_TO else None,
+            **(printed(values) if max(values.shape) <= PRINTED_UP_TO else {}),
             hovertemplate=fill(words["matrix_cell"], row="%{y}", column="%{x}", value="%{z:.6g}"),
         )
     )

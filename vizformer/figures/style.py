@@ -116,10 +116,17 @@ def safe(text: str) -> str:
     return html.escape(text)
 
 
-def printed(values: NDArray[np.floating]) -> str:
-    """The template of numbers in cells: two digits after the point, and more where the largest would read 0.00."""
+def printed(values: NDArray[np.floating]) -> dict[str, object]:
+    """The numbers in the cells of a map: two digits after the point, or more where the largest would read 0.00.
+
+    A number that would read 0 all the same is written as a power of ten, and only 0 as 0.
+    """
     digits = max(2, 1 - int(np.floor(np.log10(reach(values)))))
-    return f"%{{z:.{digits}f}}" if digits <= MOST_DIGITS else "%{z:.1e}"
+    small = (values != 0) & (np.abs(values) < 0.5 * 10.0**-digits)
+    if digits > MOST_DIGITS or not small.any():
+        return {"texttemplate": f"%{{z:.{digits}f}}" if digits <= MOST_DIGITS else "%{z:.1e}"}
+    said = np.where(small, np.char.mod("%.0e", values), np.char.mod(f"%.{digits}f", values)).tolist()
+    return {"text": said, "texttemplate": "%{text}"}
 
 
 def room(text: str, size: int) -> int:
