@@ -167,6 +167,13 @@ def test_too_much_is_refused_unread(monkeypatch):
         read_text("[1, 2, 3, 4, 5, 6]", "x")
     with pytest.raises(TraceError, match="more than is read"):
         read_file("a.npz", b"\0" * (MAX_BYTES + 1))
+    monkeypatch.setattr(submitted_steps, "MAX_WORDS", 10)
+    monkeypatch.setattr(submitted_steps, "MAX_BRACKETS", 3)
+    monkeypatch.setattr(submitted_steps, "MAX_TEXT_BYTES", 2**20)
+    assert read_text("[[1, 2], [3, 4]]", "x")["x"].size == 4
+    for text in ("[" + "1 " * 11 + "]", "a " * 12, "[[], [], []]", '{"a": [[1], [2], [3]]}'):
+        with pytest.raises(TraceError, match="Of a text at most 3 rows and 10 numbers"):
+            read_text(text, "x")
     monkeypatch.setattr(submitted_steps, "MAX_NAMES", 2)
     with pytest.raises(TraceError, match="more than 2 names"):
         read_file("a.npz", npy_of_three())

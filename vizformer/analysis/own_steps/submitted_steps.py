@@ -20,6 +20,7 @@ from vizformer.text.text_growth import shown
 
 MAX_BYTES = 16 * 2**20  # of a file, packed and unpacked
 MAX_TEXT_BYTES = 4 * 2**20  # of JSON: as Python's lists it takes thirty times as much
+MAX_BRACKETS, MAX_WORDS = 100_000, 600_000  # of a text: a second of work at most
 MAX_NAMES = 2000
 MAX_DIMENSIONS = 6
 SUFFIXES = ("safetensors", "npz", "json")
@@ -67,6 +68,8 @@ def read_text(text: str, name: str = "") -> dict[str, ndarray]:
     text = text.strip()
     if len(text) > MAX_TEXT_BYTES:
         raise _too_large()
+    if text.count("[") > MAX_BRACKETS:
+        raise _too_long_a_text()
     if text.startswith("{"):
         return _checked(_json(text))
     if not name:
@@ -231,7 +234,9 @@ def _array(values: object, name: str) -> ndarray:
 def _printed(text: str) -> ndarray:
     """tensor([[1., -inf], [0.5, 2e-3]], grad_fn=...) or array([...]), or the same without commas, as numpy prints it."""
     stack: list[list[object]] = []
-    for found in _WORD.finditer(text):
+    for number, found in enumerate(_WORD.finditer(text)):
+        if number > MAX_WORDS:
+            raise _too_long_a_text()
         word = found.group()
         if word == "[":
             if len(stack) > MAX_DIMENSIONS:
@@ -270,6 +275,16 @@ def _too_large(most: int = MAX_BYTES) -> TraceError:
             "sentence.",
             file=most // 2**20,
             text=MAX_TEXT_BYTES // 2**20,
+        )
+    )
+
+
+def _too_long_a_text() -> TraceError:
+    return TraceError(
+        N_(
+            "Of a text at most {rows:,} rows and {numbers:,} numbers are read here. Save the steps as .npz or .safetensors.",
+            rows=MAX_BRACKETS,
+            numbers=MAX_WORDS,
         )
     )
 
