@@ -10,7 +10,7 @@ from recipes.handmade_models import INDUCTION, PREVIOUS_TOKEN, induction_by_hand
 from tests import tiny
 from vizformer import load
 from vizformer.analysis.causes.ablation import Part, without
-from vizformer.analysis.causes.head_gates import ROLES, HeadGates, _batches, fit_gates, runs, table_of
+from vizformer.analysis.causes.head_gates import MOST_TOKENS, ROLES, HeadGates, _batches, fit_gates, runs, table_of
 from vizformer.analysis.causes.other_texts import read_repeated_tokens
 from vizformer.analysis.heads.induction import repeatable
 from vizformer.errors import TraceError
@@ -116,6 +116,21 @@ def test_the_marks_of_an_encoder_are_never_asked() -> None:
         assert batch.asked[row, others].all()
         assert not batch.asked[row, marks].any()
         assert not batch.asked[row, len(tokens) :].any()
+
+
+def test_a_text_that_is_cut_keeps_the_end_mark_of_its_encoder() -> None:
+    checkpoint = load("cloze")
+    text = checkpoint.trace("a cat " * 40)
+    (batch,) = _batches(checkpoint, [text], None)
+    ids = [token.id for token in text.tokens["encoder"]]
+    assert len(ids) > MOST_TOKENS
+    assert batch.ids[0][0].tolist() == [*ids[: MOST_TOKENS - 1], ids[-1]]
+    assert not batch.asked[0, -1]
+    translator = load("zh-en")
+    text = translator.trace("我有一只猫。" * 20, target="a cat " * 40)
+    (batch,) = _batches(translator, [text], None)
+    assert batch.ids[0][0, -1] == text.tokens["encoder"][-1].id == translator.model.config.eos_id
+    assert batch.ids[1][0].tolist() == [token.id for token in text.tokens["decoder"][:MOST_TOKENS]]
 
 
 def test_roles_follow_from_both_fits() -> None:

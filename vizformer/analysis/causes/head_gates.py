@@ -41,6 +41,7 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.model import Edit, Trace
+from vizformer.text import Token
 
 Role = Literal["facilitating", "interfering", "irrelevant"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -198,7 +199,7 @@ def _batches(checkpoint: Checkpoint, texts: Sequence[Trace], prompts: Sequence[i
         group = texts[first : first + TEXTS_AT_ONCE]
         ids, padding = [], []
         for stack in group[0].tokens:
-            rows = [[token.id for token in trace.tokens[stack][:MOST_TOKENS]] for trace in group]
+            rows = [[token.id for token in _first_tokens(trace, stack)] for trace in group]
             n = max(map(len, rows))
             ids.append(torch.tensor([row + [0] * (n - len(row)) for row in rows], device=checkpoint.device))
             lengths = torch.tensor([len(row) for row in rows], device=checkpoint.device)
@@ -206,7 +207,7 @@ def _batches(checkpoint: Checkpoint, texts: Sequence[Trace], prompts: Sequence[i
         segments = torch.zeros_like(ids[0]) if config.n_segments else None
         asked = ~padding[-1]
         if config.architecture == "encoder-only":  # marks are never guessed, as in its training
-            marks = [[token.special for token in trace.tokens["encoder"][:MOST_TOKENS]] for trace in group]
+            marks = [[token.special for token in _first_tokens(trace, "encoder")] for trace in group]
             n = asked.shape[1]
             asked &= ~torch.tensor([row + [True] * (n - len(row)) for row in marks], device=checkpoint.device)
         else:
@@ -217,6 +218,13 @@ def _batches(checkpoint: Checkpoint, texts: Sequence[Trace], prompts: Sequence[i
     if not any(bool(batch.asked.any()) for batch in found):
         raise TraceError(N_("There is no text on which gates could be learned."))
     return found
+
+
+def _first_tokens(trace: Trace, stack: str) -> Sequence[Token]:
+    """As many as are read; what an encoder reads ends with its end mark all the same."""
+    tokens = trace.tokens[stack]
+    ends = stack == "encoder" and tokens[-1].special
+    return [*tokens[: MOST_TOKENS - 1], tokens[-1]] if ends and len(tokens) > MOST_TOKENS else tokens[:MOST_TOKENS]
 
 
 def _fit(
