@@ -295,7 +295,7 @@ def heads(
     come and go.
     """
     from vizformer.analysis.corpus_heads.cluster import Cluster
-    from vizformer.analysis.corpus_heads.corpus import BUNDLED, bundled_corpus, read_texts
+    from vizformer.analysis.corpus_heads.corpus import BUNDLED, MOST_CHARACTERS, bundled_corpus, read_texts
     from vizformer.analysis.corpus_heads.report import check_name
     from vizformer.analysis.corpus_heads.running import head_report
     from vizformer.checkpoints import load
@@ -323,7 +323,8 @@ def heads(
     assert report is not None  # nothing stops it
     report.save(out)
     unread = "" if report.texts == report.given else f" ({report.given - report.texts} others it cannot read)"
-    click.echo(f"{len(report.rows())} heads, measured on {report.texts} texts{unread}: {out}")
+    cut = f"; {corpus.cut} of them cut at {MOST_CHARACTERS:,} characters" if corpus.cut else ""
+    click.echo(f"{len(report.rows())} heads, measured on {report.texts} texts{unread}{cut}: {out}")
 
 
 @main.command()

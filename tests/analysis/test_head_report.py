@@ -25,6 +25,7 @@ from vizformer import load
 from vizformer.analysis import head_maps, kinds
 from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, head_report, read_texts, worker
 from vizformer.analysis.corpus_heads.clustering import clusters
+from vizformer.analysis.corpus_heads.corpus import MOST_CHARACTERS
 from vizformer.analysis.corpus_heads.measures import CROSS, MEASURES, TARGETS
 from vizformer.analysis.corpus_heads.one_text import is_delimiter, read_tokens, run
 from vizformer.analysis.corpus_heads.passage import head_on_passage
@@ -392,6 +393,16 @@ def test_texts_are_read_from_a_file(tmp_path):
         read_texts(path)
     with pytest.raises(VizformerError, match="There is no file"):
         read_texts(tmp_path / "none.txt")
+
+
+def test_it_is_counted_how_many_texts_are_cut():
+    corpus = Corpus.of(["a" * (MOST_CHARACTERS + 1), "b" * MOST_CHARACTERS, "c\t" + "d" * (MOST_CHARACTERS + 5)])
+    assert corpus.cut == 2
+    assert [(len(one.text), len(one.target)) for one in corpus.passages] == [
+        (MOST_CHARACTERS, 0),
+        (MOST_CHARACTERS, 0),
+        (1, MOST_CHARACTERS),
+    ]
 
 
 @pytest.mark.parametrize("name", ["en", "zh"])

@@ -204,6 +204,8 @@ def test_texts_that_do_not_fit_are_said_and_the_readers_own_take_their_place(
     app.text_area(key="what_if.texts").set_value(OWN * 500).run()  # so many that none are taken, which is said
     assert tables(app) == before
     assert f"{len(OWN) * 500:,}" in app.error[0].value
+    app.text_area(key="what_if.texts").set_value("a" * 4001 + "\n" + OWN).run()
+    assert {"en-US": "more than 4,000 characters are cut there (1 of", "zh-CN": "4,000"}[locale] in app.warning[0].value
     app.text_area(key="what_if.texts").set_value(OWN).run()
     assert not app.exception
     assert not app.warning

@@ -25,10 +25,15 @@ class Passage:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Texts by a name; the same texts have the same key, whatever they are called."""
+    """Texts by a name; the same texts have the same key, whatever they are called.
+
+    Attributes:
+        cut: how many of them are longer than MOST_CHARACTERS, of which the rest is left out.
+    """
 
     name: str
     passages: tuple[Passage, ...]
+    cut: int = 0
 
     @property
     def key(self) -> str:
@@ -44,12 +49,12 @@ class Corpus:
         Raises:
             VizformerError: not one text, or too many.
         """
-        passages = []
+        passages, cut = [], 0
         for line in texts:
-            source, __, rest = line.partition("\t")
-            source, target = source.strip()[:MOST_CHARACTERS], rest.partition("\t")[0].strip()[:MOST_CHARACTERS]
+            source, target = (part.strip() for part in f"{line}\t".split("\t", 2)[:2])
             if source:
-                passages.append(Passage(source, target))
+                passages.append(Passage(source[:MOST_CHARACTERS], target[:MOST_CHARACTERS]))
+                cut += max(len(source), len(target)) > MOST_CHARACTERS
         if not passages:
             raise VizformerError(N_("{name} has no text. Write one text in each line.", name=name))
         if len(passages) > MOST_TEXTS:
@@ -61,7 +66,7 @@ class Corpus:
                     limit=MOST_TEXTS,
                 )
             )
-        return cls(name, tuple(passages))
+        return cls(name, tuple(passages), cut)
 
 
 def bundled_corpus(name: str) -> Corpus:

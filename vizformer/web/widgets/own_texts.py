@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from vizformer.analysis.corpus_heads import Corpus
+from vizformer.analysis.corpus_heads.corpus import MOST_CHARACTERS, Corpus
 from vizformer.checkpoints.own.checkpoint import check_characters
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue.bounded_cache import cached
@@ -26,6 +26,14 @@ def box(key: str, most_characters: int) -> Corpus | None:
     corpus = _corpus(written or "")
     if corpus is None:
         st.info(_("Write or paste some texts, one in each line; a dozen already say something."))
+    elif corpus.cut:
+        st.warning(
+            _(
+                "Texts of more than {most} characters are cut there ({n} of yours). Put the rest into another line.",
+                most=f"{MOST_CHARACTERS:,}",
+                n=corpus.cut,
+            )
+        )
     return corpus
 
 

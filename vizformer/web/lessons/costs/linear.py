@@ -61,8 +61,8 @@ def linear(subject: Subject) -> None:
     apart = found.apart
     st.warning(
         _(
-            "It is another function than the softmax: z of this query is {own} away from the head's own (measured in "
-            "its length), on average over all queries {mean}. A model has to be trained with it.",
+            "It is another function than the softmax: z of this query differs from the head's own z by {own} of its "
+            "length; averaged over all queries, by {mean}. A model has to be trained with it.",
             own=f"{apart[query]:.0%}",
             mean=f"{apart.mean():.0%}",
         )
@@ -110,7 +110,7 @@ def _weights(found: LinearAttention, query: int, keys: list[str]) -> None:
     columns = (_("key"), _("softmax: the head's own weight"), _("linear: φ(q)·φ(k) / sum"))
     st.html(table.to_html(columns, rows, bar=2))
     if len(seen) > len(shown):
-        st.caption(_("Shown are the {shown} keys with the largest weights of {n}.", shown=len(shown), n=len(seen)))
+        st.caption(_("Of {n} keys, the {shown} with the largest weights are shown.", shown=len(shown), n=len(seen)))
 
 
 def _costs(subject: Subject) -> None:

@@ -22,8 +22,8 @@ def own_ablations() -> None:
     st.markdown("#### " + _("The same changes at a tenth of the widths, trained here"))
     st.markdown(
         _(
-            "The small translator has d_model 64, d_ff 256, 4 heads and 2 + 2 layers. Every row changes it by the factor "
-            "by which the paper changes its own, and was trained from scratch {seeds} times, {updates} updates each, on "
+            "The small translator has d_model 64, d_ff 256, 4 heads and 2 + 2 layers. Every row changes it by the same "
+            "factor as in the paper, and was trained from scratch {seeds} times, {updates} updates each, on "
             "{pairs} Chinese - English pairs. Perplexity and BLEU are those of pairs that no training has seen.",
             seeds=len(notes["recipe"]["seeds"]),
             updates=f"{notes['recipe']['updates']:,}",
@@ -63,7 +63,7 @@ def own_ablations() -> None:
         _(
             "Perplexities of different vocabularies cannot be compared, what a change does to them can. These trainings are "
             "stopped early, the paper's are not: rows such as dropout and layers say the opposite of the paper and are no "
-            "evidence against it. What differs by less than the seeds do is no difference. Rows B have no counterpart "
+            "evidence against it. A difference smaller than the one between two seeds is none. Rows B have no counterpart "
             "here: keys and values have one width in this model."
         )
     )

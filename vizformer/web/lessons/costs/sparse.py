@@ -54,7 +54,7 @@ def sparse(subject: Subject) -> None:
     mask.mount(drawn, words=texts, key="costs.mask")
     take_away(*head_downloads.mask(drawn, names[kind], texts), key="costs.mask")
     if n > mask.LARGEST:
-        st.caption(_("Drawn are the first {shown} of {n} positions; counted are all.", shown=mask.LARGEST, n=n))
+        st.caption(_("The first {shown} of {n} positions are drawn; all are counted.", shown=mask.LARGEST, n=n))
     long = wording.length("costs.far", n, 4096)
     found = computations.sparse_costs(n, settings)
     rows = [

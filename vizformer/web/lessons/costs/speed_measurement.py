@@ -47,9 +47,9 @@ def doubled_question() -> lesson.Choice:
         [_("twice as many"), _("four times as many"), _("as many as before")],
         1,
         _(
-            "It still multiplies every query with every key: n² products. It saves memory and the way to it. Only the "
-            "window and the linear form do less arithmetic. The time grows as much once texts are long; of short ones "
-            "every call takes about as long, as the curves show."
+            "It still multiplies every query with every key: n² products. What it saves is memory, and the time to write "
+            "and read it. Only the window and the linear form do less arithmetic. The time grows as much once texts are "
+            "long; with short texts every call takes about the same time, as the curves show."
         ),
     )
 

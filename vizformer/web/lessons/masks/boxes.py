@@ -54,5 +54,9 @@ def only_first(n: int) -> None:
     """Says of how many positions the first are drawn, where not all of them are."""
     if n > mask.LARGEST:
         st.caption(
-            _("Drawn are the first {shown} of {n} positions; everything is computed with all.", shown=mask.LARGEST, n=n)
+            _(
+                "The first {shown} of {n} positions are drawn; everything is computed with all of them.",
+                shown=mask.LARGEST,
+                n=n,
+            )
         )
