@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from babel.messages.pofile import read_po
@@ -69,6 +70,15 @@ CHINESE = {
 """Patterns that no Chinese text may hold, and what is said instead."""
 
 
+def leaves(table: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Every text of a file of words, with its path; those of a list have the same."""
+    if isinstance(table, str):
+        yield path, table
+        return
+    for name, found in table.items() if isinstance(table, dict) else ((None, one) for one in table):
+        yield from leaves(found, path if name is None else f"{path}.{name}".lstrip("."))
+
+
 def texts(language: str) -> Iterator[tuple[str, str]]:
     """Every text of a language that a reader can see, and where it is."""
     with (ROOT / "assets" / "locale" / "zh_CN" / "LC_MESSAGES" / "vizformer.po").open("rb") as file:
@@ -78,6 +88,9 @@ def texts(language: str) -> Iterator[tuple[str, str]]:
                 yield "catalogue", found if isinstance(found, str) else " ".join(found)
     for path in sorted((LESSONS / language).glob("*.md")):
         yield path.name, path.read_text(encoding="utf-8")
+    for path in sorted((LESSONS / language).glob("*.toml")):
+        for name, said in leaves(tomllib.loads(path.read_text(encoding="utf-8"))):
+            yield f"{path.name}: {name}", said
     for name, term in tomllib.loads((LESSONS / "glossary.toml").read_text(encoding="utf-8")).items():
         yield f"glossary: {name}", " ".join(term[language].values())
     for item in tomllib.loads((LESSONS / "reading.toml").read_text(encoding="utf-8"))["item"]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from vizformer.web.frame import sitemap
+from vizformer.web.lessons import masks, qkv
 from vizformer.web.lessons.block import questions as block
 from vizformer.web.lessons.costs import questions as costs
 from vizformer.web.lessons.cross import questions as cross
@@ -10,12 +11,11 @@ from vizformer.web.lessons.decoding import questions as decoding
 from vizformer.web.lessons.errors import questions as errors
 from vizformer.web.lessons.heads import questions as heads
 from vizformer.web.lessons.map import questions as map_
-from vizformer.web.lessons.masks import questions as masks
 from vizformer.web.lessons.positions import questions as positions
-from vizformer.web.lessons.qkv import questions as qkv
 from vizformer.web.lessons.tokens import questions as tokens
 from vizformer.web.lessons.training import questions as training
 from vizformer.web.tools.worksheet.sheet import sheet
+from vizformer.web.widgets.lab import questions
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.widgets.questions import Registry
 
@@ -23,9 +23,9 @@ LESSONS: Mapping[str, Registry] = {
     sitemap.MAP.url: map_.QUESTIONS,
     sitemap.TOKENS.url: tokens.QUESTIONS,
     sitemap.POSITIONS.url: positions.QUESTIONS,
-    sitemap.QKV.url: qkv.QUESTIONS,
+    sitemap.QKV.url: questions(qkv.PARTS),
     sitemap.HEADS.url: heads.QUESTIONS,
-    sitemap.MASKS.url: masks.QUESTIONS,
+    sitemap.MASKS.url: questions(masks.PARTS),
     sitemap.BLOCK.url: block.QUESTIONS,
     sitemap.CROSS.url: cross.QUESTIONS,
     sitemap.DECODING.url: decoding.QUESTIONS,

@@ -14,16 +14,17 @@ from tests.pages.conftest import Open
 from tests.refs import subject
 from vizformer import load
 from vizformer.analysis import Kind
+from vizformer.analysis.masks import mistakes
 from vizformer.analysis.masks.leakage import leak
-from vizformer.analysis.masks.mistakes import masked_after, notations, zeroed
+from vizformer.analysis.masks.mistakes import masked_after, zeroed
 from vizformer.analysis.masks.runs import mask_edit, rerun
 from vizformer.components import mask, matrix
 from vizformer.explain import latex, masked_attention
 from vizformer.model.mask_recipe import KINDS, MaskKind, MaskRecipe
 from vizformer.model.masks import prefix_mask
 from vizformer.model.sparse_masks import bigbird_mask, window_mask
-from vizformer.web.lessons.masks import computations, snippets
-from vizformer.web.lessons.masks.which_attention import tokens
+from vizformer.web.lessons.masks import leakage, notations, six_masks
+from vizformer.web.lessons.masks.masked_head import causal_head, tokens
 from vizformer.web.link import mask_bitmap
 from vizformer.web.widgets.lesson_text import lesson_prose
 
@@ -143,7 +144,7 @@ def test_the_code_beside_a_mask_builds_that_mask(kind: MaskKind, causal: bool) -
         "n_real": 6,
         "scores": torch.randn(n, n, generator=torch.Generator().manual_seed(0)),
     }
-    exec(snippets.code(recipe, causal), scope)
+    exec(six_masks.code(recipe, causal), scope)
     made = recipe.mask(n)
     blocked = padding[None, :].expand(n, n) if made is None else made.reason[0, 0] > 0
     if made is None and causal:
@@ -151,7 +152,7 @@ def test_the_code_beside_a_mask_builds_that_mask(kind: MaskKind, causal: bool) -
     assert torch.equal(scope["M"] == -math.inf, blocked)
     assert torch.equal(scope["weights"] == 0, blocked)
     if made is None and causal:  # of a model with a window
-        exec(snippets.code(recipe, causal, 3), scope)
+        exec(six_masks.code(recipe, causal, 3), scope)
         distance = torch.arange(n)[:, None] - torch.arange(n)[None, :]
         assert torch.equal(scope["M"] == -math.inf, blocked | (distance >= 3))
 
@@ -226,9 +227,9 @@ SENTENCES = {
 def test_the_code_under_the_notations_gives_the_heads_weights_when_it_is_pasted(open_app: Open, model: str) -> None:
     app = open_app(PAGE, part="conventions", model=model, text=SENTENCES[model], layer=1, head=1)
     assert not app.exception
-    masked = computations.causal_head(subject(model, SENTENCES[model]), 1, 1)
+    masked = causal_head(subject(model, SENTENCES[model]), 1, 1)
     *four, calls = app.code
-    for code, written in zip(four, notations(masked.blocked).values(), strict=True):
+    for code, written in zip(four, mistakes.notations(masked.blocked).values(), strict=True):
         np.testing.assert_array_equal(pasted(code.value)["mask"].numpy(), written)
     made = pasted(calls.value)
     for name in ("weights", "by_module", "by_fused", "by_additive"):
@@ -244,7 +245,7 @@ def test_the_code_under_each_mistake_gives_the_pages_numbers_when_it_is_pasted(
     app = open_app(PAGE, part="mistakes", model=model, text=SENTENCES[model], layer=1, head=1, dials=dials)
     assert not app.exception
     (code,) = app.code
-    masked = computations.causal_head(subject(model, SENTENCES[model]), 1, 1)
+    masked = causal_head(subject(model, SENTENCES[model]), 1, 1)
     blind = masked.weights.copy()
     blind[2] = 0
     expected = {
@@ -296,7 +297,7 @@ def test_the_notations_agree_and_the_mixed_up_one_is_shown(open_app: Open) -> No
     html = tables(app)
     assert all(text in html for text in ("True = blocked", "True = visible", "0 = blocked", "−∞"))
     assert "1 of 6" in app.error[0].value
-    assert all(difference < 1e-5 for difference in computations.agreement(subject("zh-en", TEXT), 0, 0).values())
+    assert all(difference < 1e-5 for difference in notations.agreement(subject("zh-en", TEXT), 0, 0).values())
 
 
 def test_row_sums_of_a_mask_after_the_softmax(open_app: Open) -> None:
@@ -311,7 +312,7 @@ def test_row_sums_of_a_mask_after_the_softmax(open_app: Open) -> None:
 
 def test_a_row_that_loses_nearly_all_reads_the_same_in_table_and_formula(open_app: Open) -> None:
     text = "我有一只猫。"  # row 2 of layer 0, head 0 keeps 3.6e-05
-    masked = computations.causal_head(subject("zh-en", text), 0, 0)
+    masked = causal_head(subject("zh-en", text), 0, 0)
     sums = masked_after(masked.scores, masked.blocked).sum(axis=1)
     row = int(sums.argmin())
     app = open_app(PAGE, part="mistakes", text=text, layer=0, head=0, dials=f"masks.query:{row}")
@@ -346,7 +347,7 @@ def test_what_moves_is_what_the_library_measures(open_app: Open, model: str, run
         "causal": ~np.tri(n, dtype=bool),
     }[run]
     edit = mask_edit(trace, stack, blocked)
-    token = computations.replacements(subject(model, TEXT), stack, 3)[0]
+    token = leakage.replacements(subject(model, TEXT), stack, 3)[0]
     row = list(trace.tokens[stack])
     row[3] = token
     changed = {**trace.tokens, stack: tuple(row)}

@@ -17,6 +17,7 @@ from vizformer.web.frame import page_frame
 from vizformer.web.lessons.tokens.sentences import OCCASIONS
 from vizformer.web.link import languages
 from vizformer.web.widgets import bibliography, glossary, lesson_text
+from vizformer.web.words import lesson_words
 
 CODE = "eo"  # a language that Babel knows and VizFormer does not have
 PHRASE = re.compile(r"\b[A-Za-z][a-z]{2,} [a-z]{2,}\b")  # two words of English, one after the other
@@ -66,6 +67,9 @@ def folder(tmp_path_factory):
         pieces = re.split(r"(^#{1,2} +[a-z]+ *$)", lesson.read_text(encoding="utf-8"), flags=re.MULTILINE)
         text = "".join(piece if i % 2 else f"\n⟦{piece.strip()}⟧\n" for i, piece in enumerate(pieces))
         (lessons / lesson.name).write_text(text, encoding="utf-8")
+    for lesson in asset("lessons", "en").glob("*.toml"):
+        text = re.sub(r"'''\n?(.*?)\n?'''", r"'''⟦\1⟧'''", lesson.read_text(encoding="utf-8"), flags=re.DOTALL)
+        (lessons / lesson.name).write_text(STRING.sub(QUOTE, text), encoding="utf-8")
     for table in ("glossary.toml", "reading.toml"):
         text = asset("lessons", table).read_text(encoding="utf-8")
         column = re.compile(r"^en = (.*)$", re.MULTILINE)
@@ -83,10 +87,10 @@ def third_language(folder, monkeypatch):
     known = MappingProxyType({**languages.LANGUAGES, CODE: "Esperanto"})
     for module in (languages, page_frame):
         monkeypatch.setattr(module, "LANGUAGES", known)
-    for module in (languages, lesson_text, glossary, bibliography):
+    for module in (languages, lesson_text, lesson_words, glossary, bibliography):
         monkeypatch.setattr(module, "asset", found)
     kept = (languages.match, languages.catalogue, languages.plurals, languages._read, lesson_text.lesson_prose)
-    kept += (glossary._file, glossary.terms, bibliography.items)
+    kept += (lesson_words.tables, lesson_words._found, glossary._file, glossary.terms, bibliography.items)
     for function in kept:
         function.cache_clear()
     yield

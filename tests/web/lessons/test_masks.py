@@ -8,7 +8,7 @@ import pytest
 from tests import tiny
 from vizformer.analysis.masks.runs import padded_run
 from vizformer.explain import Masked, masked_attention
-from vizformer.web.lessons.masks import wording
+from vizformer.web.lessons.masks import six_masks
 
 
 def row_of(formula: str) -> int:
@@ -29,15 +29,15 @@ def test_the_live_formula_never_works_out_a_row_of_padding() -> None:
     for seed in range(12):
         masked, unused = padded_head(seed)
         assert unused
-        assert row_of(wording.live_row(masked, unused)) not in unused
-        tempting += row_of(wording.live_row(masked)) in unused
+        assert row_of(six_masks.live_row(masked, unused)) not in unused
+        tempting += row_of(six_masks.live_row(masked)) in unused
     assert tempting  # had nobody said which rows are padding, one of them would have been the best to show
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_live_formula_is_true(seed: int) -> None:
     masked, unused = padded_head(seed)
-    found = re.match(r"A_\{(\d+),(\d+)\} = .* = ([\d.]+)$", wording.live_row(masked, unused))
+    found = re.match(r"A_\{(\d+),(\d+)\} = .* = ([\d.]+)$", six_masks.live_row(masked, unused))
     assert found
     i, j, weight = int(found[1]), int(found[2]), float(found[3])
     assert weight == pytest.approx(masked.weights[i, j], abs=5e-5)
@@ -46,4 +46,4 @@ def test_the_live_formula_is_true(seed: int) -> None:
 
 def test_where_all_rows_are_padding_no_formula_is_shown() -> None:
     masked, __ = padded_head(0)
-    assert wording.live_row(masked, tuple(range(len(np.asarray(masked.scores))))) == ""
+    assert six_masks.live_row(masked, tuple(range(len(np.asarray(masked.scores))))) == ""

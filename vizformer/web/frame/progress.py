@@ -7,6 +7,7 @@ import streamlit as st
 
 from vizformer.components import memory
 from vizformer.web.frame.sitemap import COURSE, Entry
+from vizformer.web.words import lesson_words
 from vizformer.web.words.i18n import _, translate
 
 # lesson (its address) -> its questions, one or more in each part; what is counted
@@ -14,9 +15,9 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "map": ("share", "path", "cost", "felt"),
     "tokens": ("pieces", "merge", "products", "nearest", "static", "context", "lengths", "patches"),
     "positions": ("turn", "rotation", "product", "shuffle", "moved", "penalty", "longer"),
-    "qkv": ("self", "ratio", "side", "scale"),
+    "qkv": lesson_words.asked("qkv"),
     "heads": ("without", "habit", "reader", "cost", "cache"),
-    "masks": ("count", "block", "notation", "sum", "leak"),
+    "masks": lesson_words.asked("masks"),
     "block": ("growth", "length", "neighbour", "depth", "warmup", "alone", "silent", "scale", "count", "order"),
     "cross": ("shape", "memory", "keys", "cell", "empty", "length"),
     "decoding": ("shift", "answer", "forcing", "ratio", "temperature", "end", "cube"),

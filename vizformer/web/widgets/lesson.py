@@ -13,7 +13,7 @@ A page lists its parts and draws the laboratory of each; everything around them 
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -33,6 +33,9 @@ from vizformer.web.widgets.lesson_text import prose
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.widgets.questions import CellChoice, Choice, Grid, Number, Question, Registry, is_answered, near
 from vizformer.web.words.i18n import _, translate
+
+if TYPE_CHECKING:
+    from vizformer.web.widgets.lab import Laboratory
 
 __all__ = [
     "CellChoice",
@@ -75,9 +78,17 @@ class Part:
     draw: Callable[[Subject], None]
     wide: bool = False
 
+    @property
+    def name(self) -> str:
+        """Its title in the reader's language."""
+        return translate(self.title)
+
+
+Parts = Sequence["Part | Laboratory"]
+
 
 def show(
-    entry: Entry, parts: Sequence[Part], *, terms: Sequence[str] = (), unnamed: Callable[[View], str] | None = None
+    entry: Entry, parts: Parts, *, terms: Sequence[str] = (), unnamed: Callable[[View], str] | None = None
 ) -> None:
     """Draws a lesson: progress, the shared sentence, the chosen part, and the way on.
 
@@ -95,7 +106,7 @@ def show(
 def _body(
     subject: Subject | None,
     entry: Entry,
-    parts: Sequence[Part],
+    parts: Parts,
     terms: Sequence[str],
     unnamed: Callable[[View], str] | None,
 ) -> None:
@@ -104,7 +115,7 @@ def _body(
         index = _shown(entry, parts, unnamed)
         part = parts[index]
         if subject is not None:
-            slides.draw(part.title, prose(entry.url, part.key), _boxes, lambda: part.draw(subject))
+            slides.draw(part.name, prose(entry.url, part.key), _boxes, lambda: part.draw(subject))
         slides.steps(entry, [one.key for one in parts], index)
         return
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
@@ -137,7 +148,7 @@ def _before(entry: Entry) -> str:
     return _("About {minutes} minutes. Before it: {lessons}", minutes=entry.minutes, lessons=lessons)
 
 
-def _shown(entry: Entry, parts: Sequence[Part], unnamed: Callable[[View], str] | None) -> int:
+def _shown(entry: Entry, parts: Parts, unnamed: Callable[[View], str] | None) -> int:
     """The number of the part that is shown."""
     keys = [part.key for part in parts]
     last, st.session_state[_LAST] = st.session_state.get(_LAST, entry.url), entry.url
@@ -153,7 +164,7 @@ def _shown(entry: Entry, parts: Sequence[Part], unnamed: Callable[[View], str] |
     return keys.index(chosen)
 
 
-def _choose(entry: Entry, parts: Sequence[Part], unnamed: Callable[[View], str] | None) -> int:
+def _choose(entry: Entry, parts: Parts, unnamed: Callable[[View], str] | None) -> int:
     """The tabs; the number of the part that is shown."""
     index = _shown(entry, parts, unnamed)
     keys = [part.key for part in parts]
@@ -161,7 +172,7 @@ def _choose(entry: Entry, parts: Sequence[Part], unnamed: Callable[[View], str] 
     tabs = f"lesson.part.{entry.url}"
     if state.arrives(tabs) or st.session_state.get(tabs) != chosen:
         st.session_state[tabs] = chosen
-    titles = {part.key: f"{index + 1} · {translate(part.title)}" for index, part in enumerate(parts)}
+    titles = {part.key: f"{index + 1} · {part.name}" for index, part in enumerate(parts)}
     st.segmented_control(
         _("Part"),
         keys,
@@ -187,7 +198,7 @@ def go_to(part: str) -> None:
     state.update(part=part)
 
 
-def _part(entry: Entry, part: Part, subject: Subject) -> None:
+def _part(entry: Entry, part: "Part | Laboratory", subject: Subject) -> None:
     words = prose(entry.url, part.key)
     if part.wide:
         with st.container(key="lesson-words"):
@@ -211,18 +222,18 @@ def _boxes(tries: Sequence[str], wrongs: Sequence[str]) -> None:
         st.warning(f"**{got_wrong}** {text}")
 
 
-def _onward(entry: Entry, parts: Sequence[Part], index: int) -> None:
+def _onward(entry: Entry, parts: Parts, index: int) -> None:
     """To the next part and, after the last one, to the next lesson."""
     st.divider()
     number = COURSE.index(entry)
     with st.container(horizontal=True, horizontal_alignment="distribute"):
         if index > 0:
-            title = translate(parts[index - 1].title)
+            title = parts[index - 1].name
             st.button(f"← {title}", on_click=go_to, args=(parts[index - 1].key,), key="lesson.back")
         elif number > 0:
             st.page_link(COURSE[number - 1].file, label=f"← {translate(COURSE[number - 1].title)}")
         if index + 1 < len(parts):
-            title = translate(parts[index + 1].title)
+            title = parts[index + 1].name
             label = _("Next: {title} →", title=title)
             st.button(label, on_click=go_to, args=(parts[index + 1].key,), key="lesson.next", type="primary")
         elif number + 1 < len(COURSE):

@@ -5,6 +5,8 @@ Text, with $formulas$ ...
 ## try                       one thing to try
 ## wrong                     a misconception, and what is right
 ## wrong                     (there may be several)
+
+or, where its laboratories are `widgets.lab`, in <lesson>.toml (see `words.lesson_words`).
 """
 
 import re
@@ -13,6 +15,7 @@ from functools import cache
 
 from vizformer.assets import asset
 from vizformer.web.link.languages import SOURCE
+from vizformer.web.words import lesson_words
 from vizformer.web.words.i18n import language
 
 _HEADING = re.compile(r"^(#{1,2}) +([a-z]+) *$", re.MULTILINE)
@@ -35,6 +38,11 @@ def prose(lesson: str, part: str) -> Prose:
 @cache
 def lesson_prose(lesson: str, code: str) -> dict[str, Prose]:
     """Part -> words of a lesson in the language `code`, in English where there is no translation."""
+    if tables := lesson_words.parts(lesson, code):
+        return {
+            part: Prose(of["text"].strip(), *(tuple(of.get(key, ())) for key in ("try", "wrong")))
+            for part, of in tables.items()
+        }
     path = asset("lessons", code, f"{lesson}.md")
     if not path.is_file():
         return lesson_prose(lesson, SOURCE) if code != SOURCE else {}

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
-from vizformer.messages import Message
 from vizformer.web.frame import presenting
 from vizformer.web.frame.sitemap import COURSE, Entry
 from vizformer.web.link import state
@@ -15,7 +14,7 @@ ORDER = ("words", "laboratory")
 
 
 def draw(
-    title: Message, words: Prose, boxes: Callable[[Sequence[str], Sequence[str]], None], laboratory: Callable[[], None]
+    title: str, words: Prose, boxes: Callable[[Sequence[str], Sequence[str]], None], laboratory: Callable[[], None]
 ) -> None:
     """The slide that the view asks for: the words of a part, or its laboratory.
 
@@ -27,11 +26,11 @@ def draw(
     """
     if state.view().slide == "words":
         with st.container(key="slide-words"):
-            st.subheader(translate(title), anchor=False)
+            st.subheader(title, anchor=False)
             st.markdown(words.text)
             boxes(words.tries, words.wrongs)
     else:
-        st.subheader(translate(title), anchor=False)
+        st.subheader(title, anchor=False)
         laboratory()
 
 

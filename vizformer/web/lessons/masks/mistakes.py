@@ -6,107 +6,82 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
-from vizformer.analysis.masks.mistakes import (
-    Outcome,
-    blind_row,
-    given_away,
-    kept_by_blocked,
-    left_over,
-    masked_after,
-    poisoned,
-    zeroed,
-)
+from vizformer.analysis.masks import mistakes
+from vizformer.analysis.masks.mistakes import Outcome, given_away, kept_by_blocked, left_over
 from vizformer.components import matrix
 from vizformer.explain import Masked, latex
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.masks import boxes, computations, snippets, wording
-from vizformer.web.lessons.masks.which_attention import causal_on, tokens
+from vizformer.web.lessons.masks.masked_head import causal_head, causal_on, place, record, table, tokens
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson, row_names
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
-from vizformer.web.words.i18n import _
 
+lab = Laboratory("masks", "mistakes", wide=True)
 MISTAKES = ("after", "zero", "half", "blind")
 SEEN = 0.01  # least sum of a row that is asked about
+_BLOCKED = "blocked = torch.ones(n, n, dtype=torch.bool).triu(1)\n"
+CODES = {
+    "after": _BLOCKED + "weights = torch.softmax(scores, dim=-1).masked_fill(blocked, 0.0)  # {wrong}",
+    "zero": _BLOCKED + "weights = torch.softmax(scores.masked_fill(blocked, 0.0), dim=-1)  # {wrong}",
+    "half": "blocked = torch.arange(n) > row\n"
+    "weights = torch.softmax(scores.masked_fill(blocked, -math.inf), dim=-1)  # {always}",
+    "blind": _BLOCKED + "blocked[row] = True\n"
+    "weights = torch.softmax(scores.masked_fill(blocked, -math.inf), dim=-1).nan_to_num(0.0)",
+}
+"""What each mistake looks like, or the way out of it; `scores` are those of one query ("half") or of all."""
 
 
-@laboratory
-def four_mistakes(subject: Subject) -> None:
+@cached
+def blind_output(subject: Subject, layer: int, head: int, row: int) -> float:
+    """Largest |z| that the fused call gives for a query of which every key is blocked; NaN if it gives NaN."""
+    attention = record(subject, causal_on(subject), layer)
+    return mistakes.blind_output(attention, head, causal_head(subject, layer, head).blocked, row)
+
+
+@cached
+def precisions(subject: Subject, layer: int, head: int, row: int) -> tuple[Outcome, ...]:
+    """What big negative numbers do to a row of scores, for every precision and way."""
+    masked = causal_head(subject, layer, head)
+    return mistakes.in_every_precision(masked.scores[row], masked.blocked[row])
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """One mistake at a time, with the scores of a head and a query of choice."""
-    names = {
-        "after": _("Mask after softmax"),
-        "zero": _("0 instead of −∞"),
-        "half": _("−10⁹ in half precision"),
-        "blind": _("A row with nothing left"),
-    }
-    mistake = st.segmented_control(
-        _("Mistake"),
-        MISTAKES,
-        format_func=names.__getitem__,
-        required=True,
-        label_visibility="collapsed",
-        **lesson.setting("masks.mistake", "after", MISTAKES),
-    )
     attention = causal_on(subject)
-    (query,) = boxes.place(subject, attention, 2)
-    view = state.view()
-    masked = computations.causal_head(subject, view.layer, view.head)
-    if mistake == "after":
-        lesson.ask(sum_question(subject, masked, f"{subject} {view.layer} {view.head}"))
-    rows = row_names.numbered(subject, attention)
-    row = query.selectbox(
-        _("Query"),
-        range(len(rows)),
-        format_func=rows.__getitem__,
-        **lesson.setting("masks.query", _worst(masked, mistake), range(len(rows))),
-    )
+    rows, keys = row_names.numbered(subject, attention), labels.texts(tokens(subject, attention)[1])
+    with controls():
+        mistake = lab.buttons("mistake", MISTAKES, label_visibility="collapsed")
+        place(subject, attention)
+        view = state.view()
+        masked = causal_head(subject, view.layer, view.head)
+        row = lab.box("query", rows, _worst(masked, mistake))
     st.html(matrix.style())
-    keys = labels.texts(tokens(subject, attention)[1])
     if mistake == "half":
-        _precision(computations.precisions(subject, view.layer, view.head, row))
+        _precision(precisions(subject, view.layer, view.head, row))
     elif mistake == "blind":
         _blind(masked, keys, row)
+        lab.say("fused", value=f"{blind_output(subject, view.layer, view.head, row):g}")
     else:
         _row_by_row(masked, keys, rows, row, mistake)
+    if mistake == "after":
+        lesson.ask(question(subject, view.layer, view.head))
     given = {"scores": masked.scores[row] if mistake == "half" else masked.scores, "n": len(rows), "row": row}
-    st.code(lesson.pasteable(snippets.mistake_code(mistake), given), language="python", wrap_lines=True)
-    if mistake == "blind":
-        st.text(
-            _(
-                "F.scaled_dot_product_attention on this machine gives such a row z with |z| up to {value}.",
-                value=f"{computations.blind_output(subject, view.layer, view.head, row):g}",
-            )
-        )
+    code = CODES[mistake].format(**lab.texts("code", ("wrong", "always")))
+    st.code(lesson.pasteable(code, given), language="python", wrap_lines=True)
 
 
-def sum_question(subject: Subject, masked: Masked, about: str = "") -> lesson.Number:
+@lab.asks("sum")
+def question(subject: Subject, layer: int = 0, head: int = 0) -> lesson.Number:
     """What does a row add up to that was masked after its softmax?"""
+    masked = causal_head(subject, layer, head)
     row = _worst(masked, "after")
-    given, left = (
-        float(given_away(masked.scores, masked.blocked)[row]),
-        float(left_over(masked.scores, masked.blocked)[row]),
-    )
-    return lesson.Number(
-        "masks",
-        "sum",
-        _(
-            "Softmax over all keys: query “{query}” gives the keys of the future {given} together. Only then are their "
-            "weights set to 0. What do the weights of this row add up to?",
-            query=row_names.numbered(subject, causal_on(subject))[row],
-            given=f"{given:.3f}",
-        ),
-        left,
-        _(
-            "1 − {given} = {left}: what went to the blocked keys is lost. With −∞ before the softmax these keys are missing "
-            "from the denominator too, and the row adds up to 1.",
-            given=f"{given:.3f}",
-            left=f"{left:.3f}",
-        ),
-        tolerance=0.01,
-        written="{:.3f}".format,
-        about=about,
-    )
+    given, left = (float(share(masked.scores, masked.blocked)[row]) for share in (given_away, left_over))
+    query = row_names.numbered(subject, causal_on(subject))[row]
+    said = lab.asked("sum", subject, layer, head, query=query, given=f"{given:.3f}", left=f"{left:.3f}")
+    return lesson.Number(answer=left, tolerance=0.01, written="{:.3f}".format, **said)
 
 
 def _worst(masked: Masked, mistake: str) -> int:
@@ -121,30 +96,21 @@ def _worst(masked: Masked, mistake: str) -> int:
 
 def _row_by_row(masked: Masked, keys: list[str], rows: list[str], row: int, mistake: str) -> None:
     """The weights of one query, right and wrong, and what every row's mistake amounts to."""
-    blocked = masked.blocked
-    after = mistake == "after"
-    wrong = masked_after(masked.scores, blocked) if after else zeroed(masked.scores, blocked)
-    name = _("mask after softmax") if after else _("0 instead of −∞")
-    lines = [masked.scores[row], masked.weights[row], wrong[row]]
-    cells = [[matrix.number(value, 3) for value in line] for line in lines]
-    for line, numbers in zip(lines, cells, strict=True):
-        numbers.append("" if line is lines[0] else matrix.number(float(line.sum()), 4))
-    hatched = np.zeros((3, len(keys) + 1), dtype=bool)
-    hatched[:, : len(keys)] = blocked[row]
-    st.html(wording.table(_("Query {query}", query=row), [*keys, "Σ"], [_("score"), _("right"), name], cells, hatched))
-    shares = left_over(masked.scores, blocked) if after else kept_by_blocked(masked.scores, blocked)
-    title = _("What each row sums to") if after else _("What the blocked cells of each row keep")
+    scores, blocked, after = masked.scores, masked.blocked, mistake == "after"
+    wrong = (mistakes.masked_after if after else mistakes.zeroed)(scores, blocked)
+    name = lab.text(f"mistake.{mistake}")
+    lines = [scores[row], masked.weights[row], wrong[row]]
+    sums = ["", *(matrix.number(float(line.sum()), 4) for line in lines[1:])]
+    cells = [[*(matrix.number(value, 3) for value in line), total] for line, total in zip(lines, sums, strict=True)]
+    hatched = np.tile([*blocked[row], False], (3, 1))
+    titles = [lab.text("score"), lab.text("right"), name]
+    st.html(table(lab.text("row", query=row), [*keys, "Σ"], titles, cells, hatched))
+    shares = (left_over if after else kept_by_blocked)(scores, blocked)
     amounts = {name: shares}
     if after:
-        amounts[_("missing: given to blocked keys")] = given_away(masked.scores, blocked)
-    st.html(
-        wording.table(
-            title,
-            rows,
-            list(amounts),
-            [[matrix.number(value, 4) for value in values.tolist()] for values in amounts.values()],
-        )
-    )
+        amounts[lab.text("missing")] = given_away(scores, blocked)
+    numbers = [[matrix.number(value, 4) for value in values.tolist()] for values in amounts.values()]
+    st.html(table(lab.text(f"sums.{mistake}"), rows, list(amounts), numbers))
     if after:
         st.latex(
             r"\sum_j \frac{e^{S_{ij}}}{\sum_k e^{S_{ik}}}\,[j \le i] \;=\; "
@@ -159,47 +125,29 @@ def _row_by_row(masked: Masked, keys: list[str], rows: list[str], row: int, mist
 
 def _precision(outcomes: Sequence[Outcome]) -> None:
     """What a big negative number becomes in each precision, and the weight that blocked cells get with it."""
-    precisions = list(dict.fromkeys(o.precision for o in outcomes))
-    ways = list(dict.fromkeys((o.how, o.value) for o in outcomes))
-    found = {(o.how, o.value, o.precision): o for o in outcomes}
-    names = [_way(how, value) for how, value in ways]
-    for title, weight in (
-        (_("The row of the query: weight on its blocked cells"), "blocked_weight"),
-        (_("A row in which everything is blocked: weight on blocked cells (right would be 0)"), "blind_weight"),
-    ):
-        cells = [[_outcome(found[(*way, precision)], weight) for precision in precisions] for way in ways]
-        st.html(wording.table(title, precisions, names, cells))
-    stored = next(o for o in outcomes if o.value == -1e9 and o.precision == "bfloat16").stored
-    st.caption(
-        _(
-            "float16 ends at 65504: there −10⁹ cannot be stored. bfloat16 has the range of float32 and few digits: it "
-            "stores {stored}.",
-            stored=f"{stored:.0f}".replace("-", "−"),
-        )
-    )
+    columns = list(dict.fromkeys(one.precision for one in outcomes))
+    ways = list(dict.fromkeys((one.how, one.value) for one in outcomes))
+    found = {(one.how, one.value, one.precision): one for one in outcomes}
+    for weight in ("blocked_weight", "blind_weight"):
+        cells = [[_outcome(found[(*way, column)], weight) for column in columns] for way in ways]
+        st.html(table(lab.text(weight), columns, [_way(*way) for way in ways], cells))
+    stored = next(one for one in outcomes if one.value == -1e9 and one.precision == "bfloat16").stored
+    lab.note("stored", stored=f"{stored:.0f}".replace("-", "−"))
 
 
 def _way(how: str, value: float | None) -> str:
     number = "finfo.min" if value is None else "−∞" if math.isinf(value) else "−10⁹" if value == -1e9 else "−10⁴"
-    return _("filled with {number}", number=number) if how == "fill" else _("{number} added", number=number)
+    return lab.text("fill" if how == "fill" else "add", number=number)
 
 
 def _outcome(outcome: Outcome, weight: str) -> str:
-    return _("refused") if outcome.refused else matrix.number(getattr(outcome, weight), 3)
+    return lab.text("refused") if outcome.refused else matrix.number(getattr(outcome, weight), 3)
 
 
 def _blind(masked: Masked, keys: list[str], row: int) -> None:
     """The query's row blocked as a whole: 0 / 0, what it does to the next layer, and the way out."""
-    weights = blind_row(masked.scores, masked.blocked, row)
+    weights = mistakes.blind_row(masked.scores, masked.blocked, row)
     cells = [["−∞"] * len(keys), [matrix.number(value, 3) for value in weights[row]]]
-    st.html(wording.table(_("Query {query}, all keys blocked", query=row), keys, [_("score"), _("exp / sum")], cells))
+    st.html(table(lab.text("blocked", query=row), keys, [lab.text("score"), lab.text("exp")], cells))
     st.latex(r"\frac{e^{-\infty}}{\sum_k e^{-\infty}} = \frac{0}{0} = \mathrm{NaN}")
-    hit = int(poisoned(masked.weights, row).sum())
-    st.text(
-        _(
-            "In the next layer this position's value is NaN. Weight 0 does not help: 0 · NaN = NaN. Rows that are NaN "
-            "then: {hit} of {n}.",
-            hit=hit,
-            n=len(keys),
-        )
-    )
+    lab.say("poisoned", hit=int(mistakes.poisoned(masked.weights, row).sum()), n=len(keys))

@@ -5,65 +5,95 @@ import math
 import numpy as np
 import streamlit as st
 
-from vizformer.analysis.masks.mistakes import mixed_up, nan_rows, notations
+from vizformer.analysis.masks import mistakes
 from vizformer.components import matrix
-from vizformer.explain import Masked
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.masks import boxes, computations, snippets, wording
-from vizformer.web.lessons.masks.which_attention import causal_on, tokens
+from vizformer.web.lessons.masks.masked_head import causal_head, causal_on, place, record, table, tokens
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson, row_names
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
+lab = Laboratory("masks", "conventions", wide=True)
+SHOWN = 10  # rows and columns of the tables: True and False of so many fit beside each other
+NOTATIONS: dict[str, str] = {
+    "tutorial": "mask = torch.ones(n, n, dtype=torch.long).tril()",
+    "module": "mask = torch.ones(n, n, dtype=torch.bool).triu(1)",
+    "fused": "mask = torch.ones(n, n, dtype=torch.bool).tril()",
+    "additive": "mask = torch.full((n, n), -math.inf).triu(1)",
+}
+"""The causal mask of n tokens as each notation writes it."""
+_CALLS = """# {tutorial}
+{tutorial_mask}
+weights = torch.softmax(scores.masked_fill(mask == 0, -math.inf), dim=-1)
 
-@laboratory
-def four_notations(subject: Subject) -> None:
+# {identity}
+q, k, v = scores * n**0.5, torch.eye(n), torch.eye(n)
+
+# {module}
+{module_mask}
+attention = torch.nn.MultiheadAttention(n, 1, bias=False)
+with torch.no_grad():  # {matrices}
+    attention.in_proj_weight.copy_(torch.eye(n).repeat(3, 1))
+    attention.out_proj.weight.copy_(torch.eye(n))
+    by_module, _ = attention(q, k, v, attn_mask=mask)
+
+# {fused}
+{fused_mask}
+by_fused = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+# {additive}
+{additive_mask}
+by_additive = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)"""
+"""Every notation with the call that reads it so, for the `scores` [n, n] of a head: four times the same weights.
+
+PyTorch's calls take q, k and v, which would be long to write out.  With q = scores * sqrt(n) and k = v = I they
+give softmax(scores + mask), the weights that the page shows.
+"""
+
+
+@cached
+def agreement(subject: Subject, layer: int, head: int) -> dict[str, float]:
+    """By how much the z that each notation gives with its own call differs from the arithmetic in float64."""
+    attention = record(subject, causal_on(subject), layer)
+    return mistakes.agreement(attention, head, causal_head(subject, layer, head).blocked)
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """The causal mask as four tables with the call each belongs to, and the weights where two are mixed up."""
     attention = causal_on(subject)
-    boxes.place(subject, attention, 2)
+    with controls():
+        place(subject, attention)
+        mixed = lab.toggle("mixed")
     view = state.view()
-    masked = computations.causal_head(subject, view.layer, view.head)
-    agreed = computations.agreement(subject, view.layer, view.head)
-    n = len(masked.scores)
-    queries = row_names.queries(subject, attention)[: wording.SHOWN]
-    keys = labels.texts(tokens(subject, attention)[1])[: wording.SHOWN]
-    shown = masked.blocked[: wording.SHOWN, : wording.SHOWN]
+    masked, agreed = causal_head(subject, view.layer, view.head), agreement(subject, view.layer, view.head)
+    n, names = len(masked.scores), lab.texts("name", list(NOTATIONS))
+    queries = row_names.queries(subject, attention)[:SHOWN]
+    keys = labels.texts(tokens(subject, attention)[1])[:SHOWN]
+    shown = masked.blocked[:SHOWN, :SHOWN]
     st.html(matrix.style())
-    if n > wording.SHOWN:
-        st.caption(_("The tables show the first {shown} of {n} tokens.", shown=wording.SHOWN, n=n))
+    if mixed:
+        weights = mistakes.mixed_up(masked.scores, masked.blocked)
+        cells = [[matrix.number(value, 2) for value in row] for row in weights[:SHOWN, :SHOWN]]
+        st.html(table(lab.text("weights"), keys, queries, cells, shown))
+        st.error(lab.text("reversed", rows=mistakes.nan_rows(weights), n=n))
     halves = [column for __ in range(2) for column in st.columns(2)]
-    for half, (name, mask) in zip(halves, notations(masked.blocked).items(), strict=True):
-        cells = [[_written(value) for value in row] for row in mask[: wording.SHOWN, : wording.SHOWN].tolist()]
+    for half, (name, mask) in zip(halves, mistakes.notations(masked.blocked).items(), strict=True):
+        cells = [[_written(value) for value in row] for row in mask[:SHOWN, :SHOWN].tolist()]
         with half.container(border=True):
-            html = wording.table(wording.notation_name(name), keys, queries, cells, shown)
-            st.html(f'<div class="vf-compact">{html}</div>')
-            st.code(lesson.pasteable(snippets.NOTATIONS[name], {"n": n}), language="python", wrap_lines=True)
-            st.caption(
-                _(
-                    "Checked: z of this head differs from the arithmetic by at most {difference}.",
-                    difference=f"{agreed[name]:.1g}",
-                )
-            )
+            st.html(f'<div class="vf-compact">{table(names[name], keys, queries, cells, shown)}</div>')
+            st.code(lesson.pasteable(NOTATIONS[name], {"n": n}), language="python", wrap_lines=True)
+            lab.note("checked", difference=f"{agreed[name]:.1g}")
+    if n > SHOWN:
+        lab.note("tables", shown=SHOWN, n=n)
+    lesson.ask(question(subject))
     st.caption(_("The same in PyTorch"))
-    calls = snippets.notation_calls({name: wording.notation_name(name) for name in snippets.NOTATIONS})
+    lines = {f"{name}_mask": line for name, line in NOTATIONS.items()}
+    calls = _CALLS.format(**lab.texts("code", ("identity", "matrices")), **names, **lines)
     st.code(lesson.pasteable(calls, {"scores": masked.scores, "n": n}), language="python", wrap_lines=True)
-    lesson.ask(notation_question(subject, masked))
-    if st.toggle(
-        _("Hand a True = visible mask to a call that reads True = blocked"), **lesson.setting("masks.mixed", False)
-    ):
-        weights = mixed_up(masked.scores, masked.blocked)
-        cells = [[matrix.number(value, 2) for value in row] for row in weights[: wording.SHOWN, : wording.SHOWN]]
-        st.html(wording.table(_("The weights then"), keys, queries, cells, shown))
-        st.error(
-            _(
-                "Every query now sees the future and nothing else. Rows that are NaN, because nothing is left to see: "
-                "{rows} of {n}. No call has complained.",
-                rows=nan_rows(weights),
-                n=n,
-            )
-        )
 
 
 def _written(value: object) -> str:
@@ -72,31 +102,14 @@ def _written(value: object) -> str:
     return str(value)
 
 
-def notation_question(subject: Subject, masked: Masked) -> lesson.Choice:
+@lab.asks("notation")
+def question(subject: Subject) -> lesson.Choice:
     """What does the last query see through a mask that is read the other way round?"""
+    masked = causal_head(subject, 0, 0)
     last = len(masked.scores) - 1
-    weights = mixed_up(masked.scores, masked.blocked)[last]
-    choices = [
-        _("all keys, as it should"),
-        _("itself alone"),
-        _("all keys but itself"),
-        _("no key at all: its weights are not numbers (NaN)"),
-    ]
-    answer = 3 if np.isnan(weights).all() else 1 if np.flatnonzero(weights).tolist() == [last] else 2
-    return lesson.Choice(
-        "masks",
-        "notation",
-        _(
-            "The causal mask with True = visible is handed to nn.MultiheadAttention, which reads True = blocked. What does "
-            "the last query, “{query}”, see?",
-            query=row_names.numbered(subject, causal_on(subject))[last],
-        ),
-        choices,
-        answer,
-        _(
-            "Its row was True everywhere, for all {n} keys, so everything in it is now blocked: softmax divides 0 by 0. "
-            "Every other query sees what comes after it, and nothing else.",
-            n=last + 1,
-        ),
-        about=f"{subject}",
-    )
+    weights = mistakes.mixed_up(masked.scores, masked.blocked)[last]
+    seen = "none" if np.isnan(weights).all() else "itself" if np.flatnonzero(weights).tolist() == [last] else "others"
+    choices = lab.texts("asks.notation.choices", ("all", "itself", "others", "none"))
+    query = row_names.numbered(subject, causal_on(subject))[last]
+    said = lab.asked("notation", subject, query=query, n=last + 1)
+    return lesson.Choice(choices=list(choices.values()), answer=list(choices).index(seen), **said)

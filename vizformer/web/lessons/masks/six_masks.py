@@ -1,100 +1,142 @@
 """A laboratory of the lesson Masks: six kinds of mask, each laid over a head."""
 
+from collections.abc import Sequence
+
+import numpy as np
 import streamlit as st
 
-from vizformer.analysis import Kind
+from vizformer.analysis import Kind, site_name
+from vizformer.analysis.masks.runs import PaddedRun, padded_run
 from vizformer.components import mask, matrix
+from vizformer.explain import Masked, latex, masked_attention
+from vizformer.explain.snippets import Given
 from vizformer.model.mask_recipe import KINDS, MaskKind, MaskRecipe
-from vizformer.web.catalogue import model_cache, model_list, sources
+from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.masks import boxes, computations, snippets, wording
-from vizformer.web.lessons.masks.which_attention import shown_on, tokens
+from vizformer.web.lessons.masks.masked_head import Laid, causal_on, laid, notes, place, shown_on, table, tokens
 from vizformer.web.link import state
-from vizformer.web.widgets import head_downloads, lesson, row_names
+from vizformer.web.widgets import head_downloads, lesson, model_suggestions, row_names
 from vizformer.web.widgets.downloads import take_away
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.widgets.other_sentence import other_sentence
 from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
 
+lab = Laboratory("masks", "kinds", wide=True)
 _PANELS = "masks.panels"
+TERMS = 4  # of a sum that are written out
+CONDITIONS: dict[MaskKind, str] = {
+    "causal": r"j \le i",
+    "padding": r"\mathrm{key}_j \ne \mathrm{pad}",
+    "cross": r"\mathrm{source}_j \ne \mathrm{pad}",
+    "prefix": r"j \le i \;\lor\; j < p",
+    "window": r"|i - j| \le w",
+    "bigbird": r"|i - j| \le w \;\lor\; i < g \;\lor \\ & j < g \;\lor\; j \in R_i",
+}
+_PLACES = "i, j = torch.arange(n)[:, None], torch.arange(n)[None, :]\n"
+_SOFTMAX = "weights = torch.softmax(scores + M, dim=-1)"
+_PADDING = (
+    "is_padding = torch.arange(n_k) >= n_real\n"
+    "M = torch.zeros(n_q, n_k).masked_fill(is_padding[None, :], -math.inf)\n" + _SOFTMAX
+)
+CODES: dict[MaskKind, str] = {
+    "causal": "M = torch.full((n, n), -math.inf).triu(1)\n" + _SOFTMAX,
+    "padding": _PADDING,
+    "cross": _PADDING,
+    "prefix": _PLACES + "M = torch.zeros(n, n).masked_fill((j > i) & (j >= p), -math.inf)\n" + _SOFTMAX,
+    "window": _PLACES + "M = torch.zeros(n, n).masked_fill((j - i).abs() > w, -math.inf)\n" + _SOFTMAX,
+    "bigbird": _PLACES + "visible = ((j - i).abs() <= w) | (i < g) | (j < g)\n"
+    "generator = torch.Generator().manual_seed(seed)\n"
+    "for row in range(g, n):\n"
+    "    left = torch.nonzero(~visible[row])[:, 0]\n"
+    "    visible[row, left[torch.randperm(len(left), generator=generator)[:r]]] = True\n"
+    "M = torch.zeros(n, n).masked_fill(~visible, -math.inf)\n" + _SOFTMAX,
+}
+"""What computes each mask; run in a test with the names of the formula (and, in a causal model, `CAUSAL_TOO`)."""
+CAUSAL_TOO = "M = M + torch.full((n, n), -math.inf).triu(1)\n"
 
 
-@laboratory
-def six_masks(subject: Subject) -> None:
-    """A mask of a kind over a head of the model: M, the scores and the weights side by side."""
-    kind = st.segmented_control(
-        _("Mask"),
-        KINDS,
-        format_func=wording.kind_name,
-        required=True,
-        label_visibility="collapsed",
-        **lesson.setting("masks.kind", "causal", KINDS),
-    )
-    attention = shown_on(subject, kind)
+@cached
+def batch(subject: Subject, other: str, second: bool) -> PaddedRun:
+    """The sentence and another one in a batch; with `second` the other one is batch item 0, which is shown.
+
+    Raises:
+        VizformerError: a text that the model cannot read.
+    """
+    own, added = subject.trace, Subject(subject.model, other, "").trace
+    return padded_run(subject.checkpoint, *((added, own) if second else (own, added)))
+
+
+@cached
+def laid_batch(subject: Subject, other: str, second: bool, attention: Kind, layer: int, head: int) -> Laid:
+    """The mask of the padded batch over a head, for the sentence that is shown."""
+    run, (rows, columns) = batch(subject, other, second), labels.stacks(attention)
+    found = masked_attention(run.trace[site_name(attention, layer)], head)
+    return Laid(found, run.tokens[rows], run.tokens[columns], unused=run.unused(rows))
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
+    """M, the scores and the weights side by side."""
+    with controls():
+        kind = lab.buttons("kind", KINDS, "causal", label_visibility="collapsed")
+        attention = shown_on(subject, kind)
+        if attention is not None:
+            place(subject, attention)
     if attention is None:
-        _other_model()
+        st.info(lab.text("alone"))
+        model_suggestions.offer(model_cache.reads_target, "masks")
         return
-    st.caption(_("On: {attention}", attention=labels.kind_label(attention)))
-    boxes.place(subject, attention, 3)
-    view, config = state.view(), subject.config
+    view, config, batched = state.view(), subject.config, kind in ("padding", "cross")
     window = config.sliding_window if attention == "decoder" and view.layer in config.windowed_layers else None
-    boxes.own_mask(subject, attention)
-    if kind in ("padding", "cross"):
-        found = _batch(subject, attention)
-        recipe = MaskRecipe(kind)
-    else:
-        recipe = _settings(kind, attention, len(tokens(subject, attention)[0]), window)
-        found = computations.laid(subject, attention, view.layer, view.head, recipe)
-    masked = found.masked
-    drawn, texts = (
-        mask.MaskView(
-            _named(subject, attention, found),
-            labels.texts(found.keys),
-            masked.reasons,
-            masked.scores,
-            masked.weights,
-            found.kept,
-            found.unused,
-        ),
-        words(mask.ENGLISH),
-    )
-    mask.mount(drawn, words=texts, key=_PANELS)
-    told = " · ".join([head_downloads.head_name(attention, view.layer, view.head), wording.kind_name(kind)])
-    take_away(*head_downloads.mask(drawn, told, texts), key=_PANELS)
-    boxes.only_first(max(masked.reasons.shape))
-    boxes.proof(masked.proof, own=masked.own)
-    if kind in ("window", "bigbird"):
-        st.caption(
-            _(
-                "{visible} of {all} cells are open ({percent}): their number grows with n, that of all cells with n².",
-                visible=masked.n_open,
-                all=masked.reasons.size,
-                percent=f"{masked.n_open / masked.reasons.size:.0%}",
-            )
-        )
-    padded = kind == "padding" and attention == "decoder"  # on top of the model's own mask
-    lines = snippets.code(recipe, recipe.causal or padded, window if padded else None)
-    given = snippets.given(recipe, masked.scores, masked.padding_keys)
-    left, right = st.columns(2, gap="large")
-    with left:
-        written = lines if kind == "causal" else ""
-        lesson.formula(wording.formula(kind), live=wording.live_row(masked, found.unused), code=written, given=given)
-    with right:
-        if kind == "causal":
-            lesson.ask(count_question(subject, len(found.queries)))
+    with controls():
+        if batched:
+            recipe, (other, second) = MaskRecipe(kind), _batch(subject, attention)
+            found = laid_batch(subject, other, second, attention, view.layer, view.head)
         else:
-            st.caption(_("The same in PyTorch"))
-            st.code(lesson.pasteable(lines, given), language="python", wrap_lines=True)
+            recipe = _settings(kind, attention, len(tokens(subject, attention)[0]), window)
+            found = laid(subject, attention, view.layer, view.head, recipe)
+    masked, texts = found.masked, words(mask.ENGLISH)
+    rows, columns = _named(subject, attention, found), labels.texts(found.keys)
+    drawn = mask.MaskView(rows, columns, masked.reasons, masked.scores, masked.weights, found.kept, found.unused)
+    mask.mount(drawn, words=texts, key=_PANELS)
+    told = [head_downloads.head_name(attention, view.layer, view.head), lab.text(f"kind.{kind}")]
+    take_away(*head_downloads.mask(drawn, " · ".join(told), texts), key=_PANELS)
+    lab.note("on", attention=labels.kind_label(attention))
+    notes(lab, subject, attention, masked, own=masked.own)
+    if batched:
+        _show_batch(subject, other, second, attention)
+    if kind in ("window", "bigbird"):
+        share = f"{masked.n_open / masked.reasons.size:.0%}"
+        lab.note("open", visible=masked.n_open, all=masked.reasons.size, percent=share)
+    padded = kind == "padding" and attention == "decoder"  # on top of the model's own mask
+    lines = code(recipe, recipe.causal or padded, window if padded else None)
+    lesson.formula(
+        rf"M_{{ij}} = \begin{{cases}} 0 & {CONDITIONS[kind]} \\ -\infty & \text{{{lab.text('otherwise')}}} \end{{cases}}",
+        live=live_row(masked, found.unused),
+        code=lines,
+        given=given(recipe, masked.scores, masked.padding_keys),
+    )
+    if kind == "causal":
+        lesson.ask(question(subject))
 
 
-def _named(subject: Subject, attention: Kind, found: computations.Laid) -> list[str]:
+@lab.asks("count")
+def question(subject: Subject) -> lesson.Choice:
+    """How many cells does the causal mask block?"""
+    n = len(tokens(subject, causal_on(subject))[0])
+    right = n * (n - 1) // 2
+    choices = sorted({right, n * (n + 1) // 2, n * n, max(n - 1, 0)})
+    said = lab.asked("count", subject, tokens=counts.tokens(n), n=n, first=n - 1, right=right)
+    return lesson.Choice(choices=[str(choice) for choice in choices], answer=choices.index(right), **said)
+
+
+def _named(subject: Subject, attention: Kind, found: Laid) -> list[str]:
     """The labels of the rows: with what they choose, where they are those of the typed sentence."""
     own = subject.trace.tokens[labels.stacks(attention)[0]]
-    given = row_names.queries(subject, attention)
     same = found.queries[: len(own)] == own  # (a batch may be longer, or show its other sentence)
-    return given + labels.texts(found.queries[len(own) :]) if same else labels.texts(found.queries)
+    return row_names.queries(subject, attention) * same + labels.texts(found.queries[len(own) * same :])
 
 
 def _settings(kind: MaskKind, attention: Kind, n: int, window: int | None) -> MaskRecipe:
@@ -102,88 +144,61 @@ def _settings(kind: MaskKind, attention: Kind, n: int, window: int | None) -> Ma
     if kind == "causal":
         return MaskRecipe(kind)
     if kind == "prefix":
-        if n < 2:
-            return MaskRecipe(kind, prefix=1)
-        length = st.slider(_("Prefix length"), 0, n, **lesson.setting("masks.prefix", min(2, n), range(n + 1)))
-        return MaskRecipe(kind, prefix=length)
-    first, second, third, fourth, last = st.columns(5, vertical_alignment="bottom")
-    widest = max(8, min(window or 0, n) - 1)
-    reach = first.slider(
-        _("Window: keys on each side"), 0, widest, **lesson.setting("masks.reach", 1, range(widest + 1))
-    )
-    causal = last.toggle(_("And causal"), **lesson.setting("masks.causal", attention == "decoder"))
+        return MaskRecipe(kind, prefix=1 if n < 2 else lab.slider("prefix", 0, n, min(2, n)))
+    reach, causal = lab.slider("reach", 0, max(8, min(window or 0, n) - 1), 1), attention == "decoder"
     if kind == "window":
-        return MaskRecipe(kind, reach=reach, causal=causal)
-    n_global = second.slider(_("Global tokens"), 0, 4, **lesson.setting("masks.global", 1, range(5)))
-    n_random = third.slider(_("Random keys"), 0, 4, **lesson.setting("masks.random", 1, range(5)))
-    seed = fourth.slider(_("Seed"), 0, 9, **lesson.setting("masks.seed", 0, range(10)))
-    return MaskRecipe(kind, reach=reach, n_global=n_global, n_random=n_random, seed=seed, causal=causal)
+        return MaskRecipe(kind, reach=reach, causal=lab.toggle("causal", causal))
+    n_global, n_random, seed = lab.slider("global", 0, 4, 1), lab.slider("random", 0, 4, 1), lab.slider("seed", 0, 9, 0)
+    return MaskRecipe(kind, 2, reach, n_global, n_random, seed, lab.toggle("causal", causal))
 
 
-def _batch(subject: Subject, attention: Kind) -> computations.Laid:
-    """The second sentence, the batch as a table, and which of its two sentences is shown."""
+def _batch(subject: Subject, attention: Kind) -> tuple[str, bool]:
+    """The second sentence, and whether it is the one that is shown."""
     chinese = any("\u4e00" <= character <= "\u9fff" for character in subject.text)
     example = "今天天气很好，我们去公园。" if chinese else "The cat sat on the chair and looked at me."
     if not model_cache.reads(subject.model, example):  # token ids are typed: those of the sentence twice are longer
         example = f"{subject.text} {subject.text}"
-    typed, shown = st.columns([3, 2], vertical_alignment="bottom")
-    other = other_sentence(_("A second sentence, in the same batch"), "batch", example, example, on=typed)
-    both = computations.batch(subject, other, False)
-    stack = labels.stacks(attention)[1]
-    default = "second" if both.padding[stack][1].any() else "typed"
-    names = {"typed": _("the typed one"), "second": _("the second one")}
-    choice = shown.segmented_control(
-        _("Show"),
-        list(names),
-        format_func=names.__getitem__,
-        required=True,
-        **lesson.setting("masks.sentence", default, names),
-    )
+    other = other_sentence(lab.text("other"), "batch", example, example)
+    padded = batch(subject, other, False).padding[labels.stacks(attention)[1]]
+    return other, lab.buttons("sentence", ("typed", "second"), "second" if padded[1].any() else "typed") == "second"
+
+
+def _show_batch(subject: Subject, other: str, second: bool, attention: Kind) -> None:
+    """The batch as a table."""
+    both, stack = batch(subject, other, False), labels.stacks(attention)[1]
     rows = [labels.texts(both.tokens[stack]), labels.texts(both.other[stack])]
+    places = [str(i) for i in range(len(rows[0]))]
     st.html(matrix.style())
-    title = _("The batch: two sentences, {n} places each", n=len(rows[0]))
-    st.html(wording.table(title, [str(i) for i in range(len(rows[0]))], ["0", "1"], rows, both.padding[stack]))
-    run = computations.batch(subject, other, choice == "second")
-    st.caption(
-        _(
-            "Its outputs in this batch and alone differ by at most {difference}: padding changes nothing where the mask "
-            "blocks it.",
-            difference=f"{run.difference:.1g}",
-        )
-    )
-    view = state.view()
-    return computations.laid_batch(subject, other, choice == "second", attention, view.layer, view.head)
+    st.html(table(lab.text("batch", n=len(places)), places, ["0", "1"], rows, both.padding[stack]))
+    lab.note("alike", difference=f"{batch(subject, other, second).difference:.1g}")
 
 
-def _other_model() -> None:
-    """Says what cross-attention needs, and offers it."""
-    st.info(_("This model has one stack: nothing to look across to. Cross-attention is in encoder-decoder models."))
-    for model in model_list.that_open():
-        if model_cache.reads_target(model) and st.button(
-            _("Use the model {name}", name=sources.title(model)), key=f"masks.use.{model}"
-        ):
-            state.update(model=model)
-            st.rerun()
+def live_row(masked: Masked, unused: Sequence[int] = ()) -> str:
+    """The softmax of one row with its numbers: what is blocked is missing from the denominator.
+
+    `unused` are queries whose rows nobody reads, those of padding: none of them is worked out.
+    """
+    if (telling := masked.telling_row(unused)) is None:
+        return ""
+    i, seen = telling
+    terms = [f"e^{{{masked.scores[i, key]:.2f}}}" for key in seen[:TERMS]]
+    below = " + ".join([*terms, *[r"\cdots"] * (len(seen) > TERMS)])
+    return rf"A_{{{i},{seen[0]}}} = \frac{{{terms[0]}}}{{{below}}} = {latex.number(masked.weights[i, seen[0]])}"
 
 
-def count_question(subject: Subject, n: int) -> lesson.Choice:
-    right = n * (n - 1) // 2
-    choices = sorted({right, n * (n + 1) // 2, n * n, max(n - 1, 0)})
-    return lesson.Choice(
-        "masks",
-        "count",
-        _(
-            "Your text has {tokens}. How many cells of its {n} × {n} map does the causal mask block?",
-            tokens=counts.tokens(n),
-            n=n,
-        ),
-        [str(choice) for choice in choices],
-        choices.index(right),
-        _(
-            "Row i blocks the n − 1 − i keys after it: {first} + … + 1 + 0 = n(n − 1)/2 = {right}. The diagonal stays "
-            "open: every token sees itself.",
-            first=n - 1,
-            right=right,
-        ),
-        about=f"{subject.model} {subject.text} {subject.target}",
-    )
+def code(recipe: MaskRecipe, causal: bool, window: int | None = None) -> str:
+    """The PyTorch lines of a mask; `causal` where the future is blocked besides, and what a `window` hides."""
+    written = CODES[recipe.kind]
+    if not causal:
+        return written
+    if window is not None:
+        written = written.replace(_SOFTMAX, f"M = M + torch.full((n, n), -math.inf).tril(-{window})\n" + _SOFTMAX)
+    written = written.replace("~visible[row])", "~visible[row, : row + 1])")  # what is drawn is not after the query
+    return written.replace(_SOFTMAX, CAUSAL_TOO + _SOFTMAX)
+
+
+def given(recipe: MaskRecipe, scores: np.ndarray, is_padding: Sequence[bool]) -> dict[str, Given]:
+    """The numbers that the code of a mask reads, by its names for them; what is padding comes after all that is not."""
+    (n_q, n_k), (p, w, g, r) = scores.shape, (recipe.prefix, recipe.reach, recipe.n_global, recipe.n_random)
+    sizes: dict[str, Given] = {"n": n_q, "n_q": n_q, "n_k": n_k, "p": p, "w": w, "g": g, "r": r, "seed": recipe.seed}
+    return sizes | {"n_real": n_k - sum(is_padding), "scores": scores}

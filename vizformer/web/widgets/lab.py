@@ -1,0 +1,151 @@
+"""One part of a lesson in one file: its numbers, its drawing and its questions; its words are beside the lesson's prose.
+
+    lab = Laboratory("masks", "leak")            # of the lesson masks; words: [leak] in assets/lessons/*/masks.toml
+
+    @lab.draws
+    def draw(subject: Subject) -> None:
+        with controls():
+            stack = lab.buttons("stack", stacks)  # in links: masks.stack; labels: stack.label, stack.encoder, ...
+        chart.show(...)
+        lab.note("moved", moved=3, n=5)
+        lesson.ask(leak(subject))
+
+    @lab.asks("leak")
+    def leak(subject: Subject) -> Choice:         # counted, printed on worksheets, asked to classes as masks/leak
+        return Choice(choices=choices, answer=1, **lab.asked("leak", subject, n=5))
+
+`lessons/masks/__init__` lists the laboratories of its lesson.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.widgets import lesson
+from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.questions import Question, Registry
+from vizformer.web.words import lesson_words
+
+Option = TypeVar("Option", bound=str | int | float)
+Number = TypeVar("Number", int, float)
+Ask = TypeVar("Ask", bound=Callable[..., Question | None])
+
+
+def controls() -> DeltaGenerator:
+    """The line for the settings of a laboratory, above its picture."""
+    return st.container(horizontal=True, vertical_alignment="bottom")
+
+
+def questions(parts: Sequence["Laboratory"]) -> Registry:
+    """The questions of a lesson, in the order of its parts."""
+    return {name: question for part in parts for name, question in part.questions.items()}
+
+
+class Laboratory:
+    """A part of a lesson.
+
+    Attributes:
+        lesson, key: what links call the lesson and its part.
+        wide: as of `lesson.Part`.
+        draw: draws it for a sentence; a fragment.
+        questions: what makes its questions, by their names.
+    """
+
+    def __init__(self, lesson: str, key: str, *, wide: bool = False) -> None:
+        self.lesson, self.key, self.wide = lesson, key, wide
+        self.draw: Callable[[Subject], None]
+        self.questions: dict[str, Callable[[Subject], Question | None]] = {}
+
+    @property
+    def name(self) -> str:
+        """On its tab."""
+        return self.text("title")
+
+    def draws(self, draw: Callable[[Subject], None]) -> Callable[[Subject], None]:
+        """Has this function draw the laboratory."""
+        self.draw = laboratory(draw)
+        return self.draw
+
+    def asks(self, name: str) -> Callable[[Ask], Ask]:
+        """Has a function make the question `name` of a sentence and, where nothing else is given, what is set at first."""
+
+        def kept(question: Ask) -> Ask:
+            self.questions[name] = question
+            return question
+
+        return kept
+
+    def asked(self, name: str, *about: object, form: str = "", **values: object) -> dict[str, Any]:
+        """What a question consists of besides its answer: names, words, and what it is about.
+
+        Args:
+            name: of the question.
+            about: when one of these changes, the question is open again.
+            form: which of several wordings: those of `question.<form>` and `why.<form>`.
+            values: for the placeholders.
+        """
+        said = {key: self.text(f"asks.{name}.{key}{form and '.'}{form}", **values) for key in ("question", "why")}
+        return {"lesson": self.lesson, "name": name, "about": " ".join(map(str, about)), **said}
+
+    # --- words ---
+
+    def text(self, name: str, /, **values: object) -> str:
+        """One of its texts in the reader's language."""
+        return lesson_words.say(self.lesson, self.key, name, **values)
+
+    def texts(self, name: str, keys: Sequence[Any]) -> dict[Any, str]:
+        """Several texts of one table, by their keys."""
+        return {key: self.text(f"{name}.{key}") for key in keys}
+
+    def say(self, name: str, /, **values: object) -> None:
+        """Shows a text as it is."""
+        st.text(self.text(name, **values))
+
+    def note(self, name: str, /, **values: object) -> None:
+        """Shows a text, small, below what it is about."""
+        st.caption(self.text(name, **values))
+
+    # --- controls, which stand in the link under "lesson.name" ---
+
+    def setting(self, name: str, default: Any, options: Collection[Any] | None = None) -> dict[str, Any]:
+        """What ties another widget to the setting `name`."""
+        return lesson.setting(f"{self.lesson}.{name}", default, options)
+
+    def buttons(
+        self, name: str, options: Sequence[Option] | Mapping[Option, str], default: Option | None = None, **more: Any
+    ) -> Option:
+        """One of a few, whose names are in the words or come along."""
+        names = options if isinstance(options, Mapping) else self.texts(name, options)
+        kept = self.setting(name, next(iter(names)) if default is None else default, names)
+        label = self.text(f"{name}.label")
+        chosen: Option = st.segmented_control(
+            label, list(names), format_func=names.__getitem__, required=True, **kept, **more
+        )
+        return chosen
+
+    def box(self, name: str, names: Mapping[int, str] | Sequence[str], default: int) -> int:
+        """One of a list whose names come from the sentence."""
+        options = list(names) if isinstance(names, Mapping) else range(len(names))
+        kept = self.setting(name, default, options)
+        chosen: int = st.selectbox(self.text(name), options, format_func=names.__getitem__, **kept)
+        return chosen
+
+    def slider(self, name: str, low: Number, high: Number, default: Number, step: Number | int = 1) -> Number:
+        """A number between two."""
+        options = [low + step * i for i in range(round((high - low) / step) + 1)]
+        chosen: Number = st.slider(self.text(name), low, high, step=step, **self.setting(name, default, options))
+        return chosen
+
+    def steps(self, name: str, options: Sequence[Number], default: Number) -> Number:
+        """One of several numbers that lie unevenly."""
+        kept = self.setting(name, default, options)
+        chosen: Number = st.select_slider(self.text(name), options, format_func="{:g}".format, **kept)
+        return chosen
+
+    def toggle(self, name: str, default: bool = False) -> bool:
+        """Yes or no."""
+        chosen: bool = st.toggle(self.text(name), **self.setting(name, default))
+        return chosen
