@@ -6,6 +6,7 @@ from vizformer.web.lessons.cross.alignment import alignment
 from vizformer.web.lessons.cross.bottleneck import bottleneck
 from vizformer.web.lessons.cross.changed_memory import without
 from vizformer.web.lessons.cross.memory import memory
+from vizformer.web.lessons.cross.other_model import has_two_stacks
 from vizformer.web.lessons.cross.three_attentions import three
 from vizformer.web.widgets import lesson
 
@@ -30,7 +31,7 @@ def page() -> None:
         "gru",
         "bottleneck",
     )
-    lesson.show(sitemap.CROSS, parts, terms=terms)
+    lesson.show(sitemap.CROSS, parts, terms=terms, usable=has_two_stacks)
 
 
 page()

@@ -106,9 +106,12 @@ class Tab:
         self.page.on("request", self._on_request)
 
     def goto(self, path: str = "/") -> None:
-        """Opens an address of the app and waits until the page is there."""
+        """Opens an address of the app and waits until the page is there.
+
+        An address that says nothing names the usual model: in English it would begin with another one.
+        """
         with self.runs():
-            self.page.goto(self.home + path)
+            self.page.goto(self.home + (path if "?" in path else f"{path}?model=zh-en"))
 
     @contextmanager
     def runs(self, count: int = 1) -> Iterator[None]:

@@ -15,7 +15,10 @@ Open = Callable[..., AppTest]
 
 @pytest.fixture
 def open_app() -> Open:
-    """`open_app("pages/learn/qkv.py", locale="zh-CN", text="hello", head=3)`: the app, run once, by that link."""
+    """`open_app("pages/learn/qkv.py", locale="zh-CN", text="hello", head=3)`: the app, run once, by that link.
+
+    A link that says nothing names the usual model: it would begin with another one in English.
+    """
 
     def opened(page: str | None = None, *, locale: str = "en-US", **link: object) -> AppTest:
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=180)
@@ -24,7 +27,7 @@ def open_app() -> Open:
             # Before the first run, AppTest finds a page by the name of its file; another one would open the home page.
             assert Path(page).stem in ADDRESSES, f"{page} is not called as its address: {ADDRESSES}"
             app.switch_page(page)
-        for name, value in link.items():
+        for name, value in (link or {"model": "zh-en"}).items():
             app.query_params[name] = str(value)
         return app.run()
 

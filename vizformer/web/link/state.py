@@ -17,7 +17,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.messages import N_, Message
-from vizformer.web.link import packed_text, text_store
+from vizformer.web.link import beginnings, packed_text, text_store
 from vizformer.web.link.codec import UnusableError
 from vizformer.web.link.view import View, link_name
 
@@ -41,6 +41,8 @@ class _Memory:
     notices: list[Message] = field(default_factory=list)
     visit: int = 0  # counts the pages that were gone to
     heard: Callable[[str, dict[str, str]], None] | None = None  # is told of every new address
+    beginning: beginnings.Beginning | None = None  # what a link that says nothing means to this reader
+    began: bool = False  # whether the reader came by such a link
     beside: dict[str, str] = field(default_factory=dict)  # what the address says besides the view
     placed: dict[str, int] = field(default_factory=dict)  # widget -> the visit in which it was drawn last
     placing: dict[str, int] = field(default_factory=dict)  # the same of the run that goes on
@@ -77,6 +79,22 @@ def _memory() -> _Memory:
 def view() -> View:
     """The view of this session."""
     return _memory().view
+
+
+def beginning() -> beginnings.Beginning:
+    """The model and the sentence with which this reader begins where a link says nothing."""
+    memory = _memory()
+    if memory.beginning is None:
+        memory.beginning = beginnings.of(st.context.locale)
+    return memory.beginning
+
+
+def is_chosen(view: View) -> bool:
+    """Whether somebody chose the model: a link that names it, or the reader, if it is another one than at the beginning."""
+    begun = beginning()
+    if view.model == begun.model and (_memory().began or view.text == begun.text):
+        return False
+    return view.model != beginnings.CHINESE.model
 
 
 def page() -> str:
@@ -231,6 +249,9 @@ def pull(page: str, holds: Collection[str] = ()) -> bool:
         memory.view, memory.notices = memory.seen[address], []
     elif first or back or (parameters and (moved or address not in memory.seen)):
         memory.view, memory.notices = _read(parameters)
+        memory.began = not parameters
+        if memory.began:
+            memory.view = replace(memory.view, model=beginning().model, text=beginning().text)
         read = True
     elif not moved:  # an address that is out of date: `push` corrects it
         return False
@@ -263,7 +284,9 @@ def adopt(parameters: dict[str, str]) -> None:
 def link() -> dict[str, str]:
     """The parameters of the address that stands for the view on this page."""
     memory = _memory()
-    return {name: value for name, value in _write(memory.view).items() if not memory.holds or name in memory.holds}
+    found = {name: value for name, value in _write(memory.view).items() if not memory.holds or name in memory.holds}
+    # A view at its defaults has a link that says nothing: where that means something else to the reader, it names the model.
+    return found if found or beginning() == beginnings.CHINESE else {"model": str(memory.view.model)}
 
 
 def push() -> None:

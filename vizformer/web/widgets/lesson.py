@@ -25,6 +25,7 @@ from vizformer.web.frame import inline_scripts, presenting, progress
 from vizformer.web.frame.sitemap import COURSE, GLOSSARY, Entry
 from vizformer.web.link import link_settings, state
 from vizformer.web.link.link_settings import Setting
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import View
 from vizformer.web.widgets import glossary, questions, slides
 from vizformer.web.widgets.cell_question import ask_cell
@@ -88,7 +89,12 @@ Parts = Sequence["Part | Laboratory"]
 
 
 def show(
-    entry: Entry, parts: Parts, *, terms: Sequence[str] = (), unnamed: Callable[[View], str] | None = None
+    entry: Entry,
+    parts: Parts,
+    *,
+    terms: Sequence[str] = (),
+    unnamed: Callable[[View], str] | None = None,
+    usable: Callable[[ModelRef], bool] | None = None,
 ) -> None:
     """Draws a lesson: progress, the shared sentence, the chosen part, and the way on.
 
@@ -97,9 +103,10 @@ def show(
         terms: keys of the glossary.
         unnamed: instead, the part that a link opens which names none.  Whatever changes what it depends on must say
             `held` along with it.
+        usable: the models that can fill the lesson; it opens on one where the link names none.
     """
     progress.remember()
-    _body(subject_box(), entry, parts, terms, unnamed)
+    _body(subject_box(usable), entry, parts, terms, unnamed)
 
 
 @laboratory

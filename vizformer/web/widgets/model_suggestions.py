@@ -7,8 +7,9 @@ import streamlit as st
 from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.model_list import that_open
 from vizformer.web.link import state
+from vizformer.web.link.beginnings import CHINESE, ENGLISH, Beginning, in_language
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.link.view import View
+from vizformer.web.widgets import source_language
 from vizformer.web.words.i18n import _
 
 _STAND_IN = "vizformer.stand_in"
@@ -32,20 +33,27 @@ def fills_blanks(model: ModelRef) -> bool:
 def fit(usable: Callable[[ModelRef], bool] | None) -> None:
     """Opens a page that needs a certain kind of model on the first that is `usable`, where the link names none.
 
-    A page that needs another kind, or none (None), is on the usual model again, unless the reader chose a third one.
+    A page that needs another kind, or none (None), is on the usual model again, unless the reader chose a third one.  The
+    sentence with which the reader began goes along with the model, if the model that stands in reads another language.
     """
     need = None if usable is None else usable.__name__
-    last_need, stand_in = st.session_state.get(_STAND_IN, (None, None))
+    last_need, stand_in, before = st.session_state.get(_STAND_IN, (None, None, None))
     if need == last_need:  # the same page again: what the reader chooses now stays
         return
-    model, usual = state.view().model, View().model
-    if model == stand_in:
-        model = state.update(model=usual).model
+    view = state.view()
+    if stand_in is not None and view.model == stand_in.model:
+        text = before.text if view.text == stand_in.text else view.text
+        view = state.update(model=before.model, text=text)
     found = None
-    if usable is not None and model == usual and not usable(model):
+    if usable is not None and not state.is_chosen(view) and not usable(view.model):
         found = next(filter(usable, that_open()), None)
-        state.update(model=found)
-    st.session_state[_STAND_IN] = need, found
+    if found is None:
+        st.session_state[_STAND_IN] = need, None, None
+        return
+    reads, begun = source_language.read_by(found), view.text in (CHINESE.text, ENGLISH.text)
+    stand_in = Beginning(found, in_language(reads).text if reads is not None and begun else view.text)
+    st.session_state[_STAND_IN] = need, stand_in, Beginning(view.model, view.text)
+    state.update(model=stand_in.model, text=stand_in.text)
 
 
 def offer(usable: Callable[[ModelRef], bool], key: str, **changes: object) -> None:

@@ -5,7 +5,7 @@ some translation comes out, from a model that has never seen such a sentence.  S
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import streamlit as st
@@ -13,6 +13,8 @@ import streamlit as st
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.link import state
+from vizformer.web.link.beginnings import in_language
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.words.i18n import _
 
@@ -70,8 +72,11 @@ def read_by(model: ModelRef) -> Language | None:
         return stated(file.read(CARD))
 
 
-def notice(model: ModelRef, text: str) -> None:
-    """Says that the model reads another language than the text is in, where its card says so."""
+def notice(model: ModelRef, text: str, usable: Callable[[ModelRef], bool] | None = None) -> None:
+    """Says that the model reads another language than the text is in, where its card says so, and the way out.
+
+    That is the bundled model that reads such texts, or where it is not `usable` on the page, a sentence for this model.
+    """
     reads, written = read_by(model), written_in(text)
     if reads is None or written is None or reads == written:
         return
@@ -88,3 +93,14 @@ def notice(model: ModelRef, text: str) -> None:
             "“Target”."
         )
     )
+    other, sentence = in_language(written).model, in_language(reads).text
+    if usable is None or usable(other):
+        label = _("Use the model {name}", name=sources.title(other))
+        st.button(label, key="language.use", on_click=_change, kwargs={"model": other})
+    else:
+        label = _("Use the sentence {text}", text=sentence)
+        st.button(label, key="language.use", on_click=_change, kwargs={"text": sentence, "target": ""})
+
+
+def _change(**changes: object) -> None:
+    state.update(**changes)

@@ -1,0 +1,58 @@
+"""A reader of English and one of Chinese, from page to page: the model and the sentence that they find there."""
+
+import pytest
+
+from vizformer.web.link.beginnings import CHINESE, ENGLISH
+
+BLANKS, CROSS, MASKS = "pages/explore/blanks.py", "pages/learn/cross.py", "pages/learn/masks.py"
+
+
+def shown(app):
+    view = app.session_state["vizformer.view"].view
+    return view.model.name, view.text
+
+
+def arrived(open_app, page, locale):
+    return open_app(page, locale=locale, utm="none of ours")  # a link that says nothing
+
+
+def test_a_page_that_needs_another_model_has_a_sentence_that_it_reads(open_app):
+    app = arrived(open_app, MASKS, "en-US")
+    assert shown(app) == ("stories", ENGLISH.text)
+    app.switch_page(CROSS).run()
+    assert shown(app) == ("zh-en", CHINESE.text)
+    assert not [button.label for button in app.button if "Use the" in button.label]
+    app.switch_page(BLANKS).run()
+    assert shown(app) == ("cloze", ENGLISH.text)
+    app.switch_page(MASKS).run()
+    assert shown(app) == ("stories", ENGLISH.text)
+
+
+def test_a_reader_of_chinese_begins_with_the_translator(open_app):
+    app = arrived(open_app, CROSS, "zh-CN")
+    assert shown(app) == ("zh-en", CHINESE.text)
+    assert not app.query_params.get("model")
+
+
+def test_the_readers_own_sentence_and_model_stay(open_app):
+    app = arrived(open_app, CROSS, "en-US")
+    app.text_input(key="view.text").set_value("你好。").run()
+    app.switch_page(MASKS).run()
+    assert shown(app) == ("stories", "你好。")
+    app.selectbox(key="view.model").set_value(CHINESE.model).run()
+    app.switch_page(CROSS).run()
+    assert shown(app) == ("zh-en", "你好。")
+
+
+@pytest.mark.parametrize(
+    ("page", "label", "after"),
+    [
+        (MASKS, "Use the model stories", ("stories", "I have a cat.")),
+        (CROSS, "Use the sentence 我有一只猫。", ("zh-en", CHINESE.text)),
+    ],
+)
+def test_one_press_leads_out_of_a_sentence_that_the_model_does_not_read(open_app, page, label, after):
+    app = open_app(page, model="zh-en", text="I have a cat.")
+    next(button for button in app.button if button.label == label).click().run()
+    assert shown(app) == after
+    assert not [button for button in app.button if button.key == "language.use"]

@@ -1,0 +1,32 @@
+"""What a reader begins with where a link says nothing: a model and a sentence in the reader's language.
+
+The bundled translator reads Chinese only.  Who reads English begins with the model that continues English texts.
+"""
+
+from dataclasses import dataclass
+
+from vizformer.web.link.languages import SOURCE, match
+from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.link.view import View
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """A model, and a sentence that it reads."""
+
+    model: ModelRef
+    text: str
+
+
+CHINESE = Beginning(View().model, View().text)  # also what links mean that say anything, but no model or no sentence
+ENGLISH = Beginning(ModelRef("bundled", "stories"), "The dog was tired, so it went to")
+
+
+def of(locale: str | None) -> Beginning:
+    """What a reader begins with whose browser asks for the language `locale`; None: it asks for none."""
+    return ENGLISH if locale and (match(locale) or SOURCE) == SOURCE else CHINESE
+
+
+def in_language(language: str) -> Beginning:
+    """What begins in a language: "en" or "zh"."""
+    return ENGLISH if language == "en" else CHINESE
