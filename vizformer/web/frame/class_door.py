@@ -7,7 +7,7 @@ import streamlit as st
 from vizformer.components import follow, lead
 from vizformer.serving import one_of
 from vizformer.web.classroom.rooms import LENGTH, tidy
-from vizformer.web.frame import class_answers, class_rooms, classroom, inline_scripts, share
+from vizformer.web.frame import class_answers, class_rooms, classroom, inline_scripts, presses, share
 from vizformer.web.words.i18n import _, translate
 
 TRY_AGAIN = 5.0  # seconds
@@ -97,7 +97,7 @@ def _leading(code: str, secret: str) -> None:
 
 def _door() -> None:
     st.caption(_("As a teacher: whoever joins sees what you look at, move by move."))
-    if st.button(_("Start a class"), key="class.start", type="primary"):
+    if presses.button(_("Start a class"), key="class.start", type="primary"):
         if (refused := classroom.start()) is None:
             st.rerun()  # the whole page: its questions can be asked to the class from now on
         st.warning(translate(refused))

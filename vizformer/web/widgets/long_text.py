@@ -5,6 +5,7 @@ import streamlit as st
 from vizformer.errors import VizformerError
 from vizformer.messages import N_
 from vizformer.web.catalogue import model_cache
+from vizformer.web.frame import presses
 from vizformer.web.link import state
 from vizformer.web.widgets import dropzone
 from vizformer.web.words import errors
@@ -17,7 +18,7 @@ _BOX, _FILE = "long_text.box", "long_text.file"
 
 def button() -> None:
     """The button that opens the box."""
-    if st.button("⤢", help=_("A longer text, or a text file"), key="long_text.open"):
+    if presses.button("⤢", help=_("A longer text, or a text file"), key="long_text.open"):
         st.session_state[_BOX] = state.view().text
         _dialog(_("A longer text"))
 
@@ -42,7 +43,7 @@ def _content() -> None:
     left, right = st.columns([3, 1], vertical_alignment="center")
     with left:
         fits = _count(text)
-    if right.button(_("Read this text"), type="primary", disabled=not fits, key="long_text.read"):
+    if presses.button(_("Read this text"), at=right, type="primary", disabled=not fits, key="long_text.read"):
         state.update(text=text)
         st.rerun()
 

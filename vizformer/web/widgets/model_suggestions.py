@@ -6,6 +6,7 @@ import streamlit as st
 
 from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.model_list import that_open
+from vizformer.web.frame import presses
 from vizformer.web.link import state
 from vizformer.web.link.beginnings import CHINESE, ENGLISH, Beginning, in_language
 from vizformer.web.link.model_ref import ModelRef
@@ -60,6 +61,6 @@ def offer(usable: Callable[[ModelRef], bool], key: str, **changes: object) -> No
     """A button for each of the first models that are `usable`; it also makes these `changes` of the view."""
     with st.container(horizontal=True):
         for model in [model for model in that_open() if usable(model)][:MOST]:
-            if st.button(_("Use the model {name}", name=sources.title(model)), key=f"{key}.use.{model}"):
+            if presses.button(_("Use the model {name}", name=sources.title(model)), key=f"{key}.use.{model}"):
                 state.update(model=model, **changes)
                 st.rerun()  # the whole page, also from inside a fragment

@@ -11,7 +11,7 @@ from vizformer.config import ModelConfig
 from vizformer.options.feedforward import ACTIVATION_NAMES
 from vizformer.options.norms import NORM_PLACES
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.frame import sitemap
+from vizformer.web.frame import presses, sitemap
 from vizformer.web.lessons.costs import computations, wording
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
@@ -148,7 +148,7 @@ def _open(subject: Subject) -> None:
             if "/" in name or str(subject.model) == name:
                 continue
             label = _("Open {model}, the bundled model nearest to {family}", model=name, family=NAMES[preset])
-            if st.button(label, key=f"costs.open.{name}"):
+            if presses.button(label, key=f"costs.open.{name}"):
                 state.update(model=ModelRef.parse(name))
                 st.rerun()  # the whole page: the sentence is read by another model
     st.caption(

@@ -10,6 +10,7 @@ from vizformer.components.table import Number, Row
 from vizformer.web.catalogue import speed_run
 from vizformer.web.catalogue.speed_run import SpeedState
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.frame import presses
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import counts, labels
@@ -71,7 +72,7 @@ def _control(now: SpeedState) -> None:
     if now.running:
         done, of = len(now.found), len(LENGTHS) * len(WAYS)
         st.progress(min(1.0, done / of), text=_("{done} of {of} measured", done=done, of=of))
-        if st.button(_("Stop"), key="costs.speed.stop"):
+        if presses.button(_("Stop"), key="costs.speed.stop"):
             run.stop()
         return
     said = {
@@ -86,7 +87,7 @@ def _control(now: SpeedState) -> None:
     if now.ending in said:
         st.info(said[now.ending])
     label = _("Measure again") if now.found else _("Measure on this machine")
-    if st.button(label, type="secondary" if now.found else "primary", key="costs.speed.start"):
+    if presses.button(label, type="secondary" if now.found else "primary", key="costs.speed.start"):
         run.start()
         st.rerun()
 

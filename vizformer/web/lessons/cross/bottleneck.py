@@ -10,7 +10,7 @@ from vizformer.components.table import Row
 from vizformer.training.repeater import as_symbols, share_right
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.frame import sitemap
+from vizformer.web.frame import presses, sitemap
 from vizformer.web.lessons.cross import computations, links, other_model
 from vizformer.web.link import state
 from vizformer.web.widgets import chart, lesson, map_downloads
@@ -29,7 +29,7 @@ def bottleneck(subject: Subject) -> None:
     about = computations.measured()
     lesson.ask(length_question())
     offered = subject.text != EXAMPLE and model_cache.reads(subject.model, EXAMPLE)
-    if offered and st.button(EXAMPLE, key="cross.example"):
+    if offered and presses.button(EXAMPLE, key="cross.example"):
         state.update(text=EXAMPLE, target="", edits="")
         st.rerun()  # the whole page
     longest = len(about.right["one"])

@@ -6,6 +6,7 @@ from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.frame import presses
 from vizformer.web.lessons.decoding import computations
 from vizformer.web.lessons.decoding.other_model import writes
 from vizformer.web.link import state
@@ -28,7 +29,7 @@ def stopping(subject: Subject) -> None:
     if read:
         with st.container(horizontal=True):
             for text in read:
-                if st.button(text, key=f"decoding.example.{text}"):
+                if presses.button(text, key=f"decoding.example.{text}"):
                     state.update(text=text)
                     st.rerun()  # the whole page: it is another sentence
     lesson.ask(end_question())

@@ -6,6 +6,7 @@ from vizformer.analysis.heads.pronouns import ReferenceShift
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.frame import presses
 from vizformer.web.lessons.heads import computations
 from vizformer.web.lessons.heads.sentences import PAIRS, Pronoun
 from vizformer.web.link import state
@@ -125,7 +126,7 @@ def _open(subject: Subject, found: ReferenceShift) -> None:
     """A button that makes a sentence the page's own and shows the head among all heads."""
     best = int(found.shifts[:, found.layer, found.head].argmax())
     text = found.sentences[best][0].text
-    if st.button(_("Look at this head in: {text}", text=text), key="heads.reference.open"):
+    if presses.button(_("Look at this head in: {text}", text=text), key="heads.reference.open"):
         kind = "encoder" if "encoder" in subject.trace.tokens else "decoder"
         state.update(text=text, target="", edits="", kind=kind, layer=found.layer, head=found.head, part="all")
         st.rerun()  # the whole page

@@ -5,6 +5,7 @@ import streamlit as st
 from vizformer.components import matrix
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.frame import presses
 from vizformer.web.lessons.positions import computations
 from vizformer.web.lessons.positions.schemes import choose
 from vizformer.web.link import state
@@ -23,7 +24,7 @@ def shuffle(subject: Subject) -> None:
     tokens = computations.words_only(subject)[: computations.MOST]
     with st.container(horizontal=True):
         for text in (text for text in EXAMPLES if model_cache.reads(subject.model, text)):
-            if st.button(text, key=f"positions.example.{text}"):
+            if presses.button(text, key=f"positions.example.{text}"):
                 state.update(text=text, target="")
                 st.rerun()  # the whole page: the sentence stands above
     lesson.ask(shuffle_question(subject))

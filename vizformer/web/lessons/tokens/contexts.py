@@ -7,6 +7,7 @@ from vizformer.analysis.vectors.contextual import Contexts
 from vizformer.figures.embeddings import ENGLISH, Curve
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.frame import presses
 from vizformer.web.lessons.tokens import computations
 from vizformer.web.lessons.tokens.sense_table import senses_in_frames
 from vizformer.web.lessons.tokens.sentences import OCCASIONS
@@ -31,7 +32,7 @@ def context(subject: Subject) -> None:
         st.caption(_("Examples: the first sentence becomes the sentence of the page."))
         with st.container(horizontal=True):
             for occasion in occasions:
-                if st.button(
+                if presses.button(
                     occasion.token,
                     help=occasion.first,
                     key=f"tokens.take.{occasion.token}",

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.frame import presses
 from vizformer.web.link import state
 from vizformer.web.tools.attention import aids
 from vizformer.web.tools.attention.head_lines import as_lines, as_lines_together
@@ -45,6 +46,6 @@ def heads(subject: Subject) -> None:
         layer=view.layer,
         query=view.query_of(queries),
     )
-    if st.button(there, type="tertiary", key="attention.steps"):
+    if presses.button(there, type="tertiary", key="attention.steps"):
         state.update(part="arithmetic")  # of the lesson, which begins with another part
         st.switch_page("pages/learn/qkv.py")

@@ -6,6 +6,7 @@ from vizformer.errors import VizformerError
 from vizformer.messages import N_
 from vizformer.web.catalogue import uploads
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.frame import presses
 from vizformer.web.tools.compare import computations, findings
 from vizformer.web.widgets import dropzone
 from vizformer.web.widgets.laboratory import laboratory
@@ -57,7 +58,7 @@ def _form(subject: Subject) -> None:
             format_func=lambda value: f"{value:g} · max(1, |x|)",
             key="compare.tolerance",
         )
-        sent = st.form_submit_button(_("Compare"), type="primary")
+        sent = presses.submit(_("Compare"), type="primary")
     st.caption(
         _(
             "Only numbers are read; no program is run here. At most {file} MB of files and {text} MB of text, which are not "

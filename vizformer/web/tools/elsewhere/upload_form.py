@@ -9,6 +9,7 @@ from vizformer.checkpoints.own.checkpoint import check_characters
 from vizformer.errors import VizformerError
 from vizformer.messages import N_
 from vizformer.web.catalogue import uploads
+from vizformer.web.frame import presses
 from vizformer.web.tools.elsewhere import pictures
 from vizformer.web.widgets import dropzone
 from vizformer.web.words import errors
@@ -53,7 +54,7 @@ def hand_in() -> None:
             placeholder=_("one per line, or with blanks between them"),
             key="elsewhere.keys",
         )
-        sent = st.form_submit_button(_("Show"), type="primary")
+        sent = presses.submit(_("Show"), type="primary")
     st.caption(
         _(
             "At most {limit} MB. Only numbers and texts are read; no program is run here. A .npz may hold the tokens "

@@ -5,6 +5,7 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.frame import presses
 from vizformer.web.link import state
 from vizformer.web.tools.fill_mask import computations, in_python
 from vizformer.web.tools.fill_mask.gaps import Positions, Shown, mask_piece, masked_text
@@ -70,6 +71,6 @@ def attention(subject: Subject, shown: Shown, hidden: Positions, all_hidden: Pos
         ),
         key="blanks.map",
     )
-    if st.button("→ " + _("Every head for the sentence with its gaps"), key="blanks.heads"):
+    if presses.button("→ " + _("Every head for the sentence with its gaps"), key="blanks.heads"):
         state.update(text=masked_text(subject, shown, hidden), kind="encoder", query=focus)
         st.switch_page("pages/explore/attention.py")

@@ -9,6 +9,7 @@ from vizformer.analysis import mean_guess
 from vizformer.components import tokens
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.frame import presses
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.fill_mask import computations
@@ -102,7 +103,7 @@ def nothing_hidden(model: ModelRef, chances: np.ndarray) -> None:
     st.caption(_("Or try one of these:"))
     with st.container(horizontal=True):
         for text in examples:
-            if st.button(text, key=f"blanks.example.{text}"):
+            if presses.button(text, key=f"blanks.example.{text}"):
                 state.update(text=text)
                 _show_all()
                 st.rerun()  # the whole page: it is another sentence

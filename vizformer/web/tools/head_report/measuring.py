@@ -7,7 +7,7 @@ import streamlit as st
 from vizformer.analysis.corpus_heads import Corpus, one_text
 from vizformer.analysis.corpus_heads.worker import Request
 from vizformer.web.catalogue import head_reports, model_cache, precision, sources
-from vizformer.web.frame import sitemap
+from vizformer.web.frame import presses, sitemap
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import computations
 from vizformer.web.turns import visitor
@@ -51,7 +51,7 @@ def begin(model: ModelRef, corpus: Corpus, name: str) -> None:
         )
     )
     st.caption(_("Only the first {n} tokens of each text are read.", n=one_text.MOST_TOKENS))
-    if st.button(_("Measure all heads"), type="primary", key="head_report.measure"):
+    if presses.button(_("Measure all heads"), type="primary", key="head_report.measure"):
         submit(model, corpus, name)
         st.rerun()
 
@@ -143,6 +143,6 @@ def ended(model: ModelRef, corpus: Corpus, name: str, now: head_reports.State) -
             )
         )
         label = _("Try again")
-    if st.button(label, key="head_report.again"):
+    if presses.button(label, key="head_report.again"):
         submit(model, corpus, name)
         st.rerun()

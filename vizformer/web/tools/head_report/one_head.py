@@ -6,7 +6,7 @@ from vizformer import figures
 from vizformer.analysis.corpus_heads import Corpus, HeadReport, KindReport
 from vizformer.analysis.corpus_heads.report import LEAST_COMPARED
 from vizformer.figures import head_report as head_figures
-from vizformer.web.frame import sitemap
+from vizformer.web.frame import presses, sitemap
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import computations, wording
@@ -60,7 +60,9 @@ def one_head(
         st.caption(_("The first {n} tokens. The squares are the cells that the measure counts.", n=SHOWN))
     else:
         st.caption(_("The squares are the cells that the measure counts."))
-    if st.button("→ " + _("This head on this text, on the page Attention"), type="tertiary", key="head_report.open"):
+    if presses.button(
+        "→ " + _("This head on this text, on the page Attention"), type="tertiary", key="head_report.open"
+    ):
         state.update(
             text=passage.text,
             target=passage.target,

@@ -5,7 +5,7 @@ import streamlit as st
 from vizformer.analysis.attribution.finding_words import sentence
 from vizformer.analysis.attribution.findings import Finding
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.frame import sitemap
+from vizformer.web.frame import presses, sitemap
 from vizformer.web.link import state
 from vizformer.web.tools.lens import computations, layers, terms
 from vizformer.web.tools.lens.token_choice import Asked
@@ -44,7 +44,7 @@ def picture(finding: Finding, number: int) -> None:
         st.markdown(f"[→ {below[1]}](#{below[0]})")
         return
     label = "→ " + _("L{layer} H{head}", layer=finding.layer, head=finding.head)
-    if st.button(label, type="tertiary", key=f"lens.finding.{number}", help=_("This head on the page Attention")):
+    if presses.button(label, type="tertiary", key=f"lens.finding.{number}", help=_("This head on the page Attention")):
         go_to(finding)
 
 

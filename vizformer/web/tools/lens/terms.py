@@ -11,7 +11,7 @@ from vizformer.analysis.attribution.terms import Against
 from vizformer.components import tinted_text
 from vizformer.figures.logit_bars import ENGLISH as TERMS
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.frame import sitemap
+from vizformer.web.frame import presses, sitemap
 from vizformer.web.link import state
 from vizformer.web.tools.lens import computations
 from vizformer.web.tools.lens.token_choice import Asked
@@ -184,7 +184,7 @@ def head(subject: Subject, asked: Asked, term: Term) -> None:
                 )
             )
     there = "→ " + _("Layer {layer}, head {head} on the page Attention", layer=term.layer, head=term.head)
-    if st.button(there, type="tertiary", key="lens.head"):
+    if presses.button(there, type="tertiary", key="lens.head"):
         kind = "cross" if term.place.endswith("cross") else stack
         state.update(kind=kind, layer=term.layer, head=term.head, query=asked.position, picture="map")
         st.switch_page(sitemap.ATTENTION.file)

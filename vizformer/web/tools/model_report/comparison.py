@@ -3,6 +3,7 @@
 import streamlit as st
 
 from vizformer.web.catalogue import model_cache
+from vizformer.web.frame import presses
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.model_report import report_words
 from vizformer.web.widgets.laboratory import laboratory
@@ -16,7 +17,7 @@ def against_transformers(model: ModelRef, text: str) -> None:
         return
     asked = f"report.agreement.{model}.{text}"
     if not st.session_state.get(asked):
-        if not st.button(_("Compare with transformers, for your sentence"), key="report.compare"):
+        if not presses.button(_("Compare with transformers, for your sentence"), key="report.compare"):
             return
         st.session_state[asked] = True
     with st.spinner(_("Running both …"), show_time=False):

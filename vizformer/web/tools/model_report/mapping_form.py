@@ -21,7 +21,7 @@ from vizformer.checkpoints.tensors.role_mapping import Entry, RoleMapping
 from vizformer.errors import VizformerError
 from vizformer.messages import N_, Message
 from vizformer.web.catalogue import mapping_files, model_cache, sources
-from vizformer.web.frame import sitemap
+from vizformer.web.frame import presses, sitemap
 from vizformer.web.link import state
 from vizformer.web.link.codec import UnusableError
 from vizformer.web.link.model_ref import ModelRef
@@ -125,7 +125,7 @@ def _form(model: ModelRef, sheet: Sheet, current: RoleMapping) -> None:
             key=f"{key}.left_out",
             placeholder=_("none"),
         )
-        sent = st.form_submit_button(_("Open with this mapping"), type="primary")
+        sent = presses.submit(_("Open with this mapping"), type="primary")
     st.caption(
         _(
             "That a mapping opens says that the shapes fit together, not that it is true. Whether the numbers are those of "
@@ -279,7 +279,7 @@ def _file(model: ModelRef) -> None:
     )
     if given is None:
         return
-    if not st.button(_("Open with the mapping of this file"), key="by_hand.file.open"):
+    if not presses.button(_("Open with the mapping of this file"), key="by_hand.file.open"):
         return
     content = given.read(_LARGEST_FILE + 1)
     open_with(model, role_mapping.from_toml(content.decode(errors="replace"), given.name))
@@ -293,7 +293,7 @@ def _take_along(model: ModelRef, report: Report, mapping: RoleMapping) -> None:
     file = f"{next(iter(report.files))}{mapping_files.SUFFIX}"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.download_button(_("Mapping as TOML"), text, file, "application/toml", key="by_hand.download")
-        if mapping_files.may_write(model) and st.button(_("Save beside the weights"), key="by_hand.save"):
+        if mapping_files.may_write(model) and presses.button(_("Save beside the weights"), key="by_hand.save"):
             mapping_files.write(model, file, text)
             state.update(model=model.under({}).mapped(None))
             st.rerun()

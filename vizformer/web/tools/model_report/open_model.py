@@ -7,6 +7,7 @@ import streamlit as st
 
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue import hub, local_paths, recents, safe_zip, sources, uploads
+from vizformer.web.frame import presses
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.model_report import report_words
@@ -211,7 +212,7 @@ def _from_files() -> None:
             key=f"opening.files.{number}",
             max_upload_size=max(1, -(-limit // 2**20)),
         )
-        sent = st.form_submit_button(_("Upload and open"))
+        sent = presses.submit(_("Upload and open"))
     st.caption(
         _(
             "config.json, weights and tokenizer, side by side, or bare weights. At most {limit}, packed and unpacked, "

@@ -7,6 +7,7 @@ import streamlit as st
 from vizformer.checkpoints import Question, Report
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue import model_cache, sources
+from vizformer.web.frame import presses
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.model_report import open_model, report_words
@@ -62,7 +63,7 @@ def ask(model: ModelRef, questions: tuple[Question, ...], known: dict[str, objec
                 columns = st.columns(2)
             with columns[number % 2]:
                 answers[question.name] = field(model, question, known.get(question.name))
-        sent = st.form_submit_button(_("Open under these assumptions"), type="primary")
+        sent = presses.submit(_("Open under these assumptions"), type="primary")
     if not sent:
         return
     chosen = {name: answer for name, answer in answers.items() if answer is not None}

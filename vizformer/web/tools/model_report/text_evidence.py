@@ -8,6 +8,7 @@ from vizformer.web.catalogue import precision, sources
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.torch_setup import prepare_torch
+from vizformer.web.frame import presses
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.model_report import report_words
 from vizformer.web.tools.model_report.questions import assume
@@ -130,6 +131,6 @@ def results(model: ModelRef, found: Evidence) -> None:
         )
     if not found.complete:
         st.caption(_("Not all combinations were measured: there are too many of them, or it took too long."))
-    if found.settled and st.button(_("Open with what is decided"), type="primary", key="evidence.take"):
+    if found.settled and presses.button(_("Open with what is decided"), type="primary", key="evidence.take"):
         assume(model, dict(found.answers))
         st.rerun()

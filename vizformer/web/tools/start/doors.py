@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from vizformer.web.frame import progress, sitemap
+from vizformer.web.frame import presses, progress, sitemap
 from vizformer.web.frame.sitemap import COURSE
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _, translate
@@ -36,7 +36,7 @@ def _learn() -> None:
     title = translate(going_on.title)
     begun = any(done.values())
     label = _("Continue with: {title} →", title=title) if begun else _("Begin with: {title} →", title=title)
-    if st.button(label, type="primary", key="start.learn"):
+    if presses.button(label, type="primary", key="start.learn"):
         st.switch_page(going_on.file)
     questions = sum(map(len, progress.QUESTIONS.values()))
     st.caption(_("{answered} of {questions} questions answered", answered=sum(done.values()), questions=questions))

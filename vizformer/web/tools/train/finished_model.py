@@ -3,7 +3,7 @@
 import streamlit as st
 
 from vizformer.web.catalogue import trained_models, trainings
-from vizformer.web.frame import sitemap
+from vizformer.web.frame import presses, sitemap
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.words.i18n import _, translate
@@ -21,7 +21,7 @@ def keep(name: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.text(_("Open it on:"))
         for entry in (entry for __, entries in sitemap.SECTIONS for entry in entries if entry.url in OPENED_ON):
-            if st.button(translate(entry.title), key=f"train.open.{entry.url}"):
+            if presses.button(translate(entry.title), key=f"train.open.{entry.url}"):
                 place = st.session_state.get("train.place", {})
                 model = ModelRef.parse(name)
                 if entry.url == SIDE_BY_SIDE:  # what the training has made of what it began with

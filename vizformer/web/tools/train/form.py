@@ -7,6 +7,7 @@ import streamlit as st
 
 from vizformer.training.live import Plan
 from vizformer.web.catalogue import trainings
+from vizformer.web.frame import presses
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson
 from vizformer.web.words.i18n import _, translate
@@ -44,7 +45,7 @@ def choose(shown: str, plan: Plan | None) -> None:
     st.caption(_explained(task))
     with st.form("train.form", border=True):
         choices = _model(task) | _course(task)
-        if st.form_submit_button(_("Train"), type="primary"):
+        if presses.submit(_("Train"), type="primary"):
             _begin(task, choices)
             return
     if plan is not None and plan.task != task:
