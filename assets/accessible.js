@@ -2,11 +2,14 @@
 (() => {
   if (window.vizformerAccessible) return;
   window.vizformerAccessible = true;
-  // The list of pages has boxes between the list and its items, which is no list to a screen reader: links will do.
-  const noLists = () => {
-    for (const list of document.querySelectorAll("[data-testid=stSidebarNavItems]:not([role])")) list.setAttribute("role", "none");
-    for (const item of document.querySelectorAll("[data-testid=stSidebarNavItems] li:not([role])")) item.setAttribute("role", "none");
-  };
+  // The keyboard goes past the bar, to the page.
+  addEventListener("click", (event) => {
+    const page = document.querySelector(".st-key-page-body");
+    if (!(event.target instanceof Element) || !event.target.closest(".vf-skip") || !page) return;
+    event.preventDefault();
+    page.setAttribute("tabindex", "-1");
+    page.focus();
+  }, true);
   // A formula that is wider than its place scrolls: with the keyboard too.
   const reachable = () => {
     for (const formula of document.querySelectorAll(".katex-display")) {
@@ -17,7 +20,6 @@
   let asked = false;
   const look = () => {
     asked = false;
-    noLists();
     reachable();
   };
   const later = () => {

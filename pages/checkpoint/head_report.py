@@ -7,8 +7,8 @@ from vizformer.web.link import state
 from vizformer.web.tools.head_report import measuring
 from vizformer.web.tools.head_report.results import results
 from vizformer.web.widgets import model_assumptions
+from vizformer.web.widgets.model_input import model_box
 from vizformer.web.words.errors import guarded
-from vizformer.web.words.i18n import _
 
 POLL = 1.0  # seconds between two looks at a measuring that goes on
 
@@ -16,9 +16,7 @@ POLL = 1.0  # seconds between two looks at a measuring that goes on
 def page() -> None:
     models = model_list.models()
     state.fit(model=models)
-    st.selectbox(
-        _("Model"), models, format_func=model_list.titles(models).__getitem__, width=420, **state.bind("model")
-    )
+    model_box(models)
     model_assumptions.line(state.view().model)
     guarded()(below)()
 

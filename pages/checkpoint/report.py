@@ -11,6 +11,7 @@ from vizformer.web.tools.model_report.own_models import own_models
 from vizformer.web.tools.model_report.questions import absent, ask, read
 from vizformer.web.tools.model_report.summary import assumptions, components, problems, summary, tensors
 from vizformer.web.tools.model_report.text_evidence import text_evidence
+from vizformer.web.widgets.model_input import model_box
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
@@ -19,9 +20,7 @@ def page() -> None:
     open_model.arrive()
     models = model_list.models()
     view = state.fit(model=models)
-    st.selectbox(
-        _("Model"), models, format_func=model_list.titles(models).__getitem__, width=420, **state.bind("model")
-    )
+    model_box(models)
     open_model.progress()
     open_model.box()
     if view.model.is_from_elsewhere and not sources.is_there(view.model):

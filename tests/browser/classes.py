@@ -29,7 +29,5 @@ def title(tab: Tab, name: str) -> None:
 
 
 def go(tab: Tab, name: str) -> None:
-    """Presses a page in the navigation."""
-    with tab.runs():
-        tab.page.get_by_test_id("stSidebarNav").get_by_role("link", name=name, exact=True).click()
-    tab.settled()
+    """Goes to a page."""
+    tab.visit(name)

@@ -22,6 +22,8 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Viewport
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
+from vizformer.web.frame import sitemap
+
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT = 60.0  # seconds; generous, the machine may be busy
 LOOKS = 30  # milliseconds between two looks at what has come: each takes nearly two of processor time
@@ -127,6 +129,31 @@ class Tab:
                 raise TimeoutError(f"the app did not finish run {goal} (it finished {self.finished})")
             self.page.wait_for_timeout(LOOKS)
         self.painted()
+
+    def visit(self, title: str) -> None:
+        """Goes to a page by the bar, the line below it or a tile; through its door where it is behind another one.
+
+        Args:
+            title: of the page, in English.
+        """
+        self.page.locator(".st-key-bar-doors a").last.wait_for(
+            state="attached"
+        )  # links are drawn by a script of their own
+        entry = next(e for __, entries in sitemap.SECTIONS for e in entries if str(e.title) == title)
+        if entry is sitemap.HOME:
+            place = self.page.locator(".st-key-bar-home")
+        elif entry in sitemap.HELP:
+            self.page.locator(".st-key-help button").first.click()
+            place = self.page.get_by_test_id("stPopoverBody")
+        else:
+            place = self.page.locator(":is(.st-key-bar, .st-key-page-head, .st-key-tiles)")
+        link = place.locator(f"a[href$='{entry.url}']") if entry is not sitemap.HOME else place.get_by_role("link")
+        door = sitemap.door_of(entry)
+        if not link.count() and door is not None:
+            self.visit(str(door.title))
+        with self.runs():
+            link.first.click()
+        self.settled()
 
     def settled(self, quiet: float = QUIET) -> None:
         """Waits until no run goes on and none is asked for, for `quiet` seconds after what has come is painted.

@@ -14,8 +14,8 @@ LOOKS = [("en-US", "light"), ("zh-CN", "dark")]
 LINKS = [entry.url for __, entries in SECTIONS for entry in entries]
 LINKS += ["masks?slide=words", "masks?slide=laboratory", "attention?picture=lines"]
 # Each page in one of the two looks, in turn: VIZFORMER_EVERY_LOOK=1 opens all of them in both.
-MENDED = """() => !document.querySelector("[data-testid=stSidebarNavItems] li:not([role])")
-    && [...document.querySelectorAll(".katex-display:not([tabindex])")].every((one) => one.scrollWidth <= one.clientWidth)"""
+MENDED = """() => [...document.querySelectorAll(".katex-display:not([tabindex])")]
+    .every((one) => one.scrollWidth <= one.clientWidth)"""
 MOVING = """() => {
     const second = (text) => parseFloat(text) * (text.trim().endsWith("ms") ? 0.001 : 1);
     const seconds = (texts) => Math.max(...texts.split(",").map(second));

@@ -84,7 +84,7 @@ def test_a_class_does_nothing_that_the_policy_forbids(tabs: list[Tab]) -> None:
     with teacher.runs():
         teacher.page.locator(".st-key-present-begin button").first.click()
     expect(teacher.page.get_by_text(f"Class {code}")).to_be_visible(timeout=PATIENCE)
-    expect(first.page.get_by_test_id("stSidebar")).to_be_visible()
+    expect(first.page.locator(".st-key-bar-doors")).to_be_visible()
     with teacher.runs():
         teacher.page.keyboard.press("Escape")
 

@@ -17,13 +17,7 @@ def link(tab) -> dict[str, str]:
 
 def switch(tab, name: str) -> None:
     with tab.runs():
-        tab.page.get_by_role("radio", name=name).click()
-
-
-def go(tab, name: str) -> None:
-    with tab.runs():
-        tab.page.get_by_test_id("stSidebarNav").get_by_role("link", name=name, exact=True).click()
-    tab.settled()
+        tab.page.get_by_role("button", name=name, exact=True).click()
 
 
 def test_the_browsers_language(open_tab):
@@ -32,7 +26,7 @@ def test_the_browsers_language(open_tab):
     assert heading(chinese) == "查询、键、值"
     assert link(chinese) == {}
     expect(chinese.page.locator("html")).to_have_attribute("lang", "zh-CN")
-    assert chinese.page.get_by_role("radio", name="简体中文").get_attribute("aria-checked") == "true"
+    expect(chinese.page.get_by_role("button", name="English", exact=True)).to_be_visible()
 
 
 def test_the_links_language_comes_first(open_tab):
@@ -45,10 +39,9 @@ def test_the_switch_by_pointer_and_by_keyboard_keeps_the_rest_of_the_link(open_t
     switch(tab, "简体中文")
     assert heading(tab) == "查询、键、值"
     assert link(tab) == {"text": "hello", "head": "2", "layer": "1", "lang": "zh_CN"}
-    assert "注意力" in tab.page.get_by_test_id("stSidebarNav").inner_text()
+    assert "教学" in tab.page.locator(".st-key-bar-doors").inner_text()
     assert tab.page.title() == "查询、键、值 · VizFormer"
-    tab.page.get_by_role("radio", name="简体中文").focus()
-    tab.page.keyboard.press("ArrowLeft")
+    tab.page.get_by_role("button", name="English", exact=True).focus()
     with tab.runs():
         tab.page.keyboard.press("Space")
     tab.settled()
@@ -58,16 +51,16 @@ def test_the_switch_by_pointer_and_by_keyboard_keeps_the_rest_of_the_link(open_t
 
 def test_the_view_survives_pages_back_and_reload(open_tab):
     tab = open_tab("/qkv?text=hello&head=2")
-    go(tab, "Attention")
-    assert heading(tab) == "Attention"
+    tab.visit("Learn")
+    assert heading(tab) == "Learn"
     assert link(tab) == {"text": "hello", "head": "2"}
     with tab.runs():
         tab.page.go_back()  # one press: the navigation and the link are one entry of the history
     tab.settled()
     assert tab.address == "/qkv?text=hello&head=2"
     assert heading(tab) == "Query, key, value"
-    go(tab, "Attention")
-    go(tab, "Query, key, value")
+    tab.visit("Attention")
+    tab.visit("Query, key, value")
     assert link(tab) == {"text": "hello", "head": "2"}
     switch(tab, "简体中文")
     with tab.runs():
@@ -110,14 +103,20 @@ def test_nothing_is_cut_off_on_a_phone(open_tab, locale, themes):
         tab.painted()
         assert tab.page.evaluate("document.scrollingElement.scrollWidth") <= 400
     tab.settled()
-    tab.page.get_by_test_id("stExpandSidebarButton").click()
-    expect(tab.page.get_by_role("radio", name="English")).to_be_in_viewport()
+    expect(tab.page.locator(".st-key-bar-doors")).to_be_hidden()
+    tab.page.locator(".st-key-bar-fold label").click()
+    other = "简体中文" if locale == "en-US" else "English"
+    expect(tab.page.get_by_role("button", name=other, exact=True)).to_be_in_viewport()
+    assert tab.page.evaluate("document.scrollingElement.scrollWidth") <= 400
+    tab.page.locator(".st-key-bar-doors").get_by_role("link").first.click()
+    expect(tab.page.locator(".st-key-tiles")).to_be_visible()
+    expect(tab.page.locator(".st-key-bar-doors")).to_be_hidden()  # another page begins with it folded
 
 
 def test_a_page_that_does_not_exist_still_has_the_frame(open_tab):
     tab = open_tab("/nowhere")
     expect(tab.page.get_by_role("dialog")).to_contain_text(re.compile("not found", re.IGNORECASE))
-    assert tab.page.get_by_test_id("stSidebarNav").get_by_role("link").count() >= 2
+    assert tab.page.locator(".st-key-bar-doors").get_by_role("link").count() == 4
     tab.problems.clear()  # Streamlit tells the console too; here it is what was asked for
 
 

@@ -17,7 +17,7 @@ def test_keys_step_through_a_lesson_and_escape_leaves_it(open_tab, size):
         tab.page.locator(".st-key-present-begin button").first.click()
     tab.settled()
     page = tab.page
-    expect(page.get_by_test_id("stSidebar")).to_be_hidden()
+    expect(page.locator(".st-key-bar-doors")).to_be_hidden()
     expect(page.get_by_test_id("stHeader")).to_be_hidden()
     assert float(page.evaluate("parseFloat(getComputedStyle(document.documentElement).fontSize)")) >= 20
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -33,7 +33,7 @@ def test_keys_step_through_a_lesson_and_escape_leaves_it(open_tab, size):
     expect(page.locator(".vf-dark-screen")).to_have_count(0)
     with tab.runs():
         page.keyboard.press("Escape")
-    expect(page.get_by_test_id("stSidebar")).to_be_visible()
+    expect(page.locator(".st-key-bar-doors")).to_be_visible()
     assert "slide" not in tab.address
 
 

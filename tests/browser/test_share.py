@@ -59,15 +59,13 @@ def test_the_code_of_the_link_is_black_on_white_and_square(open_tab):
 
 
 def test_back_and_forward_take_one_press(open_tab):
-    tab = open_tab("/qkv?text=hello&head=2")
-    with tab.runs():
-        tab.page.get_by_test_id("stSidebarNav").get_by_role("link", name="Attention", exact=True).click()
-    tab.settled()
+    tab = open_tab("/explore?text=hello&head=2")
+    tab.visit("Attention")
     with tab.runs():
         tab.page.locator(".vf-attention .vf-switch button[data-view=scores]").click()
     tab.settled()
     assert tab.address == "/attention?text=hello&head=2&numbers=scores"
-    for there in ("/attention?text=hello&head=2", "/qkv?text=hello&head=2"):
+    for there in ("/attention?text=hello&head=2", "/explore?text=hello&head=2"):
         with tab.runs():
             tab.page.go_back()
         tab.settled()

@@ -11,18 +11,19 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.driver import ROOT, Server
-from vizformer.web.frame.page_frame import SECTIONS
+from vizformer.web.frame.sitemap import DOORS
 
 LINK = "/qkv?text=hello+world&head=2"
-PAGES = sum(len(entries) for __, entries in SECTIONS)
 STREAMLIT = (sys.executable, "-m", "streamlit", "run", "app.py")
 
 
 def shows_the_lesson(tab) -> None:
     page = tab.page
     assert page.get_by_role("heading", level=1).inner_text() == "Query, key, value"
-    assert page.get_by_test_id("stSidebarNav").get_by_role("link").count() == PAGES
-    expect(page.get_by_role("radiogroup", name="Language")).to_be_visible()
+    assert page.locator(".st-key-bar-doors").get_by_role("link").all_inner_texts() == [
+        str(door.title) for door in DOORS
+    ]
+    expect(page.get_by_role("button", name="简体中文")).to_be_visible()
     assert page.get_by_role("dialog").count() == 0
     assert "not found" not in page.inner_text("body")
     assert page.title() == "Query, key, value · VizFormer"

@@ -76,9 +76,7 @@ def test_where_motion_is_welcome_it_begins_by_itself_once(open_tab):
     tab.page.locator(".vf-walk-stage").click()
     expect(root(tab)).to_have_attribute("data-playing", "false")
     for name in ("Glossary", "Start here"):
-        with tab.runs():
-            tab.page.get_by_test_id("stSidebarNav").get_by_role("link", name=name, exact=True).click()
-        tab.settled()
+        tab.visit(name)
     expect(root(tab)).to_have_attribute("data-playing", "false")
 
 

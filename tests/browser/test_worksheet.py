@@ -27,7 +27,7 @@ def test_the_sheet_fits_on_paper_and_the_answers_begin_a_page(open_tab: OpenTab,
     page.emulate_media(media="print")
     page.set_viewport_size({"width": A4 - 2 * 57, "height": 1000})  # margins of 15 mm
     tab.settled()
-    assert not page.get_by_test_id("stSidebar").is_visible()
+    assert not page.locator(".st-key-bar").is_visible()
     assert not page.locator(".st-key-worksheet-settings").is_visible()
     assert page.locator("button:visible").all_inner_texts() == []
     wide = "e => e.scrollWidth - e.clientWidth"

@@ -111,7 +111,7 @@ def test_what_a_model_lacks_is_said_and_others_are_offered(open_app, model):
 @pytest.mark.parametrize("model", ["headless-t5", "both.pt"])
 def test_a_decoder_that_cannot_begin_reads_the_sentence(open_app, model):
     app = open_app(ATTENTION, **link(model))
-    assert app.text_input(key="view.target").placeholder == "Empty: the sentence itself"
+    assert app.text_input(key="view.target").placeholder == "Target: the sentence itself"
     assert said(app).count(link(model)["text"]) == 1
     app = open_app(ATTENTION, **link(model, target="0 1" if model == "both.pt" else "dogs"))
     assert ("0 1" if model == "both.pt" else "dogs") in said(app)

@@ -1,4 +1,4 @@
-"""What every page has around it: navigation, language switch, title, notices.
+"""What every page has around it: the bar, its title and views, notices.
 
 app.py calls `run` for every run of every visitor. The pages are listed in `sitemap`.
 """
@@ -11,17 +11,15 @@ from streamlit.navigation.page import Page
 
 from vizformer import __version__
 from vizformer.assets import asset
-from vizformer.web.frame import class_door, classroom, inline_scripts, presenting, share
+from vizformer.web.frame import bar, class_door, classroom, inline_scripts, presenting
+from vizformer.web.frame.bar import NAME
 from vizformer.web.frame.sitemap import HOME, HOME_OF_BEFORE, SECTIONS, Entry
 from vizformer.web.link import state
-from vizformer.web.link.languages import LANGUAGES
 from vizformer.web.turns import TURNS
 from vizformer.web.words.errors import guarded, plain
-from vizformer.web.words.i18n import _, language, translate
+from vizformer.web.words.i18n import language, translate
 
-NAME = "VizFormer"
 HOLDS_AT_THE_DOOR = ("model", "text", "target", "lang")  # of a link: what is no sign of another page
-_LANGUAGE_KEY = "vizformer.language"
 
 
 def run() -> None:
@@ -48,23 +46,12 @@ def _run() -> None:
         layout="wide",
         menu_items={"Get help": None, "Report a bug": None, "About": f"**{NAME} {__version__}**"},
     )
-    st.logo(str(asset("wordmark.svg")), size="large", icon_image=str(asset("logo.svg")))
     inline_scripts.run("language.js", tag=language().replace("_", "-"))
     for script in ("history.js", "accessible.js"):
         inline_scripts.run(script)
     st.html(f"<style>{asset('app.css').read_text(encoding='utf-8')}</style>")
-    _sidebar()
-    with st.container(horizontal=True, vertical_alignment="center", key="page-head"):
-        st.title(title, anchor=False)
-        if presenting.is_on():
-            guarded()(class_door.leading)()
-            presenting.head()
-        else:
-            presenting.button()
-            guarded()(class_door.button)()
-            guarded()(share.button)()
-    if not presenting.is_on():
-        st.caption(translate(entry.summary))
+    bar.draw(entry)
+    bar.head(entry)
     guarded()(class_door.banner)(presenting=presenting.is_on())
     notices = st.container()
     with guarded(), st.container(key="page-body"):  # (a pointer finds its way from here)
@@ -76,55 +63,24 @@ def _run() -> None:
 
 
 def _navigate() -> Page:
-    return st.navigation(
-        {section: [copy(page) for page in pages] for section, pages in _pages(language()).items()}, expanded=True
-    )
+    return st.navigation([copy(page) for page in _pages(language())], position="hidden")
 
 
 @cache
-def _pages(_language: str) -> dict[str, list[Page]]:
-    """The pages of each section, with titles in the language that holds.
+def _pages(_language: str) -> list[Page]:
+    """The pages, with titles in the language that holds.
 
     Made once: each looks for its file on the disk, which is a tenth of what a run of a page costs.  A run takes copies,
     since Streamlit marks the one that it draws.
     """
-    pages = {
-        "" if section is None else translate(section): [
-            st.Page(
-                e.file,
-                title=translate(e.title),
-                url_path="home" if e is HOME else e.url,
-                default=e is HOME,
-            )
-            for e in entries
-        ]
-        for section, entries in SECTIONS
-    }
+    pages = [
+        st.Page(e.file, title=translate(e.title), url_path="home" if e is HOME else e.url, default=e is HOME)
+        for __, entries in SECTIONS
+        for e in entries
+    ]
     # Streamlit serves the default page at "/" only; in a link, its own address has to work all the same.
-    alias = st.Page(HOME.file, title=translate(HOME.title), url_path=HOME.url, visibility="hidden")
-    next(iter(pages.values())).append(alias)
-    return pages
+    return [*pages, st.Page(HOME.file, title=translate(HOME.title), url_path=HOME.url, visibility="hidden")]
 
 
 def _entry(page: Page) -> Entry:
     return next((e for __, entries in SECTIONS for e in entries if e.url == page.url_path), HOME)
-
-
-def _sidebar() -> None:
-    with st.sidebar:
-        if st.session_state.get(_LANGUAGE_KEY) != language():
-            st.session_state[_LANGUAGE_KEY] = language()
-        st.segmented_control(
-            _("Language"),
-            list(LANGUAGES),
-            format_func=LANGUAGES.__getitem__,
-            required=True,
-            key=_LANGUAGE_KEY,
-            on_change=_change_language,
-        )
-        st.caption(_("{name} {version}. What you type stays on this server.", name=NAME, version=__version__))
-
-
-def _change_language() -> None:
-    if (chosen := st.session_state[_LANGUAGE_KEY]) in LANGUAGES:  # a run that was cut short knows none
-        state.update(lang=chosen)

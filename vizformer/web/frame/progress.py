@@ -64,8 +64,8 @@ _DONE, _FORGOTTEN, _KEY = "vizformer.done", "vizformer.forgotten", "vizformer.me
 
 
 def remember() -> None:
-    """Exchanges what is known with the browser; once per run, in the sidebar, where it takes no room."""
-    with st.sidebar:
+    """Exchanges what is known with the browser; once per run, where it takes no room."""
+    with st.container(key="progress"):
         known = memory.mount(_done(), forgotten=st.session_state.get(_FORGOTTEN, 0), key=_KEY)
     st.session_state[_DONE] = known & _all()
 

@@ -1,11 +1,11 @@
-"""What pages there are, in which order: another page is one `Entry`, listed in `SECTIONS`."""
+"""What pages there are, in which order: another page is one `Entry`, listed in `DOORS`."""
 
 from dataclasses import dataclass
 
 from vizformer.messages import N_, Message
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # one object a page
 class Entry:
     """A page in the navigation: its file, its address (the same in every language), title and what it shows.
 
@@ -230,6 +230,12 @@ SIDE_BY_SIDE = Entry(
     N_("Side by side"),
     N_("Two models on one text, or one model on two: which heads look elsewhere, and which weights differ."),
 )
+OPEN = Entry(
+    "pages/checkpoint/open.py",
+    "open",
+    N_("Open your own"),
+    N_("A folder, a file or a name of Hugging Face: every page then shows your model."),
+)
 REPORT = Entry(
     "pages/checkpoint/report.py",
     "report",
@@ -243,12 +249,56 @@ HEAD_REPORT = Entry(
     N_("What every head of a model does, measured on hundreds of texts: where it looks, how evenly, which are alike."),
 )
 
+LEARN = Entry(
+    "pages/doors/learn.py",
+    "learn",
+    N_("Learn"),
+    N_("The course: twelve lessons, in the order in which a sentence flows through the model."),
+)
+EXPLORE = Entry(
+    "pages/doors/explore.py",
+    "explore",
+    N_("Explore"),
+    N_("One sentence, one model, one head, looked at in several ways."),
+)
+TEACH = Entry(
+    "pages/doors/teach.py",
+    "teach",
+    N_("Teach"),
+    N_("Lead a class, present a lesson, print a worksheet, check programs, train a small model."),
+)
+MODELS = Entry(
+    "pages/doors/models.py",
+    "models",
+    N_("Models"),
+    N_("Open a model of your own, and see what is in it."),
+)
+DOORS: dict[Entry, tuple[Entry, ...]] = {
+    LEARN: (*COURSE, PAPER, LAYER),
+    EXPLORE: (ATTENTION, GENERATION, BLANKS, LENS, WHAT_IF, SIDE_BY_SIDE),
+    TEACH: (WORKSHEET, COMPARE, TRAIN),
+    MODELS: (OPEN, REPORT, HEAD_REPORT, ELSEWHERE),
+}
+"""The doors of the bar, each with a page of its own, and the pages behind them."""
+
+HELP = (GLOSSARY, READING)  # behind the question mark
 SECTIONS: tuple[tuple[Message | None, tuple[Entry, ...]], ...] = (
-    (None, (START,)),
-    (N_("Course"), COURSE),
-    (N_("Learn"), (PAPER, LAYER, COMPARE, WORKSHEET, TRAIN, GLOSSARY, READING)),
-    (N_("Explore"), (ATTENTION, ELSEWHERE, GENERATION, BLANKS, LENS, WHAT_IF, SIDE_BY_SIDE)),
-    (N_("Checkpoint"), (REPORT, HEAD_REPORT)),
+    (None, (START, *HELP)),
+    *((door.title, (door, *pages)) for door, pages in DOORS.items()),
 )
 HOME = START
 HOME_OF_BEFORE = ATTENTION  # when "/" was this page: links of then say something that only other pages show
+
+
+def door_of(entry: Entry) -> Entry | None:
+    """The door that a page is behind, or that it is."""
+    return next((door for door, pages in DOORS.items() if entry is door or entry in pages), None)
+
+
+def beside(entry: Entry) -> tuple[Entry, ...]:
+    """The pages that are one press away from a page: the views of its door; of a lesson the one before and the next one."""
+    if entry in COURSE:
+        at = COURSE.index(entry)
+        return COURSE[max(at - 1, 0) : at] + COURSE[at + 1 : at + 2]
+    groups = (HELP, (PAPER, LAYER), *(DOORS[door] for door in (EXPLORE, TEACH, MODELS)))
+    return next((group for group in groups if entry in group), ())

@@ -1,4 +1,4 @@
-"""The boxes for model and text, the same on every page."""
+"""The boxes for sentence, target and model: they stand in the bar of every page that reads them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue import long_forward, model_cache, model_list, sources
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.frame import sitemap
+from vizformer.web.frame import bar, sitemap
 from vizformer.web.link import packed_text, state, text_store
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import View
@@ -18,7 +18,6 @@ from vizformer.web.widgets.number_editor import set_by_hand
 from vizformer.web.words import errors
 from vizformer.web.words.i18n import _
 
-SHOWN_ON_A_PHONE = 24  # characters of the sentence, where its box is folded away
 _LAST_GOOD = "vizformer.subject"
 
 
@@ -36,7 +35,7 @@ def subject_box(usable: Callable[[ModelRef], bool] | None = None) -> Subject | N
     reads_target = model_cache.reads_target(view.model) if view.model in models else False
     # Where a model cannot begin a text by itself, the decoder reads the sentence, as BART's does.
     itself = reads_target and not model_suggestions.writes(view.model)
-    _bar(models, reads_target=reads_target, itself=itself)
+    _boxes(models, reads_target=reads_target, itself=itself)
     model_assumptions.line(view.model)
     if state.clipped("text") or state.clipped("target"):
         st.caption(
@@ -75,40 +74,36 @@ def subject_box(usable: Callable[[ModelRef], bool] | None = None) -> Subject | N
     return wanted
 
 
-def _bar(models: Sequence[ModelRef], *, reads_target: bool, itself: bool) -> None:
-    """Sentence, target and model in one line.  On a phone they are folded away: app.css."""
-    view, titles = state.view(), model_list.titles(models)
-    with st.container(key="bar-fold"):
-        text, model = errors.plain(_beginning(view.text.strip())), errors.plain(titles.get(view.model, str(view.model)))
-        st.checkbox(
-            _("Change: {text} · {model}", text=text, model=model)
-            if text
-            else _("Type a sentence · {model}", model=model),
-            on_change="ignore",
-            persist_state="session",
-            key="bar.open",
+def model_box(models: Sequence[ModelRef]) -> None:
+    """The box of the model, in the bar: for pages that need no sentence."""
+    titles = model_list.titles(models)
+    with bar.boxes(), st.container(key="bar-model"):
+        st.selectbox(
+            _("Model"), models, format_func=titles.__getitem__, label_visibility="collapsed", **state.bind("model")
         )
-    with st.container(key="bar"):
-        sentence, longer, target, which, own = st.columns([7, 1, 6, 5, 3], vertical_alignment="bottom", gap="small")
-    sentence.text_input(_("Sentence"), placeholder=_("Type a sentence and press Enter"), **state.bind("text"))
-    with longer:
+
+
+def _boxes(models: Sequence[ModelRef], *, reads_target: bool, itself: bool) -> None:
+    """Sentence, target (of models that read one) and model, in the bar."""
+    with bar.boxes():
+        st.text_input(
+            _("Sentence"),
+            placeholder=_("Type a sentence and press Enter"),
+            label_visibility="collapsed",
+            **state.bind("text"),
+        )
         long_text.button()
-    written = (
-        _("Empty: what the model writes") if view.model.is_from_elsewhere else _("Empty: the model's own translation")
-    )
-    written = _("Empty: the sentence itself") if itself else written
-    target.text_input(
-        _("Target"),
-        placeholder=written if reads_target else _("This model takes no target"),
-        disabled=not reads_target,
-        **state.bind("target"),
-    )
-    which.selectbox(_("Model"), models, format_func=titles.__getitem__, **state.bind("model"))
-    own.page_link(sitemap.REPORT.file, label=_("Open your own"))
-
-
-def _beginning(text: str) -> str:
-    return text if len(text) <= SHOWN_ON_A_PHONE else text[:SHOWN_ON_A_PHONE] + "…"
+        if reads_target:
+            written = _("what the model writes") if state.view().model.is_from_elsewhere else _("its own translation")
+            st.text_input(
+                _("Target"),
+                placeholder=_("Target: {empty}", empty=_("the sentence itself") if itself else written),
+                label_visibility="collapsed",
+                **state.bind("target"),
+            )
+    model_box(models)
+    with bar.boxes(), st.container(key="bar-own", width="content"):
+        st.page_link(sitemap.OPEN.file, label=_("Open your own"))
 
 
 def _follow(subject: Subject, place: DeltaGenerator, go_back: Callable[[], None]) -> None:

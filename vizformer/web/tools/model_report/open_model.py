@@ -92,15 +92,19 @@ def offer(model: ModelRef) -> bool:
 
 
 @guarded()
-def box() -> None:
-    """The ways that this server has for this session."""
+def box(*, unfolded: bool = False) -> None:
+    """The ways that this server has for this session, folded away unless they are what the page is for."""
     by_path = local_paths.allowed()
     if by_path:
         _note(state.view().model)
     ways = [way for way, on in ((_from_hub, hub.is_on()), (_from_files, uploads.is_on())) if on]
     if not ways and not by_path:
+        if unfolded:
+            st.info(
+                _("This server opens no models of its visitors. Start VizFormer on your own computer to open yours.")
+            )
         return
-    with st.expander(_("Open another model")):
+    with st.container() if unfolded else st.expander(_("Open another model")):
         if by_path:
             _from_path()
             _recent()

@@ -1,0 +1,106 @@
+"""The bar at the top of every page: the doors, what the page shows (its boxes), and what can be done with every page.
+
+On a narrow screen it is one line, with the sentence and the sign that unfolds the rest: assets/app.css.
+"""
+
+from contextvars import ContextVar
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from vizformer.web.frame import class_door, presenting, share
+from vizformer.web.frame.sitemap import COURSE, DOORS, HELP, HOME, Entry, beside, door_of
+from vizformer.web.link import state
+from vizformer.web.link.languages import LANGUAGES
+from vizformer.web.words.errors import guarded, plain
+from vizformer.web.words.i18n import _, language, translate
+
+NAME = "VizFormer"
+SHOWN_ON_A_PHONE = 24  # characters of the sentence
+_OPEN = "bar.open"
+_BOXES: ContextVar[DeltaGenerator | None] = ContextVar("boxes of the bar", default=None)
+
+
+def draw(entry: Entry) -> None:
+    """Draws the bar of a page; its boxes stay empty until the page fills them.  Of a page that is presented they are all."""
+    if presenting.is_on():
+        with st.container(horizontal=True, key="bar", wrap=False):
+            _fold()
+            _boxes()
+        return
+    skip = _("Skip to the page")
+    st.html(f'<a class="vf-skip" href="#page-body">{skip}</a>')
+    here = door_of(entry)
+    with st.container(horizontal=True, key="bar", wrap=False):
+        with st.container(key="bar-home", width="content"):
+            st.page_link(HOME.file, label=NAME)
+        _fold()
+        with st.container(horizontal=True, key="bar-doors", width="content", gap=None):
+            for door in DOORS:
+                with st.container(key=f"bar-{door.url}{'-here' * (door is here)}", width="content"):
+                    st.page_link(door.file, label=translate(door.title))
+        _boxes()
+        with st.container(horizontal=True, key="bar-tools", width="content", gap=None):
+            _language()
+            presenting.button()
+            guarded()(class_door.button)()
+            guarded()(share.button)()
+            with st.popover("?", key="help", help=_("Glossary and reading list")):
+                for page in HELP:
+                    st.page_link(page.file, label=translate(page.title))
+                st.caption(_("What you type stays on this server."))
+
+
+def _boxes() -> None:
+    _BOXES.set(st.container(horizontal=True, key="bar-boxes", gap=None, wrap=False))
+
+
+def boxes() -> DeltaGenerator:
+    """The place in the bar for what the page asks of its reader: sentence, target, model."""
+    return _BOXES.get() or st.container(horizontal=True)  # (a page without a frame has none)
+
+
+def head(entry: Entry) -> None:
+    """The line below the bar: the title of the page, and the pages beside it."""
+    with st.container(horizontal=True, vertical_alignment="center", key="page-head", wrap=False):
+        st.title(translate(entry.title), anchor=False, help=translate(entry.summary), width="content")
+        if presenting.is_on():
+            guarded()(class_door.leading)()
+            presenting.head()
+            return
+        with st.container(horizontal=True, key="page-views", wrap=False, gap=None):
+            for other in beside(entry):
+                with st.container(key=f"page-view-{other.url}{'-here' * (other is entry)}", width="content"):
+                    st.page_link(other.file, label=_way(entry, other))
+
+
+def _way(entry: Entry, other: Entry) -> str:
+    """The label of the way from a page to one beside it: back and on in the course."""
+    title, way = translate(other.title), COURSE.index(other) - COURSE.index(entry) if other in COURSE else 0
+    return f"← {title}" if way < 0 else f"{title} →" if way > 0 else title
+
+
+def _fold() -> None:
+    """What stands on a phone in the place of all the rest: the sentence, and the sign that unfolds it."""
+    if state.arrives(_OPEN):
+        st.session_state[_OPEN] = False
+    text = state.view().text.strip()
+    shown = text if len(text) <= SHOWN_ON_A_PHONE else text[:SHOWN_ON_A_PHONE] + "…"
+    with st.container(key="bar-fold"):
+        st.checkbox(
+            _("Menu · {text}", text=plain(shown)) if shown else _("Menu · type a sentence"),
+            on_change="ignore",
+            persist_state="session",
+            key=_OPEN,
+        )
+
+
+def _language() -> None:
+    """The button of the next language: of two, the other one."""
+    codes = list(LANGUAGES)
+    following = codes[(codes.index(language()) + 1) % len(codes)]
+    st.button(LANGUAGES[following], key="vizformer.language", type="tertiary", on_click=_speak, args=(following,))
+
+
+def _speak(code: str) -> None:
+    state.update(lang=code)
