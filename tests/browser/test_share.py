@@ -9,6 +9,8 @@ from playwright.sync_api import expect
 
 
 def share(tab):
+    if (menu := tab.page.locator(".st-key-bar-fold label")).is_visible():
+        menu.click()
     with tab.runs():
         tab.page.get_by_role("button", name=re.compile("^(Share|分享)$")).click()
     box = tab.page.get_by_test_id("stPopoverBody")
