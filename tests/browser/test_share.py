@@ -9,8 +9,6 @@ from playwright.sync_api import expect
 
 
 def share(tab):
-    if (menu := tab.page.locator(".st-key-bar-fold label")).is_visible():
-        menu.click()
     with tab.runs():
         tab.page.get_by_role("button", name=re.compile("^(Share|分享)$")).click()
     box = tab.page.get_by_test_id("stPopoverBody")
@@ -54,6 +52,7 @@ def test_scores_and_a_cell_are_in_the_link(open_tab):
 
 def test_the_code_of_the_link_is_black_on_white_and_square(open_tab):
     tab = open_tab("/qkv", locale="zh-CN", theme="dark", width=400)
+    tab.page.locator(".st-key-bar-fold label").click()
     code = share(tab).locator("img")
     box = code.bounding_box()
     assert box["width"] == pytest.approx(box["height"], abs=1)
