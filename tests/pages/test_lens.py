@@ -1,5 +1,6 @@
 """The page Where does the answer come from?: what is on the screen is what the library says."""
 
+import re
 from contextlib import contextmanager
 
 import numpy as np
@@ -206,3 +207,21 @@ def test_numbers_that_are_no_longer_finite_are_said_in_words(open_app, page, loc
     assert "decoder.0.mid" in warning
     assert "nan%" not in said(app)
     assert "nan%" not in "".join(element.proto.spec for element in app.get("plotly_chart"))
+
+
+@pytest.mark.parametrize(
+    ("lesson", "part"),
+    [
+        ("block", "stream"),
+        ("block", "ffn"),
+        ("block", "neurons"),
+        ("training", "loss"),
+        ("heads", "split"),
+        ("qkv", "arithmetic"),
+    ],
+)
+def test_lessons_go_on_with_numbers_that_are_no_longer_finite(open_app, lesson, part):
+    app = open_app(f"pages/learn/{lesson}.py", model="stories", text=STORY, edits=TOO_LARGE, part=part)
+    assert not app.exception
+    assert not [error.value for error in app.error]
+    assert not re.search(r"\bnan\b", said(app))

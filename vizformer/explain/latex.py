@@ -9,9 +9,9 @@ SHOWN_TERMS = 2
 
 
 def number(value: float, digits: int = 4) -> str:
-    """-inf as a symbol; very small numbers in powers of ten; otherwise fixed digits."""
-    if value == -math.inf:
-        return r"-\infty"
+    """Infinities as symbols, NaN as a word; very small numbers in powers of ten; otherwise fixed digits."""
+    if not math.isfinite(value):
+        return r"\text{NaN}" if math.isnan(value) else r"\infty" if value > 0 else r"-\infty"
     if value != 0 and abs(value) < 0.5 * 10**-digits:
         mantissa, exponent = f"{value:.2e}".split("e")
         return rf"{mantissa} \cdot 10^{{{int(exponent)}}}"

@@ -11,6 +11,8 @@ A page lists its parts and draws the laboratory of each; everything around them 
         lesson.ask(lesson.Choice("masks", "leak", question, choices, answer, why))
 """
 
+import math
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -312,7 +314,7 @@ def ask(question: Question | None) -> None:
     match question:
         case Choice():
             questions.ask(question)
-        case Number():
+        case Number() if math.isfinite(question.answer):  # (not so after an edit that overflows)
             questions.ask_number(question)
         case CellChoice():
             ask_cell(question)
@@ -325,7 +327,7 @@ def formula(symbols: str, *, live: str = "", code: str = "", given: Mapping[str,
     """
     st.latex(symbols)
     if live:
-        st.latex(live)
+        st.latex(re.sub(r"(?<!\\)\bnan\b", r"\\text{NaN}", re.sub(r"(?<!\\)\binf\b", r"\\infty", live)))
     if code:
         st.caption(_("The same in PyTorch"))
         st.code(pasteable(code, given or {}), language="python", wrap_lines=True)

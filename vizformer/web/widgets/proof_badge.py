@@ -1,5 +1,7 @@
 """The line under a number that says whether the model computed the same."""
 
+import math
+
 import streamlit as st
 
 from vizformer.explain import Proof
@@ -17,7 +19,9 @@ def show(proof: Proof, agrees: str = "", *, edited: bool = False) -> None:
         edited: whether the subject holds numbers set by hand.
     """
     values = {"anchor": translate(proof.anchor, plain), "difference": f"{proof.difference:.1g}"}
-    if proof.holds and proof.direct:
+    if not math.isfinite(proof.difference):
+        st.warning(_("Not compared with {anchor}: the numbers there are no longer finite.", **values))
+    elif proof.holds and proof.direct:
         agrees = agrees or _(
             "Checked: differs from the model by at most {difference} (compared with {anchor}).", **values
         )

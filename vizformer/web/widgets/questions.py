@@ -124,6 +124,8 @@ class CellChoice:
 
 def near(answer: float, share: float, least: float) -> float:
     """A tolerance of at most this share of the answer, or `least`: a power of ten, which does not tell the answer."""
+    if not math.isfinite(answer):
+        return least
     return max(least, 10.0 ** math.floor(math.log10(share * answer)))
 
 

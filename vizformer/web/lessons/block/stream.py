@@ -3,7 +3,7 @@
 import streamlit as st
 
 from vizformer import figures
-from vizformer.components import table
+from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.explain import latex
 from vizformer.explain.block_rows import BlockStream
@@ -65,7 +65,7 @@ def _table(subject: Subject, found: BlockStream) -> None:
         Row(
             (
                 name,
-                "" if point.added is None else Number(point.added_length, f"{point.added_length:.4f}"),
+                "" if point.added is None else Number(point.added_length, matrix.number(point.added_length)),
                 float(length),
                 float(start),
                 float(end),
