@@ -60,8 +60,8 @@ def draw(subject: Subject) -> None:
     with controls():
         pronoun = lab.buttons("pronoun", read, usual, label_visibility="collapsed")
     found = reference_shift(subject.model, pronoun)
-    _verdict(found)
     _table(pronoun, found)
+    _verdict(found)
     _open(subject, found)
     lesson.ask(question(subject))
     w = found.weights[..., found.layer, found.head]
