@@ -17,7 +17,7 @@ NODE := PATH="$(CURDIR)/$(BIN):$$PATH"
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run dev test sweep quick lint lint-js format messages mutants reference screenshots clean distclean
+.PHONY: help install run dev test sweep quick lint lint-js format messages mutants reference picture screenshots clean distclean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 20
@@ -93,6 +93,9 @@ mutants: $(VENV)/.installed-test ## would a test notice? tries the small changes
 
 reference: $(VENV)/.installed-test ## write docs/reference.md anew: commands, variables, pages, options, families
 	$(BIN)/python tools/reference.py
+
+picture: $(VENV)/.installed-test ## make the picture anew that the first page holds before its server has made it
+	$(BIN)/python tools/first_picture.py
 
 screenshots: $(VENV)/.installed-test ## make the pictures of the documents anew (needs Chromium; CHECK=1 only compares)
 	$(BIN)/python tools/screenshots.py $(if $(CHECK),--check)

@@ -106,7 +106,7 @@ class Walkthrough {
   begin({ key, static: alone }) {
     const left = LEFT_AT.get(key ?? "");
     if (left) Object.assign(this.clock, left);
-    else if (!alone && !this.clock.calm.matches) this.clock.play();
+    else if (!alone && !this.clock.calm.matches) this.clock.begin();
   }
 
   /** @param {boolean} alone */

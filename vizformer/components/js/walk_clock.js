@@ -48,6 +48,12 @@ export class WalkClock {
     return Math.min(1, (this.time - this.start(scene)) / (BUILT * this.scenes[scene].seconds));
   }
 
+  // From where the picture of the first scene is complete: the film begins with something to see.
+  begin() {
+    this.time = BUILT * this.scenes[0].seconds;
+    this.play();
+  }
+
   play() {
     if (this.ended) this.time = 0;
     this.playing = true;

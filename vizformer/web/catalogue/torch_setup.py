@@ -1,9 +1,14 @@
 """What happens once per server, while it starts: torch is imported, and leaves processor and memory to all sessions."""
 
+import ctypes
 import gc
+import os
 import sys
 import time
+from contextlib import suppress
 from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 
 
 @cache
@@ -12,9 +17,14 @@ def prepare_torch() -> None:
     if "torch" not in sys.modules:
         # Importing torch keeps the interpreter to itself for seconds; first let the server send what is drawn already.
         time.sleep(0.1)
-    import torch
+    _open_library()
+    gc.disable()  # nothing of what is being imported is garbage, and each look at it takes longer than the one before
+    try:
+        import torch
 
-    import vizformer.checkpoints  # noqa: F401  (with all that it brings, before the freezing)
+        import vizformer.checkpoints  # noqa: F401  (with all that it brings, before the freezing)
+    finally:
+        gc.enable()
 
     # One thread per forward: with more, sessions stall each other at every barrier (docs/decisions.md, "The web layer").
     torch.set_num_threads(1)
@@ -22,3 +32,16 @@ def prepare_torch() -> None:
     # everybody's time.  What is there now stays for good; frozen, it is not looked at again.
     gc.collect()
     gc.freeze()
+
+
+def _open_library() -> None:
+    """Has the system load torch's largest library: the pages are answered meanwhile, as not during the same in an import.
+
+    Where it is called otherwise, or needs others first, the import does it.
+    """
+    found = find_spec("torch")
+    for folder in (found and found.submodule_search_locations) or ():
+        library = Path(folder, "lib", "libtorch_cpu.so")
+        with suppress(OSError):
+            ctypes.CDLL(str(library.with_name("libtorch_global_deps.so")), ctypes.RTLD_GLOBAL)
+            ctypes.CDLL(None).dlopen(str(library).encode(), os.RTLD_NOW)

@@ -14,6 +14,7 @@ import streamlit as st
 from streamlit import file_util
 
 from vizformer.assets import asset
+from vizformer.web.frame import first_picture
 
 NAMES = ("history.js", "accessible.js", "language.js", "cookie.js", "present.js", "part.js")
 
@@ -32,5 +33,5 @@ def _text(name: str) -> str:
 def hashes() -> list[str]:
     """The scripts that may stand in a page, ours and those of Streamlit's first page, as a policy names them."""
     first = Path(file_util.get_static_dir(), "index.html").read_text(encoding="utf-8")
-    texts = [*map(_text, NAMES), *re.findall(r"<script>(.*?)</script>", first, re.DOTALL)]
+    texts = [*map(_text, NAMES), first_picture.script(), *re.findall(r"<script>(.*?)</script>", first, re.DOTALL)]
     return [f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in texts]

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
@@ -14,8 +13,7 @@ from starlette.routing import Route
 from vizformer.freed_memory import give_freed_memory_back
 from vizformer.serving import listening, one_of
 from vizformer.web.catalogue import session_folders
-from vizformer.web.catalogue.torch_setup import prepare_torch
-from vizformer.web.frame import arrivals, class_rooms, request_gate
+from vizformer.web.frame import arrivals, class_rooms, first_files, first_visitor, request_gate
 
 LOOK = 20.0  # seconds between two looks at what was put up
 
@@ -32,9 +30,9 @@ async def lifespan(app: st.App) -> AsyncIterator[None]:
         announce(st.get_option("server.address"), st.get_option("server.port"))
     elif st.get_option("server.sslCertFile"):  # HAProxy, which listens there, would speak without it
         raise click.ClickException("--workers knows no server.sslCertFile. Leave one of the two out.")
-    threading.Thread(target=prepare_torch, name="prepare torch", daemon=True).start()
     attending = [
-        asyncio.create_task(task) for task in (session_folders.attend(), look_at_arrivals(), class_rooms.attend())
+        asyncio.create_task(task)
+        for task in (first_visitor.visit(), session_folders.attend(), look_at_arrivals(), class_rooms.attend())
     ]
     try:
         yield None
@@ -46,7 +44,7 @@ async def lifespan(app: st.App) -> AsyncIterator[None]:
 
 def middleware() -> list[Middleware]:
     """What stands before Streamlit."""
-    return [Middleware(request_gate.Gate)]
+    return [Middleware(request_gate.Gate), Middleware(first_files.FirstFiles)]
 
 
 def routes() -> list[Route]:

@@ -24,9 +24,10 @@ def dropout(subject: Subject) -> None:
     """What attention adds for one token, with some of its numbers dropped."""
     st.html(table.style() + matrix.style())
     place = choose(subject)
-    p = st.select_slider("p", RATES, **lesson.setting("block.p", 0.3, RATES))
+    rate, mode, again = st.columns([2, 2, 1], vertical_alignment="bottom")
+    p = rate.select_slider("p", RATES, **lesson.setting("block.p", 0.3, RATES))
     names = {"train": _("training"), "eval": _("in use")}
-    chosen = st.segmented_control(
+    chosen = mode.segmented_control(
         _("Mode"),
         list(names),
         format_func=names.__getitem__,
@@ -34,7 +35,7 @@ def dropout(subject: Subject) -> None:
         **lesson.setting("block.mode", "train", tuple(names)),
     )
     seed = lesson.value("block.seed", 0, range(1000))
-    st.button(_("Draw again"), on_click=lesson.change, args=("block.seed", (seed + 1) % 1000, 0), key="block.again")
+    again.button(_("Draw again"), on_click=lesson.change, args=("block.seed", (seed + 1) % 1000, 0), key="block.again")
     here = p if chosen != "eval" else 0.0
     found = computations.dropped(subject, *place, here, seed)
     token = subject.trace.tokens[place.stack][place.row].text

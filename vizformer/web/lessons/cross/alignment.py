@@ -31,14 +31,15 @@ def alignment(subject: Subject) -> None:
     config = subject.config
     lesson.ask(cell_question(subject))
     _choose_pair(subject)
+    left, right = st.columns(2)
     last = config.n_decoder_layers - 1
-    layer = st.selectbox(
+    layer = left.selectbox(
         _("Layer"),
         range(config.n_decoder_layers),
         **lesson.setting("cross.layer", last, range(config.n_decoder_layers)),
     )
     heads = {MEAN: _("mean of the heads"), **{h: str(h) for h in range(config.n_heads)}}
-    head = st.selectbox(
+    head = right.selectbox(
         _("Head"),
         list(heads),
         format_func=heads.__getitem__,

@@ -1,0 +1,83 @@
+"""The picture that the first page holds before the app is there: where it lies, how it looks, and that it goes."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from vizformer.web.frame import first_picture
+
+PAINTED = """() => {
+  const picture = document.getElementById("first-picture");
+  const canvas = picture?.shadowRoot.querySelector("canvas");
+  if (!canvas) return null;
+  const { x, y, width, height } = canvas.getBoundingClientRect();
+  return { x, y, width, height, ground: getComputedStyle(picture).backgroundColor, app: getComputedStyle(root).visibility };
+}"""
+LIVE = """() => {
+  const walk = [...document.querySelectorAll(".st-key-walk *")].find((one) => one.shadowRoot).shadowRoot;
+  const { x, y, width, height } = walk.querySelector("canvas").getBoundingClientRect();
+  return { x, y, width, height };
+}"""
+
+
+def held(tab):
+    """Opens the first page, whose app is told nothing yet; returns what lets it go on."""
+    waiting, free = [], []
+    tab.page.route("**/_stcore/health", lambda route: route.continue_() if free else waiting.append(route))
+    tab.page.goto(tab.home)
+
+    def let_go() -> None:
+        free.append(True)
+        for route in waiting:
+            route.continue_()
+
+    return let_go
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "locale"), [(1280, "en-US"), (400, "zh-CN"), (800, "en-US")])
+def test_it_lies_where_the_live_one_comes_and_goes_when_that_is_there(open_tab, width, locale, theme):
+    tab = open_tab(None, width=width, locale=locale, theme=theme)
+    let_go = held(tab)
+    painted = tab.page.evaluate(PAINTED)
+    assert painted is not None
+    assert painted.pop("ground") == ("rgb(16, 22, 29)" if theme == "dark" else "rgb(255, 255, 255)")
+    assert painted.pop("app") == "hidden"
+    expect(tab.page.get_by_role("heading")).to_have_count(0)
+    tab.page.keyboard.press("Tab")
+    assert tab.page.evaluate("() => document.activeElement.closest('#first-picture')") is None
+    with tab.runs():
+        let_go()
+    expect(tab.page.locator("#first-picture")).to_have_count(0)
+    expect(tab.page.locator("#root")).to_have_css("visibility", "visible")
+    assert tab.page.evaluate(LIVE) == pytest.approx(painted, abs=1)
+
+
+def test_a_link_that_says_anything_has_none_and_shows_its_page(open_tab):
+    for path in ("/?text=%3Cscript%3Ealert(1)%3C/script%3E", "/masks"):
+        tab = open_tab(None)
+        tab.page.goto(tab.home + path)
+        assert tab.page.locator("#first-picture").count() == 0
+        expect(tab.page.get_by_role("heading", level=1)).to_be_visible()
+
+
+def test_it_follows_the_theme_that_was_chosen_in_the_app(open_tab):
+    tab = open_tab(None, theme="light")
+    tab.page.add_init_script("localStorage.setItem('stActiveTheme-/-v2', JSON.stringify('Dark'))")
+    let_go = held(tab)
+    assert tab.page.evaluate(PAINTED)["ground"] == "rgb(16, 22, 29)"
+    let_go()
+
+
+def test_it_goes_after_a_while_where_the_app_never_comes(open_tab):
+    tab = open_tab(None)
+    tab.page.clock.install()
+    let_go = held(tab)
+    assert tab.page.evaluate(PAINTED) is not None
+    tab.page.clock.run_for(int(re.search(r"LONGEST = (\d+)", first_picture.script())[1]) + 100)
+    expect(tab.page.locator("#first-picture")).to_have_count(0)
+    expect(tab.page.locator("#root")).to_have_css("visibility", "visible")
+    expect(tab.page.locator("#root")).to_have_css("opacity", "1")
+    let_go()

@@ -1,0 +1,197 @@
+"""What a browser asks for first: the same files as Streamlit's own, and the page with what comes along with it."""
+
+import asyncio
+import gzip
+import json
+import re
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from streamlit import file_util
+
+from tools import first_picture as tool
+from vizformer.web.frame import first_files, first_picture, first_visitor, inline_scripts
+from vizformer.web.frame.first_files import FirstFiles
+from vizformer.web.frame.sitemap import SECTIONS
+from vizformer.web.link.languages import LANGUAGES
+
+STATIC = Path(file_util.get_static_dir())
+SCRIPT = next(path.name for path in (STATIC / "static" / "js").glob("index.*.js"))
+PICTURE = b'<div id="first-picture"'
+
+
+async def _streamlit(request: Request) -> PlainTextResponse:
+    return PlainTextResponse("Streamlit")
+
+
+class Answer:
+    """What is answered to one request."""
+
+    def __init__(self, path: str, method: str = "GET", query: str = "", **headers: str) -> None:
+        self.status, self.headers, self.body = 0, {}, b""
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "query_string": query.encode(),
+            "headers": [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()],
+        }
+
+        async def receive():
+            return {"type": "http.request", "body": b""}
+
+        async def send(message):
+            if message["type"] == "http.response.start":
+                self.status = message["status"]
+                self.headers = {name.decode(): value.decode() for name, value in message["headers"]}
+            else:
+                self.body += message.get("body", b"")
+
+        app = FirstFiles(Starlette(routes=[Route("/{rest:path}", _streamlit, methods=["GET", "HEAD", "POST"])]))
+        asyncio.run(app(scope, receive, send))
+
+    @property
+    def is_streamlits(self) -> bool:
+        return self.body == b"Streamlit"
+
+
+@pytest.fixture(params=["", "school/app"])
+def base(request, monkeypatch):
+    options = st.get_option
+    monkeypatch.setattr(st, "get_option", lambda name: request.param if name == "server.baseUrlPath" else options(name))
+    return f"/{request.param}" if request.param else ""
+
+
+def test_a_script_is_streamlits_file_byte_for_byte_and_stays_in_the_browser(base):
+    answer = Answer(f"{base}/static/js/{SCRIPT}")
+    assert answer.body == (STATIC / "static" / "js" / SCRIPT).read_bytes()
+    assert answer.headers["content-type"].startswith("text/javascript")
+    assert "immutable" in answer.headers["cache-control"]
+    again = Answer(f"{base}/static/js/{SCRIPT}", if_none_match=answer.headers["etag"])
+    assert (again.status, again.body) == (304, b"")
+    head = Answer(f"{base}/static/js/{SCRIPT}", method="HEAD")
+    assert (head.headers["content-length"], head.body) == (str(len(answer.body)), b"")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/js/../../index.html",
+        "/static/js/..%2f..%2findex.html",
+        "/static/js/nothing.js",
+        "/static/js/",
+        "/static/js//etc/passwd",
+        "/static/manifest.json",
+        "/static/js/.hidden.js",
+        "//static/js/index.js",
+        "/_stcore/health",
+        "/_stcore/host-config",
+        "/masks/_stcore/health",
+        "/favicon.png",
+        "/nowhere",
+        "/masks/",
+    ],
+)
+def test_everything_else_is_streamlits(path):
+    assert Answer(path).is_streamlits
+
+
+def test_other_methods_ranges_and_a_base_that_is_not_there_are_streamlits(base):
+    assert Answer(f"{base}/", method="POST").is_streamlits
+    assert Answer(f"{base}/static/js/{SCRIPT}", range="bytes=0-1").is_streamlits
+    if base:
+        assert all(
+            Answer(path).is_streamlits for path in ("/", "/masks", base, f"{base}x/masks", f"/static/js/{SCRIPT}")
+        )
+
+
+def test_every_page_has_streamlits_page_and_its_scripts_come_along(base):
+    own = (STATIC / "index.html").read_text(encoding="utf-8")
+    for url in ("masks", *(entry.url for __, entries in SECTIONS for entry in entries)):
+        answer = Answer(f"{base}/{url}")
+        assert answer.status == 200
+        assert PICTURE not in answer.body
+        assert answer.headers["cache-control"] == "no-cache"
+    text = answer.body.decode()
+    loaded = re.findall(r'<link rel="modulepreload" crossorigin href="\./([^"]+)">', text)
+    assert len(set(loaded)) == len(loaded) > own.count("modulepreload")
+    assert all((STATIC / name).is_file() for name in loaded)
+    assert any("BidiComponent" in name for name in loaded)
+    own_without, ours_without = (
+        re.sub(r'<link rel="modulepreload"[^>]*>|<title>.*?</title>|\s', "", one) for one in (own, text)
+    )
+    assert ours_without == own_without
+
+
+def test_a_link_without_parameters_begins_with_the_picture_in_the_readers_language(base):
+    english, chinese = Answer(f"{base}/", accept_language="en-GB,zh;q=0.5"), Answer(f"{base}/", accept_language="zh-CN")
+    other = Answer(f"{base}/", accept_language="fr")
+    for answer in (english, chinese, other):
+        assert answer.body.index(b'<div id="root"></div>') < answer.body.index(PICTURE)
+    assert b'lang="zh-CN"' in chinese.body
+    assert english.body != chinese.body
+    assert english.body == other.body == Answer(f"{base}/").body
+    assert english.headers["etag"] != chinese.headers["etag"]
+    assert Answer(f"{base}/", accept_language="zh-CN", if_none_match=chinese.headers["etag"]).status == 304
+    assert PICTURE not in Answer(f"{base}/", query="text=<script>alert(1)</script>").body
+    packed = Answer(f"{base}/", accept_encoding="gzip, br", accept_language="zh-CN")
+    assert gzip.decompress(packed.body) == chinese.body
+    assert packed.headers["content-encoding"] == "gzip"
+    assert packed.headers["etag"] != chinese.headers["etag"]
+    assert len(packed.body) < 40_000
+
+
+@pytest.mark.parametrize("accepted", ["", ",", ";;;", "*", "x" * 100_000, "zh" * 60, "\x00", "en;q=abc"])
+def test_whatever_a_browser_says_of_its_languages_there_is_a_page(accepted):
+    assert first_files.preferred(accepted) in LANGUAGES
+
+
+def test_a_thousand_readers_of_the_first_page_are_kept_nothing_for():
+    before = len(first_files._indexes)
+    for number in range(1000):
+        assert Answer("/", accept_language=f"en-{number}", query=f"x={number}" if number % 2 else "").status == 200
+    assert len(first_files._indexes) <= before + 2
+
+
+def test_the_script_may_run_and_a_text_of_the_picture_cannot_end_its_place(monkeypatch):
+    text = Answer("/").body.decode()
+    inline = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    assert len(inline) == 2
+    assert len(inline_scripts.hashes()) == len(inline_scripts.NAMES) + 2
+    monkeypatch.setitem(first_picture._made, "en", json.dumps({"note": "</script><script>alert(1)</script>"}))
+    assert "alert(1)</script>" not in Answer("/").body.decode()
+    assert "\\u003c/script>" in Answer("/").body.decode()
+
+
+def test_without_a_picture_the_page_is_streamlits(monkeypatch, tmp_path):
+    first_picture._kept.cache_clear()
+    monkeypatch.setattr(first_picture, "kept", lambda language: tmp_path / "none.json")
+    assert PICTURE not in Answer("/").body
+    first_picture._kept.cache_clear()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_picture_that_comes_with_the_program_is_that_of_the_page(language):
+    """If this fails: python tools/first_picture.py"""
+    kept, made = (
+        json.loads(text) for text in (first_picture.kept(language).read_text(encoding="utf-8"), tool.made(language))
+    )
+    assert kept.keys() == made.keys()
+    assert kept["types"] == made["types"]
+    for name in ("scenes", "tokens", "words", "characters", "note", "followed"):
+        assert kept[name] == made[name]  # (of the other numbers the last digits depend on the processor)
+
+
+def test_a_server_that_cannot_open_its_first_page_says_so_in_its_log_and_goes_on(monkeypatch, caplog):
+    def broken() -> None:
+        raise OSError("the model is not there")
+
+    monkeypatch.setattr(first_visitor, "prepare_torch", broken)
+    asyncio.run(first_visitor.visit())
+    assert "could not be opened" in caplog.text

@@ -1,0 +1,159 @@
+"""What a browser asks for first, answered from memory: the page at an address of ours, and Streamlit's own scripts.
+
+A first visit asks for more than a hundred files.  Streamlit looks up each of them on the disk, through all its routes: 3 ms
+of the server each.  And the browser hears of the scripts of boxes and pictures when the first of them arrives; here the page
+names those that every page needs, so that they come along with the others.
+"""
+
+import gzip
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from streamlit import file_util
+from streamlit.web.server.starlette.starlette_server_config import STATIC_ASSET_CACHE_MAX_AGE_SECONDS
+
+from vizformer.web.frame import first_picture
+from vizformer.web.frame.sitemap import HOME, SECTIONS
+from vizformer.web.link.languages import SOURCE, match
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+LARGEST = 5 * 2**20  # bytes of a file that is kept; all of Streamlit's scripts that are smaller take some 20 MiB
+ALWAYS = (  # of Streamlit's sources: what is on every page
+    *("elements/Html/Html.tsx", "elements/PageLink/PageLink.tsx", "elements/Spinner/Spinner.tsx"),
+    *("widgets/BidiComponent/BidiComponent.tsx", "widgets/Button/Button.tsx", "widgets/ButtonGroup/ButtonGroup.tsx"),
+    *("widgets/Checkbox/Checkbox.tsx", "widgets/Selectbox/Selectbox.tsx", "widgets/TextInput/TextInput.tsx"),
+)
+TYPES = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".woff2": "font/woff2",
+}
+_STATIC = re.compile(r"static/(?:js|css|media)/[\w-][\w.-]*")
+_ROOT = '<div id="root"></div>'
+
+
+class FirstFiles:
+    """ASGI middleware: answers what it has, and hands everything else on."""
+
+    def __init__(self, app: "ASGIApp") -> None:
+        self._app = app
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        answer = found(scope) if scope["type"] == "http" and scope["method"] in ("GET", "HEAD") else None
+        await (answer or self._app)(scope, receive, send)
+
+
+def found(scope: "Scope") -> Response | None:
+    """The answer to a request, if it is for one of these files."""
+    base = (st.get_option("server.baseUrlPath") or "").strip("/")
+    path = scope["path"].removeprefix(f"/{base}") if base else scope["path"]
+    if (base and path == scope["path"]) or not path.startswith("/"):
+        return None  # "/" alone, beside a base, is none of ours; Streamlit sends on what comes without the last slash
+    headers, name = Headers(scope=scope), path[1:]
+    if name in pages():
+        tag = preferred(headers.get("accept-language", "")) if not name and not scope["query_string"] else None
+        packed = "gzip" in headers.get("accept-encoding", "")
+        content, stamp = index(tag, packed)
+        said = {"Cache-Control": "no-cache", "Vary": "Accept-Encoding, Accept-Language"}
+        if packed:
+            said["Content-Encoding"] = "gzip"
+        return _answer(scope, headers, content, stamp, "text/html; charset=utf-8", said)
+    if not _STATIC.fullmatch(name) or "range" in headers or (kept := static(name)) is None:
+        return None
+    content, stamp = kept
+    said = {"Cache-Control": f"public, immutable, max-age={STATIC_ASSET_CACHE_MAX_AGE_SECONDS}"}
+    return _answer(scope, headers, content, stamp, TYPES[Path(name).suffix], said)
+
+
+def _answer(scope: "Scope", headers: Headers, content: bytes, stamp: str, kind: str, said: dict[str, str]) -> Response:
+    said = {**said, "ETag": stamp}
+    if stamp in re.split(r"\s*,\s*", headers.get("if-none-match", "")):
+        return Response(status_code=304, headers=said)
+    if scope["method"] == "HEAD":
+        return Response(headers={**said, "Content-Length": str(len(content))}, media_type=kind)
+    return Response(content, headers=said, media_type=kind)
+
+
+def preferred(accepted: str) -> str:
+    """The language of the app that a browser asks for first; it sends the one that its pages are told of before others."""
+    return match(re.split(r"[,;]", accepted[:100])[0].strip()) or SOURCE
+
+
+@cache
+def pages() -> frozenset[str]:
+    """The paths at which there is a page; the first one is at "" too."""
+    return frozenset({"", HOME.url, *(entry.url for __, entries in SECTIONS for entry in entries)})
+
+
+@cache
+def _folder() -> Path:
+    return Path(file_util.get_static_dir())
+
+
+@lru_cache(maxsize=2000)  # files that there are: names of others are not kept
+def _kept(name: str) -> tuple[bytes, str]:
+    content = (_folder() / name).read_bytes()
+    return content, _stamp(content)
+
+
+def static(name: str) -> tuple[bytes, str] | None:
+    """A file of Streamlit's and its stamp; None where there is none, or it is too large or of another kind."""
+    path = _folder() / name
+    if path.suffix not in TYPES or not path.is_file() or path.stat().st_size > LARGEST:
+        return None
+    return _kept(name)
+
+
+def _stamp(content: bytes) -> str:
+    return f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+
+
+_indexes: dict[tuple[str | None, bool, str], tuple[bytes, str]] = {}
+
+
+def index(language: str | None, packed: bool) -> tuple[bytes, str]:
+    """The page that every address begins with, and its stamp; for a reader of this language, with the first picture."""
+    picture = "" if language is None else first_picture.markup(language)
+    key = (language, packed, picture)
+    if key not in _indexes:
+        for old in [one for one in _indexes if one[:2] == key[:2]]:  # of a picture that was made anew
+            del _indexes[old]
+        content = _first(language, picture).encode()
+        _indexes[key] = (gzip.compress(content, 6, mtime=0) if packed else content, _stamp(content + bytes([packed])))
+    return _indexes[key]
+
+
+def _first(language: str | None, picture: str) -> str:
+    text = (_folder() / "index.html").read_text(encoding="utf-8")
+    links = "".join(f'<link rel="modulepreload" crossorigin href="./{name}">' for name in always(text))
+    text = text.replace("</head>", f"{links}</head>").replace("<title>Streamlit</title>", "<title>VizFormer</title>")
+    if language is not None:
+        text = text.replace('<html lang="en">', f'<html lang="{language.replace("_", "-")}">')
+    return text.replace(_ROOT, _ROOT + picture)
+
+
+def always(text: str) -> list[str]:
+    """The scripts of what is on every page, and what they need themselves, but for those that the page names already."""
+    manifest: dict[str, dict[str, Any]] = json.loads((_folder() / "manifest.json").read_text(encoding="utf-8"))
+    wanted = [key for key in manifest if key.endswith(ALWAYS)]
+    return [name for name in dict.fromkeys(_needed(manifest, wanted)) if name not in text]
+
+
+def _needed(manifest: dict[str, dict[str, Any]], keys: Iterable[str]) -> Iterator[str]:
+    waiting, seen = list(keys), set()
+    while waiting:
+        if (key := waiting.pop(0)) in seen or key not in manifest:
+            continue
+        seen.add(key)
+        yield manifest[key]["file"]
+        waiting += manifest[key].get("imports", ())

@@ -1,0 +1,124 @@
+"""The picture that the first page holds before any script has come: what a link without parameters shows, painted once.
+
+It is drawn by the same script as the live one, from what the live one is sent, and lies over the page until that is there.
+Nothing of it can be pressed or read out.  What it shows is made when the server starts (`first_visitor`); for those who
+come within the first seconds, assets/first_picture holds what the bundled models gave (`python -m tools.first_picture`).
+"""
+
+import base64
+import html
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+from streamlit import file_util
+
+from vizformer.assets import asset
+from vizformer.components import _bundle
+from vizformer.web.frame.sitemap import DOORS, HOME
+from vizformer.web.link.languages import catalogue
+
+COMPONENT = "walkthrough"
+_COLOURS = {
+    "background-color": "backgroundColor",
+    "secondary-background-color": "secondaryBackgroundColor",
+    "text-color": "textColor",
+    "primary-color": "primaryColor",
+    "border-color": "borderColor",
+}
+_made: dict[str, str] = {}
+
+
+def take(language: str, sent: Any) -> bool:
+    """Keeps what the live picture of this language was sent (a message of Streamlit's); whether it is that picture's."""
+    if not sent.component_name.endswith(COMPONENT):
+        return False
+    _made[language] = content(sent)
+    return True
+
+
+def content(sent: Any) -> str:
+    """What a component was sent, as JSON; its columns of numbers as base64."""
+    import pyarrow as pa
+
+    data, types = json.loads(sent.mixed.json), {}
+    for name, value in data.items():
+        blob = (
+            sent.mixed.arrow_blobs.get(next(iter(value.values()), ""))
+            if isinstance(value, dict) and len(value) == 1
+            else None
+        )
+        if blob is not None:
+            column = pa.ipc.open_stream(blob.data).read_all()[0].to_numpy()
+            data[name], types[name] = base64.b64encode(column.tobytes()).decode("ascii"), column.dtype.name
+    for name in ("key", "version", "selected"):
+        data.pop(name, None)
+    return json.dumps(
+        {**data, "types": types, "static": True, "version": 1, "selected": None}, ensure_ascii=False, sort_keys=True
+    )
+
+
+def kept(language: str) -> Path:
+    """Where the picture lies that comes with the program."""
+    return asset("first_picture", f"{language}.json")
+
+
+def markup(language: str) -> str:
+    """What stands in the page beside the place of the app; empty where there is no picture."""
+    data = _made.get(language) or _kept(language)
+    return data and _markup(language, data)
+
+
+@cache
+def _kept(language: str) -> str:
+    path = kept(language)
+    return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
+
+
+def _markup(language: str, data: str) -> str:
+    title, *doors = (html.escape(catalogue(language).get(e.title.text, e.title.text)) for e in (HOME, *DOORS))
+    bar = f"<b>VizFormer</b>{''.join(f'<span>{door}</span>' for door in doors)}"
+    return (
+        f'<div id="first-picture" aria-hidden="true" inert><template shadowrootmode="open"><style>{_style()}</style>'
+        f'<div class="bar">{bar}</div><main><h1>{title}</h1><div class="picture"></div></main></template></div>'
+        f'<script type="application/json" id="first-picture-data">{data.replace("<", chr(92) + "u003c")}</script>'
+        f"<script>{script()}</script>"
+    )
+
+
+@cache
+def script() -> str:
+    """The script that draws it and takes it away; it may stand in the page by its hash."""
+    folder = Path(_bundle.__file__).parent
+    own = asset("first_picture", "first_picture.js").read_text(encoding="utf-8")
+    component = _bundle.bundle(folder / f"{COMPONENT}.js").replace("export default ", "")
+    return f"(() => {{\n{component}\n{{\n{own}}}\n}})();"
+
+
+@cache
+def _style() -> str:
+    folder = Path(_bundle.__file__).parent
+    index = Path(file_util.get_static_dir(), "index.html").read_text(encoding="utf-8")
+    font = re.search(r'href="\./([^"]+\.woff2)"', index)
+    face = (
+        f"@font-face {{ font-family: 'Source Sans'; src: url('./{font[1]}'); font-weight: 200 900; }}" if font else ""
+    )
+    dark, light = _theme("dark"), _theme("light")
+    sheets = [folder / "common.css", folder / f"{COMPONENT}.css", asset("first_picture", "first_picture.css")]
+    return "\n".join(
+        [
+            face,
+            f":host {{ {light} color-scheme: light; --st-font: {st.get_option('theme.font')}; "
+            f"--st-base-radius: {st.get_option('theme.baseRadius')}; }}",
+            f"@media (prefers-color-scheme: dark) {{ :host(:not(.light)) {{ {dark} color-scheme: dark; }} }}",
+            f":host(.dark) {{ {dark} color-scheme: dark; }}",
+            *(sheet.read_text(encoding="utf-8") for sheet in sheets),
+        ]
+    )
+
+
+def _theme(name: str) -> str:
+    return " ".join(f"--st-{ours}: {st.get_option(f'theme.{name}.{theirs}')};" for ours, theirs in _COLOURS.items())
