@@ -45,9 +45,13 @@ class Habits:
         wrapped: a sublayer and its norm lie in a module of their own.
         first_position: the row of the table of positions that the first token has.
         waves: sines before cosines are added in the place of a table, and no file has them.
-        rows: how numbers are divided among the heads: "head_by_head", "in_turn", "by_number" or "not_transposed".
+        rows: how numbers are divided among the heads, as in `qkv_rows` and `head_rows`.
         unweighted: where norms without weights stand beside the sublayers: "final_norm", "embedding_norm", "qk_norm".
         tied: the logits are made with the table of embeddings, and no other lies in the file.
+        scaled: what is multiplied by the root of the width: "tokens", "sum" with the positions, or "" for nothing.
+        softmax: "over_keys", "over_queries", or "before_mask".
+        turned: rotary positions in the place of a table: of "heads", or of "rows", split later; "": there are none.
+        activation: "relu" or "relu_squared".
         normed: what a norm of the embeddings is applied to: "sum" or "tokens"; "": there is none.
     """
 
@@ -73,24 +77,38 @@ class Habits:
     unweighted: tuple[str, ...] = ()
     tied: bool = False
     normed: str = ""
+    scaled: str = ""
+    softmax: str = "over_keys"
+    turned: str = ""
+    activation: str = "relu"
 
     def norms(self) -> nn.Module:
         return {"layer": nn.LayerNorm, "rms": nn.RMSNorm}[self.norm](D, eps=self.eps)
 
     def bare_norm(self, x: Tensor, place: str = "") -> Tensor:
-        """RMSNorm without weights, where there is one at this place."""
-        return F.rms_norm(x, x.shape[-1:], eps=self.eps) if not place or place in self.unweighted else x
+        """A norm without weights, where there is one at this place: LayerNorm if the others are, else RMSNorm."""
+        if place and place not in self.unweighted:
+            return x
+        return (F.layer_norm if self.norm == "layer" else F.rms_norm)(x, x.shape[-1:], eps=self.eps)
 
     def split(self, x: Tensor) -> Tensor:
         """[b, n, D] -> [b, H, n, D / H]"""
-        if self.rows == "in_turn":
+        if self.rows in ("in_turn", "split_in_turn"):
             return x.unflatten(-1, (W, H)).movedim(-1, 1)
         return x.reshape(len(x), H, -1, W) if self.rows == "not_transposed" else heads(x)
 
     def merge(self, x: Tensor) -> Tensor:
-        if self.rows == "in_turn":
+        if self.rows in ("in_turn", "joined_in_turn"):
             return x.movedim(1, -1).flatten(2)
         return x.reshape(len(x), -1, D) if self.rows == "not_transposed" else together(x)
+
+
+LAID_OUT = {  # the axes of a common matrix, and the order that brings them to [3, b, H, n, W]
+    "by_head": ((H, 3, W), (3, 0, 2, 1, 4)),
+    "by_head_number": ((H, W, 3), (4, 0, 2, 1, 3)),
+    "by_number": ((W, 3, H), (3, 0, 4, 1, 2)),
+    "by_number_head": ((W, H, 3), (4, 0, 3, 1, 2)),
+}
 
 
 class OneHead(nn.Module):
@@ -126,18 +144,39 @@ class Attention(nn.Module):
             )
         elif habits.style == "fused":
             fused = self.qkv_proj(x)
-            if habits.rows == "by_number":
-                q, k, v = fused.reshape(1, n, W, 3, H).permute(3, 0, 4, 1, 2)
+            if (rows := "by_head" if habits.rows == "head_by_head" else habits.rows) in LAID_OUT:
+                sizes, order = LAID_OUT[rows]
+                q, k, v = fused.reshape(1, n, *sizes).permute(order)
             else:
-                q, k, v = fused.reshape(1, n, H, 3 * W).transpose(1, 2).chunk(3, -1)
+                parts = dict(zip(rows[::2], map(heads, fused.chunk(3, -1)), strict=True))
+                q, k, v = (parts[letter] for letter in "qkv")
         elif habits.style == "projected":
             q, k, v = (heads(part) for part in self.input_projection(x).chunk(3, -1))
         else:
             q, k, v = (habits.split(projection(x)) for projection in (self.w_q, self.w_k, self.w_v))
         q, k = habits.bare_norm(q, "qk_norm"), habits.bare_norm(k, "qk_norm")
-        scores = (q @ k.transpose(-2, -1) / habits.divisor).masked_fill(blocked, -math.inf)
+        if habits.turned:
+            q, k = (turned(z) if habits.turned == "heads" else heads(turned(together(z))) for z in (q, k))
+        scores = q @ k.transpose(-2, -1) / habits.divisor
+        if habits.softmax == "before_mask":
+            weights = scores.softmax(-1).masked_fill(blocked, 0.0)
+        else:
+            weights = scores.masked_fill(blocked, -math.inf).softmax(-1 if habits.softmax == "over_keys" else -2)
         out = {"heads": "proj", "fused": "o_proj", "projected": "output_projection", "apart": "w_o"}[habits.style]
-        return getattr(self, out)(habits.merge(scores.softmax(-1) @ v))
+        return getattr(self, out)(habits.merge(weights @ v))
+
+
+def turned(x: Tensor) -> Tensor:
+    """Rotary positions: halves turn together."""
+    half = x.shape[-1] // 2
+    angles = torch.outer(torch.arange(x.shape[-2]), 10_000.0 ** (-torch.arange(half) / half))
+    one, other = x.chunk(2, -1)
+    return torch.cat([one * angles.cos() - other * angles.sin(), other * angles.cos() + one * angles.sin()], -1)
+
+
+class SquaredReLU(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return F.relu(x) ** 2
 
 
 class Gated(nn.Module):
@@ -157,7 +196,8 @@ class Layer(nn.Module):
     def __init__(self, habits: Habits) -> None:
         super().__init__()
         self.habits, self.attention = habits, Attention(habits)
-        plain = nn.Sequential(nn.Linear(D, FF), nn.ReLU(), nn.Linear(FF, D))
+        bends = nn.ReLU() if habits.activation == "relu" else SquaredReLU()
+        plain = nn.Sequential(nn.Linear(D, FF), bends, nn.Linear(FF, D))
         self.mlp: nn.Module = Gated(habits.gate) if habits.gate else plain
         if habits.wrapped:
             self.first = nn.ModuleDict(dict(sublayer=self.attention, norm=habits.norms()))
@@ -193,7 +233,7 @@ class Written(nn.Module):
     def __init__(self, habits: Habits) -> None:
         super().__init__()
         self.habits = habits
-        if not habits.waves:
+        if not habits.waves and not habits.turned:
             self.position_embedding = nn.Embedding(LONGEST + habits.first_position, D)
         if habits.normed:
             self.embedding_norm = habits.norms()
@@ -217,10 +257,12 @@ class Written(nn.Module):
         x = F.one_hot(ids, V).float() if self.habits.front == "one_hot" else self.token_embedding(ids)
         x = self.input_projection(x) if self.habits.front else x
         x = self.embedding_norm(x) if self.habits.normed == "tokens" else x
+        x = x * math.sqrt(D) if self.habits.scaled == "tokens" else x
         if self.habits.waves:
             x = x + sine_waves(ids.shape[1]).unflatten(-1, (-1, 2)).transpose(-1, -2).flatten(-2)
-        else:
+        elif not self.habits.turned:
             x = x + self.position_embedding(torch.arange(ids.shape[1]) + self.habits.first_position)
+        x = x * math.sqrt(D) if self.habits.scaled == "sum" else x
         x = self.embedding_norm(x) if self.habits.normed == "sum" else x
         x = self.habits.bare_norm(x, "embedding_norm")
         if self.habits.segment is not None:
@@ -263,35 +305,73 @@ class Unnormed(Hooked):
 
 
 class Small(nn.Module):
-    """nanoGPT's names, and a last norm that nothing uses; `rms`: RMSNorm, no biases, and the last norm is used."""
+    """nanoGPT's names, and the conventions of `Habits` that somebody may change; `final`: the last norm is used."""
 
-    def __init__(self, *, rms: bool = False) -> None:
+    def __init__(
+        self, habits: Habits = Habits(final="unused", causal=True), bends: Callable[[Tensor], Tensor] = F.gelu
+    ) -> None:
         super().__init__()
-        self.rms, inner = rms, nn.ModuleDict(dict(wte=nn.Embedding(V, D), wpe=nn.Embedding(LONGEST, D)))
-        inner["h"], inner["ln_f"] = nn.Sequential(*(NanoLayer(rms=rms) for _ in range(LAYERS))), nano_norm(rms)
+        self.habits = habits
+        inner = nn.ModuleDict(dict(wte=nn.Embedding(V, D), wpe=nn.Embedding(LONGEST, D)))
+        inner["h"], inner["ln_f"] = nn.Sequential(*(NanoLayer(habits, bends) for _ in range(LAYERS))), habits.norms()
         self.transformer, self.lm_head = inner, nn.Linear(D, V, bias=False)
 
     def forward(self, ids: Tensor) -> Tensor:
         x = self.transformer["wte"](ids) + self.transformer["wpe"](torch.arange(ids.shape[1]))
         x = self.transformer["h"](x)
-        return self.lm_head(self.transformer["ln_f"](x) if self.rms else x)
-
-
-def nano_norm(rms: bool) -> nn.Module:
-    return nn.RMSNorm(D, eps=1e-5) if rms else nn.LayerNorm(D)
+        return self.lm_head(self.transformer["ln_f"](x) if self.habits.final == "used" else x)
 
 
 class NanoLayer(nn.Module):
-    def __init__(self, *, rms: bool) -> None:
+    def __init__(self, habits: Habits, bends: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
-        self.ln_1, self.ln_2, bias = nano_norm(rms), nano_norm(rms), not rms
+        self.habits, self.bends = habits, bends
+        self.ln_1, self.ln_2, bias = habits.norms(), habits.norms(), habits.norm == "layer"
         self.attn = nn.ModuleDict(dict(c_attn=nn.Linear(D, 3 * D, bias=bias), c_proj=nn.Linear(D, D, bias=bias)))
         self.mlp = nn.ModuleDict(dict(c_fc=nn.Linear(D, FF, bias=bias), c_proj=nn.Linear(FF, D, bias=bias)))
 
+    def attend(self, x: Tensor) -> Tensor:
+        q, k, v = (heads(part) for part in self.attn["c_attn"](x).split(D, -1))
+        blocked = future(x.shape[1]) if self.habits.causal else None
+        return self.attn["c_proj"](together(attend(q, k, v, blocked, 1 / self.habits.divisor)))
+
+    def bend(self, x: Tensor) -> Tensor:
+        return self.mlp["c_proj"](self.bends(self.mlp["c_fc"](x)))
+
     def forward(self, x: Tensor) -> Tensor:
-        q, k, v = (heads(part) for part in self.attn["c_attn"](self.ln_1(x)).split(D, -1))
-        x = x + self.attn["c_proj"](together(attend(q, k, v, future(x.shape[1]))))
-        return x + self.mlp["c_proj"](F.gelu(self.mlp["c_fc"](self.ln_2(x))))
+        if self.habits.order == "post":
+            x = self.ln_1(x + self.attend(x))
+            return self.ln_2(x + self.bend(x))
+        x = x + self.attend(self.ln_1(x))
+        return x + self.bend(self.ln_2(x))
+
+
+CODES = ("nanoGPT / minGPT", "GPT-2", "minGPT")
+
+
+def under_names(weights: dict[str, Tensor], code: str) -> dict[str, Tensor]:
+    """The tensors of `Small` under the names of one of CODES: GPT-2's are [in, out], the first minGPT has others."""
+    if code == "GPT-2":
+        return {name: t.T.contiguous() if ".c_" in name and t.dim() == 2 else t for name, t in weights.items()}
+    if code != "minGPT":
+        return weights
+    changes = {
+        **{"transformer.h.": "blocks.", "ln_": "ln", "lnf": "ln_f", "attn.c_proj": "attn.proj", "mlp.c_fc": "mlp.0"},
+        **{"mlp.c_proj": "mlp.2", "transformer.wte": "tok_emb", "transformer.wpe.weight": "pos_emb"},
+        **{"transformer.": "", "lm_head": "head"},
+    }
+    found: dict[str, Tensor] = {}
+    for name, tensor in weights.items():
+        for old, new in changes.items():
+            name = name.replace(old, new)
+        if "c_attn" in name:
+            found |= {
+                name.replace("c_attn", own): t
+                for own, t in zip(("query", "key", "value"), tensor.chunk(3), strict=True)
+            }
+        else:
+            found[name] = tensor[None] if name == "pos_emb" else tensor
+    return found
 
 
 class TorchHeadless(nn.Module):
@@ -346,18 +426,18 @@ class Kind:
 
 def written(open: dict[str, Any], **habits: Any) -> Kind:
     own = Habits(**habits)
-    activation = "silu" if own.gate else "relu"
-    strict: dict[str, Any] = dict(activation=activation, causal=own.causal, scaled_embedding=False)
+    activation = "silu" if own.gate else own.activation
+    strict: dict[str, Any] = dict(activation=activation, causal=own.causal, scaled_embedding=bool(own.scaled))
     if own.front == "one_hot":
         del strict["scaled_embedding"]
     strict |= {} if own.norm == "none" else dict(norm_order="none" if own.order == "unused" else own.order)
     strict |= {} if own.style == "heads" else dict(n_heads=H)
-    strict |= dict(qkv_rows="by_head") if own.style == "fused" else {}
+    strict |= dict(qkv_rows="by_head" if own.rows == "head_by_head" else own.rows) if own.style == "fused" else {}
+    strict |= dict(positions="rope") if own.turned else {}
     strict |= dict(qkv_rows="q_k_v") if own.style == "projected" else {}
     strict |= dict(gate=f"mlp.{own.gate}") if own.gate else {}
     strict |= dict(norm="rms_norm") if own.norm in ("rms", "unweighted") else {}
     strict |= dict(positions="sinusoidal_halves") if own.waves else {}
-    strict |= dict(qkv_rows="by_number") if own.rows == "by_number" else {}
     return Kind(lambda: Written(own), strict, open)
 
 
@@ -394,7 +474,25 @@ KINDS: dict[str, Kind] = {
     "positions from 2 on, fused": written(dict(first_position=2), first_position=2, style="fused", final="used"),
     "all sines before all cosines, in no file": written({}, waves=True, causal=True),
     "numbers of the heads in turn": written(dict(head_rows="in_turn"), rows="in_turn", causal=True),
-    "fused, number by number": written({}, style="fused", rows="by_number", order="post"),
+    "split in turn, joined head by head": written(dict(head_rows="split_in_turn"), rows="split_in_turn", causal=True),
+    "split head by head, joined in turn": written(dict(head_rows="joined_in_turn"), rows="joined_in_turn"),
+    **{
+        f"fused, {rows}": written({}, style="fused", rows=rows, order="post")
+        for rows in ("by_number", "by_head_number", "by_number_head", "v_k_q", "k_q_v")
+    },
+    "the sum with the positions is scaled": written(dict(scaled_rows="sum"), scaled="sum", causal=True),
+    "the sum is scaled, positions from 1 on": written(
+        dict(scaled_rows="sum", first_position=1), scaled="sum", first_position=1, order="post"
+    ),
+    "scaled before positions are added": written({}, scaled="tokens", causal=True),
+    "squared ReLU": written({}, activation="relu_squared", causal=True),
+    "heads turned": written({}, turned="heads", causal=True),
+    "queries and keys normalised, beside other norms": written(
+        dict(qk_norm=True), unweighted=("qk_norm",), norm="layer", causal=True
+    ),
+    "queries and keys normalised, beside RMS norms": written(
+        dict(qk_norm=True), unweighted=("qk_norm",), norm="rms", order="post", causal=True
+    ),
     "norms without weights": written(NO_WEIGHTS, norm="unweighted", causal=True, **AROUND),
     "norms without weights, of queries and keys": written(
         dict(qk_norm=True, norm_eps=1e-6), norm="unweighted", eps=1e-6, unweighted=("qk_norm",)
@@ -430,7 +528,11 @@ KINDS: dict[str, Kind] = {
         lambda: TorchEncoder(logits=D**-0.5), TORCH, dict(logit_scale="root_of_d_model", final_norm=False)
     ),
     "nanoGPT, a last norm that nothing uses": Kind(Small, dict(n_heads=H, activation="gelu"), dict(final_norm=False)),
-    "nanoGPT, RMS norms": Kind(lambda: Small(rms=True), dict(n_heads=H, activation="gelu"), dict(norm="rms_norm")),
+    "nanoGPT, RMS norms": Kind(
+        lambda: Small(Habits(norm="rms", final="used", causal=True)),
+        dict(n_heads=H, activation="gelu"),
+        dict(norm="rms_norm"),
+    ),
     "PyTorch's, logits by the embeddings, positions from 1 on": Kind(
         TorchHeadless,
         {name: value for name, value in TORCH.items() if name != "positions"},
@@ -462,6 +564,22 @@ KINDS: dict[str, Kind] = {
 }
 
 
+def fork(open: dict[str, Any], bends: Callable[[Tensor], Tensor] = F.gelu, **habits: Any) -> Kind:
+    own = Habits(final="used", **{"causal": True, **habits})
+    known = dict(n_heads=H, activation="gelu", norm_order="pre", causal=True, scaled_embedding=False, known_code=False)
+    return Kind(lambda: Small(own, bends), {**known, **open}, {})
+
+
+FORKS: dict[str, Kind] = {  # under the names of a known code
+    "not scaled": fork(dict(score_scale="nothing"), divisor=1.0),
+    "another epsilon": fork(dict(norm_eps=1e-3), eps=1e-3),
+    "RMS norms": fork(dict(norm="rms_norm"), norm="rms"),
+    "norms after the sum": fork(dict(norm_order="post"), order="post"),
+    "squared ReLU": fork(dict(activation="relu_squared"), SquaredReLU()),
+    "no mask": fork(dict(causal=False), causal=False),
+}
+
+
 def made(name: str) -> nn.Module:
     """The model with random weights; norms that nothing uses stay as they were made."""
     model = tiny.randomise(KINDS[name].make()).eval()
@@ -471,7 +589,11 @@ def made(name: str) -> nn.Module:
             (last == "ln_f" and model.habits.final == "unused")
             or (last in ("norm1", "norm2") and model.habits.order == "unused")
         )
-        if unused or last == "norm_f" or (last == "ln_f" and isinstance(model, Small) and not model.rms):
+        if (
+            unused
+            or last == "norm_f"
+            or (last == "ln_f" and isinstance(model, Small) and model.habits.final == "unused")
+        ):
             nn.init.ones_(module.weight)
             nn.init.zeros_(module.bias)
     return model

@@ -335,6 +335,8 @@ class Eager:
         kind = self.config.activation
         if kind == "relu":
             return x * (x > 0)
+        if kind == "relu_squared":
+            return x * x * (x > 0)
         if kind == "silu":
             return x / (1 + torch.exp(-x))
         if kind == "gelu":

@@ -120,7 +120,10 @@ def test_parts_and_questions_are_those_of_the_words(lesson: str) -> None:
 def files(tmp_path, monkeypatch):
     """A lesson in English and, in part, in Chinese."""
     for code, written in (
-        ("en", 'all = "all"\n[one]\ntitle = "One"\nfew = ["{n} key", "{n} keys"]\n[one.asks.why]\nquestion = "{x}?"'),
+        (
+            "en",
+            'all = "all"\n[one]\ntitle = "One"\nfew = ["{n} key", "{n} keys"]\n[one.asks.why]\nquestion.short = "{x}?"',
+        ),
         ("zh_CN", '[one]\ntitle = "一"\nfew = ["{n} 个键"]'),
     ):
         (tmp_path / code).mkdir()
@@ -143,7 +146,7 @@ def test_words_are_said_in_the_readers_language_and_otherwise_in_english(
     monkeypatch.setattr(lesson_words, "language", lambda: code)
     said = [lesson_words.say("x", "one", "title"), *(lesson_words.say("x", "one", "few", n=n) for n in (1, 2))]
     assert said == [title, one, many]
-    assert lesson_words.say("x", "one", "asks.why.question", x="Who") == "Who?"  # which Chinese lacks
+    assert lesson_words.say("x", "one", "asks.why.question", x="Who", form="short") == "Who?"  # which Chinese lacks
     assert lesson_words.say("x", "one", "all") == "all"
     assert lesson_words.asked("x") == ("why",)
     for name in ("none", "asks", "title.more"):

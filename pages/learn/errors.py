@@ -16,15 +16,15 @@ from vizformer.web.widgets import lesson
 
 def page() -> None:
     parts = [
-        lesson.Part("dropout", N_("A feed-forward"), dropout, wide=True),
-        lesson.Part("scale", N_("One head"), scale, wide=True),
-        lesson.Part("waves", N_("Positions"), waves, wide=True),
-        lesson.Part("total", N_("Softmax"), total, wide=True),
-        lesson.Part("count", N_("Parameters"), count, wide=True),
-        lesson.Part("after", N_("Causal mask"), after, wide=True),
-        lesson.Part("cache", N_("A new token"), cache, wide=True),
-        lesson.Part("embedding", N_("Embedding"), embedding, wide=True),
-        lesson.Part("join", N_("Many heads"), join, wide=True),
+        lesson.Part("dropout", N_("A feed-forward"), dropout),
+        lesson.Part("scale", N_("One head"), scale),
+        lesson.Part("waves", N_("Positions"), waves),
+        lesson.Part("total", N_("Softmax"), total),
+        lesson.Part("count", N_("Parameters"), count),
+        lesson.Part("after", N_("Causal mask"), after),
+        lesson.Part("cache", N_("A new token"), cache),
+        lesson.Part("embedding", N_("Embedding"), embedding),
+        lesson.Part("join", N_("Many heads"), join),
     ]
     terms = (
         "dropout",

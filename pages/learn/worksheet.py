@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons import masks, qkv
+from vizformer.web.lessons import heads, masks, qkv
 from vizformer.web.lessons.block import questions as block
 from vizformer.web.lessons.costs import questions as costs
 from vizformer.web.lessons.cross import questions as cross
 from vizformer.web.lessons.decoding import questions as decoding
 from vizformer.web.lessons.errors import questions as errors
-from vizformer.web.lessons.heads import questions as heads
 from vizformer.web.lessons.map import questions as map_
 from vizformer.web.lessons.positions import questions as positions
 from vizformer.web.lessons.tokens import questions as tokens
@@ -24,7 +23,7 @@ LESSONS: Mapping[str, Registry] = {
     sitemap.TOKENS.url: tokens.QUESTIONS,
     sitemap.POSITIONS.url: positions.QUESTIONS,
     sitemap.QKV.url: questions(qkv.PARTS),
-    sitemap.HEADS.url: heads.QUESTIONS,
+    sitemap.HEADS.url: questions(heads.PARTS),
     sitemap.MASKS.url: questions(masks.PARTS),
     sitemap.BLOCK.url: block.QUESTIONS,
     sitemap.CROSS.url: cross.QUESTIONS,

@@ -116,3 +116,26 @@ def test_answers_are_remembered_by_the_browser_and_can_be_forgotten(open_tab):
         tab.page.reload()
     tab.settled()
     expect(tab.page.get_by_text("0 of 5 questions answered")).to_be_visible()
+
+
+PLACES = """() => ["laboratory", "words"].map((name) => {
+  const { left, right, top, bottom } = document.querySelector(`.st-key-lesson-${name}`).getBoundingClientRect();
+  return { left, right, top, bottom };
+})"""
+
+
+def test_the_words_stand_beside_the_laboratory_and_on_a_narrow_page_below_it(open_tab):
+    tab = open_tab("/positions?part=clock")
+    laboratory, words = tab.page.evaluate(PLACES)
+    assert words["left"] > laboratory["right"]
+    assert words["top"] == pytest.approx(laboratory["top"], abs=1)
+    assert laboratory["right"] - laboratory["left"] > 1.8 * (words["right"] - words["left"])
+    expect(tab.page.locator(".st-key-lesson-words").get_by_text("Predict first.")).to_have_count(1)
+    sliders = tab.page.locator(".st-key-lesson-laboratory .stSlider")
+    expect(sliders).to_have_count(4)
+    assert sliders.nth(0).bounding_box()["y"] == sliders.nth(1).bounding_box()["y"]  # in one line, as far as they fit
+    tab.page.set_viewport_size({"width": 900, "height": 800})
+    tab.settled()
+    laboratory, words = tab.page.evaluate(PLACES)
+    assert words["top"] > laboratory["bottom"]
+    assert words["left"] == pytest.approx(laboratory["left"], abs=1)

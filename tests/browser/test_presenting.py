@@ -5,6 +5,9 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from vizformer.web.frame.sitemap import COURSE
+from vizformer.web.widgets import lesson_text, slides
+
 SIZES = [(1920, 1080), (1024, 768)]
 
 
@@ -21,11 +24,11 @@ def test_keys_step_through_a_lesson_and_escape_leaves_it(open_tab, size):
     expect(page.get_by_test_id("stHeader")).to_be_hidden()
     assert float(page.evaluate("parseFloat(getComputedStyle(document.documentElement).fontSize)")) >= 20
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    expect(page.get_by_text("slide 1 of 10")).to_be_in_viewport()
+    expect(page.get_by_text("slide 1 of")).to_be_in_viewport()
     for key, said in (("PageDown", 2), ("ArrowRight", 3), ("ArrowLeft", 2), ("PageUp", 1)):
         with tab.runs():
             page.keyboard.press(key)
-        expect(page.get_by_text(f"slide {said} of 10")).to_be_in_viewport()
+        expect(page.get_by_text(f"slide {said} of")).to_be_in_viewport()
         tab.settled()
     page.keyboard.press(".")
     expect(page.locator(".vf-dark-screen")).to_be_visible()
@@ -46,10 +49,67 @@ def test_arrow_keys_stay_with_a_slider_and_letters_with_a_box(open_tab):
     with tab.runs():
         page.keyboard.press("ArrowLeft")
     expect(slider).not_to_have_attribute("aria-valuenow", before or "")
-    expect(page.get_by_text(re.compile("slide 2 of"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"slide \d+ of"))).to_be_visible()
+    assert "slide=laboratory" in tab.address
     page.locator(".st-key-bar-fold label").click()
     box = page.get_by_role("textbox", name="Sentence")
     box.fill("")
     box.press_sequentially("a. b")
     expect(box).to_have_value("a. b")
     expect(page.locator(".vf-dark-screen")).to_have_count(0)
+
+
+HEIGHTS = """() => {
+  const main = document.querySelector("[data-testid=stMain]");
+  const sheet = document.querySelector(".st-key-page-body").parentElement;
+  const steps = document.querySelector(".st-key-slide-steps").getBoundingClientRect();
+  return { main: main.scrollHeight - main.clientHeight, page: document.documentElement.scrollHeight - innerHeight,
+    sheet: sheet.scrollHeight - sheet.clientHeight, covered: sheet.getBoundingClientRect().bottom - steps.top,
+    foot: steps.bottom - innerHeight };
+}"""
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080)])
+@pytest.mark.parametrize("lesson", [entry.url for entry in COURSE])
+def test_no_slide_is_higher_than_the_screen_and_a_clicker_reaches_all_of_it(open_tab, lesson, size, locale):
+    tab = open_tab(f"/{lesson}?slide=words", locale=locale, width=size[0], height=size[1])
+    page = tab.page
+    parts = lesson_text.lesson_prose(lesson, "zh_CN" if locale == "zh-CN" else "en")
+    names = [name for words in parts.values() for name in slides.of(words)]
+    for number, name in enumerate(names, 1):
+        tab.settled()
+        expect(page.locator(".st-key-slide-steps")).to_contain_text(re.compile(rf"(slide|第) {number} (of|页)"))
+        heights = page.evaluate(HEIGHTS)
+        assert max(heights["main"], heights["page"], heights["covered"], heights["foot"]) <= 1, (number, heights)
+        assert name == "laboratory" or heights["sheet"] <= 0, (number, name, heights)
+        if number == len(names):
+            return
+        for _ in range(40):  # a laboratory may be several screens high
+            left = page.evaluate(HEIGHTS)["sheet"] - page.evaluate(
+                "document.querySelector('.st-key-page-body').parentElement.scrollTop"
+            )
+            if left < 2:
+                break
+            page.keyboard.press("PageDown")
+        with tab.runs():
+            page.keyboard.press("PageDown")
+
+
+def test_the_notes_follow_the_slides_and_the_slides_the_notes(open_tab):
+    tab = open_tab("/heads?slide=words")
+    page = tab.page
+    with page.expect_popup() as opened:
+        page.keyboard.press("s")
+    notes = opened.value
+    expect(notes.get_by_text("Next slide")).to_be_visible()
+    expect(notes.locator(".st-key-slide-steps")).to_contain_text("slide 1 of")
+    with tab.runs():
+        page.keyboard.press("PageDown")
+    expect(notes.locator(".st-key-slide-steps")).to_contain_text("slide 2 of")
+    with tab.runs():
+        notes.keyboard.press("PageDown")
+    expect(page.locator(".st-key-slide-steps")).to_contain_text("slide 3 of")
+    expect(page.get_by_text("Next slide")).to_have_count(0)
+    notes.close()

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import vizformer as vf
-from tests import handmade_models, tiny
-from tests.trained_models import HIDES, PAIRS, TEXT, of_ids, rounds, weights
+from tests import conventions, handmade_models, tiny
+from tests.trained_models import HIDES, PAIRS, TEXT, learned, of_ids, rounds, weights
 from vizformer.checkpoints import load
 from vizformer.checkpoints.weighing import material
 from vizformer.checkpoints.weighing.author import printed
@@ -177,6 +177,37 @@ def test_time_and_number_are_bounded(tmp_path: Path) -> None:
     assert found.settled == {}
     assert not found.complete
     assert found.combinations == 1
+    assert "\n  one of these fits: better than counting the tokens by +" in str(found)
+    nothing = vf.evidence(saved(untrained(), path), TEXT, most_seconds=-1, **LECTURE)
+    assert "\n  none of these fits: better than counting the tokens by -" in str(nothing)
+    assert nothing.over_counting is not None
+    assert nothing.over_counting.difference == pytest.approx(nothing.counting - nothing.best)
+
+
+@pytest.mark.parametrize("name", [None, "norms after the sum", "not scaled"])
+def test_evidence_speaks_against_the_names_of_a_known_code(name: str | None, tmp_path: Path) -> None:
+    """Also what the names say is tried; where it holds, the model stays that of the names."""
+    fork = conventions.FORKS[name] if name else conventions.fork({})
+    model, ids = tiny.randomise(fork.make()).eval(), [int(id) for id in SHORT.split()]
+    path = saved(model.state_dict(), tmp_path / "model.pt")
+    with torch.no_grad():
+        logits = model(torch.tensor([ids]))[0, -1].tolist()
+    found = vf.evidence(path, SHORT, author=logits, n_heads=4, activation="gelu")
+    opened = vf.load(path, **found.answers)
+    assert opened.report.family == ("hand-written" if name else "nanoGPT / minGPT")
+    assert ("known_code" in found.answers) is (name is not None)
+    tiny.assert_close(opened.trace(ids=ids).logits[-1], torch.tensor(logits))
+    settled = {"norms after the sum": "norm_order", "not scaled": "score_scale", None: "activation"}[name]
+    assert opened.report.taken[settled] == "evidence"
+
+
+@pytest.mark.sweep
+def test_a_text_speaks_against_the_names_of_a_known_code(tmp_path: Path) -> None:
+    model = learned(conventions.FORKS["norms after the sum"].make(), "next")
+    found = vf.evidence(saved(model.state_dict(), tmp_path / "model.pt"), TEXT, n_heads=4, activation="gelu")
+    assert found.settled.items() >= {"norm_order": "post", "score_scale": "root_of_d_head", "causal": True}.items()
+    assert found.answers["known_code"] is False
+    assert found.best < found.before
 
 
 def test_whoever_listens_can_end_it(tmp_path: Path) -> None:

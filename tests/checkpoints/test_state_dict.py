@@ -316,7 +316,8 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     result = CliRunner().invoke(cli.main, ["inspect", path])
     assert result.exit_code == 1
     assert (
-        "activation (Which function does the feed-forward layer use?): relu / gelu / gelu_tanh / silu" in result.output
+        "activation (Which function does the feed-forward layer use?): relu / gelu / gelu_tanh / quick_gelu / silu"
+        in result.output
     )
     result = CliRunner().invoke(cli.main, ["inspect", path, "--assume", "n_heads=4", "--assume", "activation=gelu"])
     assert result.exit_code == 0, result.output

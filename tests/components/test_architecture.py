@@ -111,12 +111,12 @@ def test_lines_lead_from_box_to_box(open_file: OpenFile, width: int) -> None:
     assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
     assert page.locator(".vf-name").all_inner_texts().count("<b>x</b>") == 1
     tokens, norm, cross, out = (place(page, key) for key in ("tokens", "norm", "cross", "out"))
-    assert out["bottom"] < norm["y"] < tokens["y"]  # the data flows upwards
+    assert tokens["bottom"] < norm["y"] < out["y"]  # the data flows downwards
     skips = ends(page, "vf-skip")
     assert len(skips) == 2
     _, y0, x1, y1 = skips[0]
     assert (x1, y1) == pytest.approx((norm["x"], norm["y"] + norm["height"] / 2), abs=1.5)
-    assert norm["bottom"] < y0 <= tokens["y"]  # begins where the tokens come out
+    assert tokens["bottom"] <= y0 < norm["y"]  # begins where the tokens come out
     flows = ends(page, "vf-flow")
     assert len(flows) == 3 + 2 + 1  # in the columns, and from one to the other
     assert any((x, y) == pytest.approx((cross["x"], cross["y"] + cross["height"] / 2), abs=1.5) for _, _, x, y in flows)
@@ -146,9 +146,9 @@ def test_data_that_does_not_come_from_the_box_before(open_file: OpenFile) -> Non
     flows = ends(page, "vf-flow")
     assert len(flows) == 4
     (aside,) = [flow for flow in flows if flow[2:] == pytest.approx((norm["right"], norm["y"] + norm["height"] / 2))]
-    assert aside[1] == pytest.approx(start["y"] - 5, abs=1.5)
-    assert not any(flow[3] == pytest.approx(norm["bottom"], abs=1.5) for flow in flows)
-    assert any(y0 == pytest.approx(added["y"], abs=1.5) for _, y0, _, _ in ends(page, "vf-skip"))
+    assert aside[1] == pytest.approx(start["bottom"] + 5, abs=1.5)
+    assert not any(flow[3] == pytest.approx(norm["y"], abs=1.5) for flow in flows)
+    assert any(y0 == pytest.approx(added["bottom"], abs=1.5) for _, y0, _, _ in ends(page, "vf-skip"))
 
 
 @pytest.mark.browser
@@ -157,8 +157,8 @@ def test_the_keyboard_goes_everywhere(open_file: OpenFile) -> None:
     focused = "document.activeElement.dataset.key"
     page.keyboard.press("Tab")
     assert page.evaluate(focused) == "tokens"
-    page.keyboard.press("ArrowUp")
-    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
     assert page.evaluate(focused) == "mask"
     page.keyboard.press("End")
     assert page.evaluate(focused) == "out"

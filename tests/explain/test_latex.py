@@ -35,7 +35,7 @@ SHOWN = {
 
 def value(formula: str) -> float:
     """Works out a formula of sums, products, fractions, roots, exponentials and powers of ten."""
-    text = formula
+    text = formula.replace(")^2", ")**2")
     text = re.sub(r"10\^\{(-?\d+)\}", r"(10.0**(\1))", text)
     text = re.sub(r"2\^\{([^{}]*)\}", r"(2.0**(\1))", text)
     text = text.replace(r"\cdot", "*").replace(r"\infty", "inf").replace(r"\exp(", "exp(").replace(r"\max(", "max(")

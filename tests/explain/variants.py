@@ -54,6 +54,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
         dict(norm_order="post", n_experts=3, d_shared_expert=6, expert_weights="probabilities"),
     ),
     "quick-gelu": ("decoder-only", {**tiny.GEMMA, "activation": "quick_gelu"}),
+    "relu-squared": ("decoder-only", {**tiny.GEMMA, "activation": "relu_squared"}),
     "quick-gelu-encoder-only": ("encoder-only", {**tiny.BERT, "norm_order": "post", "activation": "quick_gelu"}),
     "no-norms": ("encoder-decoder", dict(norm_order="none", residual_scale=0.5)),
     "no-residual": ("encoder-decoder", dict(norm_order="post", residual="none")),

@@ -73,6 +73,26 @@ def test_the_form(open_app, locale, words):
     assert words[4] in said(app)
 
 
+def test_one_press_asks_everything_where_the_code_was_changed(open_app):
+    app = open_app(REPORT, model=ANSWERED)
+    app.button(key=f"assume.{ANSWERED}.known_code").click().run()
+    changed = f"{NAME};known_code=False"
+    assert link(app) == changed
+    known = dict(conventions.FORKS["norms after the sum"].strict, score_scale="nothing", residual="sequential")
+    known |= dict(qkv_rows="q_k_v", head_rows="head_by_head", first_position=0, norm_eps=1e-5, logit_scale="nothing")
+    for name, answer in (known | dict(qk_norm=False, softmax="over_keys")).items():
+        if name != "known_code":
+            app.selectbox(key=f"assume.{changed}.{name}").set_value(answer)
+    next(button for button in app.button if button.form_id == f"assume.{changed}").click().run()
+    assert not app.exception
+    assert not app.error
+    found = model_cache.report(stamped(link(app)))
+    assert (found.config.norm_order, found.config.attention_scale, found.family) == ("post", 1.0, "hand-written")
+    assert found.assumed["known_code"] is False
+    app.button(key=f"assume.{link(app)}.known_code").click().run()
+    assert link(app) == NAME
+
+
 def test_the_link_opens_it_everywhere(open_app, shelf):
     app = open_app(ATTENTION, model=ANSWERED, text="3 14 0")
     assert not app.exception
@@ -237,7 +257,7 @@ def test_the_usual_answer_goes_into_the_link_where_it_was_chosen(open_app, shelf
     torch.save(conventions.made("no residual").state_dict(), shelf / "bare.pt")
     app = open_app(REPORT, model="models/bare.pt")
     answers = {**conventions.KINDS["no residual"].answers, "score_scale": "root_of_d_head", "norm_eps": 1e-5}
-    answers |= {"head_rows": "head_by_head", "first_position": 0}
+    answers |= {"head_rows": "head_by_head", "first_position": 0, "qk_norm": False, "softmax": "over_keys"}
     for field, value in answers.items():
         app.selectbox(key=f"assume.models/bare.pt.{field}").set_value(value)
 

@@ -114,7 +114,7 @@ def test_the_feed_forward_of_one_token(open_app: Open, model: str) -> None:
     moved = each_alone(x, network, 1).moved
     assert np.flatnonzero(moved).tolist() == [1]
     np.testing.assert_allclose(
-        array(chart(app, 0)["data"][0]["x" if "h" in str(chart(app, 0)["data"][0].get("orientation")) else "y"]),
+        array(chart(app, 1)["data"][0]["x" if "h" in str(chart(app, 1)["data"][0].get("orientation")) else "y"]),
         moved,
         rtol=1e-5,
     )
@@ -155,7 +155,8 @@ def test_neurons_of_a_token_and_of_the_bundled_sentences(open_app: Open, model: 
     assert len(values) == neurons.MOST
     shares = neurons.silent_by_layer(checkpoint, trace, stack)
     np.testing.assert_allclose(array(chart(app, 0)["data"][0]["y"]), 100 * shares, rtol=1e-5)
-    app.number_input[0].set_value(round(100 * float(shares[-1])))
+    (asked,) = (box for box in app.number_input if box.key.startswith("ask."))
+    asked.set_value(round(100 * float(shares[-1])))
     app = next(b for b in app.button if b.key.startswith("ask.block.silent.button")).click().run()
     assert any("Right" in box.value for box in app.success)
 

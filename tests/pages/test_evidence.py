@@ -87,6 +87,9 @@ def test_a_text_decides_and_the_link_says_what(open_app):
     assert not app.exception
     assert not app.error
     assert "combinations of answers, 1,650 tokens." in said(app)
+    first = next(table.value for table in app.dataframe if "Nearest other answer" in table.value).iloc[0].tolist()
+    assert first[0].startswith("Does the model predict this text better than counting")
+    assert first[1:4] == ["Yes", "decided", "only counting the tokens"]
     app.button(key="evidence.take").click().run()
     assert not app.exception
     link = app.query_params["model"]

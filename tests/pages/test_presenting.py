@@ -3,7 +3,8 @@
 import pytest
 
 from vizformer.figures.figure import Figure
-from vizformer.web.widgets import chart
+from vizformer.web.frame.sitemap import COURSE
+from vizformer.web.widgets import chart, lesson_text, slides
 from vizformer.web.widgets.chart import LARGER, TALLER
 
 
@@ -16,30 +17,44 @@ def press(app, key):
     return next(button for button in app.button if button.key == key).click().run()
 
 
-def test_every_part_of_a_lesson_is_two_slides_and_the_view_stays(open_app):
+def slides_of(lesson):
+    return [(part, name) for part, words in lesson_text.lesson_prose(lesson, "en").items() for name in slides.of(words)]
+
+
+def test_a_part_is_its_ideas_one_by_one_then_its_laboratory_and_the_view_stays(open_app):
     app = open_app("pages/learn/masks.py", text="hello there", head=1)
     app = press(app, "present-begin")
     assert [one.value for one in app.subheader][:1] == ["Six masks"]
     assert not app.selectbox(key="view.model").disabled
-    assert "Layer" not in [box.label for box in app.selectbox]  # the laboratory is the next slide
-    app = press(app, "slide-next")
-    assert link(app, "slide") == "laboratory"
-    assert "Layer" in [box.label for box in app.selectbox]
-    app = press(app, "slide-next")
-    assert (link(app, "part"), link(app, "slide")) == ("paint", "words")
-    assert link(app, "text") == "hello there"
+    order = slides_of("masks")
+    assert [name for part, name in order if part == "kinds"][-4:] == ["laboratory", "try", "wrong", "wrong2"]
+    for number, (part, name) in enumerate(order[:8]):
+        assert f"slide {number + 1} of {len(order)}" in " ".join(caption.value for caption in app.caption)
+        assert (link(app, "part") or "kinds", link(app, "slide")) == (part, name)
+        assert ("Layer" in [box.label for box in app.selectbox]) == (name == "laboratory")
+        assert link(app, "text") == "hello there"
+        app = press(app, "slide-next")
     app = press(app, "slide-back")
-    assert (link(app, "part"), link(app, "slide")) == ("kinds", "laboratory")
+    assert (link(app, "part") or "kinds", link(app, "slide")) == order[7]
     app = press(app, "present-end")
     assert link(app, "slide") == ""
     assert not app.exception
 
 
+def test_a_list_stays_with_what_is_said_before_it():
+    assert slides.paragraphs("One.\n\nTwo:\n\n- a\n- b\n\n$$x$$\n\nThree.") == [
+        "One.",
+        "Two:\n\n- a\n- b\n\n$$x$$",
+        "Three.",
+    ]
+
+
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
-def test_a_link_opens_a_slide_and_the_last_one_leads_to_the_next_lesson(open_app, locale):
-    app = open_app("pages/learn/qkv.py", part="scale", slide="laboratory", locale=locale)
-    said = [caption.value for caption in app.caption]
-    assert ("Lesson 4 · slide 8 of 8" in said) or ("第 4 课 · 第 8 页，共 8 页" in said)
+def test_the_last_slide_leads_to_the_next_lesson(open_app, locale):
+    count = len(slides_of("qkv"))
+    app = open_app("pages/learn/qkv.py", part="scale", slide=slides_of("qkv")[-1][1], locale=locale)
+    said = " ".join(caption.value for caption in app.caption)
+    assert (f"Lesson 4 · slide {count} of {count}" in said) or (f"第 4 课 · 第 {count} 页，共 {count} 页" in said)
     assert not [button for button in app.button if button.key == "slide-next"]
     links = [element.proto.label for element in app.get("page_link")]
     assert [one for one in links if one.endswith(" →")] in (["Many heads →"], ["多头 →"])
@@ -48,13 +63,54 @@ def test_a_link_opens_a_slide_and_the_last_one_leads_to_the_next_lesson(open_app
 def test_the_next_lesson_begins_with_its_first_slide(open_app):
     app = open_app("pages/learn/qkv.py", part="scale", slide="laboratory")
     app = app.switch_page("pages/learn/heads.py").run()
-    assert "Lesson 5 · slide 1 of 10" in [caption.value for caption in app.caption]
+    said = " ".join(caption.value for caption in app.caption)
+    assert f"Lesson 5 · slide 1 of {len(slides_of('heads'))}" in said
+
+
+def test_a_slide_that_is_not_there_is_the_first_of_its_part(open_app):
+    app = open_app("pages/learn/qkv.py", part="scale", slide="words9")
+    first = slides_of("qkv").index(("scale", "words"))
+    assert f"slide {first + 1} of" in " ".join(caption.value for caption in app.caption)
+    assert not app.exception
+
+
+def test_the_notes_show_the_words_of_the_part_and_the_slide_that_comes_next(open_app):
+    words = lesson_text.lesson_prose("heads", "en")["split"]
+    before = [name for name in slides.of(words) if name.startswith("words")][-1]
+    app = open_app("pages/learn/heads.py", part="split", slide=f"notes-{before}")
+    said = "\n".join(element.value for element in app.markdown)
+    assert words.text in said
+    assert all(text in said for text in (*words.tries, *words.wrongs))
+    assert "Layer" in [box.label for box in app.selectbox]  # the laboratory comes next
+    app = press(app, "slide-next")
+    assert link(app, "slide") == "notes-laboratory"
+    assert not [button for button in app.button if button.key == "present-end"]
+    assert not app.exception
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("lesson", [entry.url for entry in COURSE])
+def test_a_lesson_prints_with_all_its_parts(open_app, lesson):
+    app = press(open_app(f"pages/learn/{lesson}.py"), "lesson.print")
+    assert not app.exception
+    assert not app.error
+    assert link(app, "slide") == "paper"
+    said = "\n".join(element.value for element in app.markdown)
+    parts = lesson_text.lesson_prose(lesson, "en")
+    assert all(words.text in said and all(text in said for text in words.tries) for words in parts.values())
+    heads = [one.value for one in app.subheader]
+    assert all(any(head.startswith(f"{number} · ") for head in heads) for number in range(1, len(parts) + 1))
+    app = press(app, "paper-end")
+    assert link(app, "slide") == ""
 
 
 def test_a_page_that_is_no_lesson_is_presented_as_it_is(open_app):
     app = open_app("pages/explore/attention.py", slide="words")
     assert not app.exception
-    assert [button.key for button in app.button if button.key.startswith(("present", "slide"))] == ["present-end"]
+    assert [button.key for button in app.button if button.key.startswith(("present", "slide"))] == [
+        "present-notes",
+        "present-end",
+    ]
 
 
 def test_a_wrong_slide_is_said(open_app):

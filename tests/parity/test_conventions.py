@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from tests import conventions, tiny
-from tests.conventions import KINDS
+from tests.conventions import CODES, FORKS, KINDS
+from tests.strangers import H
 from vizformer.checkpoints import Opened, UnansweredError, load, propose_mapping
 from vizformer.checkpoints.tensors import memory
 from vizformer.errors import CheckpointError
@@ -115,6 +116,12 @@ def test_answers_that_make_no_model_are_refused_in_words(tmp_path: Path) -> None
             dict(normed_embeddings="tokens"),
             "normalise the embeddings before positions are added",
         ),
+        (dict(softmax="before_mask"), dict(softmax="before_mask"), "masked after the softmax"),
+        (dict(softmax="over_queries"), dict(softmax="over_queries"), "run over the queries"),
+        (dict(turned="rows"), dict(positions="rope_before_heads"), "turned before they are split into heads"),
+        (dict(norm="layer"), dict(qk_norm="otherwise"), "another kind of norm than the rows"),
+        (dict(waves=True, scaled="sum"), dict(scaled_rows="sum"), "waves, or rows of segments, would be scaled"),
+        (dict(segment=1, scaled="sum"), dict(scaled_rows="sum"), "waves, or rows of segments, would be scaled"),
     ],
 )
 def test_what_no_model_here_computes_is_asked_and_refused(habits: Any, answer: Any, said: str, tmp_path: Path) -> None:
@@ -124,7 +131,53 @@ def test_what_no_model_here_computes_is_asked_and_refused(habits: Any, answer: A
     with pytest.raises(UnansweredError, match=rf"{name}=\.\.\."):
         load(tmp_path / "model.pt")
     with pytest.raises(CheckpointError, match=said):
-        load(tmp_path / "model.pt", **kind.strict, **answer)
+        load(tmp_path / "model.pt", **kind.strict | answer)
+
+
+def forked(name: str, code: str, folder: Path) -> tuple[Path, Tensor]:
+    """The weights of a fork under the names of a known code, and what the fork's forward makes of IDS."""
+    model = tiny.randomise(FORKS[name].make()).eval()
+    torch.save(conventions.under_names(model.state_dict(), code), folder / "model.pt")
+    with torch.no_grad():
+        return folder / "model.pt", model(torch.tensor([IDS]))[0]
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("name", FORKS)
+def test_a_fork_under_the_names_of_a_known_code(name: str, code: str, tmp_path: Path) -> None:
+    """The names are taken for that code, which stands beside every picture; where it is another one, all is asked."""
+    path, expected = forked(name, code, tmp_path)
+    known = load(path, n_heads=4, activation="gelu")
+    assert known.report.family == code
+    assert known.report.assumed.items() >= {
+        *{"known_code": True, "norm_order": "pre", "causal": True, "score_scale": "root_of_d_head"}.items(),
+        *{"scaled_embedding": False, "norm_eps": 1e-5, "norm": "layer_norm"}.items(),
+    }
+    assert not torch.allclose(logits_of(known), expected, atol=1e-4)
+    with pytest.raises(UnansweredError) as caught:
+        load(path, known_code=False)
+    assert FORKS[name].strict.keys() <= {question.name for question in caught.value.questions}
+    ours = load(path, **FORKS[name].strict)
+    tiny.assert_close(logits_of(ours), expected)
+    assert "known_code" in ours.report.answers
+    tiny.assert_close(logits_of(load(path, **ours.report.answers)), expected)
+
+
+def test_what_is_no_known_code_is_not_asked_whether_it_is(tmp_path: Path) -> None:
+    path, __ = saved("squared ReLU", tmp_path)
+    with pytest.raises(CheckpointError, match='"known_code" is not open here'):
+        load(path, **KINDS["squared ReLU"].answers, known_code=True)
+
+
+def test_of_one_head_no_two_equal_scales_are_asked_for(tmp_path: Path) -> None:
+    path, __ = saved("heads, not scaled", tmp_path)
+    weights = {name: tensor for name, tensor in torch.load(path).items() if not re.search(r"heads\.[1-3]", name)}
+    widened = {name: t.repeat(H, 1) if "heads.0" in name else t for name, t in weights.items()}
+    torch.save(widened, path)
+    with pytest.raises(UnansweredError) as caught:
+        load(path)
+    (scale,) = [question for question in caught.value.questions if question.name == "score_scale"]
+    assert scale.choices == ("root_of_d_head", "d_head", "nothing")
 
 
 def test_one_layer_may_be_applied_again_and_again(tmp_path: Path) -> None:

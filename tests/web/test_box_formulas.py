@@ -10,7 +10,14 @@ from vizformer.analysis.costs.model_boxes import architecture
 from vizformer.options.feedforward import Activation, FeedForwardKind
 from vizformer.web.lessons.map import box_formulas
 
-NAMES = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "quick_gelu": "QuickGELU", "silu": "SiLU"}
+NAMES = {
+    "relu": "ReLU",
+    "gelu": "GELU",
+    "gelu_tanh": "GELU",
+    "quick_gelu": "QuickGELU",
+    "silu": "SiLU",
+    "relu_squared": "ReLU²",
+}
 
 
 @pytest.mark.parametrize("bias", [True, False])

@@ -20,7 +20,6 @@ from vizformer.web.link.view import (
     ORDERS,
     OVERS,
     PICTURES,
-    SLIDES,
     WITHOUTS,
     View,
     usual_query,
@@ -92,7 +91,7 @@ FIELDS = {
         lambda name: ModelRef.parse(name) if name else None
     ),
     **dict.fromkeys(("run", "beside"), st_.sampled_from(["", "train-0123456789"])),
-    "slide": st_.sampled_from(SLIDES),
+    "slide": st_.sampled_from(["off", "words", "words2", "laboratory", "notes-wrong", "paper"]),
     "lang": st_.sampled_from(["", "en", "zh_CN"]),
 }
 VIEWS = st_.builds(View, **FIELDS)

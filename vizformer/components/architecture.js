@@ -1,5 +1,5 @@
 // @ts-check
-// The drawing of a model: boxes in columns, the data flowing upwards; lines between them are drawn once the boxes have
+// The drawing of a model: boxes in columns, the data flowing downwards; lines between them are drawn once the boxes have
 // found their places, and again whenever these change.
 
 import { Conversation, present } from "./js/conversation.js";
@@ -83,8 +83,8 @@ class Architecture {
       }
       (box.framed && framed ? framed : stack).append(drawn);
     }
-    if (framed) framed.append(element("span", "vf-times", frame));
-    if (title) stack.append(element("div", "vf-stack-title", title));
+    if (framed) framed.prepend(element("span", "vf-times", frame));
+    if (title) stack.prepend(element("div", "vf-stack-title", title));
     return stack;
   }
 
@@ -146,8 +146,8 @@ class Architecture {
     const at = stacks.findIndex((stack) => stack.includes(button));
     const index = stacks[at].indexOf(button);
     /** @type {HTMLButtonElement | undefined} */ let next;
-    if (event.key === "ArrowUp") next = stacks[at][index + 1];
-    else if (event.key === "ArrowDown") next = stacks[at][index - 1];
+    if (event.key === "ArrowDown") next = stacks[at][index + 1];
+    else if (event.key === "ArrowUp") next = stacks[at][index - 1];
     else if (event.key === "Home") next = stacks[at][0];
     else if (event.key === "End") next = stacks[at].at(-1);
     else if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
@@ -181,12 +181,12 @@ class Architecture {
           const [from, left] = [at(box.fed_by), column > 0];
           const edge = left ? to.left : to.right;
           const aside = left ? to.left - ASIDE : to.right + ASIDE;
-          made.push(arrow(`M${from.x} ${from.top - 5}H${aside}V${to.y}H${edge}`, [edge, to.y], left ? "right" : "left",
+          made.push(arrow(`M${from.x} ${from.bottom + 5}H${aside}V${to.y}H${edge}`, [edge, to.y], left ? "right" : "left",
             "vf-flow"));
           return;
         }
         const from = at(chain[index].key);
-        made.push(arrow(`M${to.x} ${from.top}V${to.bottom}`, [to.x, to.bottom], "up", "vf-flow"));
+        made.push(arrow(`M${to.x} ${from.bottom}V${to.top}`, [to.x, to.top], "down", "vf-flow"));
       });
       for (const box of chain) {
         if (box.skip) {
@@ -195,14 +195,14 @@ class Architecture {
           const edge = right ? to.right : to.left;
           const aside = right ? to.right + ASIDE : to.left - ASIDE;
           const alone = chain[chain.findIndex((other) => other.key === box.skip) + 1]?.fed_by;  // no arrow to begin on
-          const start = alone ? `M${from.x} ${from.top}V${from.top - 5}` : `M${from.x} ${from.top - 5}`;
+          const start = alone ? `M${from.x} ${from.bottom}V${from.bottom + 5}` : `M${from.x} ${from.bottom + 5}`;
           const way = `${start}H${aside}V${to.y}H${edge}`;
           made.push(arrow(way, [edge, to.y], right ? "left" : "right", "vf-skip"));
         }
         if (box.source) {
           const [from, to] = [at(box.source), at(box.key)];
           const between = (from.right + to.left) / 2;
-          made.push(arrow(`M${from.x} ${from.top}V${from.top - 14}H${between}V${to.y}H${to.left}`, [to.left, to.y],
+          made.push(arrow(`M${from.x} ${from.bottom}V${from.bottom + 14}H${between}V${to.y}H${to.left}`, [to.left, to.y],
             "right", "vf-flow"));
         }
       }
@@ -220,13 +220,13 @@ class Architecture {
 /**
  * @param {string} way
  * @param {[number, number]} end
- * @param {"up" | "right" | "left"} direction
+ * @param {"down" | "right" | "left"} direction
  * @param {string} className
  */
 function arrow(way, end, direction, className) {
   const [x, y] = end;
   const heads = {
-    up: `M${x - HEAD} ${y + 2 * HEAD}L${x} ${y}L${x + HEAD} ${y + 2 * HEAD}`,
+    down: `M${x - HEAD} ${y - 2 * HEAD}L${x} ${y}L${x + HEAD} ${y - 2 * HEAD}`,
     right: `M${x - 2 * HEAD} ${y - HEAD}L${x} ${y}L${x - 2 * HEAD} ${y + HEAD}`,
     left: `M${x + 2 * HEAD} ${y - HEAD}L${x} ${y}L${x + 2 * HEAD} ${y + HEAD}`,
   };

@@ -1,4 +1,4 @@
-"""The drawing of a model: boxes in columns, the data flowing upwards, any of which can be chosen.
+"""The drawing of a model: boxes in columns, the data flowing downwards, any of which can be chosen.
 
 chosen = mount([Column(title="Encoder", frame="× 3", boxes=[...])], selected=chosen, key="drawing")
 """
@@ -13,7 +13,7 @@ __all__ = ["ENGLISH", "Box", "Column", "mount", "peek", "to_html"]
 
 ENGLISH: Mapping[str, str] = {
     "drawing_label": N_(
-        "The model, from the tokens at the bottom to the prediction on top. The arrow keys move along the data and "
+        "The model, from the tokens on top to the prediction at the bottom. The arrow keys move along the data and "
         "between the columns, Enter chooses a box."
     ),
 }

@@ -9,7 +9,7 @@ from numpy import ndarray
 from torch import nn
 
 from vizformer.messages import N_, Message
-from vizformer.model.feedforward import QuickGELU
+from vizformer.model.feedforward import QuickGELU, SquaredReLU
 
 
 class ActivationKind(NamedTuple):
@@ -22,6 +22,8 @@ class ActivationKind(NamedTuple):
     def compute(self, x: Float[ndarray, "*n"]) -> Float[ndarray, "*n"]:
         if self.name == "ReLU":
             return np.maximum(x, 0.0)
+        if self.name == "ReLU²":
+            return np.maximum(x, 0.0) ** 2
         if self.name == "SiLU":
             silu: ndarray = x / (1.0 + np.exp(-x))
             return silu
@@ -33,6 +35,8 @@ class ActivationKind(NamedTuple):
     def symbol(self, argument: str) -> str:
         if self.name == "ReLU":
             return rf"\max(0, {argument})"
+        if self.name == "ReLU²":
+            return rf"\max(0, {argument})^2"
         return rf"\mathrm{{{self.name}}}({argument})"
 
     def code(self, variable: str) -> str:
@@ -52,6 +56,10 @@ def activation_kind(activation: nn.Module) -> ActivationKind:
     """How a model's activation is computed, written and described."""
     if isinstance(activation, nn.ReLU):
         return ActivationKind("ReLU", "F.relu({})", None)
+    if isinstance(activation, SquaredReLU):
+        return ActivationKind(
+            "ReLU²", "F.relu({}).square()", N_("ReLU² squares what is positive and silences the rest.")
+        )
     if isinstance(activation, nn.SiLU):
         return ActivationKind(
             "SiLU", "F.silu({})", N_("SiLU, x·σ(x): large numbers pass, very negative ones are silenced.")

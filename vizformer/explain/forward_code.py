@@ -11,6 +11,7 @@ from vizformer.explain import soft_cap
 
 _ACTIVATIONS = {
     "relu": "F.relu(x)",
+    "relu_squared": "F.relu(x).square()",
     "gelu": "F.gelu(x)",
     "gelu_tanh": 'F.gelu(x, approximate="tanh")',
     "quick_gelu": "x * torch.sigmoid(1.702 * x)",

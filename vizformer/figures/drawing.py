@@ -1,4 +1,4 @@
-"""The drawing of a model as a picture for paper: boxes in columns, the data flowing upwards, as the component has it."""
+"""The drawing of a model as a picture for paper: boxes in columns, the data flowing downwards, as the component has it."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -43,10 +43,10 @@ def model_drawing(
     for number, column in enumerate(columns):
         drawn.lines(number, column["boxes"])
     figure = Figure()
-    frame(figure, title, height=int(ROW * drawn.top) + 60)
+    frame(figure, title, height=int(ROW * (drawn.top + 0.6)) + 60)
     figure.update_layout(shapes=drawn.shapes, annotations=drawn.notes)
     figure.update_xaxes(visible=False, range=[-0.02, len(columns) + 0.02])
-    figure.update_yaxes(visible=False, range=[-0.2, drawn.top])
+    figure.update_yaxes(visible=False, range=[drawn.top, -0.6])
     names = [safe(f"{column['title']} · {box['title']}") for column in columns for box in column["boxes"]]
     numbers = [parameters[box["key"]] for box in boxes]
     hover = fill("%{y}: {value}", value="%{x:,}")
@@ -80,10 +80,10 @@ class _Drawing:
                 framed.append(y - 0.1)
                 y += _MARGIN
             height = _BOX + (_INSIDE + 0.06 if inside else 0.0)
-            self._box(box, left, right, y + height - _BOX, y + height)
+            self._box(box, left, right, y, y + _BOX)
             for at, other in enumerate(inside):
                 begin, end = (left + (right - left + 0.01) * (at + step) / len(inside) for step in (0, 1))
-                self._box(other, begin, end - 0.01, y, y + _INSIDE, small=True)
+                self._box(other, begin, end - 0.01, y + height - _INSIDE, y + height, small=True)
             self.places[box["key"]] = (left, right, y, y + height)
             y += height + _GAP
         if len(framed) == 1:
@@ -92,8 +92,8 @@ class _Drawing:
             self._rectangle(left - _FRAME, right + _FRAME, framed[0], framed[1], MASKED_LINE, 1, None)
             side = (right + _FRAME, "right", -4) if number == 0 else (left - _FRAME, "left", 4)  # where no line passes
             self._note(side[0], framed[0] + 0.12, column["frame"], 11, xanchor=side[1], xshift=side[2])
-        self._note(number + 0.5, y + 0.1, column["title"], 14)
-        self.top = max(self.top, y + 0.4)
+        self._note(number + 0.5, -0.35, column["title"], 14)
+        self.top = max(self.top, y)
 
     def lines(self, number: int, boxes: Sequence[Mapping[str, Any]]) -> None:
         chain = [box for box in boxes if not box["inside"]]
@@ -116,7 +116,7 @@ class _Drawing:
                 self._head(left, centre, 1, MASKED_LINE)
 
     def _past(self, start: tuple[float, ...], end: tuple[float, float, float], side: int, colour: str) -> None:
-        """A line from above one box to the side of another."""
+        """A line from below one box to the side of another."""
         middle, y, edge = (start[0] + start[1]) / 2, start[3] + 0.1, end[0] if side < 0 else end[1]
         aside = edge + side * _ASIDE
         self._way([(middle, start[3]), (middle, y), (aside, y), (aside, end[2]), (edge, end[2])], colour)
@@ -131,7 +131,7 @@ class _Drawing:
         self.shapes.append({"type": "line", "x0": x0, "x1": x1, "y0": y0, "y1": y1, "line": line})
 
     def _head(self, x: float, y: float, across: int, colour: str) -> None:
-        """The head of an arrow that arrives going up (0), to the right (1) or to the left (-1)."""
+        """The head of an arrow that arrives going down (0), to the right (1) or to the left (-1)."""
         wide, high = _HEAD[0] * self.columns, _HEAD[1]
         for sign in (-1, 1):
             back = (x - across * 1.4 * wide, y + sign * 0.6 * high) if across else (x + sign * wide, y - high)
@@ -148,8 +148,8 @@ class _Drawing:
         if small:
             self._note(middle, (bottom + top) / 2, box["title"], 10)
             return
-        self._note(middle, bottom + 0.68 * (top - bottom), box["title"], 13)
-        self._note(middle, bottom + 0.27 * (top - bottom), numbers, 11)
+        self._note(middle, bottom + 0.32 * (top - bottom), box["title"], 13)
+        self._note(middle, bottom + 0.73 * (top - bottom), numbers, 11)
 
     def _rectangle(
         self, x0: float, x1: float, y0: float, y1: float, colour: str, width: float, shade: str | None

@@ -18,11 +18,22 @@ class QuickGELU(nn.Module):
         return x * torch.sigmoid(1.702 * x)
 
 
+class SquaredReLU(nn.Module):
+    """max(0, x)^2.
+
+    Source: So et al. 2021, "Primer: Searching for Efficient Transformers for Language Modeling", section 3.
+    """
+
+    def forward(self, x: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
+        return torch.relu(x).square()
+
+
 def activation(config: ModelConfig) -> nn.Module:
     """ReLU (Vaswani et al. 2017, 3.3), SiLU (LLaMA), GELU (Hendrycks & Gimpel 2016): exact (BERT), by tanh (GPT-2) or by
     a sigmoid (CLIP)."""
     return {
         "relu": nn.ReLU(),
+        "relu_squared": SquaredReLU(),
         "gelu": nn.GELU(),
         "gelu_tanh": nn.GELU(approximate="tanh"),
         "quick_gelu": QuickGELU(),

@@ -8,12 +8,13 @@ from vizformer.messages import N_, Message, ranges
 from vizformer.options.common import CommonOptions
 from vizformer.options.kinds import Count, Layers, are_layers
 
-Activation = Literal["relu", "gelu", "gelu_tanh", "quick_gelu", "silu"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "quick_gelu", "silu", "relu_squared"]
 FeedForwardKind = Literal["plain", "gated"]
 ExpertWeights = Literal["renormalised", "probabilities"]
 
 ACTIVATION_NAMES = {
     "relu": "ReLU",
+    "relu_squared": "ReLU²",
     "gelu": "GELU",
     "gelu_tanh": "GELU",
     "quick_gelu": "QuickGELU",
@@ -27,8 +28,8 @@ class FeedForwardOptions(CommonOptions):
     """What every position goes through by itself.
 
     Attributes:
-        activation: of the feed-forward layer; "gelu_tanh" is GPT-2's approximation of GELU, "quick_gelu" that by a
-            sigmoid (CLIP).
+        activation: of the feed-forward layer; "relu_squared" is max(0, x)^2 (So et al. 2021, "Primer"), "gelu_tanh" GPT-2's
+            approximation of GELU, "quick_gelu" that by a sigmoid (CLIP).
         feedforward: "plain" act(x W_in) W_out, or "gated" (act(x W_gate) * x W_in) W_out; gated with "silu" is SwiGLU
             (Shazeer 2020).
         n_experts: how many feed-forward networks a layer has, of which each token goes through a few, chosen by a router

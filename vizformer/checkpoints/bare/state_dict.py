@@ -12,7 +12,7 @@ from functools import partial
 import torch
 
 from vizformer.checkpoints.bare.layout import Layout
-from vizformer.checkpoints.bare.layouts import LAYOUTS, NAMES, meta
+from vizformer.checkpoints.bare.layouts import LAYOUTS, NAMES, gpt, meta
 from vizformer.checkpoints.bare.likeness import family, unrecognised
 from vizformer.checkpoints.bare.mapping import renamed_tensors
 from vizformer.checkpoints.bare.mapping.mapping_choice import mapping_for
@@ -25,7 +25,7 @@ from vizformer.checkpoints.files.untrusted_folder import Folder, listed, shown
 from vizformer.checkpoints.files.weights import Weights
 from vizformer.checkpoints.hugging_face.model_folder import wrong_numbers
 from vizformer.checkpoints.tensors.filling import fill
-from vizformer.checkpoints.tensors.questions import SETTLED, Said, UnansweredError, resolve, trials
+from vizformer.checkpoints.tensors.questions import KNOWN_CODE, SETTLED, Said, UnansweredError, resolve, trials
 from vizformer.checkpoints.tensors.report import Report
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
@@ -100,7 +100,7 @@ def _examined(
     """
     content = source.content
     beside = content.said.get(CONFIG, {})
-    layout = _recognised(source, file, given, layouts)
+    layout, tried = _recognised(source, file, given, layouts)
     if answered:
         asked = {SETTLED, *(question.name for question in layout.questions)}
         given = {name: answer for name, answer in given.items() if name in asked}
@@ -117,8 +117,9 @@ def _examined(
     except CheckpointError:
         _require_an_answer(source, layout, given, numbers)
         raise
-    found = understood(source, layout, answers.values, [*content.weights.notes, *answers.notes, *_of_config(beside)])
-    return replace(found, report=replace(found.report, taken=answers.taken))
+    found = tried if tried.report.answers == answers.values else understood(source, layout, answers.values)
+    notes = (*content.weights.notes, *answers.notes, *_of_config(beside), *found.report.assumptions)
+    return replace(found, report=replace(found.report, assumptions=notes, taken=answers.taken))
 
 
 def _left_open(layout: Layout, given: Mapping[str, object], file: str) -> dict[str, object]:
@@ -153,7 +154,7 @@ def _require_an_answer(source: Source, layout: Layout, given: Mapping[str, objec
     refused: CheckpointError | None = None
     for answers in trials(layout.questions, given, source.content.said, "source_embedding"):
         try:
-            tried = understood(source, layout, answers, [])
+            tried = understood(source, layout, answers)
         except CheckpointError as error:
             refused = refused or error
             continue
@@ -214,8 +215,10 @@ def misfit(report: Report) -> CheckpointError:
     )
 
 
-def _recognised(source: Source, file: str, given: Mapping[str, object], layouts: Sequence[Recognise]) -> Layout:
-    """The first layout under which the model opens.
+def _recognised(
+    source: Source, file: str, given: Mapping[str, object], layouts: Sequence[Recognise]
+) -> tuple[Layout, Examined]:
+    """The first layout under which the model opens, and the model under the first answers with which it does.
 
     Raises:
         CheckpointError: there is none; says why the first that has the names does not open.
@@ -223,20 +226,23 @@ def _recognised(source: Source, file: str, given: Mapping[str, object], layouts:
     weights, said = source.content.weights, source.content.said
     refused: CheckpointError | None = None
     by_type = "model_type" in said.get(CONFIG, {})  # of a library, whose arithmetic may differ where roles do not
+    changed = len(layouts) > 1 and KNOWN_CODE.read(given.get(KNOWN_CODE.name)) is False  # then only roles count
     for recognise in layouts:
-        if recognise is reader.recognise and by_type:
+        if by_type if recognise is reader.recognise else changed:
             continue
         try:
             layout = recognise(weights)
             if layout is None:
                 continue
+            if changed or (recognise is gpt.recognise and not by_type):
+                layout = replace(layout, questions=(*layout.questions, KNOWN_CODE))
             _refuse_what_is_said(layout, said, file)
-            _require_an_answer(source, layout, given, numbers=False)
+            tried = _require_an_answer(source, layout, given, numbers=False)
         except CheckpointError as error:
             if refused is None and not (recognise is reader.recognise and family(weights)):
                 refused = error
             continue
-        return layout
+        return layout, tried
     raise refused or CheckpointError(unrecognised(file, weights, ", ".join(NAMES)))
 
 

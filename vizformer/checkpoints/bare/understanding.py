@@ -19,7 +19,7 @@ from vizformer.checkpoints.files.weights import Stored, Weights
 from vizformer.checkpoints.hugging_face.folder_tokenizers import complete_ids
 from vizformer.checkpoints.hugging_face.model_folder import empty_model
 from vizformer.checkpoints.tensors.matching import Found, Match, match_parts
-from vizformer.checkpoints.tensors.questions import Value
+from vizformer.checkpoints.tensors.questions import KNOWN_CODE, Value
 from vizformer.checkpoints.tensors.report import Report, parameters_by_component
 from vizformer.checkpoints.tensors.tensor_map import Shape
 from vizformer.checkpoints.tokenizers.special_tokens import token_ids
@@ -53,14 +53,14 @@ class Examined:
     source_tokenizer: Tokenizer | None = None
 
 
-def understood(source: Source, layout: Layout, answers: dict[str, Value], assumptions: list[Message]) -> Examined:
+def understood(source: Source, layout: Layout, answers: dict[str, Value]) -> Examined:
     """The model that the weights are under these answers.
 
     Raises:
         CheckpointError: there is none.
     """
     folder, name, (weights, said, vocabularies) = source
-    plan = layout.plan(answers)
+    plan = layout.plan({name: answer for name, answer in answers.items() if name != KNOWN_CODE.name})
     backend = backend_beside(folder, weights.longest_side)
     options = dict(plan.options)
     if backend is not None and not layout.reads_only_ids:
@@ -100,7 +100,7 @@ def understood(source: Source, layout: Layout, answers: dict[str, Value], assump
         files=weights.files,
         tensors=matched.fates,
         parameters=parameters_by_component(shapes.items()),
-        assumptions=(*assumptions, *plan.assumptions, *contradictions, *notes),
+        assumptions=(*plan.assumptions, *contradictions, *notes),
         problems=matched.problems,
         questions=layout.questions,
         answers=answers,

@@ -3,6 +3,7 @@
 # Theirs -> ours: `transformers` has several names for one function.
 ACTIVATIONS = {
     "relu": "relu",
+    "relu2": "relu_squared",
     "gelu": "gelu",
     "gelu_python": "gelu",
     "gelu_new": "gelu_tanh",
@@ -13,4 +14,11 @@ ACTIVATIONS = {
     "silu": "silu",
     "swish": "silu",
 }
-THEIRS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "quick_gelu": "quick_gelu", "silu": "silu"}
+THEIRS = {
+    "relu": "relu",
+    "relu_squared": "relu2",
+    "gelu": "gelu",
+    "gelu_tanh": "gelu_new",
+    "quick_gelu": "quick_gelu",
+    "silu": "silu",
+}

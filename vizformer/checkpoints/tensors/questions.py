@@ -9,12 +9,13 @@ text has decided (`vizformer.evidence`) is named in one more answer, `settled`.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from vizformer.checkpoints.files.untrusted_folder import listed, shown
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
+from vizformer.options.feedforward import Activation
 
 Value = bool | int | float | str
 Said = Mapping[str, Mapping[str, Any]]  # where -> field -> value, as found beside the weights
@@ -37,6 +38,8 @@ class Question:
             taken only from who has answered all that has none (in a link from before this was asked).
         likely: of a number, those that models have; with `choices`, these are the `possible` answers.
         moot: answers to other questions, by name, under which this one decides nothing.
+        refused: choices that make a model which does not open, with the reason: who is not asked gives another answer.
+        stands_for: what the usual answer says in answers to other questions, which are not asked then.
         whole: of a number, whether it must be whole; it is then a count or a token id.
         lowest, highest: of a number.
         optional: whether the model can do without.
@@ -49,6 +52,8 @@ class Question:
     insists: bool = False
     likely: tuple[Value, ...] = ()
     moot: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    refused: Mapping[Value, Message] = field(default_factory=dict)
+    stands_for: Mapping[str, Value] = field(default_factory=dict)
     whole: bool = False
     lowest: float = 0.0
     highest: float = math.inf
@@ -56,8 +61,13 @@ class Question:
 
     @property
     def possible(self) -> tuple[Value, ...]:
-        """The answers that can be tried one by one; none for a number that may be any."""
+        """The answers that a model may have; none for a number that may be any."""
         return self.choices or self.likely
+
+    @property
+    def open(self) -> tuple[Value, ...]:
+        """Those of them that can be tried one by one."""
+        return tuple(value for value in self.possible if value not in self.refused)
 
     def decides(self, answers: Mapping[str, Value]) -> bool:
         """Whether it decides anything under these answers to the others."""
@@ -127,7 +137,7 @@ BARE_NORM = replace(NORM, usual="layer_norm", insists=True)  # none has a bias, 
 ACTIVATION = Question(
     "activation",
     N_("Which function does the feed-forward layer use?"),
-    ("relu", "gelu", "gelu_tanh", "silu", "quick_gelu"),
+    get_args(Activation),
 )
 CAUSAL = Question("causal", N_("Does a position see only those before it (a mask as in a decoder)?"), (False, True))
 MASKED = Question(
@@ -136,11 +146,34 @@ MASKED = Question(
     (True, False),
     usual=True,
     insists=True,
+    refused={
+        False: N_(
+            "a decoder that reads an encoder sees what comes after a position, as no mask hides it. Without a mask its "
+            "training was told the answers (lesson Masks)"
+        )
+    },
 )
 SCALED = Question(
     "scaled_embedding",
     N_("Are the embeddings of tokens, before positions are added, multiplied by the root of their width?"),
     (False, True),
+)
+SCALED_ROWS = Question(
+    "scaled_rows",
+    N_("Is that done before positions are added, or to the sum?"),
+    ("tokens", "sum"),
+    usual="tokens",
+    insists=True,
+    moot={"scaled_embedding": (False,), "positions": ("rope", "rope_pairs", "alibi", "none")},
+)
+KNOWN_CODE = Question(
+    "known_code",
+    N_("Is the forward that of the code whose names the tensors have, and not one that somebody has changed?"),
+    (True, False),
+    usual=True,
+    stands_for=dict(
+        norm_order="pre", norm="layer_norm", causal=True, score_scale="root_of_d_head", scaled_embedding=False
+    ),
 )
 TIED = Question(
     "tied",
@@ -223,22 +256,6 @@ def source_embedding(names: tuple[str, str]) -> Question:
     return Question("source_embedding", N_("Which table of embeddings is the source's (the encoder's)?"), names)
 
 
-def require_mask(answers: Mapping[str, Value], file: str) -> None:
-    """Of an encoder-decoder.
-
-    Raises:
-        CheckpointError: its decoder sees what comes after a position.
-    """
-    if not answers.get("causal", True):
-        raise CheckpointError(
-            N_(
-                "{file} would be a decoder that reads an encoder and sees what comes after a position, as no mask hides it: "
-                "such models do not open. Without a mask its training was told the answers (lesson Masks).",
-                file=file,
-            )
-        )
-
-
 def marks(vocab_size: int) -> tuple[Question, ...]:
     """The tokens with which an encoder-decoder's target begins and ends, and that which fills a batch."""
     return (
@@ -287,7 +304,7 @@ _FIELDS: Mapping[str, Mapping[str, Mapping[Any, Value] | None]] = {
         name: {name: None}
         for name in (
             *("logit_scale", "segment_row", "final_norm", "embedding_norm", "qk_norm", "first_position", "head_rows"),
-            *("normed_embeddings", "layer_applied"),
+            *("normed_embeddings", "layer_applied", "softmax", "scaled_rows"),
         )
     },
     "tied": dict.fromkeys(("tied", "tie_weights", "weight_tying", "tie_word_embeddings")),
@@ -319,11 +336,20 @@ def resolve(questions: Sequence[Question], given: Mapping[str, object], said: Sa
     """The answers, and for each of them where it comes from.
 
     Raises:
-        CheckpointError: an answer to what is not asked, or one that is not possible; all of them at once.
+        CheckpointError: an answer to what is not asked, or one that is not possible, or makes a model that does not open;
+            all of them at once.
         UnansweredError: questions that are left.
     """
     _check(questions, given, file)
     answers = known(questions, given, said)
+    if refused := [
+        N_("{name}={value}: {why}", name=q.name, value=str(value), why=q.refused[value])
+        for q in questions
+        if (value := answers.values.get(q.name)) is not None and value in q.refused
+    ]:
+        raise CheckpointError(
+            N_("{file} holds a model that does not open here: {problems}.", file=file, problems=listed(refused))
+        )
     unheard = [q for q in questions if q.decides(answers.values) and answers.taken.get(q.name) in (None, "usual")]
     left = [q for q in unheard if q.usual is None and not q.optional]
     if left or not any(value is not None for value in given.values()):
@@ -337,7 +363,8 @@ def trials(
     questions: Sequence[Question], given: Mapping[str, object], said: Said, decisive: str
 ) -> Iterator[dict[str, Value]]:
     """Answers under which the weights may open: what is known, else the first of the choices; `decisive` has all."""
-    possible = {q.name: given[q.name] for q in questions if q.read(given.get(q.name)) is not None}
+    read = {q.name: q.read(given.get(q.name)) for q in questions}
+    possible = {q.name: read[q.name] for q in questions if read[q.name] is not None and read[q.name] not in q.refused}
     answers = known(questions, possible, said).values
     first = {q.name: q.choices[0] for q in questions if q.choices and q.decides(answers)} | answers
     for question in questions:

@@ -113,11 +113,10 @@ class Report:
     @property
     def assumed(self) -> dict[str, Value]:
         """The answers that neither the files nor a text decides, and on which numbers hang: counts and marks are none."""
-        return {
-            question.name: self.answers[question.name]
-            for question in self.questions
-            if len(question.possible) > 1 and self.taken.get(question.name) in ("given", "usual")
-        }
+        assumed = [q for q in self.questions if len(q.possible) > 1 and self.taken.get(q.name) in ("given", "usual")]
+        meant = (q.stands_for for q in assumed if self.answers[q.name] == q.usual)
+        found = {q.name: self.answers[q.name] for q in assumed}
+        return found | {name: value for one in meant for name, value in one.items() if name not in self.answers}
 
     @property
     def n_parameters(self) -> int:

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from vizformer.checkpoints.opening import load
-from vizformer.checkpoints.tensors.questions import SETTLED, Question, Value
+from vizformer.checkpoints.tensors.questions import KNOWN_CODE, SETTLED, Question, UnansweredError, Value
 from vizformer.checkpoints.weighing.author import Printed, printed
 from vizformer.checkpoints.weighing.material import LEAST_TOKENS, Asked, asked, by_counting, last_logits, losses
 from vizformer.checkpoints.weighing.search import Answers, Apart, Measured, Search
@@ -32,6 +32,7 @@ from vizformer.model import Transformer
 ERRORS = 3.0  # standard errors
 LEAST_DIFFERENCE = 1e-3  # nats per token
 MOST_COMBINATIONS = 400
+MOST_BY_ROLE = 150  # where the names say a code, so that all that it fixes is tried besides
 MOST_SECONDS = 600.0
 
 __all__ = ["LEAST_TOKENS", "MOST_COMBINATIONS", "Evidence", "Finding", "evidence"]
@@ -72,6 +73,8 @@ class Evidence:
         before, best: the loss per token under the answers from before, and under the best combination; of an author's
             logits, how far they are from those in the mean.
         counting: the loss of who counts the tokens of the text, or takes all for as likely.
+        over_counting: by how much the best combination predicts the text better than that; None with a number of the
+            author's. Where it is not clear, none of the combinations fits.
         by_author: whether a number of the author's was what they were held against.
         complete: whether all combinations that differ in two answers were measured.
         why_not: why nothing is decided, where something other than too small differences keeps it.
@@ -84,9 +87,19 @@ class Evidence:
     before: float
     best: float
     counting: float
+    over_counting: Apart | None
     by_author: bool
     complete: bool
     why_not: Message | None = None
+
+    @property
+    def fits(self) -> str:
+        """Whether a text is predicted better than by counting its tokens; empty with a number of the author's."""
+        if self.over_counting is None:
+            return ""
+        far, error, __ = self.over_counting
+        said = "one of these fits" if self.over_counting.is_worse else "none of these fits"
+        return f"{said}: better than counting the tokens by {far:+.4f} ± {error:.4f}"
 
     @property
     def settled(self) -> dict[str, Value]:
@@ -96,6 +109,7 @@ class Evidence:
     def __str__(self) -> str:
         lines = [
             f"{self.combinations} combinations, {self.tokens} tokens; loss {self.before:.4f}, at best {self.best:.4f}",
+            *(f"  {line}" for line in [self.fits] if line),
             *(
                 f"  {one.question.name} = {one.answer}: "
                 + (
@@ -143,8 +157,14 @@ def evidence(
     """
     content = text if isinstance(text, str) else " ".join(map(str, text))
     present = load(source, mapping=mapping, device=device, **answers)
+    by_names = present.report
+    if (
+        by_names.taken.get(KNOWN_CODE.name) == "usual"
+    ):  # the names tell nothing of a forward that was changed: its roles do
+        present = load(source, mapping=mapping, device=device, **_by_role(source, by_names.answers))
     report = present.report
-    tried = [q for q in report.questions if len(q.possible) > 1 and report.taken.get(q.name) != "beside"]
+    open_still = [q for q in report.questions if report.taken.get(q.name) != "beside" and q.name != KNOWN_CODE.name]
+    tried = [q for q in open_still if len(q.open) > 1]
     if not tried:
         raise TraceError(N_("Nothing is open about {name}: there is nothing to decide.", name=report.name))
     if not report.has_head:
@@ -160,7 +180,7 @@ def evidence(
         tried,
         measure,
         apart if number is None else number.apart,
-        MOST_COMBINATIONS,
+        MOST_COMBINATIONS if report is by_names else MOST_BY_ROLE,
         time.monotonic() + most_seconds,
         heard or (lambda done, total: None),
     )
@@ -169,10 +189,15 @@ def evidence(
     best = search.run(before, lambda now: number is not None and number.is_met(now))
     counting = by_counting(sequences, config.vocab_size)
     mean = _mean if number is None or number.is_loss else number.distance
-    why_not = _why_not(search, search.of(best), counting, number)
+    over_counting = apart(counting, search.of(best)) if number is None else None
+    why_not = _why_not(search, search.of(best), over_counting, number)
     findings = tuple(_finding(search, q, best, number, why_not) for q in tried if q.decides(best))
     settled = [one.question.name for one in findings if one.settled]
     chosen = best if settled else before
+    own = {q.name for q in by_names.questions}
+    if all(chosen[name] == before.get(name) or name in own for name in chosen):  # the code is the known one
+        report, settled = by_names, [name for name in settled if name in own]
+        chosen |= {name: answer for name, answer in report.answers.items() if name == KNOWN_CODE.name}
     told = [
         q for q in report.questions if q.name in chosen and q.decides(chosen) and report.taken.get(q.name) != "beside"
     ]
@@ -185,10 +210,21 @@ def evidence(
         mean(search.of(before)),
         mean(search.of(best)),
         float(counting.mean()),
+        over_counting,
         number is not None,
         search.complete,
         why_not,
     )
+
+
+def _by_role(source: str | Path, answers: Mapping[str, Value]) -> dict[str, Any]:
+    """The answers under which a file with the names of a known code, read by role, makes the same model."""
+    try:
+        return dict(load(source, known_code=False).report.answers)
+    except UnansweredError as error:
+        asked = {q.name for q in error.questions}
+    known = {**KNOWN_CODE.stands_for, "tied": True, **answers, KNOWN_CODE.name: False}
+    return {name: answer for name, answer in known.items() if name in asked}
 
 
 def apart(one: Measured, other: Measured) -> Apart:
@@ -203,10 +239,10 @@ def _mean(losses: Measured) -> float:
     return float(losses.mean())
 
 
-def _why_not(search: Search, best: Measured, counting: Measured, number: Printed | None) -> Message | None:
+def _why_not(search: Search, best: Measured, over_counting: Apart | None, number: Printed | None) -> Message | None:
     """Why nothing is decided, whatever the differences are."""
     if number is None:
-        if apart(counting, best).is_worse:
+        if over_counting is not None and over_counting.is_worse:
             return None
         return N_(
             "Under no combination that was tried does the model predict this text clearly better than counting its tokens "

@@ -7,7 +7,8 @@ encoder-decoder is asked for a given target, pair by pair.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import torch
@@ -27,6 +28,7 @@ MOST_TOKENS = 2_048  # what follows in a longer text is not read
 MOST_WORK = 2e10  # multiplications for a combination, about: of a larger model fewer tokens are read
 WINDOW = 128  # tokens that are read at once: more than many small models were trained on would say little
 TIMES = 7  # passes over a window of an encoder: each hides 15 %, as BERT was trained (Devlin et al. 2018, 3.1)
+AT_ONCE = 16  # sequences
 ROWS = 64  # of logits at a time: a row of a large vocabulary takes a megabyte
 
 
@@ -168,13 +170,16 @@ def _pairs(checkpoint: Checkpoint, text: str) -> Iterator[Asked]:
 
 @torch.inference_mode()
 def losses(model: Transformer, sequences: Sequence[Asked]) -> Float[ndarray, " tokens"]:
-    """-log P of each token that should be said, in nats."""
+    """-log P of each token that should be said, in nats; what is equally long is read together, in order."""
     found = [torch.empty(0, dtype=torch.float64)]
-    for one in sequences:
-        x, right = _last(model, one), torch.tensor(one.right, device=model.embedding.weight.device)
-        for start in range(0, len(right), ROWS):
-            logits = model.logits(x[start : start + ROWS]).float()
-            found.append(F.cross_entropy(logits, right[start : start + ROWS], reduction="none").double().cpu())
+    for __, group in groupby(sequences, lambda one: (len(one.source), len(one.read))):
+        alike = list(group)
+        for together in (alike[start : start + AT_ONCE] for start in range(0, len(alike), AT_ONCE)):
+            for one, stream in zip(together, _streams(model, together), strict=True):
+                x, right = stream[list(one.rows)], torch.tensor(one.right, device=stream.device)
+                for start in range(0, len(right), ROWS):
+                    logits = model.logits(x[start : start + ROWS]).float()
+                    found.append(F.cross_entropy(logits, right[start : start + ROWS], reduction="none").double().cpu())
     values: ndarray = torch.cat(found).numpy()
     # What overflows is as wrong as can be.
     bounded: ndarray = np.nan_to_num(values, nan=1e4, posinf=1e4).clip(max=1e4)
@@ -184,20 +189,17 @@ def losses(model: Transformer, sequences: Sequence[Asked]) -> Float[ndarray, " t
 @torch.inference_mode()
 def last_logits(model: Transformer, one: Asked, count: int) -> Float[ndarray, " count"]:
     """The first logits of the last token that is read."""
-    last = replace(one, rows=[len(one.read) - 1])
-    found: ndarray = model.logits(_last(model, last))[0, :count].double().cpu().numpy()
+    found: ndarray = model.logits(_streams(model, [one])[0, -1:])[0, :count].double().cpu().numpy()
     return found
 
 
-def _last(model: Transformer, one: Asked) -> Tensor:
-    """The rows of the last residual stream that are asked, [rows, d_model]."""
+def _streams(model: Transformer, together: Sequence[Asked]) -> Float[Tensor, "b n d_model"]:
+    """The last residual stream of sequences of one length."""
     device = model.embedding.weight.device
-    ids = torch.tensor([list(one.read)], device=device)
-    if one.source:
-        x = model.decode(ids, model.encode(torch.tensor([list(one.source)], device=device)))
-    else:
-        x = model.encode(ids) if model.decoder is None else model.decode(ids)
-    return x[0, list(one.rows)]
+    ids = torch.tensor([list(one.read) for one in together], device=device)
+    if together[0].source:
+        return model.decode(ids, model.encode(torch.tensor([list(one.source) for one in together], device=device)))
+    return model.encode(ids) if model.decoder is None else model.decode(ids)
 
 
 def by_counting(sequences: Sequence[Asked], vocab_size: int) -> Float[ndarray, " tokens"]:

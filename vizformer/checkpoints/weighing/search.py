@@ -108,7 +108,7 @@ class Search:
 
     def others(self, question: Question, present: Answers) -> Iterator[Answers]:
         """The combinations that differ in one answer."""
-        for value in question.possible:
+        for value in question.open:
             if value != present.get(question.name):
                 yield {**present, question.name: value}
 
@@ -144,7 +144,7 @@ class Search:
             if self.found and (len(self.found) >= self.most or time.monotonic() > self.until):
                 raise _EnoughError
             self.found[key] = Tried(answers, *self.measure(answers, now))
-            ways = [len(question.possible) - 1 for question in self.questions]
+            ways = [len(question.open) - 1 for question in self.questions]
             all_ways = 1 + sum(ways) + (sum(ways) ** 2 - sum(n * n for n in ways)) // 2
             total = min(self.most, all_ways)
             self.heard(min(len(self.found), total), total)

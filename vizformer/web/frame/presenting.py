@@ -1,6 +1,6 @@
 """A page at a projector: large letters, nothing around it, and keys that step through a lesson.
 
-The view says which slide is shown (`View.slide`); a lesson has two for each of its parts, its words and its laboratory.
+The view says which slide is shown (`View.slide`), or that the notes to it are, in a window that follows the first one.
 The keys press the buttons that are drawn here and in `widgets.slides`: assets/present.js.
 """
 
@@ -9,12 +9,25 @@ import streamlit as st
 from vizformer.assets import asset
 from vizformer.web.frame import inline_scripts
 from vizformer.web.link import state
+from vizformer.web.link.view import NOTES, PAPER
 from vizformer.web.words.i18n import _
+
+_FIRST = "words"
 
 
 def is_on() -> bool:
     """Whether the page is presented."""
-    return state.view().slide != "off"
+    return state.view().slide not in ("off", PAPER)
+
+
+def is_notes() -> bool:
+    """Whether the speaker's notes are shown instead of the slide."""
+    return state.view().slide.startswith(NOTES)
+
+
+def slide() -> str:
+    """The name of the slide that is asked for."""
+    return state.view().slide.removeprefix(NOTES)
 
 
 def button() -> None:
@@ -24,21 +37,40 @@ def button() -> None:
         on_click=begin,
         key="present-begin",
         help=_(
-            "Large letters and nothing around the page. Arrow keys or a clicker step through a lesson; Esc ends it."
+            "Large letters and nothing around the page. Arrow keys or a clicker step through a lesson, S opens its notes "
+            "in a window of their own; Esc ends it."
         ),
     )
 
 
 def head() -> None:
-    """What stands beside the title while it is presented: the way out."""
+    """What stands beside the title while it is presented: the notes, and the way out."""
     st.html(f"<style>{asset('present.css').read_text(encoding='utf-8')}</style>")
     inline_scripts.run("present.js")
-    st.button(_("End the presentation"), on_click=end, key="present-end", type="tertiary")
+    if not is_notes():
+        st.button(_("Notes"), key="present-notes", type="tertiary")  # (the browser opens the window)
+        st.button(_("End the presentation"), on_click=end, key="present-end", type="tertiary")
 
 
 def begin() -> None:
-    """Presents the page from now on; for callbacks."""
-    state.update(slide="words")
+    """Presents the page from its first slide on; for callbacks."""
+    state.update(slide=_FIRST)
+
+
+def restart() -> None:
+    """Another lesson begins with its first slide, where it is presented."""
+    if is_on():
+        state.update(slide=f"{NOTES if is_notes() else ''}{_FIRST}")
+
+
+def go(part: str, name: str) -> None:
+    """Goes to a slide of a part; for callbacks."""
+    state.update(part=part, slide=f"{NOTES if is_notes() else ''}{name}")
+
+
+def print_out() -> None:
+    """Shows all parts of a lesson one below the other, to be printed; for callbacks."""
+    state.update(slide=PAPER)
 
 
 def end() -> None:

@@ -16,7 +16,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "tokens": ("pieces", "merge", "products", "nearest", "static", "context", "lengths", "patches"),
     "positions": ("turn", "rotation", "product", "shuffle", "moved", "penalty", "longer"),
     "qkv": lesson_words.asked("qkv"),
-    "heads": ("without", "habit", "reader", "cost", "cache"),
+    "heads": lesson_words.asked("heads"),
     "masks": lesson_words.asked("masks"),
     "block": ("growth", "length", "neighbour", "depth", "warmup", "alone", "silent", "scale", "count", "order"),
     "cross": ("shape", "memory", "keys", "cell", "empty", "length"),

@@ -9,7 +9,9 @@ live in the address (`?text=...&head=3`), so that an address pasted into another
 """
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, cast
 
@@ -25,6 +27,7 @@ REMEMBERED = 64  # addresses per session that Back can return to exactly
 
 _FIELDS: dict[str, Field[Any]] = {f.name: f for f in fields(View)}
 _IN_LINKS: dict[str, Field[Any]] = {link_name(f): f for f in fields(View)}
+_apart: ContextVar[str] = ContextVar("apart", default="")
 _Address = tuple[str, tuple[tuple[str, str], ...]]  # page, parameters
 
 
@@ -180,12 +183,27 @@ def fit(**limits: int | Collection[object]) -> View:
 
 def bind(name: str) -> dict[str, Any]:
     """The keyword arguments that tie a keyed Streamlit widget to the field `name` of the view, both ways."""
-    key, value = f"view.{name}", getattr(view(), name)
+    key, value = widget(f"view.{name}"), getattr(view(), name)
     # Assigned only when it differs: an assignment would throw away what the reader is typing just now.
     if arrives(key) or key not in st.session_state or st.session_state[key] != value:
         st.session_state[key] = value
     # Without `persist_state` a widget on a new page counts as empty before: emptying a text box would go unnoticed.
     return {"key": key, "on_change": _take, "args": (name, key), "persist_state": "session"}
+
+
+@contextmanager
+def apart(name: str) -> Iterator[None]:
+    """Has widgets that are drawn inside keys of their own, where a page draws several for one field of the view."""
+    token = _apart.set(f".{name}")
+    try:
+        yield
+    finally:
+        _apart.reset(token)
+
+
+def widget(key: str) -> str:
+    """The key of a widget that a page may draw several times."""
+    return key + _apart.get()
 
 
 def arrives(key: str) -> bool:

@@ -34,8 +34,7 @@ Order = Literal["layer", "entropy", "distance", "first"]  # of the small maps of
 ORDERS: tuple[Order, ...] = get_args(Order)
 Numbers = Literal["weights", "scores"]  # of a head: after the softmax, or before it
 NUMBERS: tuple[Numbers, ...] = get_args(Numbers)
-Slide = Literal["off", "words", "laboratory"]  # what is presented of a part of a lesson, one at a time; off: a page
-SLIDES: tuple[Slide, ...] = get_args(Slide)
+NOTES, PAPER = "notes-", "paper"  # of a slide: the speaker's notes to it; all parts of a lesson, to be printed
 Material = Literal["sentence", "toy"]  # what a layer is worked out for: the typed sentence, or the lectures' toy
 MATERIALS: tuple[str, ...] = get_args(Material)
 
@@ -106,6 +105,15 @@ def _positions(label: Message) -> Any:
     return field(default="", metadata={"read": read, "label": label})
 
 
+def _slide(label: Message) -> Any:
+    def read(value: str) -> str:
+        if not re.fullmatch(rf"off|{PAPER}|({NOTES})?(laboratory|(words|try|wrong)[2-9]?)", value):
+            raise UnusableError(N_("it must be the name of a slide"))
+        return value
+
+    return field(default="off", metadata={"read": read, "label": label})
+
+
 def _part(label: Message) -> Any:
     def read(value: str) -> str:
         if not re.fullmatch(r"[a-z]{0,20}", value):
@@ -158,7 +166,7 @@ class View:
     branch: str = _coded(taken_by_hand, N_("tokens taken by hand"))
     new: int = _index(N_("new token"))  # on the page Generation
     part: str = _part(N_("part"))  # of a lesson; empty: the first
-    slide: Slide = _choice("off", SLIDES, N_("slide"))  # noqa: RUF009 (a field, as the others)
+    slide: str = _slide(N_("slide"))  # what is presented of a part of a lesson, one at a time; off: a page
     settings: str = _coded(link_settings, N_("settings of the lessons"), link="dials")
     other: ModelRef | None = _other_model(N_("model beside it"))  # noqa: RUF009 (a field); None: the same model
     run: str = _training(N_("training"))  # that the page Train shows

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.analysis import kinds, site_name
 from vizformer.text import Token
@@ -33,52 +32,53 @@ def choose(subject: Subject, *, cross: bool = True, head: bool = True, query: bo
     n_layers = config.layers_of(kind)
     queries = subject.trace.tokens[labels.stacks(kind)[0]]
     state.fit(layer=n_layers, head=config.n_heads, query=len(queries))
-    with st.container(key="bar-place"):  # one line; on a phone it is folded away with the sentence (app.css)
-        columns = iter(st.columns([7] * (len(usable) > 1) + [2] * (1 + head) + [5] * query))
+    with st.container(key=state.widget("bar-place"), horizontal=True, vertical_alignment="bottom"):
         if len(usable) > 1:
             names = {"encoder": _("Encoder self"), "decoder": _("Decoder self"), "cross": _("Cross")}
-            next(columns).segmented_control(
+            st.segmented_control(
                 _("Kind of attention"), usable, format_func=names.__getitem__, required=True, **_bind("kind")
             )
-        next(columns).selectbox(_("Layer"), range(n_layers), **_bind("layer"))
+        st.selectbox(_("Layer"), range(n_layers), **_bind("layer"))
         if head:
-            next(columns).selectbox(_("Head"), range(config.n_heads), **_bind("head"))
+            st.selectbox(_("Head"), range(config.n_heads), **_bind("head"))
         if query:
-            choose_query(next(columns), subject, kind)
+            choose_query(subject, kind)
     if query:
         row_names.caption(subject, kind, state.view().query_of(queries))
 
 
-def choose_query(column: DeltaGenerator, subject: Subject, kind: str, label: str = "") -> None:
+def choose_query(subject: Subject, kind: str, label: str = "") -> None:
     """The box that chooses a row of an attention; `label` is what it is called, where that is not "Query"."""
     queries = subject.trace.tokens[labels.stacks(kind)[0]]
     shown, numbered = state.view().query_of(queries), row_names.numbered(subject, kind)
-    if st.session_state.get("view.query") != shown:
-        st.session_state["view.query"] = shown
-    column.selectbox(
+    key = state.widget("view.query")
+    if st.session_state.get(key) != shown:
+        st.session_state[key] = shown
+    st.selectbox(
         label or _("Query"),
         range(len(queries)),
         format_func=numbered.__getitem__,
-        key="view.query",
+        key=key,
         on_change=_take_query,
-        args=(queries,),
+        args=(key, queries),
         persist_state="session",
     )
 
 
 def _bind(name: str) -> dict[str, Any]:
     """`state.bind`, where the choice may decide which part of the lesson a link opens: it is named along with it."""
-    return state.bind(name) | {"on_change": _take, "args": (name,)}
+    bound = state.bind(name)
+    return bound | {"on_change": _take, "args": (name, bound["key"])}
 
 
-def _take(name: str) -> None:
-    chosen = st.session_state[f"view.{name}"]
+def _take(name: str, key: str) -> None:
+    chosen = st.session_state[key]
     if isinstance(chosen, str if name == "kind" else int):  # else: switched off, or the label of another list's option
         state.update(**{name: chosen}, **lesson.held())
 
 
-def _take_query(tokens: Sequence[Token]) -> None:
-    if isinstance(chosen := st.session_state["view.query"], int):
+def _take_query(key: str, tokens: Sequence[Token]) -> None:
+    if isinstance(chosen := st.session_state[key], int):
         state.update(query=written_query(chosen, tokens), **lesson.held())
 
 

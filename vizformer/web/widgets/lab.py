@@ -78,16 +78,15 @@ class Laboratory:
 
         return kept
 
-    def asked(self, name: str, *about: object, form: str = "", **values: object) -> dict[str, Any]:
+    def asked(self, name: str, /, *about: object, **values: object) -> dict[str, Any]:
         """What a question consists of besides its answer: names, words, and what it is about.
 
         Args:
             name: of the question.
             about: when one of these changes, the question is open again.
-            form: which of several wordings: those of `question.<form>` and `why.<form>`.
-            values: for the placeholders.
+            values: for the placeholders of its words.
         """
-        said = {key: self.text(f"asks.{name}.{key}{form and '.'}{form}", **values) for key in ("question", "why")}
+        said = {key: self.text(f"asks.{name}.{key}", **values) for key in ("question", "why")}
         return {"lesson": self.lesson, "name": name, "about": " ".join(map(str, about)), **said}
 
     # --- words ---
@@ -139,10 +138,12 @@ class Laboratory:
         chosen: Number = st.slider(self.text(name), low, high, step=step, **self.setting(name, default, options))
         return chosen
 
-    def steps(self, name: str, options: Sequence[Number], default: Number) -> Number:
+    def steps(
+        self, name: str, options: Sequence[Number], default: Number, written: Callable[[Number], str] = "{:g}".format
+    ) -> Number:
         """One of several numbers that lie unevenly."""
         kept = self.setting(name, default, options)
-        chosen: Number = st.select_slider(self.text(name), options, format_func="{:g}".format, **kept)
+        chosen: Number = st.select_slider(self.text(name), options, format_func=written, **kept)
         return chosen
 
     def toggle(self, name: str, default: bool = False) -> bool:

@@ -1,15 +1,62 @@
-"""A part of a page that runs by itself, without the page's frame."""
+"""A part of a page that runs by itself, without the page's frame; and what a lesson has as its parts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import wraps
-from typing import TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
+from vizformer.messages import Message
+from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.words.errors import guarded
+from vizformer.web.words.i18n import translate
 
 Draw = TypeVar("Draw", bound=Callable[..., None])
+_joins: ContextVar[DeltaGenerator | None] = ContextVar("joins", default=None)
+_beside: ContextVar[DeltaGenerator | None] = ContextVar("beside", default=None)
+
+
+class Shown(Protocol):
+    """A part of a lesson, as `Part` has it."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def wide(self) -> bool: ...
+    @property
+    def draw(self) -> Callable[[Subject], None]: ...
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a lesson.
+
+    Attributes:
+        key: its name in links and in the lesson's Markdown, small letters.
+        title: on its tab.
+        draw: draws the laboratory, for the subject of the page; a fragment.
+        wide: the laboratory needs the whole width: the words go below it.
+    """
+
+    key: str
+    title: Message
+    draw: Callable[[Subject], None]
+    wide: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its title in the reader's language."""
+        return translate(self.title)
+
+
+Parts = Sequence[Shown]
 
 
 def laboratory(draw: Draw) -> Draw:
@@ -19,13 +66,43 @@ def laboratory(draw: Draw) -> Draw:
     all of it shows another subject.
     """
 
-    @st.fragment
     @guarded()
     @wraps(draw)
-    def alone(*args: object, **kwargs: object) -> None:
+    def guarded_draw(place: DeltaGenerator | None, *args: object, **kwargs: object) -> None:
         if not state.is_drawn():
             st.rerun()
-        draw(*args, **kwargs)
+        with _set(_joins, None), _set(_beside, place):
+            draw(*args, **kwargs)
         state.drawn()
 
-    return cast(Draw, alone)
+    alone = st.fragment(guarded_draw)
+
+    @wraps(draw)
+    def drawn(*args: object, **kwargs: object) -> None:
+        place = _joins.get()
+        (alone if place is None else guarded_draw)(place, *args, **kwargs)
+
+    return cast(Draw, drawn)
+
+
+def beside_others(place: DeltaGenerator) -> AbstractContextManager[None]:
+    """Has a laboratory that is drawn inside run together with the one around it, which gives it a `place` beside it.
+
+    A part that runs alone can put widgets into no container of another one.
+    """
+    return _set(_joins, place)
+
+
+def place_beside() -> AbstractContextManager[object]:
+    """The place beside the laboratory that is being drawn; where it has none, where it stands itself."""
+    place = _beside.get()
+    return nullcontext() if place is None else place
+
+
+@contextmanager
+def _set(variable: ContextVar[DeltaGenerator | None], value: DeltaGenerator | None) -> Iterator[None]:
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)

@@ -1,4 +1,4 @@
-"""A lesson: its parts one at a time, words beside the laboratory, questions to predict before the answer is shown.
+"""A lesson: its parts one at a time, each a laboratory with its words and its question beside it.
 
 A page lists its parts and draws the laboratory of each; everything around them is here:
 
@@ -14,31 +14,27 @@ A page lists its parts and draws the laboratory of each; everything around them 
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from contextlib import nullcontext
+from typing import Any
 
 import streamlit as st
 
 from vizformer.explain import standalone
 from vizformer.explain.snippets import Given
-from vizformer.messages import Message
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import inline_scripts, presenting, progress
 from vizformer.web.frame.sitemap import COURSE, GLOSSARY, Entry
 from vizformer.web.link import link_settings, state
 from vizformer.web.link.link_settings import Setting
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.link.view import View
+from vizformer.web.link.view import PAPER, View
 from vizformer.web.widgets import glossary, questions, slides
 from vizformer.web.widgets.cell_question import ask_cell
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.laboratory import Part, Parts, Shown, beside_others, laboratory, place_beside
 from vizformer.web.widgets.lesson_text import prose
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.widgets.questions import CellChoice, Choice, Grid, Number, Question, Registry, is_answered, near
 from vizformer.web.words.i18n import _, translate
-
-if TYPE_CHECKING:
-    from vizformer.web.widgets.lab import Laboratory
 
 __all__ = [
     "CellChoice",
@@ -65,31 +61,6 @@ _LAST = "lesson.last"
 _UNNAMED = "lesson.unnamed"  # the part that is shown though the link names none, where that depends on the view
 
 
-@dataclass(frozen=True)
-class Part:
-    """A part of a lesson.
-
-    Attributes:
-        key: its name in links and in the lesson's Markdown, small letters.
-        title: on its tab.
-        draw: draws the laboratory, for the subject of the page; a fragment.
-        wide: the laboratory needs the whole width: the words go above it.
-    """
-
-    key: str
-    title: Message
-    draw: Callable[[Subject], None]
-    wide: bool = False
-
-    @property
-    def name(self) -> str:
-        """Its title in the reader's language."""
-        return translate(self.title)
-
-
-Parts = Sequence["Part | Laboratory"]
-
-
 def show(
     entry: Entry,
     parts: Parts,
@@ -98,7 +69,7 @@ def show(
     unnamed: Callable[[View], str] | None = None,
     usable: Callable[[ModelRef], bool] | None = None,
 ) -> None:
-    """Draws a lesson: progress, the shared sentence, the chosen part, and the way on.
+    """Draws a lesson: the shared sentence, its parts, the chosen one, the way on, and what has been done.
 
     Args:
         entry, parts: the lesson; the first part is shown where the link names none.
@@ -121,31 +92,32 @@ def _body(
 ) -> None:
     """All but the sentence and the model: another part runs without the page's frame."""
     if presenting.is_on():
-        index = _shown(entry, parts, unnamed)
-        part = parts[index]
-        if subject is not None:
-            slides.draw(part.name, prose(entry.url, part.key), _boxes, lambda: part.draw(subject))
-        slides.steps(entry, [one.key for one in parts], index)
+        slides.show(entry, parts, _shown(entry, parts, unnamed), subject)
         return
-    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
-        index = _choose(entry, parts, unnamed)
-        st.caption(
-            _(
-                "Lesson {number} of {count} · {answered} of {questions} questions answered",
-                number=COURSE.index(entry) + 1,
-                count=len(COURSE),
-                answered=progress.answered(entry.url),
-                questions=len(progress.QUESTIONS[entry.url]),
-            ),
-            width="content",
-        )
-        st.caption(_before(entry), width="content")
-    part = parts[index]
+    if state.view().slide == PAPER:
+        _paper(entry, parts, subject)
+        return
+    index = _choose(entry, parts, unnamed)
     if subject is not None:
-        _part(entry, part, subject)
+        _part(entry, parts[index], subject)
     _onward(entry, parts, index)
+    _about(entry)
     _terms(terms)
     _course()
+
+
+def _about(entry: Entry) -> None:
+    """Which lesson this is, what has been answered, how long it takes, and which lessons come before it."""
+    where = _(
+        "Lesson {number} of {count} · {answered} of {questions} questions answered",
+        number=COURSE.index(entry) + 1,
+        count=len(COURSE),
+        answered=progress.answered(entry.url),
+        questions=len(progress.QUESTIONS[entry.url]),
+    )
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        st.caption(f"{where} · {_before(entry)}", width="content")
+        st.button(_("Print this lesson"), on_click=presenting.print_out, key="lesson.print", type="tertiary")
 
 
 def _before(entry: Entry) -> str:
@@ -162,7 +134,7 @@ def _shown(entry: Entry, parts: Parts, unnamed: Callable[[View], str] | None) ->
     keys = [part.key for part in parts]
     last, st.session_state[_LAST] = st.session_state.get(_LAST, entry.url), entry.url
     if last != entry.url:
-        slides.begin()
+        presenting.restart()
         if state.view().part not in keys:  # from another lesson: nobody asked for it here
             state.update(part="" if unnamed is None or unnamed(state.view()) == keys[0] else keys[0])
     chosen = state.fit(part=("", *keys)).part
@@ -207,28 +179,51 @@ def go_to(part: str) -> None:
     state.update(part=part)
 
 
-def _part(entry: Entry, part: "Part | Laboratory", subject: Subject) -> None:
+@laboratory
+def _part(entry: Entry, part: Shown, subject: Subject) -> None:
+    """The laboratory and, on its right or where the page is narrow below it, its words and its questions."""
     words = prose(entry.url, part.key)
-    if part.wide:
-        with st.container(key="lesson-words"):
-            st.markdown(words.text)
-        part.draw(subject)
-        _boxes(words.tries, words.wrongs)
-        return
-    left, right = st.columns([2, 3], gap="large")
-    with left:
+    with st.container(key="lesson-wide" if part.wide else "lesson-part"):
+        if part.wide:
+            picture = st.container()
+            text, asked = st.columns(2, gap="medium")
+        else:
+            picture, beside = st.columns([2, 1], gap="medium")
+            with beside, st.container(key="lesson-words"):
+                text, asked, boxes = st.container(), st.container(), st.container()
+    with text:
         st.markdown(words.text)
-        _boxes(words.tries, words.wrongs)
-    with right:
+    with boxes if not part.wide else text:
+        for title, texts in ((_("Try this"), words.tries), (_("Often got wrong"), words.wrongs)):
+            if texts:
+                with st.expander(title):
+                    st.markdown("\n\n".join(texts))
+    with picture, st.container(key="lesson-laboratory"), beside_others(asked):
         part.draw(subject)
 
 
-def _boxes(tries: Sequence[str], wrongs: Sequence[str]) -> None:
-    to_try, got_wrong = _("Try this."), _("Often got wrong.")  # the extractor does not look into f-strings
-    for text in tries:
-        st.info(f"**{to_try}** {text}")
-    for text in wrongs:
-        st.warning(f"**{got_wrong}** {text}")
+def _paper(entry: Entry, parts: Parts, subject: Subject | None) -> None:
+    """All parts one below the other, to be printed."""
+    with st.container(horizontal=True, key="paper-head", vertical_alignment="center"):
+        st.button(_("← Back to the lesson"), on_click=presenting.end, key="paper-end")
+        st.caption(_("All parts of the lesson. Print this page with Ctrl+P (⌘P)."), width="content")
+    for number, part in enumerate(parts, 1):
+        words = prose(entry.url, part.key)
+        st.subheader(f"{number} · {part.name}", anchor=False)
+        st.markdown(words.text)
+        if subject is not None:
+            _printed(part, subject)
+        for title, texts in ((_("Try this"), words.tries), (_("Often got wrong"), words.wrongs)):
+            for text in texts:
+                st.markdown(f"**{title}**  \n{text}")
+
+
+@laboratory
+def _printed(part: Shown, subject: Subject) -> None:
+    with state.apart(part.key), st.container(key=f"lesson-laboratory-{part.key}"):
+        picture, asked = st.container(), st.container()
+        with picture, beside_others(asked):
+            part.draw(subject)
 
 
 def _onward(entry: Entry, parts: Parts, index: int) -> None:
@@ -277,7 +272,7 @@ def setting(name: str, default: Setting, options: Collection[Setting] | None = N
         default: the value that is left out of the link; its type is the setting's.
         options: what the widget can show; anything else in a link counts as not set.
     """
-    key, chosen = f"setting.{name}", value(name, default, options)
+    key, chosen = state.widget(f"setting.{name}"), value(name, default, options)
     # A slider with other ends is another widget to Streamlit, and begins where the key was last *assigned*, not where
     # the reader moved it: assigned again, then, though the key seems to have the value.
     ends, known = None if options is None else tuple(options), f"{key}.options"
@@ -309,15 +304,19 @@ def change(name: str, new: Setting, default: Setting) -> None:
         state.update(settings=link_settings.write(settings))
 
 
-def ask(question: Question | None) -> None:
-    """Asks a question, to be answered before the answer is shown; nothing where the text has none to offer."""
-    match question:
-        case Choice():
-            questions.ask(question)
-        case Number() if math.isfinite(question.answer):  # (not so after an edit that overflows)
-            questions.ask_number(question)
-        case CellChoice():
-            ask_cell(question)
+def ask(question: Question | None, *, here: bool = False) -> None:
+    """Asks a question, to be answered before the answer is shown; nothing where the text has none to offer.
+
+    It stands with the words of the part, or, where it is the picture itself, `here`.
+    """
+    with nullcontext() if here else place_beside():
+        match question:
+            case Choice():
+                questions.ask(question)
+            case Number() if math.isfinite(question.answer):  # (not so after an edit that overflows)
+                questions.ask_number(question)
+            case CellChoice():
+                ask_cell(question)
 
 
 def formula(symbols: str, *, live: str = "", code: str = "", given: Mapping[str, Given] | None = None) -> None:

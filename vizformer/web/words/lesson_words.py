@@ -5,8 +5,9 @@
     text = '''Markdown, with $formulas$'''  # what stands beside the laboratory
     try = ['''One thing to try.''']
     wrong = ['''A misconception, and what is right.''', '''Another one.''']
-    moved = "Moved: {moved} of {n} outputs."
+    moved.some = "Moved: {moved} of {n} outputs."
     more = ["{n} more token", "{n} more tokens"]  # the forms for numbers {n}, as many as the language has
+    moved.all = "All moved."                # several wordings, of which the value `form` chooses one
     stack = { label = "Stack", encoder = "Encoder", decoder = "Decoder" }  # a control, and its options
     [leak.asks.leak]                        # a question, named as in links
     question = "How many outputs move?"
@@ -57,6 +58,8 @@ def say(lesson: str, part: str, name: str, /, **values: object) -> str:
     found, code = _found(lesson, f"{part}.{name}", spoken)
     if found is None:
         found, code = _found(lesson, name, spoken)
+    if isinstance(found, dict):
+        found = found.get(values.get("form"))
     if isinstance(found, list):
         found = found[int(plurals(code)[1](int(str(values["n"]))))]
     if not isinstance(found, str):

@@ -1,9 +1,11 @@
 """What lies beside PyTorch's layers, by name and shape: tables of embeddings and positions, an output layer."""
 
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import get_args
+
+from torch import Tensor
 
 from vizformer.checkpoints.bare.layout import of_losses, same_numbers
 from vizformer.checkpoints.bare.layouts.sides import Sides, by_name, sides
@@ -67,14 +69,25 @@ class Tables:
         }
         return {"logit_scale": scale}, made
 
-    def begun(self, width: int, row: Value) -> tuple[Options, dict[str, Made]]:
-        """Options and tensors where `row` of a table of positions belongs to the first token."""
-        names = self.position_tables() if row else []
+    def begun(self, width: int, row: Value, scaled: Value) -> tuple[Options, dict[str, Made]]:
+        """Options and tensors where `row` of a table of positions is the first token's, or the "sum" with it is scaled."""
+        factor = width**0.5 if scaled == "sum" else 1.0
+        names = self.position_tables() if row or factor != 1 else []
         if not names:
             return {}, {}
         n = int(self.options["max_positions"]) - int(row)
-        made = {name: Made((name,), (n, width), lambda read: read[0].reshape(-1, width)[int(row) :]) for name in names}
-        return {"max_positions": n}, made
+
+        def build(read: Sequence[Tensor]) -> Tensor:
+            return read[0].reshape(-1, width)[int(row) :] * factor
+
+        return {"max_positions": n}, {name: Made((name,), (n, width), build) for name in names}
+
+    def scaled(self, *, segments: bool = False) -> list[Question]:
+        """Whether embeddings are scaled, and whether positions with them."""
+        if self.position_tables() and not segments:
+            return [questions.SCALED, questions.SCALED_ROWS]
+        why = N_("waves, or rows of segments, would be scaled with the embeddings; only learned positions can be")
+        return [questions.SCALED, replace(questions.SCALED_ROWS, refused={"sum": why})]
 
     def of_logits(self) -> list[Question]:
         """Whether a file without any head makes its logits with the embeddings, and by what they are divided."""

@@ -68,14 +68,12 @@ def recognise(weights: Weights) -> Layout | None:
 
     def plan(answers: Mapping[str, Value]) -> Plan:
         chosen = dict(answers)
-        if both:
-            questions.require_mask(answers, weights.where)
         source = chosen.pop("source_embedding", None)
         found = tables if source is None else find_tables(weights, d_model, inside, both=both, source=str(source))
         causal, beside = bool(chosen.pop("causal", False)), last if chosen.pop("final_norm", True) else None
         more, made = found.divided(d_model, chosen.pop("logit_scale", "nothing"))
         tied = bool(chosen.pop("tied", False))
-        later, begun = found.begun(d_model, chosen.pop("first_position", 0))
+        later, begun = found.begun(d_model, chosen.pop("first_position", 0), chosen.pop("scaled_rows", "tokens"))
         more |= later | questions.waves(chosen) | alone(chosen.pop("attention_over", "tokens"))
         names = ["encoder", "decoder"] if both else ["decoder" if causal else "encoder"]
         ending = [name for stack, name in zip(stacks, names, strict=True) if stack.norm or beside]
@@ -182,7 +180,7 @@ def _asked(options: Options, tables: Tables, both: bool) -> list[Question]:
     if tables.open_pair is not None:
         asked.append(questions.source_embedding(tables.open_pair))
     if tables.embedding is not None:
-        asked.append(questions.SCALED)
+        asked += tables.scaled()
     if "positions" not in tables.options:
         odd = int(options["d_model"]) % 2  # sine and cosine come in pairs
         asked.append(replace(questions.POSITIONS, choices=("none",), usual="none") if odd else questions.POSITIONS)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import permutations
 
 from vizformer.checkpoints.bare.layouts.tables import ANSWER, Tables
 from vizformer.checkpoints.bare.structure.findings import Found
@@ -11,8 +12,9 @@ from vizformer.checkpoints.hugging_face.family import Options
 from vizformer.checkpoints.tensors import questions
 from vizformer.checkpoints.tensors.questions import NORM, Question, Value
 from vizformer.errors import CheckpointError
-from vizformer.messages import N_
+from vizformer.messages import N_, Message
 
+ROPE_OF_ROWS = "rope_before_heads"
 NORMED_STREAM = "normed_stream"  # an order of norms: x <- norm(x), then x <- x + f(x)
 ABSENT = replace(NORM, choices=("none", *NORM.choices), usual="none", insists=True)  # no norm has weights
 OWN_NORM = Question(
@@ -20,10 +22,11 @@ OWN_NORM = Question(
     N_("What does the norm, which its author wrote, divide by: the root of variance + ε, or deviation + ε?"),
     ("layer_norm", "deviation_norm"),
 )
+ALTERNATE = ("by_head", "by_number", "by_head_number", "by_number_head")
 ROWS = Question(
     "qkv_rows",
     N_("How do query, key and value lie in their common matrix?"),
-    ("q_k_v", "by_head", "by_number"),
+    ("q_k_v", *ALTERNATE),
     moot={"n_heads": (1,)},
 )
 APPLIED = Question(
@@ -32,6 +35,12 @@ APPLIED = Question(
     ("once", "repeatedly"),
     usual="once",
     insists=True,
+    refused={
+        "repeatedly": N_(
+            "the one layer in the file would be applied again and again. Save a model with a list of as many layers "
+            "(nn.ModuleList([layer] * n)): then that opens"
+        )
+    },
 )
 NORMED = Question(
     "normed_embeddings",
@@ -44,16 +53,40 @@ NORMED = Question(
         "embedding_norm": (False,),
         "positions": ("rope", "rope_pairs", "alibi", "none"),
     },
+    refused={"tokens": N_("a norm would normalise the embeddings before positions are added")},
 )
 HEAD_ROWS = Question(
     "head_rows",
     N_("How are the numbers of a query, key or value divided among the heads?"),
-    ("head_by_head", "in_turn", "not_transposed"),
+    ("head_by_head", "in_turn", "split_in_turn", "joined_in_turn", "not_transposed"),
     usual="head_by_head",
     insists=True,
-    moot={"n_heads": (1,), "qkv_rows": ("by_head", "by_number")},
+    moot={"n_heads": (1,), "qkv_rows": ALTERNATE},
+    refused={
+        "not_transposed": N_(
+            "the heads would each read a part of the text only, cut off where the reshape cuts it: what is called a head is "
+            "none"
+        )
+    },
+)
+SOFTMAX = Question(
+    "softmax",
+    N_("How do scores become weights?"),
+    ("over_keys", "before_mask", "over_queries"),
+    usual="over_keys",
+    insists=True,
+    refused={
+        "before_mask": N_("weights that are masked after the softmax would not sum to 1"),
+        "over_queries": N_("the softmax would run over the queries, so that a query's weights would not sum to 1"),
+    },
 )
 MATRICES = Question("matrices", N_("How are the matrices multiplied?"), ("x_W", "W_x"))
+WEIGHTLESS_QK_NORM = replace(
+    questions.without_weights("qk_norm"),
+    text=N_("Are queries and keys normalised, head by head, by a norm without weights?"),
+    choices=(False, True, "otherwise"),
+    refused={"otherwise": N_("queries and keys would have another kind of norm than the rows")},
+)
 SCALE = Question(
     "score_scale",
     N_("What are the scores divided by?"),
@@ -116,10 +149,12 @@ def positions(width: int, *, both: bool, heads: Sequence[int], rotary: bool) -> 
         return Question("positions", N_("What tells the model where a token stands?"), ("rope", "rope_pairs"))
     choices = ("sinusoidal", "sinusoidal_halves") if width % 2 == 0 else ()
     if not both and any(width // h % 2 == 0 for h in heads):
-        choices += ("rope", "rope_pairs")
+        choices += ("rope", "rope_pairs", ROPE_OF_ROWS)
     if not both:
         choices += ("alibi",)
-    return Question("positions", N_("What tells the model where a token stands?"), (*choices, "none"))
+    why = N_("queries and keys would be turned before they are split into heads, each head at rates of its own")
+    refused: dict[Value, Message] = {ROPE_OF_ROWS: why} if ROPE_OF_ROWS in choices else {}
+    return Question("positions", N_("What tells the model where a token stands?"), (*choices, "none"), refused=refused)
 
 
 def norm_kind(found: Found) -> str | Question:
@@ -186,11 +221,13 @@ def open_questions(found: Found, tables: Tables, kind: str | Question) -> list[Q
         left.append(NORMED)
     if kind is ABSENT:
         left += map(questions.without_weights, ("final_norm", "embedding_norm", "qk_norm"))
+    elif not found.qk_normed and not found.is_packed:
+        left.append(WEIGHTLESS_QK_NORM)
     left += tables.first_position()
     if tables.open_pair is not None:
         left.append(questions.source_embedding(tables.open_pair))
     if tables.embedding is not None and not tables.embedding.endswith(ONE_HOT):
-        left.append(questions.SCALED)
+        left += tables.scaled(segments=bool(found.segments))
     if "positions" not in tables.options and not found.buffers.pairs:
         left.append(
             positions(
@@ -204,8 +241,11 @@ def open_questions(found: Found, tables: Tables, kind: str | Question) -> list[Q
             left.append(ROPE_THETA)
     usual_eps = 1e-6 if isinstance(kind, Question) and kind.usual == "deviation_norm" else questions.NORM_EPS.usual
     left.append(replace(questions.NORM_EPS, usual=usual_eps, insists=True, moot={"norm": ("none",)}))
-    left.append(SCALE if found.sizes.repeated == 1 else replace(SCALE, usual=None))
-    if found.is_packed and not found.both:
+    scales = [scale for scale in SCALE.choices if scale != "root_of_d_model" or sizes.heads != 1 or sizes.repeated > 1]
+    left.append(replace(SCALE, choices=tuple(scales), usual=SCALE.usual if sizes.repeated == 1 else None))
+    if not found.is_packed:
+        left.append(SOFTMAX)
+    elif not found.both:
         left.append(questions.ATTENTION_OVER)
     if found.segments:
         left.append(segment_row(found.segments, found.weights.tensors[found.segments].shape[0]))
@@ -252,4 +292,7 @@ def _rows(found: Found) -> Question:
     names = [a.attention.inside[0] for block in found.blocks for a in block.attentions.values()]
     known = {name.rpartition(".")[2] for name in names}
     usual = "q_k_v" if known <= {"c_attn", "in_proj", "to_qkv", "qkv", "Wqkv"} else None
-    return replace(ROWS, usual=usual)
+    projections = (p for block in found.blocks for a in block.attentions.values() for p in a.attention.projections)
+    letters = max((p.letters for p in projections), key=len)
+    __, *others = map("_".join, permutations(letters))  # the first is that of the name
+    return replace(ROWS, choices=("q_k_v", *others, *ALTERNATE), usual=usual)

@@ -26,9 +26,12 @@ class Reading:
         sizes: of all layers.
         n_heads: of a layer.
         turned: of modules (False) and raw parameters (True), whether they are [in, out].
-        rows: how those of queries, keys and values lie: "q_k_v" and "head_by_head": of each letter, head by head; "in_turn":
-            of each letter, one row of every head after the other; "by_head": of head 0 each letter, then of head 1, ...;
-            "by_number": row 0 of each letter and head, then row 1 of each, ...
+        rows: how those of queries, keys and values lie: "in_turn": of each letter, one row of every head after the other;
+            "by_head": of head 0 each letter, then of head 1, ..., and "by_head_number": number by number there;
+            "by_number": row 0 of each letter and head, then row 1 of each, ..., and "by_number_head": head by head there;
+            all else: of each letter, head by head.
+        order: of the letters ("v_k_q"), where it is not that of their name.
+        joined_in_turn: whether what the heads have made is joined number by number, and not head by head.
         pairs: whether rotary positions turn neighbours together, where ours turn halves.
         qkv_bias, out_bias, inner_bias: which linear layers of our block have biases.
         normed: whether our layers have norms.
@@ -41,6 +44,8 @@ class Reading:
     n_heads: int
     turned: Mapping[bool, bool]
     rows: str
+    order: str
+    joined_in_turn: bool
     pairs: bool
     qkv_bias: bool
     out_bias: bool
@@ -56,16 +61,21 @@ class Reading:
 
     def of_head(self, head: int, place: int, sizes: Sequence[int]) -> list[int]:
         """The rows of a head in a matrix of several letters, of which each has so many; `place` is that of the letter."""
-        d, n, heads = self.d_head, len(sizes), sizes[place] // self.d_head
-        if self.rows == "in_turn":
-            start, step = sum(sizes[:place]) + head, heads
-        elif self.rows == "by_number" and n > 1:
-            start, step = place * heads + head, n * heads
-        elif self.rows == "by_head" and n > 1:
-            start, step = (head * n + place) * d, 1
-        else:
-            start, step = sum(sizes[:place]) + head * d, 1
+        d, n, heads, before = self.d_head, len(sizes), sizes[place] // self.d_head, sum(sizes[:place])
+        alternate = {
+            "by_head": ((head * n + place) * d, 1),
+            "by_head_number": (head * n * d + place, n),
+            "by_number": (place * heads + head, n * heads),
+            "by_number_head": (head * n + place, n * heads),
+        }
+        start, step = (before + head, heads) if self.rows == "in_turn" else (before + head * d, 1)
+        if n > 1 and self.rows in alternate:
+            start, step = alternate[self.rows]
         return [start + step * number for number in range(d)]
+
+    def in_order(self, letters: str) -> str:
+        """The letters of a matrix in the order in which their rows lie."""
+        return "".join(sorted(letters, key=self.order.find))
 
 
 @dataclass
@@ -114,7 +124,7 @@ def add(
 def _attention(layers: Layers, modules: Mapping[str, Module], parts: AttentionParts, target: str, how: Reading) -> None:
     for projection in parts.attention.projections:
         found = [modules[name] for name in projection.modules]
-        letters = projection.letters
+        letters = how.in_order(projection.letters)
         targets = [f"{target}.W_{letter.upper()}" for letter in letters]
         weight = _whole(layers, [m.weight or "" for m in found], [m.shape for m in found], found[0].raw, how)
         if how.sizes.repeated > 1:
@@ -165,7 +175,7 @@ def _rows(
     """The rows of a matrix or a bias, of which the file has so many, in the order that ours have."""
     full = tuple(f"{own}.{kind}" for own in targets)
     sizes = [how.sizes.queries if letter == "q" else how.sizes.keys for letter in letters]
-    alternate = how.rows == "in_turn" or (how.rows in ("by_head", "by_number") and len(letters) > 1)
+    alternate = how.rows == "in_turn" or (how.rows.startswith("by_") and len(letters) > 1)
     turns = how.pairs and any(letter in "qk" for letter in letters)
     known = layers.made[source].shape[0] if source in layers.made else rows
     if known != sum(sizes) or (not alternate and not turns):
@@ -191,14 +201,15 @@ def _rows(
 def _result(layers: Layers, modules: Mapping[str, Module], parts: AttentionParts, target: str, how: Reading) -> None:
     """The projection after the heads; without one, the heads' results are the attention's."""
     if not parts.out:
-        layers.fills[f"{target}.weight"] = lambda shape: torch.eye(*shape)
+        order = in_turn(how) if how.joined_in_turn else slice(None)
+        layers.fills[f"{target}.weight"] = lambda shape: torch.eye(*shape)[:, order]
         if how.out_bias:
             layers.fills[f"{target}.bias"] = zeros
         return
     found = [modules[name] for name in parts.out]
     names = [m.weight or "" for m in found]
     weight = _whole(layers, names, [m.shape for m in found], found[0].raw, how, columns=True)
-    if how.rows == "in_turn":
+    if how.joined_in_turn:
         _columns_in_turn(layers, weight, how)
     layers.parts.append(Part(weight, (f"{target}.weight",)))
     biases = [m.bias for m in found if m.bias is not None]
@@ -214,10 +225,15 @@ def _result(layers: Layers, modules: Mapping[str, Module], parts: AttentionParts
         layers.fills[f"{target}.bias"] = zeros
 
 
+def in_turn(how: Reading) -> Tensor:
+    """For each number of the heads, one head after the other, its place where they are joined number by number."""
+    return torch.arange(how.sizes.queries).reshape(how.d_head, how.n_heads).T.flatten()
+
+
 def _columns_in_turn(layers: Layers, weight: str, how: Reading) -> None:
     """The projection after the heads reads the numbers of all heads in turn: its columns, in the order that ours have."""
     before, queries = layers.made.get(weight), how.sizes.queries
-    order = torch.tensor([row for head in range(how.n_heads) for row in how.of_head(head, 0, [queries])])
+    order = in_turn(how)
 
     def build(tensors: Sequence[Tensor]) -> Tensor:
         return (before.build(tensors) if before is not None else tensors[0])[:, order]

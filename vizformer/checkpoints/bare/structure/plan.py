@@ -27,8 +27,6 @@ from vizformer.messages import N_
 def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
     """What the tensors become; `kind` is the norm, where it was not asked for."""
     sizes, norms = found.sizes, found.norms
-    if found.both:
-        questions.require_mask(answers, found.weights.where)
     _require_one_order(found, answers)
     source = answers.pop("source_embedding", None)
     found_tables = tables(found, None if source is None else str(source))
@@ -56,28 +54,16 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
     if shifted:
         _require_one_norm(found, before)
         answers["norm_order"] = "post"
-    if answers.pop("normed_embeddings", "sum") == "tokens" and before:
-        raise CheckpointError(
-            N_(
-                "normed_embeddings=tokens: {file} would normalise the embeddings before positions are added. Such models do "
-                "not open.",
-                file=found.weights.where,
-            )
-        )
-    if answers.pop("layer_applied", "once") == "repeatedly":
-        raise CheckpointError(
-            N_(
-                "layer_applied=repeatedly: {file} has one layer that is applied again and again. Save a model with a list "
-                "of as many layers (nn.ModuleList([layer] * n)): then that opens.",
-                file=found.weights.where,
-            )
-        )
+    for decided in ("normed_embeddings", "layer_applied", "softmax"):  # other answers than the usual one are refused
+        answers.pop(decided, None)
     tied = bool(answers.pop("tied", False))
     used = [*filter(None, [*before.values(), *after.values()]), *(found.layer_norms() if normed else [])]
     left_out = {name for module in found.every_norm() for name in module.names}
     left_out -= {name for module in used for name in module.names}
     row, over = answers.pop("segment_row", 0), answers.pop("attention_over", "tokens")
-    later, begun = found_tables.begun(sizes.width, answers.pop("first_position", 0))
+    later, begun = found_tables.begun(
+        sizes.width, answers.pop("first_position", 0), answers.pop("scaled_rows", "tokens")
+    )
     logit_options, logit_made = found_tables.divided(sizes.width, answers.pop("logit_scale", "nothing"))
     options: Options = {
         "d_model": sizes.width,
@@ -103,11 +89,14 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
         **score_scale(answers, sizes.width, max(1, sizes.queries // n_heads)),
     }
     options |= _positions(found, n_heads, answers)
+    rows, heads = str(answers.pop("qkv_rows", "q_k_v")), answers.pop("head_rows", "head_by_head")
     how = Reading(
         sizes,
         n_heads,
         {False: bool(found.turned[False]), True: found.turned[True] or answers.pop("matrices", None) == "x_W"},
-        _require_transposed(found, str(answers.pop("head_rows", answers.pop("qkv_rows", "q_k_v")))),
+        "in_turn" if heads in ("in_turn", "split_in_turn") else rows,
+        "" if rows.startswith("by_") or rows == "q_k_v" else rows,
+        heads in ("in_turn", "joined_in_turn"),
         options.pop("pairs", False),
         *_our_biases(found.biases),
         normed,
@@ -164,23 +153,6 @@ SHIFTED = N_(
     "the row that a sublayer reads and adds to is normalised: each norm is therefore shown after the sum before it, and the "
     "first one after the embeddings"
 )
-
-
-def _require_transposed(found: Found, rows: str) -> str:
-    """How rows lie, as they were said to.
-
-    Raises:
-        CheckpointError: tokens and heads are mixed.
-    """
-    if rows == "not_transposed":
-        raise CheckpointError(
-            N_(
-                "head_rows=not_transposed: the heads of {file} would each read a part of the text only, cut off where the "
-                "reshape cuts it. Such models do not open: what they call heads are none.",
-                file=found.weights.where,
-            )
-        )
-    return rows
 
 
 def _require_one_norm(found: Found, before: Mapping[int, Module | None]) -> None:

@@ -22,14 +22,14 @@ def build(subject: Subject) -> None:
     last = len(steps)
     done = st.slider(_("Lines that are written"), 1, last, **lesson.setting("block.line", 1, range(1, last + 1)))
     step = steps[done - 1]
-    st.markdown(f"**{done} · {plain(translate(step.title))}**")
-    st.text(translate(step.text))
-    lesson.formula(step.formula, live=step.live)
     if step.result.ndim <= 2:
         st.html(matrix.to_html(step.result, caption=step.variable))
     else:
         for head, values in enumerate(step.result):
             st.html(matrix.to_html(values, caption=f"{step.variable}[{head}]"))
+    st.markdown(f"**{done} · {plain(translate(step.title))}**")
+    st.text(translate(step.text))
+    lesson.formula(step.formula, live=step.live)
     code, given = computations.toy_program(done)
     st.caption(_("Everything so far, to be pasted"))
     st.code(lesson.pasteable(code, given), language="python", wrap_lines=True)

@@ -20,15 +20,13 @@ LAYERS = range(13)
 def count(subject: Subject) -> None:
     """The paper's base model from formulas, any other one, and the one that is loaded."""
     st.html(table.style())
-    left, middle, right = st.columns(3)
-    d = left.select_slider("d_model", WIDTHS, **lesson.setting("block.d", BASE.d, WIDTHS))
-    ratio = middle.select_slider("d_ff ÷ d_model", RATIOS, **lesson.setting("block.ratio", 4, RATIOS))
-    vocabulary = right.select_slider(
+    d = st.select_slider("d_model", WIDTHS, **lesson.setting("block.d", BASE.d, WIDTHS))
+    ratio = st.select_slider("d_ff ÷ d_model", RATIOS, **lesson.setting("block.ratio", 4, RATIOS))
+    vocabulary = st.select_slider(
         _("Vocabulary"), VOCABULARIES, **lesson.setting("block.vocabulary", BASE.vocabulary, VOCABULARIES)
     )
-    left, right = st.columns(2)
-    encoder = left.slider(_("Encoder layers"), 0, 12, **lesson.setting("block.encoder", BASE.encoder_layers, LAYERS))
-    decoder = right.slider(_("Decoder layers"), 0, 12, **lesson.setting("block.decoder", BASE.decoder_layers, LAYERS))
+    encoder = st.slider(_("Encoder layers"), 0, 12, **lesson.setting("block.encoder", BASE.encoder_layers, LAYERS))
+    decoder = st.slider(_("Decoder layers"), 0, 12, **lesson.setting("block.decoder", BASE.decoder_layers, LAYERS))
     sizes = Sizes(d, ratio * d, encoder, decoder, vocabulary)
     if not encoder and not decoder:
         st.info(_("A model needs a layer: move one of the two sliders."))

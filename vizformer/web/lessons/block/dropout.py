@@ -24,10 +24,9 @@ def dropout(subject: Subject) -> None:
     """What attention adds for one token, with some of its numbers dropped."""
     st.html(table.style() + matrix.style())
     place = choose(subject)
-    rate, mode, again = st.columns([2, 2, 1], vertical_alignment="bottom")
-    p = rate.select_slider("p", RATES, **lesson.setting("block.p", 0.3, RATES))
+    p = st.select_slider("p", RATES, **lesson.setting("block.p", 0.3, RATES))
     names = {"train": _("training"), "eval": _("in use")}
-    chosen = mode.segmented_control(
+    chosen = st.segmented_control(
         _("Mode"),
         list(names),
         format_func=names.__getitem__,
@@ -35,7 +34,7 @@ def dropout(subject: Subject) -> None:
         **lesson.setting("block.mode", "train", tuple(names)),
     )
     seed = lesson.value("block.seed", 0, range(1000))
-    again.button(_("Draw again"), on_click=lesson.change, args=("block.seed", (seed + 1) % 1000, 0), key="block.again")
+    st.button(_("Draw again"), on_click=lesson.change, args=("block.seed", (seed + 1) % 1000, 0), key="block.again")
     here = p if chosen != "eval" else 0.0
     found = computations.dropped(subject, *place, here, seed)
     token = subject.trace.tokens[place.stack][place.row].text

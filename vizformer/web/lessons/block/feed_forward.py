@@ -25,10 +25,10 @@ def feed_forward(subject: Subject) -> None:
     """The arithmetic of one token, then what is said of the network, checked."""
     place = choose(subject)
     found = computations.feedforward(subject, *place)
+    _curves(subject)
     _arithmetic(subject, found)
     _alone(subject, place)
     _one_matrix(subject, place)
-    _curves(subject)
 
 
 def _arithmetic(subject: Subject, found: RowOfNumbers) -> None:
@@ -143,7 +143,6 @@ def _one_matrix(subject: Subject, place: Place) -> None:
 
 
 def _curves(subject: Subject) -> None:
-    st.markdown(_("**The activations**"))
     other = st.select_slider(
         _("SwiGLU multiplies SiLU by a second number, here"), OTHERS, **lesson.setting("block.other", 2.0, OTHERS)
     )
@@ -159,6 +158,7 @@ def _curves(subject: Subject) -> None:
             hover=_("{name} of {place}: {value}"),
             value_range=(-2.2, 4.2),
             height=320,
+            title=_("The activations"),
         ),
         key="block.activations",
     )

@@ -36,9 +36,8 @@ def norm(subject: Subject) -> None:
     by_hand = st.toggle(_("Set γ and β by hand"), **lesson.setting("block.by_hand", False))
     gamma = beta = None
     if by_hand:
-        left, right = st.columns(2)
-        gamma = left.select_slider("γ", GAMMAS, **lesson.setting("block.gamma", 1.0, GAMMAS))
-        beta = right.select_slider("β", BETAS, **lesson.setting("block.beta", 0.0, BETAS))
+        gamma = st.select_slider("γ", GAMMAS, **lesson.setting("block.gamma", 1.0, GAMMAS))
+        beta = st.select_slider("β", BETAS, **lesson.setting("block.beta", 0.0, BETAS))
     found = computations.norm_numbers(subject, place.stack, place.layer, kind, place.row, gamma, beta)
     rms, by_hand_root = subject.config.norm == "rms_norm", subject.config.norm == "deviation_norm"
     _numbers(subject, place, found, rms, by_hand_root)

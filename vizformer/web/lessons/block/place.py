@@ -28,30 +28,31 @@ def choose(subject: Subject, *, layer: bool = True, token: bool = True) -> Place
         state.update(kind=stack, **lesson.held())
     n_layers = config.layers_of(stack)
     view = state.fit(layer=n_layers, query=len(subject.trace.tokens[stack]))
-    with st.container(key="bar-place"):  # one line; on a phone it is folded away with the sentence (app.css)
-        columns = iter(st.columns([5] * (len(stacks) > 1) + [2] * layer + [4] * token or [1]))
+    with st.container(key=state.widget("bar-place"), horizontal=True, vertical_alignment="bottom"):
         if len(stacks) > 1:
             titles = {"encoder": _("Encoder"), "decoder": _("Decoder")}
-            if st.session_state.get("block.stack") != stack:
-                st.session_state["block.stack"] = stack
-            next(columns).segmented_control(
+            key = state.widget("block.stack")
+            if st.session_state.get(key) != stack:
+                st.session_state[key] = stack
+            st.segmented_control(
                 _("Stack"),
                 stacks,
                 format_func=titles.__getitem__,
                 required=True,
-                key="block.stack",
+                key=key,
                 on_change=_take_stack,
+                args=(key,),
                 persist_state="session",
             )
         if layer:
-            next(columns).selectbox(_("Layer"), range(n_layers), **state.bind("layer"))
+            st.selectbox(_("Layer"), range(n_layers), **state.bind("layer"))
         if token:
-            attention_selector.choose_query(next(columns), subject, stack, _("Token"))
+            attention_selector.choose_query(subject, stack, _("Token"))
     if token:
         row_names.caption(subject, stack, view.query_of(subject.trace.tokens[stack]))
     return Place(stack, view.layer, view.query_of(subject.trace.tokens[stack]))
 
 
-def _take_stack() -> None:
-    if st.session_state["block.stack"] in ("encoder", "decoder"):
-        state.update(kind=st.session_state["block.stack"], layer=0)
+def _take_stack(key: str) -> None:
+    if st.session_state[key] in ("encoder", "decoder"):
+        state.update(kind=st.session_state[key], layer=0)

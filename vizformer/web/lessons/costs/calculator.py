@@ -43,13 +43,11 @@ def calculator(subject: Subject) -> None:
         config = _numbers()
     else:
         config = subject.config if known is None else known.config
-    st.caption(_described(config))
     n = wording.length("costs.length", len(subject.tokens))
-    left, right = st.columns(2)
-    size = left.select_slider(_("Bytes per number"), BYTES, **lesson.setting("costs.bytes", 4, BYTES))
+    size = st.select_slider(_("Bytes per number"), BYTES, **lesson.setting("costs.bytes", 4, BYTES))
     usual = USUAL_TOKENS if known is None or known.tokens is None else known.tokens
     amounts = sorted({*TOKENS, usual})
-    tokens = right.select_slider(
+    tokens = st.select_slider(
         _("Tokens of the training, D"),
         amounts,
         format_func=wording.large,
@@ -57,6 +55,7 @@ def calculator(subject: Subject) -> None:
     )
     cost = computations.model_cost(config, n)
     _parameters(cost, known)
+    st.caption(_described(config))
     _costs(config, cost, size, tokens)
     _formula(config, cost, tokens)
     lesson.ask(six_question())

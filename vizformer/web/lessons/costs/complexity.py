@@ -39,9 +39,8 @@ def complexity(subject: Subject) -> None:
     lesson.ask(times_question(subject))
     lesson.ask(path_question())
     n = wording.length("costs.n", own)
-    left, right = st.columns(2)
-    k = left.slider(_("Kernel width k"), min(KERNELS), max(KERNELS), **lesson.setting("costs.k", 3, KERNELS))
-    r = right.slider(_("Window r"), min(WINDOWS), max(WINDOWS), **lesson.setting("costs.r", 8, WINDOWS))
+    k = st.slider(_("Kernel width k"), min(KERNELS), max(KERNELS), **lesson.setting("costs.k", 3, KERNELS))
+    r = st.slider(_("Window r"), min(WINDOWS), max(WINDOWS), **lesson.setting("costs.r", 8, WINDOWS))
     names = {
         "attention": _("self-attention"),
         "recurrent": _("recurrent"),

@@ -42,6 +42,7 @@ def linear(subject: Subject) -> None:
     site, head, query = attention_selector.site(), state.view().head, attention_selector.query(subject)
     found = computations.linear_attention(subject, site, head)
     keys = labels.texts(subject.trace.tokens[labels.stacks(state.view().kind)[1]])
+    _weights(found, query, keys)
     proof_badge.show(
         found.proof,
         _(
@@ -50,7 +51,6 @@ def linear(subject: Subject) -> None:
             difference=f"{found.proof.difference:.1g}",
         ),
     )
-    _weights(found, query, keys)
     st.html(
         matrix.to_html(
             np.stack([found.z[query], found.own[query]]),

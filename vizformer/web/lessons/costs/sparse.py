@@ -121,11 +121,10 @@ def _formula(kind: SparseKind, cells: Cells, settings: SparseSettings) -> None:
 
 
 def _settings(subject: Subject) -> SparseSettings:
-    first, second, third, fourth = st.columns(4, vertical_alignment="bottom")
-    reach = first.slider(_("Window: keys on each side"), 0, 8, **lesson.setting("costs.reach", 1, REACHES))
-    n_global = second.slider(_("Global tokens"), 0, 4, **lesson.setting("costs.global", 1, GLOBALS))
-    n_random = third.slider(_("Random keys"), 0, 4, **lesson.setting("costs.random", 1, RANDOMS))
-    seed = fourth.slider(_("Seed"), 0, 9, **lesson.setting("costs.seed", 0, SEEDS))
+    reach = st.slider(_("Window: keys on each side"), 0, 8, **lesson.setting("costs.reach", 1, REACHES))
+    n_global = st.slider(_("Global tokens"), 0, 4, **lesson.setting("costs.global", 1, GLOBALS))
+    n_random = st.slider(_("Random keys"), 0, 4, **lesson.setting("costs.random", 1, RANDOMS))
+    seed = st.slider(_("Seed"), 0, 9, **lesson.setting("costs.seed", 0, SEEDS))
     one_stack = subject.config.architecture == "decoder-only"
     causal = st.toggle(_("And causal"), **lesson.setting("costs.causal", one_stack))
     return SparseSettings(reach, n_global, n_random, seed, causal)

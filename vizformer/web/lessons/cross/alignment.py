@@ -31,15 +31,14 @@ def alignment(subject: Subject) -> None:
     config = subject.config
     lesson.ask(cell_question(subject))
     _choose_pair(subject)
-    left, right = st.columns(2)
     last = config.n_decoder_layers - 1
-    layer = left.selectbox(
+    layer = st.selectbox(
         _("Layer"),
         range(config.n_decoder_layers),
         **lesson.setting("cross.layer", last, range(config.n_decoder_layers)),
     )
     heads = {MEAN: _("mean of the heads"), **{h: str(h) for h in range(config.n_heads)}}
-    head = right.selectbox(
+    head = st.selectbox(
         _("Head"),
         list(heads),
         format_func=heads.__getitem__,

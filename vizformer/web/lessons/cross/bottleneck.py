@@ -28,10 +28,6 @@ def bottleneck(subject: Subject) -> None:
     st.html(table.style())
     about = computations.measured()
     lesson.ask(length_question())
-    offered = subject.text != EXAMPLE and model_cache.reads(subject.model, EXAMPLE)
-    if offered and presses.button(EXAMPLE, key="cross.example"):
-        state.update(text=EXAMPLE, target="", edits="")
-        st.rerun()  # the whole page
     longest = len(about.right["one"])
     tokens = subject.tokens[:longest]
     seed = int(lesson.value("cross.seed", 0, range(100)))
@@ -56,6 +52,10 @@ def bottleneck(subject: Subject) -> None:
         ),
         key="cross.curves",
     )
+    offered = subject.text != EXAMPLE and model_cache.reads(subject.model, EXAMPLE)
+    if offered and presses.button(EXAMPLE, key="cross.example"):
+        state.update(text=EXAMPLE, target="", edits="")
+        st.rerun()  # the whole page
     st.caption(
         _(
             "Two networks of {parameters:,} parameters each, trained alike: a GRU reads random symbols, another one says "

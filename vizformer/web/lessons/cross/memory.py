@@ -26,12 +26,11 @@ def memory(subject: Subject) -> None:
     config, trace = subject.config, subject.trace
     lesson.ask(memory_question(subject))
     state.fit(layer=config.n_decoder_layers, head=config.n_heads)
-    left, middle, right = st.columns([1, 1, 2])
-    left.selectbox(_("Layer"), range(config.n_decoder_layers), **state.bind("layer"))
-    middle.selectbox(_("Head"), range(config.n_heads), **state.bind("head"))
+    st.selectbox(_("Layer"), range(config.n_decoder_layers), **state.bind("layer"))
+    st.selectbox(_("Head"), range(config.n_heads), **state.bind("head"))
     outputs = encoder_outputs(trace)
     names = {output: translate(in_words(output)) for output in outputs}
-    source = right.selectbox(
+    source = st.selectbox(
         _("Compute K from"),
         range(len(outputs)),
         format_func=lambda i: names[outputs[i]],

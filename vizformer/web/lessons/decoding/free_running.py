@@ -26,21 +26,18 @@ def free_running(subject: Subject) -> None:
     st.html(table.style())
     rows = computations.right_rows(subject)
     last = len(rows) - 1
-    left, right = st.columns(2)
-    with left:
-        step = st.slider(
-            _("Token that goes wrong"),
-            0,
-            max(last, 1),
-            **lesson.setting("decoding.step", min(1, last), range(last + 1)),
-        )
-    with right:
-        rank = st.slider(
-            _("Which of the wrong ones, by probability"),
-            1,
-            MOST_WRONG,
-            **lesson.setting("decoding.rank", 1, range(1, MOST_WRONG + 1)),
-        )
+    step = st.slider(
+        _("Token that goes wrong"),
+        0,
+        max(last, 1),
+        **lesson.setting("decoding.step", min(1, last), range(last + 1)),
+    )
+    rank = st.slider(
+        _("Which of the wrong ones, by probability"),
+        1,
+        MOST_WRONG,
+        **lesson.setting("decoding.rank", 1, range(1, MOST_WRONG + 1)),
+    )
     found = computations.one_error(subject, min(step, last), rank - 1)
     lesson.ask(forcing_question(step, last - found.step, f"{subject}{step}"))
     columns = (

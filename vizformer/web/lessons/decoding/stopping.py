@@ -25,13 +25,6 @@ def stopping(subject: Subject) -> None:
     if not writes(subject):
         return
     st.html(table.style())
-    read = [text for text in EXAMPLES[subject.config.architecture] if model_cache.reads(subject.model, text)]
-    if read:
-        with st.container(horizontal=True):
-            for text in read:
-                if presses.button(text, key=f"decoding.example.{text}"):
-                    state.update(text=text)
-                    st.rerun()  # the whole page: it is another sentence
     lesson.ask(end_question())
     found, beginning, known = computations.steps(subject)
     so_far = [token.text for token in beginning]
@@ -50,6 +43,13 @@ def stopping(subject: Subject) -> None:
     columns = (_("step"), _("has read (the last 8)"), _("best"), _("second"), _("third"), _("takes"))
     st.html(table.to_html(columns, rows))
     st.text(_end(found.end))
+    read = [text for text in EXAMPLES[subject.config.architecture] if model_cache.reads(subject.model, text)]
+    if read:
+        with st.container(horizontal=True):
+            for text in read:
+                if presses.button(text, key=f"decoding.example.{text}"):
+                    state.update(text=text)
+                    st.rerun()  # the whole page: it is another sentence
     lesson.formula(
         r"y_{t+1} = \arg\max_y P(y \mid y_1, \dots, y_t, x) \quad \text{until } y_{t+1} = \texttt{</s>}",
         code="logits = torch.randn(20, 6)  # of 20 steps, over a vocabulary of 6\n"

@@ -26,11 +26,10 @@ def ways(subject: Subject) -> None:
     if not writes(subject):
         return
     st.html(table.style())
-    warm, drawn, wide, long = st.columns(4, vertical_alignment="bottom")
-    temperature = warm.slider(_("Temperature T"), 0.1, 2.0, step=0.1, **lesson.setting("decoding.temperature", 1.0))
-    seed = drawn.number_input(_("Seed"), 0, LAST_SEED, **lesson.setting("decoding.seed", 0, range(LAST_SEED + 1)))
-    width = wide.select_slider(_("Beam width"), WIDTHS, **lesson.setting("decoding.width", 2, WIDTHS))
-    alpha = long.slider(_("Length penalty α"), 0.0, 2.0, step=0.1, **lesson.setting("decoding.alpha", 0.6))
+    temperature = st.slider(_("Temperature T"), 0.1, 2.0, step=0.1, **lesson.setting("decoding.temperature", 1.0))
+    seed = st.number_input(_("Seed"), 0, LAST_SEED, **lesson.setting("decoding.seed", 0, range(LAST_SEED + 1)))
+    width = st.select_slider(_("Beam width"), WIDTHS, **lesson.setting("decoding.width", 2, WIDTHS))
+    alpha = st.slider(_("Length penalty α"), 0.0, 2.0, step=0.1, **lesson.setting("decoding.alpha", 0.6))
     tokens = computations.first_token(subject, temperature)
     lesson.ask(ratio_question(subject, tokens))
     found = [(_("greedy"), computations.greedy(subject))]

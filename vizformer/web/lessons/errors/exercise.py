@@ -34,7 +34,7 @@ def find(asked: lesson.Choice, given: Mapping[str, Any]) -> bool:
         asked: the question.
         given: the numbers that the program reads.
     """
-    lesson.ask(asked)
+    lesson.ask(asked, here=True)
     found = computations.exercise(asked.name)
     if not lesson.is_answered("errors", asked.name):
         with st.expander(_("The same to be pasted and run")):

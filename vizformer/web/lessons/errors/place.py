@@ -30,9 +30,8 @@ def head(subject: Subject, kind: Kind) -> tuple[int, int]:
 
 def boxes(subject: Subject, kind: Kind) -> None:
     """Boxes for the layer and the head, for the proof: what comes before it is the same for all."""
-    left, right = st.columns(2)
-    left.selectbox(_("Layer"), range(n_layers(subject.trace, kind)), **state.bind("layer"))
-    right.selectbox(_("Head"), range(subject.config.n_heads), **state.bind("head"))
+    st.selectbox(_("Layer"), range(n_layers(subject.trace, kind)), **state.bind("layer"))
+    st.selectbox(_("Head"), range(subject.config.n_heads), **state.bind("head"))
 
 
 def translator(subject: Subject) -> Subject:

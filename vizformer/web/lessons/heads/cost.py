@@ -4,42 +4,49 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.costs import head_sharing
+from vizformer.analysis.costs.head_sharing import LayerCost
 from vizformer.components import table
 from vizformer.components.table import Number, Row
-from vizformer.figures import head_sharing
+from vizformer.figures import head_sharing as figure_words
+from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.heads import computations
 from vizformer.web.lessons.heads.token_count import asked_length, tex_number
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
 
+lab = Laboratory("heads", "cost")
 COUNTS = ("projections", "products", "exponentials")
 
 
-@laboratory
-def cost(subject: Subject) -> None:
+@cached
+def layer_costs(model: ModelRef, n: int) -> tuple[LayerCost, ...]:
+    """One layer of the model cut into 1, 2, 4, ... heads, each with its own keys and values."""
+    config = model_cache.options(model)
+    cuts = (head_sharing.with_heads(config, heads) for heads in head_sharing.possible_heads(config))
+    return tuple(head_sharing.layer_cost(cut, n) for cut in cuts)
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """The same width in few heads or many: what one layer of self-attention costs."""
     st.html(table.style())
     config = subject.config
-    lesson.ask(cost_question(subject))
-    n = asked_length("heads.n", len(subject.tokens))
-    costs = computations.layer_costs(subject.model, n)
-    numbers = [one.n_heads for one in costs]
-    h = st.select_slider(_("Heads"), numbers, **lesson.setting("heads.h", config.n_heads, numbers))
-    chosen = costs[numbers.index(h)]
+    with controls():
+        n = asked_length(lab, "n", len(subject.tokens))
+        costs = layer_costs(subject.model, n)
+        numbers = [one.n_heads for one in costs]
+        h = lab.steps("h", numbers, config.n_heads)
+    chosen, title = costs[numbers.index(h)], lab.text("layer", n=f"{n:,}")
+    lines = {name: np.array([getattr(one, name) for one in costs]) for name in COUNTS}
     chart.show(
-        figures.head_costs(
-            numbers,
-            {name: np.array([getattr(one, name) for one in costs]) for name in COUNTS},
-            at=h,
-            title=_("One layer of self-attention, {n} tokens", n=f"{n:,}"),
-            words=words(head_sharing.ENGLISH),
-        ),
-        key="heads.costs",
+        figures.head_costs(numbers, lines, at=h, title=title, words=words(figure_words.ENGLISH)), key="heads.costs"
     )
+    lesson.ask(question(subject))
     d, w = config.d_model, config.n_heads * config.d_head  # the same width, but for models that say otherwise
     square, wide, live, also = (
         (r"d_\mathrm{model}^2", r"d_\mathrm{model}", f"{d}^2", "")
@@ -55,14 +62,6 @@ def cost(subject: Subject) -> None:
         code=f"n, d_model, width, h = {n}, {d}, {w}, {h}\n"
         "multiplications = 4 * n * d_model * width + 2 * n**2 * width\nentries = h * n**2",
     )
-    columns = (
-        _("heads"),
-        _("width of each"),
-        _("multiplications"),
-        _("entries of the maps"),
-        _("as bytes"),
-        _("parameters of the model"),
-    )
     rows = [
         Row(
             (
@@ -76,45 +75,31 @@ def cost(subject: Subject) -> None:
         )
         for one in costs
     ]
-    st.html(table.to_html(columns, rows))
+    columns = lab.texts("columns", ("heads", "width", "products", "entries", "bytes", "parameters"))
+    st.html(table.to_html(list(columns.values()), rows))
     if config.kv_heads != config.n_heads:
-        st.caption(
-            _(
-                "Counted with keys and values of its own for every head. This model shares them, which is cheaper: the "
-                "next part."
-            )
-        )
+        lab.note("shares")
 
 
-def cost_question(subject: Subject) -> lesson.Choice:
-    """The question: what would one wide head cost?"""
+@lab.asks("cost")
+def question(subject: Subject) -> lesson.Choice:
+    """What would one wide head cost?"""
     config, n = subject.config, len(subject.tokens)
-    costs = {one.n_heads: one.projections + one.products for one in computations.layer_costs(subject.model, n)}
+    costs = {one.n_heads: one.projections + one.products for one in layer_costs(subject.model, n)}
     h = config.n_heads
     other = 1 if h > 1 else max(costs)
-    times = max(h, other)
-    right = costs[other]
+    times, right = max(h, other), costs[other]
     values = sorted({right, right // times, right * times})
-    return lesson.Choice(
-        "heads",
+    said = lab.asked(
         "cost",
-        _(
-            "Your text has {tokens}: one layer with {heads} of width {width} needs {count} multiplications in its matrix "
-            "products. How many with {other} of width {other_width}?",
-            tokens=counts.tokens(n),
-            heads=counts.heads(h),
-            width=config.d_head,
-            count=f"{costs[h]:,}",
-            other=other,
-            other_width=h * config.d_head // other,
-        ),
-        [f"{value:,}" for value in values],
-        values.index(right),
-        _(
-            "As many: each head does the same on a slice that is that much narrower. What grows with the number of heads "
-            "is the number of maps: {here} entries here, {there} there.",
-            here=f"{h * n * n:,}",
-            there=f"{other * n * n:,}",
-        ),
-        about=f"{subject}",
+        subject,
+        tokens=counts.tokens(n),
+        heads=counts.heads(h),
+        width=config.d_head,
+        count=f"{costs[h]:,}",
+        other=other,
+        other_width=h * config.d_head // other,
+        here=f"{h * n * n:,}",
+        there=f"{other * n * n:,}",
     )
+    return lesson.Choice(choices=[f"{value:,}" for value in values], answer=values.index(right), **said)

@@ -4,127 +4,118 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis import kinds, site_name
+from vizformer.analysis.heads import residual_contributions
 from vizformer.analysis.heads.residual_contributions import Contributions, output_matrix
 from vizformer.components import table
 from vizformer.components.table import Number, Row
+from vizformer.config import ModelConfig
 from vizformer.explain import latex
 from vizformer.figures import head_split
+from vizformer.presets import PRESETS
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.heads import computations
-from vizformer.web.lessons.heads.shapes import shapes
 from vizformer.web.link import state
+from vizformer.web.link.view import View
 from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+
+lab = Laboratory("heads", "split", wide=True)
+VECTORS = ("x", "q", "k", "v", "z", "out")
+SHAPES = ("counts", "one", "query", "key", "joined")
 
 
-@laboratory
-def split(subject: Subject) -> None:
+@cached
+def contributions(subject: Subject, site: str, query: int) -> Contributions:
+    return residual_contributions.contributions(subject.checkpoint, subject.trace, site, query)
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """Where each head's slice goes, and what each head adds."""
     st.html(table.style())
     attention_selector.choose(subject)
     view, query, config = state.view(), attention_selector.query(subject), subject.config
-    found = computations.contributions(subject, attention_selector.site(), query)
-    cut = found.slices
-    token = subject.trace.tokens[labels.stacks(view.kind)[0]][query].text
-    rows = [
-        (_("x: what goes in"), cut.x, 0),
-        (_("q: the queries"), cut.q, config.n_heads),
-        (_("k: its keys"), cut.k, config.kv_heads),
-        (_("v: its values"), cut.v, config.kv_heads),
-        (_("z: the heads' results"), cut.z, config.n_heads),
-        (_("out = z W_O"), cut.out, 0),
-    ]
-    shown = [(name, row, slices) for name, row, slices in rows if row is not None]
-    chart.show(
-        figures.head_slices(
-            [row for __, row, ___ in shown],
-            [name for name, *__ in shown],
-            [slices for *__, slices in shown],
-            chosen=view.head,
-            title=_("The vectors of token {query}, “{token}”", query=query, token=token),
-            words=words(head_split.ENGLISH),
-        ),
-        key="heads.slices",
+    site = attention_selector.site()
+    found, said = contributions(subject, site, query), words(head_split.ENGLISH)
+    cut, token = found.slices, subject.trace.tokens[labels.stacks(view.kind)[0]][query].text
+    slices = dict(zip(VECTORS, (0, config.n_heads, config.kv_heads, config.kv_heads, config.n_heads, 0), strict=True))
+    rows = {name: row for name in VECTORS if (row := getattr(cut, name)) is not None}
+    title, named = lab.text("vectors", query=query, token=token), list(lab.texts("vector", list(rows)).values())
+    shown = figures.head_slices(
+        list(rows.values()), named, [slices[name] for name in rows], chosen=view.head, title=title, words=said
     )
-    lesson.ask(without_question(found, view.head, query, f"{subject} {attention_selector.site()} {view.head} {query}"))
-    names = [_("head {head}: length {norm}", head=head, norm=f"{norm:.2f}") for head, norm in enumerate(found.norms)]
-    parts = [*found.parts]
+    chart.show(shown, key="heads.slices")
+    lengths, shares, parts = [*found.norms], [*found.shares], [*found.parts]
+    heads = [lab.text("head", head=head) for head in range(config.n_heads)]
     if found.bias is not None:
-        names.append(_("bias b_O: length {norm}", norm=f"{found.bias_norm:.2f}"))
-        parts.append(found.bias)
-    chart.show(
-        figures.head_parts(
-            np.stack([*parts, cut.out]),
-            [*names, _("their sum: out")],
-            title=_("What each head adds to the {d} columns", d=config.d_model),
-            words=words(head_split.ENGLISH),
-        ),
-        key="heads.parts",
-    )
+        lengths, shares, parts = [*lengths, found.bias_norm], [*shares, found.bias_share], [*parts, found.bias]
+        heads.append(lab.text("bias"))
+    names = [lab.text("length", part=part, norm=f"{norm:.2f}") for part, norm in zip(heads, lengths, strict=True)]
+    title = lab.text("parts", d=config.d_model)
+    added = figures.head_parts(np.stack([*parts, cut.out]), [*names, lab.text("sum")], title=title, words=said)
+    chart.show(added, key="heads.parts")
     proof_badge.show(found.proof, edited=bool(subject.edited))
-    biased = found.bias is not None
-    shares = [*found.shares, *([found.bias_share] if biased else [])]
-    lengths = [*found.norms, *([found.bias_norm] if biased else [])]
-    kinds = [_("head {head}", head=head) for head in range(config.n_heads)] + [_("bias b_O")]
-    st.html(
-        table.to_html(
-            ("", _("length"), _("share of the sum")),
-            [
-                Row(
-                    (kinds[i], float(lengths[i]), Number(share, f"{share:.1%}".replace("-", "−"))),
-                    "marked" if i == view.head else "",
-                )
-                for i, share in enumerate(shares)
-            ],
-            bar=2,
-            caption=_("How far each part goes in the direction of the sum"),
+    lesson.ask(question(subject, site, view.head, query))
+    cells = [
+        Row(
+            (part, float(length), Number(share, f"{share:.1%}".replace("-", "−"))),
+            "marked" if i == view.head else "",
         )
-    )
-    shapes(config)
+        for i, (part, length, share) in enumerate(zip(heads, lengths, shares, strict=True))
+    ]
+    columns = lab.texts("columns", ("norm", "share")).values()
+    st.html(table.to_html(("", *columns), cells, bar=2, caption=lab.text("direction")))
+    _shapes(config)
+    biased = "" if found.bias is None else " + b_O"
     lesson.formula(
-        r"\mathrm{out} = [z_0; \dots; z_{h-1}]\, W_O + b_O = \sum_{h} z_h W_O^{(h)} + b_O"
-        if biased
-        else r"\mathrm{out} = [z_0; \dots; z_{h-1}]\, W_O = \sum_{h} z_h W_O^{(h)}",
+        rf"\mathrm{{out}} = [z_0; \dots; z_{{h-1}}]\, W_O{biased} = \sum_{{h}} z_h W_O^{{(h)}}{biased}",
         live=rf"\mathrm{{out}}_0 = {latex.sum_of(np.array(parts)[:, 0])} = {cut.out[0]:.4f}",
         code=f"parts = [z[h] @ W_O[h * {config.d_head} : (h + 1) * {config.d_head}] for h in range({config.n_heads})]\n"
-        "out = sum(parts)" + (" + b_O" if biased else ""),
+        f"out = sum(parts){biased}",
         given={
             "z": cut.z.reshape(config.n_heads, config.d_head),
-            **output_matrix(subject.checkpoint, subject.trace, attention_selector.site()),
+            **output_matrix(subject.checkpoint, subject.trace, site),
         },
     )
 
 
-def without_question(found: Contributions, head: int, query: int, about: str = "") -> lesson.Number:
+@lab.asks("without")
+def question(subject: Subject, site: str = "", head: int = 0, query: int | None = None) -> lesson.Number:
     """What is left of a number of the output when a head is switched off?"""
+    kind = kinds(subject.trace)[0]
+    site = site or site_name(kind, 0)
+    query = View().query_of(subject.trace.tokens[labels.stacks(kind)[0]]) if query is None else query
+    found = contributions(subject, site, query)
     out, part, left = (float(row[0]) for row in (found.slices.out, found.parts[head], found.without(head)))
-    return lesson.Number(
-        "heads",
-        "without",
-        _(
-            "The first number of what this attention adds for token {query} is {out}. Head {head} brings {part} of it. What "
-            "would it be if z of this head were 0?",
-            query=query,
-            out=_signed(out),
-            head=head,
-            part=_signed(part),
-        ),
-        left,
-        _(
-            "{out} − ({part}) = {left}. W_O multiplies each head's z by rows of its own, and the results are added up: the "
-            "parts of the other heads stay as they are.",
-            out=_signed(out),
-            part=_signed(part),
-            left=_signed(left),
-        ),
-        tolerance=0.01,
-        written=_signed,
-        about=about,
-    )
+    values = {"out": _signed(out), "part": _signed(part), "left": _signed(left)}
+    said = lab.asked("without", subject, site, head, query, number=head, query=query, **values)
+    return lesson.Number(answer=left, tolerance=0.01, written=_signed, **said)
 
 
 def _signed(value: float) -> str:
     return f"{value:.3f}".replace("-", "−")
+
+
+def _shapes(config: ModelConfig) -> None:
+    """A row for every matrix; the first column of numbers is the base model of Vaswani et al. 2017, section 3.2.2."""
+    names = [*lab.texts("shape", SHAPES).values(), "W_O"]
+    both = (shapes(ModelConfig(**PRESETS["transformer-base"])), shapes(config))
+    rows = [Row(row) for row in zip(names, *both, strict=True)]
+    columns = ("", *lab.texts("columns", ("paper", "ours")).values())
+    st.html(table.to_html(columns, rows, caption=lab.text("shapes")))
+
+
+def shapes(config: ModelConfig) -> tuple[str, ...]:
+    """The numbers of heads, and the shapes of the matrices of one attention, rows × columns."""
+    d, d_head, heads, groups = config.d_model, config.d_head, config.n_heads, config.kv_heads
+    return (
+        f"{heads}, {groups}",
+        f"{d} × {d_head}",
+        f"{d} × {heads * d_head}",
+        f"{d} × {groups * d_head}",
+        f"n × {heads * d_head}",
+        f"{heads * d_head} × {d}",
+    )

@@ -1,22 +1,13 @@
-"""How many tokens the costs are counted for: the sentence's own, or more."""
+"""How many tokens the costs of heads are counted for: the sentence's own, or more."""
 
-import streamlit as st
-
-from vizformer.web.widgets import lesson
-from vizformer.web.words.i18n import _
+from vizformer.web.widgets.lab import Laboratory
 
 LENGTHS = (0, 128, 512, 2048, 8192, 32768)  # tokens; 0: as many as the sentence has
 
 
-def asked_length(name: str, own: int) -> int:
+def asked_length(lab: Laboratory, name: str, own: int) -> int:
     """Asks for a number of tokens: the sentence's `own`, or a larger one."""
-    chosen: int = st.select_slider(
-        _("Tokens"),
-        LENGTHS,
-        **lesson.setting(name, 0, LENGTHS),
-        format_func=lambda n: f"{n:,}" if n else _("{n} (your sentence)", n=own),
-    )
-    return chosen or own
+    return lab.steps(name, LENGTHS, 0, lambda n: f"{n:,}" if n else lab.text("yours", n=own)) or own
 
 
 def tex_number(value: int) -> str:

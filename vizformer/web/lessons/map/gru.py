@@ -40,14 +40,12 @@ def gru(subject: Subject) -> None:
     lesson.ask(felt_question(subject))
     furthest = min(len(sizes) for texts, sizes in curves.values()) - 1
     scales = {"log": _("logarithmic"), "linear": _("linear")}
-    left, right = st.columns([3, 2], vertical_alignment="bottom")
-    with left:
-        back = furthest
-        if furthest > 0:
-            back = st.slider(
-                _("Tokens before the last"), 0, furthest, **lesson.setting("map.back", furthest, range(furthest + 1))
-            )
-    scale = right.segmented_control(
+    back = furthest
+    if furthest > 0:
+        back = st.slider(
+            _("Tokens before the last"), 0, furthest, **lesson.setting("map.back", furthest, range(furthest + 1))
+        )
+    scale = st.segmented_control(
         _("Scale"),
         list(scales),
         format_func=scales.__getitem__,

@@ -36,9 +36,8 @@ def names() -> dict[LayerType, str]:
 
 def widths() -> tuple[int, int]:
     """The sliders of kernel and window."""
-    left, right = st.columns(2)
-    k = left.slider(_("Kernel width k"), min(WIDTHS_K), max(WIDTHS_K), **lesson.setting("map.k", 3, WIDTHS_K))
-    r = right.slider(_("Window r"), min(WIDTHS_R), max(WIDTHS_R), **lesson.setting("map.r", 8, WIDTHS_R))
+    k = st.slider(_("Kernel width k"), min(WIDTHS_K), max(WIDTHS_K), **lesson.setting("map.k", 3, WIDTHS_K))
+    r = st.slider(_("Window r"), min(WIDTHS_R), max(WIDTHS_R), **lesson.setting("map.r", 8, WIDTHS_R))
     return k, r
 
 

@@ -8,7 +8,7 @@ from vizformer.components import matrix
 from vizformer.figures import clocks
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computations
-from vizformer.web.lessons.positions.code_choice import position, rounded, width
+from vizformer.web.lessons.positions.code_choice import position, rounded, whose, width
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.figure_words import words
@@ -21,21 +21,11 @@ CLOCKS = 8
 def clock(subject: Subject) -> None:
     """Pairs as clock hands, and the rotation that leads k positions on."""
     st.html(matrix.style())
-    question = st.container()
     d = width(subject)
     pair = st.slider(_("Pair i"), 0, d // 2 - 1, **lesson.setting("positions.pair", 1, range(d // 2)))
-    left, right = st.columns(2)
-    with left:
-        pos = position()
-    with right:
-        k = st.slider(_("Steps on, k"), 0, 32, **lesson.setting("positions.k", 3, range(33)))
-    with question:
-        lesson.ask(rotation_question(d, max(k, 1)))
-    tokens = subject.tokens
-    if pos < len(tokens):
-        st.text(_("At position {position} of your sentence stands “{token}”.", position=pos, token=tokens[pos].text))
-    else:
-        st.text(_("Your sentence ends before position {position}; the code goes on.", position=pos))
+    pos = position()
+    k = st.slider(_("Steps on, k"), 0, 32, **lesson.setting("positions.k", 3, range(33)))
+    lesson.ask(rotation_question(d, max(k, 1)))
     rows = computations.code(computations.ROWS, d)
     shown = shown_pairs(d, pair)
     pairs = rows.reshape(len(rows), -1, 2)[:, shown]
@@ -49,6 +39,12 @@ def clock(subject: Subject) -> None:
         ),
         key="positions.clocks",
     )
+    tokens = subject.tokens
+    if pos < len(tokens):
+        st.text(_("At position {position} of your sentence stands “{token}”.", position=pos, token=tokens[pos].text))
+    else:
+        st.text(_("Your sentence ends before position {position}; the code goes on.", position=pos))
+    whose(subject, d)
     rotation(d, pair, pos, k, rows)
 
 

@@ -13,20 +13,28 @@ FURTHEST = 64
 
 def width(subject: Subject) -> int:
     """The slider of d_model; it begins where the model stands."""
-    config = subject.config
-    own = config.positions == "sinusoidal" and config.d_model in WIDTHS
-    default = config.d_model if own else 64
+    default = subject.config.d_model if _has_code(subject) else 64
     chosen: int = st.select_slider(
         _("Width of the code, d_model"), WIDTHS, **lesson.setting("positions.d", default, WIDTHS)
     )
-    if own and chosen == config.d_model:
+    return chosen
+
+
+def _has_code(subject: Subject) -> bool:
+    return subject.config.positions == "sinusoidal" and subject.config.d_model in WIDTHS
+
+
+def whose(subject: Subject, d: int) -> None:
+    """Whether the model adds the code of this width."""
+    own = _has_code(subject)
+    if own and d == subject.config.d_model:
         st.caption(_("{model} adds exactly this code to its embeddings.", model=plain(subject.title)))
     elif own:
         st.caption(
             _(
                 "{model} adds the code of width {d} to its embeddings.",
                 model=plain(subject.title),
-                d=config.d_model,
+                d=subject.config.d_model,
             )
         )
     else:
@@ -36,7 +44,6 @@ def width(subject: Subject) -> int:
                 model=plain(subject.title),
             )
         )
-    return chosen
 
 
 def position() -> int:

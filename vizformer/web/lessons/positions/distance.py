@@ -6,7 +6,7 @@ from vizformer import figures
 from vizformer.components import matrix
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computations
-from vizformer.web.lessons.positions.code_choice import FURTHEST, width
+from vizformer.web.lessons.positions.code_choice import FURTHEST, whose, width
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
@@ -23,12 +23,9 @@ def distance(subject: Subject) -> None:
     d = width(subject)
     tokens = subject.tokens[: computations.MOST]
     apart, products = computations.products(d, FURTHEST)
-    left, right = st.columns(2)
     last = max(len(tokens) - 1, 1)
-    with left:
-        i = st.slider(_("Position i"), 0, last, **lesson.setting("positions.i", min(1, last), range(last + 1)))
-    with right:
-        j = st.slider(_("Position j"), 0, last, **lesson.setting("positions.j", last, range(last + 1)))
+    i = st.slider(_("Position i"), 0, last, **lesson.setting("positions.i", min(1, last), range(last + 1)))
+    j = st.slider(_("Position j"), 0, last, **lesson.setting("positions.j", last, range(last + 1)))
     chart.show(
         figures.line_curves(
             apart,
@@ -41,6 +38,7 @@ def distance(subject: Subject) -> None:
         ),
         key="positions.products",
     )
+    whose(subject, d)
     pairs = computations.code_products(computations.MOST + FURTHER, d)
     on, too = i + FURTHER, j + FURTHER
     lesson.formula(

@@ -22,11 +22,6 @@ def shuffle(subject: Subject) -> None:
     """The tokens in another order: which output rows change?"""
     st.html(matrix.style())
     tokens = computations.words_only(subject)[: computations.MOST]
-    with st.container(horizontal=True):
-        for text in (text for text in EXAMPLES if model_cache.reads(subject.model, text)):
-            if presses.button(text, key=f"positions.example.{text}"):
-                state.update(text=text, target="")
-                st.rerun()  # the whole page: the sentence stands above
     lesson.ask(shuffle_question(subject))
     scheme = choose("positions.scheme", "sinusoidal")
     masks = {"both": _("both sides (bidirectional)"), "causal": _("what is before (causal)")}
@@ -48,6 +43,11 @@ def shuffle(subject: Subject) -> None:
     seed = 0
     if kind == "random":
         seed = st.slider(_("Draw number"), 0, 20, **lesson.setting("positions.seed", 1, range(21)))
+    with st.popover(_("Examples")):
+        for text in (text for text in EXAMPLES if model_cache.reads(subject.model, text)):
+            if presses.button(text, key=f"positions.example.{text}"):
+                state.update(text=text, target="")
+                st.rerun()  # the whole page: the sentence stands above
     if len(tokens) < 2:
         st.info(_("One token has only one order. Type a longer sentence."))
         return

@@ -34,21 +34,18 @@ def place_function(subject: Subject) -> None:
     tokens = computations.words_only(subject)[: computations.MOST]
     numbered = labels.numbered(tokens)
     last = len(tokens) - 1
-    left, right = st.columns(2)
-    with left:
-        m = st.selectbox(
-            _("The token that asks, at place m"),
-            range(last + 1),
-            format_func=numbered.__getitem__,
-            **lesson.setting("positions.query", last, range(last + 1)),
-        )
-    with right:
-        n = st.selectbox(
-            _("The token that answers, at place n"),
-            range(m + 1),
-            format_func=numbered.__getitem__,
-            **lesson.setting("positions.key", 0, range(m + 1)),
-        )
+    m = st.selectbox(
+        _("The token that asks, at place m"),
+        range(last + 1),
+        format_func=numbered.__getitem__,
+        **lesson.setting("positions.query", last, range(last + 1)),
+    )
+    n = st.selectbox(
+        _("The token that answers, at place n"),
+        range(m + 1),
+        format_func=numbered.__getitem__,
+        **lesson.setting("positions.key", 0, range(m + 1)),
+    )
     shown = {"query": numbered[m], "key": numbered[n]}
     said = _("Token and place go into f; the query and the key that come out are multiplied to a score.")
     st.html(

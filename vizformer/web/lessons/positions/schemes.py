@@ -56,23 +56,19 @@ def options(subject: Subject) -> None:
     ids, numbered = tuple(token.id for token in tokens), labels.numbered(tokens)
     vocab_size = subject.config.input_vocab_size
     last = len(tokens) - 1
-    left, middle, right = st.columns(3)
-    with left:
-        head = st.selectbox(_("Head"), range(HEADS), **lesson.setting("positions.head", 1, range(HEADS)))
-    with middle:
-        i = st.selectbox(
-            _("Query i"),
-            range(last + 1),
-            format_func=numbered.__getitem__,
-            **lesson.setting("positions.query", last, range(last + 1)),
-        )
-    with right:
-        j = st.selectbox(
-            _("Key j"),
-            range(i + 1),
-            format_func=numbered.__getitem__,
-            **lesson.setting("positions.key", 0, range(i + 1)),
-        )
+    head = st.selectbox(_("Head"), range(HEADS), **lesson.setting("positions.head", 1, range(HEADS)))
+    i = st.selectbox(
+        _("Query i"),
+        range(last + 1),
+        format_func=numbered.__getitem__,
+        **lesson.setting("positions.query", last, range(last + 1)),
+    )
+    j = st.selectbox(
+        _("Key j"),
+        range(i + 1),
+        format_func=numbered.__getitem__,
+        **lesson.setting("positions.key", 0, range(i + 1)),
+    )
     place = {
         "none": _("Nothing is added anywhere. Only the causal mask, if there is one, betrays the order."),
         "sinusoidal": _("Added to the input, once: a fixed row for each position."),
@@ -87,11 +83,11 @@ def options(subject: Subject) -> None:
         ),
         "relative": _("Added to the scores, in every layer: a learned number per head and bucket of distances."),
     }[scheme]
-    st.markdown(f"**{place}**")
     if scheme == "rope":
-        rope(vocab_size, ids, head, i, j)
+        rope(vocab_size, ids, head, i, j, place)
     else:
         picture(scheme)
+        st.markdown(place)
         worked_out(scheme, vocab_size, ids, head, i, j)
     lesson.ask(penalty_question(subject))
     if scheme == "none":
@@ -184,19 +180,17 @@ def worked_out(scheme: Positions, vocab_size: int, ids: tuple[int, ...], head: i
         )
 
 
-def rope(vocab_size: int, ids: tuple[int, ...], head: int, i: int, j: int) -> None:
+def rope(vocab_size: int, ids: tuple[int, ...], head: int, i: int, j: int, place: str) -> None:
     """A pair of the query and of the key as arrows, turned by their positions; both moved on together."""
-    left, right = st.columns(2)
-    with left:
-        pair = st.slider(_("Pair m"), 0, PAIRS - 1, **lesson.setting("positions.rope_pair", 0, range(PAIRS)))
-    with right:
-        shift = st.slider(_("Move both on by"), 0, SHIFTS, **lesson.setting("positions.shift", 5, range(SHIFTS + 1)))
+    pair = st.slider(_("Pair m"), 0, PAIRS - 1, **lesson.setting("positions.rope_pair", 0, range(PAIRS)))
+    shift = st.slider(_("Move both on by"), 0, SHIFTS, **lesson.setting("positions.shift", 5, range(SHIFTS + 1)))
     here = computations.rotary(vocab_size, ids, head, pair, i, j, (i, j))
     moved = computations.rotary(vocab_size, ids, head, pair, i, j, (i + shift, j + shift))
     chart.show(
         figures.turned_arrows({"q": moved.query, "k": moved.key}, words=words(clocks.ENGLISH)),
         key=PICTURE,
     )
+    st.markdown(place)
     omega, change = 10_000.0 ** (-pair / PAIRS), abs(moved.score - here.score)
     lesson.formula(
         r"\begin{aligned} q'_m = R(i\,\omega_m)\, q_m, \quad k'_m = R(j\,\omega_m)\, k_m& \\"
@@ -228,16 +222,15 @@ def picture(scheme: Positions) -> None:
         return
     if scheme in ("sinusoidal", "learned"):
         learned = scheme == "learned"
-        st.markdown(
-            _("**How alike the learned rows are (cosine)**") if learned else _("**How alike the rows are (cosine)**")
-        )
         pairs = {"dimension": _("position"), "encoding": _("positions {position} and {dimension}: {value}")}
         figure = figures.positional_heatmap(
-            computations.cosines(learned), end=1.0, words={**words(figures.ENGLISH), **pairs}
+            computations.cosines(learned),
+            end=1.0,
+            title=_("How alike the learned rows are (cosine)") if learned else _("How alike the rows are (cosine)"),
+            words={**words(figures.ENGLISH), **pairs},
         )
     else:
         fixed = scheme == "alibi"
-        st.markdown(_("**The slopes of ALiBi**") if fixed else _("**What training made of T5's biases**"))
         by_distance = computations.biases(scheme, FURTHEST)
         figure = figures.line_curves(
             np.arange(FURTHEST + 1),
@@ -245,6 +238,7 @@ def picture(scheme: Positions) -> None:
             place_title=_("distance i − j, in positions"),
             value_title=_("added to the score"),
             hover=_("{name}: {value} at distance {place}"),
+            title=_("The slopes of ALiBi") if fixed else _("What training made of T5's biases"),
             height=320,
             mark=None if fixed else (computations.measured()["trained"] - 0.5, _("training ended here")),
         )

@@ -7,7 +7,7 @@ from vizformer import figures
 from vizformer.components import matrix
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computations
-from vizformer.web.lessons.positions.code_choice import WIDTHS, position, rounded, width
+from vizformer.web.lessons.positions.code_choice import WIDTHS, position, rounded, whose, width
 from vizformer.web.link.whole_number import whole
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
@@ -31,6 +31,7 @@ def chosen_pairs(d: int) -> tuple[int, ...]:
     st.multiselect(
         _("Pairs of dimensions"),
         range(d // 2),
+        label_visibility="collapsed",
         max_selections=MOST_PAIRS,
         key=key,
         on_change=_take_pairs,
@@ -50,11 +51,10 @@ def waves(subject: Subject) -> None:
     st.html(matrix.style())
     lesson.ask(turn_question())
     d = width(subject)
-    pairs = chosen_pairs(d)
-    left, right = st.columns(2)
-    with left:
-        span = st.select_slider(_("Positions shown"), SPANS, **lesson.setting("positions.span", SPANS[1], SPANS))
-    cosines = right.toggle(_("The cosines too"), **lesson.setting("positions.cosines", False))
+    span = st.select_slider(_("Positions shown"), SPANS, **lesson.setting("positions.span", SPANS[1], SPANS))
+    cosines = st.toggle(_("The cosines too"), **lesson.setting("positions.cosines", False))
+    with st.popover(_("Pairs of dimensions")):
+        pairs = chosen_pairs(d)
     dims = tuple(dim for pair in pairs for dim in ((2 * pair, 2 * pair + 1) if cosines else (2 * pair,)))
     tokens = subject.tokens[: min(span, computations.MOST)]
     places, values = computations.waves(d, dims, span, max(257, min(1025, 4 * span + 1)))
@@ -88,6 +88,7 @@ def waves(subject: Subject) -> None:
             fslow=f"{1 / slow:.2g}",
         )
     )
+    whose(subject, d)
     one_number(d, rows)
     shown = min(span, MOST_ROWS)
     st.markdown(_("**The code of the first {n} positions**", n=shown))
@@ -104,11 +105,8 @@ def waves(subject: Subject) -> None:
 
 def one_number(d: int, rows: np.ndarray) -> None:
     """PE[pos, dim] in symbols, with its numbers and as code; two rows to compare."""
-    left, right = st.columns(2)
-    with left:
-        pos = position()
-    with right:
-        dim = st.slider(_("Dimension"), 0, d - 1, **lesson.setting("positions.dim", 4, range(d)))
+    pos = position()
+    dim = st.slider(_("Dimension"), 0, d - 1, **lesson.setting("positions.dim", 4, range(d)))
     name = "cos" if dim % 2 else "sin"
     angle = pos / 10_000.0 ** (2 * (dim // 2) / d)
     exponent = f"{2 * (dim // 2)}/{d}"

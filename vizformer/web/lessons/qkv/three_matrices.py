@@ -121,17 +121,17 @@ def _picture(subject: Subject, way: str, scores: ndarray, found: Asymmetry) -> N
 
 def _product(subject: Subject) -> None:
     """The scores know only W_Q W_K^T, and its rank is at most d_head."""
-    config, turns = subject.config, subject.config.turns(_layer())
+    config, form = subject.config, "turned" if subject.config.turns(_layer()) else "plain"
     found = bilinear(subject, attention_selector.site(), state.view().head)
     entries, thin = f"{config.d_model**2:,}", f"{2 * config.d_model * found.bound:,}"
     values = {"d": config.d_model, "entries": entries, "rank": found.rank, "bound": found.bound, "thin": thin}
     st.markdown(lab.text("product", **values))
     if found.biased:
-        st.markdown(lab.text("biases.turned" if turns else "biases.plain"))
+        st.markdown(lab.text("biases", form=form))
     if found.proof is None:
         lab.note("normed")
         return
-    agrees = lab.text("agrees.turned" if turns else "agrees.plain", difference=f"{found.proof.difference:.1g}")
+    agrees = lab.text("agrees", form=form, difference=f"{found.proof.difference:.1g}")
     proof_badge.show(found.proof, agrees, edited=bool(subject.edited))
 
 

@@ -29,8 +29,8 @@ CODE = (
 def context(subject: Subject) -> None:
     """One token in two sentences and in a third, from the table through every layer."""
     if occasions := computations.occasions(subject.model):
-        st.caption(_("Examples: the first sentence becomes the sentence of the page."))
-        with st.container(horizontal=True):
+        with st.popover(_("Examples")):
+            st.caption(_("The first sentence becomes the sentence of the page."))
             for occasion in occasions:
                 if presses.button(
                     occasion.token,
@@ -41,11 +41,8 @@ def context(subject: Subject) -> None:
                     state.update(text=occasion.first)
                     st.rerun()  # the whole page, not this fragment alone
     defaults = computations.seconds(subject)
-    left, right = st.columns(2)
-    with left:
-        second = other_sentence(_("Second sentence"), "second", defaults[0], subject.text)
-    with right:
-        third = other_sentence(_("Third: the same sense as the first"), "third", defaults[1], subject.text)
+    second = other_sentence(_("Second sentence"), "second", defaults[0], subject.text)
+    third = other_sentence(_("Third: the same sense as the first"), "third", defaults[1], subject.text)
     pairs = computations.shared(subject.model, subject.text, second) if second else ()
     if not pairs:
         st.info(_("The two sentences have no token in common. Write a second one that uses a word of the first."))

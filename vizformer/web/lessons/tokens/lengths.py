@@ -38,11 +38,6 @@ def norms(subject: Subject) -> None:
     )
     scaled = lesson.value("tokens.scale", found.scaled)
     lengths = found.entering(scaled)
-    st.caption(
-        _("This model was trained with the factor.")
-        if found.scaled
-        else _("This model was trained without the factor.")
-    )
     chart.show(
         figures.norm_bars(
             labels.texts(tokens),
@@ -52,6 +47,11 @@ def norms(subject: Subject) -> None:
             words=words(ENGLISH),
         ),
         key="tokens.norms",
+    )
+    st.caption(
+        _("This model was trained with the factor.")
+        if found.scaled
+        else _("This model was trained without the factor.")
     )
     if found.positions is None:
         st.info(

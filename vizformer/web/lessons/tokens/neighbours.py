@@ -19,10 +19,8 @@ CODE = "cosines = F.normalize(E, dim=-1) @ F.normalize(E[id], dim=-1)  # [vocab_
 @laboratory
 def neighbours(subject: Subject) -> None:
     """The nearest rows of the table, and the sentence with its neighbours on a plane."""
-    choose, centre = st.columns([2, 3], vertical_alignment="bottom")
-    with choose:
-        at = choose_token(subject, _("Token"))
-    centre.toggle(_("Take the mean of all rows off first"), **lesson.setting("tokens.centred", False))
+    at = choose_token(subject, _("Token"))
+    st.toggle(_("Take the mean of all rows off first"), **lesson.setting("tokens.centred", False))
     centred = lesson.value("tokens.centred", False)
     tokens = subject.tokens
     chosen = tokens[at]

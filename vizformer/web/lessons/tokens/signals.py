@@ -22,13 +22,10 @@ SECONDS = (0.5, 1.0, 5.0, 10.0, 30.0)
 def signals(subject: Subject) -> None:
     """A picture cut into patches, one patch as a row of numbers and as a token, and how many tokens a sound has."""
     st.html(matrix.style() + table.style())
-    left, right = st.columns(2)
-    with left:
-        side = st.select_slider(_("Side of a patch, in pixels"), SIDES, **lesson.setting("tokens.patch", 6, SIDES))
+    side = st.select_slider(_("Side of a patch, in pixels"), SIDES, **lesson.setting("tokens.patch", 6, SIDES))
     picture = signal_tokens.drawn_cat(PICTURE)
     cut = signal_tokens.patches(picture, side)
-    with right:
-        chosen = st.slider(_("Patch"), 0, len(cut) - 1, **lesson.setting("tokens.chosen", 0, range(len(cut))))
+    chosen = st.slider(_("Patch"), 0, len(cut) - 1, **lesson.setting("tokens.chosen", 0, range(len(cut))))
     d_model = subject.config.d_model
     weights, rows = signal_tokens.patch_tokens(cut, d_model, SEED)
     chart.show(

@@ -45,11 +45,10 @@ def adam(subject: Subject) -> None:
         required=True,
         **lesson.setting("training.gradients", "same", tuple(names)),
     )
-    left, middle, right = st.columns(3, vertical_alignment="bottom")
-    rate = left.select_slider(_("Learning rate"), RATES, **lesson.setting("training.lr", 0.01, RATES))
+    rate = st.select_slider(_("Learning rate"), RATES, **lesson.setting("training.lr", 0.01, RATES))
     gradients = GRADIENTS[chosen or "same"]
-    t = middle.slider(_("Step"), 1, len(gradients), **lesson.setting("training.update", 1, range(1, 7)))
-    corrected = right.toggle(_("Bias correction"), **lesson.setting("training.corrected", True))
+    t = st.slider(_("Step"), 1, len(gradients), **lesson.setting("training.update", 1, range(1, 7)))
+    corrected = st.toggle(_("Bias correction"), **lesson.setting("training.corrected", True))
     steps = computations.adam(gradients, rate, corrected)
     hats = ("m̂", "v̂") if corrected else ("m", "v")
     columns = (_("step"), "g", "m", "v", *hats, _("change"), _("weight"))

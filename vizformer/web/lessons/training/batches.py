@@ -23,10 +23,9 @@ def batches(subject: Subject) -> None:
     if not lengths:
         st.info(_("This model cannot read the bundled sentences."))
         return
-    left, right = st.columns(2, vertical_alignment="bottom")
-    size = left.select_slider(_("Sentences in a batch"), SIZES, **lesson.setting("training.size", 5, SIZES))
+    size = st.select_slider(_("Sentences in a batch"), SIZES, **lesson.setting("training.size", 5, SIZES))
     names = {"mixed": _("mixed"), "length": _("by length")}
-    order = right.segmented_control(
+    order = st.segmented_control(
         _("Order"),
         list(names),
         format_func=names.__getitem__,
@@ -34,7 +33,6 @@ def batches(subject: Subject) -> None:
         **lesson.setting("training.order", "mixed", tuple(names)),
     )
     found = computations.batches(lengths, size, order or "mixed", 0)
-    _picture(found)
     other = computations.batches(lengths, size, "length" if order == "mixed" else "mixed", 0)
     here, there = names[order or "mixed"], names["length" if order == "mixed" else "mixed"]
     rows = [
@@ -50,6 +48,7 @@ def batches(subject: Subject) -> None:
     ]
     columns = (_("order"), _("cells"), _("tokens"), _("padding"))
     st.html(table.to_html(columns, rows, bar=3, caption=_("{n} bundled sentences", n=len(lengths))))
+    _picture(found)
     lesson.formula(
         r"\text{padding} = 1 - \frac{\sum \text{lengths}}{\sum_\text{batches} (\text{sentences} \cdot \text{longest})}",
         live=rf"1 - \frac{{{found.tokens}}}{{{found.cells}}} = {found.waste:.4f}",

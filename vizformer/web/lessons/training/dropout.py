@@ -21,10 +21,9 @@ def dropout(subject: Subject) -> None:
     if not place.rows(subject):
         return
     st.html(table.style())
-    left, right = st.columns([3, 1], vertical_alignment="bottom")
-    p = left.select_slider("p", RATES, **lesson.setting("training.p", 0.1, RATES))
+    p = st.select_slider("p", RATES, **lesson.setting("training.p", 0.1, RATES))
     seed = lesson.value("training.seed", 0, range(1000))
-    right.button(
+    st.button(
         _("Draw again"), on_click=lesson.change, args=("training.seed", (seed + 1) % 1000, 0), key="training.again"
     )
     if not computations.affordable(subject):

@@ -20,10 +20,9 @@ LAST = 5  # times the warm-up that the picture shows
 def rate(subject: Subject) -> None:
     """The curve with sliders for width, warm-up and step."""
     lesson.ask(peak_question())
-    left, middle, right = st.columns(3)
-    d = left.select_slider("d_model", WIDTHS, **lesson.setting("training.d", 512, WIDTHS))
-    warmup = middle.select_slider(_("Warm-up steps"), WARMUPS, **lesson.setting("training.warmup", 4000, WARMUPS))
-    step = right.select_slider(_("Step"), STEPS, **lesson.setting("training.step", 1000, STEPS))
+    d = st.select_slider("d_model", WIDTHS, **lesson.setting("training.d", 512, WIDTHS))
+    warmup = st.select_slider(_("Warm-up steps"), WARMUPS, **lesson.setting("training.warmup", 4000, WARMUPS))
+    step = st.select_slider(_("Step"), STEPS, **lesson.setting("training.step", 1000, STEPS))
     now, highest = inverse_square_root(step, d_model=d, warmup=warmup), peak(d, warmup)
     last = max(LAST * warmup, step)
     steps, rates, rising, falling = computations.schedule(d, warmup, last)

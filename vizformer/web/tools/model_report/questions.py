@@ -56,6 +56,13 @@ def absent(model: ModelRef) -> None:
 @guarded()
 def ask(model: ModelRef, questions: tuple[Question, ...], known: dict[str, object]) -> None:
     """A form of what is open; the answers become part of the model's name, and so of the link."""
+    fixed = {q.name: known[q.name] for q in questions if q.stands_for}
+    questions = tuple(q for q in questions if not q.stands_for)
+    for name, is_known in fixed.items():  # the names of a known code: one press, and all that it fixes is asked
+        label = (
+            _("The code was changed: ask everything") if is_known else _("Take it for the code that has these names")
+        )
+        st.button(label, key=f"assume.{model}.{name}", on_click=assume, args=(model, {name: False} if is_known else {}))
     with st.form(f"assume.{model}", border=False):
         answers: dict[str, Any] = {}
         for number, question in enumerate(questions):
@@ -74,7 +81,7 @@ def ask(model: ModelRef, questions: tuple[Question, ...], known: dict[str, objec
         st.warning(_("Some questions are still open."))
         return
     given = {q.name: chosen[q.name] for q in questions if q.name in chosen and (q.insists or chosen[q.name] != q.usual)}
-    assume(model, given)
+    assume(model, given | {name: False for name, is_known in fixed.items() if not is_known})
     st.rerun()
 
 

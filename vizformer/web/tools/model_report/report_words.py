@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from html import escape
+from itertools import permutations
 
 from vizformer.checkpoints import Question, Report, UnansweredError
 from vizformer.checkpoints.agreement_check import Agreement, is_possible
@@ -55,19 +56,37 @@ _CHOICES: dict[str, dict[str, Message]] = {
         **labels.POSITIONS,
         "sinusoidal_halves": N_("sine waves, all sines before all cosines"),
         "rope_pairs": N_("rotary, neighbours turn together"),
+        "rope_before_heads": N_("rotary, before queries and keys are split into heads"),
     },
     "qkv_rows": {
         "q_k_v": N_("all of query, then all of key, then all of value"),
         "by_head": N_("head by head: query, key and value of each"),
         "by_number": N_("number by number: of each, query, key and value of all heads"),
+        "by_head_number": N_("head by head, and there number by number: query, key and value of each"),
+        "by_number_head": N_("number by number, and there head by head: query, key and value of each"),
+        **{
+            "_".join(order): N_("one matrix after the other, in the order {letters}", letters=", ".join(order))
+            for order in permutations("qkv")
+            if order != ("q", "k", "v")
+        },
+        "v_k": N_("one matrix after the other, in the order {letters}", letters="v, k"),
     },
     "layer_applied": {"once": N_("once"), "repeatedly": N_("again and again")},
     "normed_embeddings": {"sum": N_("after positions were added"), "tokens": N_("before positions are added")},
     "head_rows": {
         "head_by_head": N_("the first numbers belong to head 0, the next ones to head 1"),
         "in_turn": N_("in turn: number i belongs to head i mod n_heads"),
+        "split_in_turn": N_("in turn, but what the heads have made is joined head by head"),
+        "joined_in_turn": N_("head by head, but what the heads have made is joined in turn"),
         "not_transposed": N_("by a reshape that mixes tokens and heads, with no transpose before it"),
     },
+    "softmax": {
+        "over_keys": N_("masked, then by a softmax over the keys"),
+        "before_mask": N_("by a softmax over the keys, then masked"),
+        "over_queries": N_("by a softmax over the queries"),
+    },
+    "scaled_rows": {"tokens": N_("before positions are added"), "sum": N_("to the sum")},
+    "qk_norm": {"otherwise": N_("Yes, but by another kind of norm than the rows")},
     "matrices": {"x_W": N_("x W, as [in, out]"), "W_x": N_("W x, as [out, in] (like nn.Linear)")},
     "score_scale": {
         "root_of_d_head": N_("√ of a head's width"),

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from vizformer.checkpoints import Report
-from vizformer.checkpoints.weighing.evidence import LEAST_TOKENS, MOST_COMBINATIONS, Evidence, evidence
+from vizformer.checkpoints.weighing.evidence import LEAST_TOKENS, MOST_COMBINATIONS, Evidence, Finding, evidence
 from vizformer.web.catalogue import precision, sources
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
@@ -86,6 +86,20 @@ def weigh(model: ModelRef, text: str, author: str, mask_id: int | None) -> Evide
         )
 
 
+def _row(one: Finding, by_author: bool) -> tuple[str, str, str, str]:
+    """The best answer, whether it is decided, the nearest other answer, and how far that is."""
+    result = _("decided") if one.settled else _("stays open")
+    if one.rival is None:
+        return report_words.answer(one.question.name, one.answer), result, "–", "–"
+    far = f"{one.difference:+.3g}" + ("" if by_author else f" ± {one.error:.2g}")
+    return (
+        report_words.answer(one.question.name, one.answer),
+        result,
+        report_words.answer(one.question.name, one.rival),
+        far,
+    )
+
+
 def results(model: ModelRef, found: Evidence) -> None:
     """A row for each question, what keeps the rest open, and the button that takes over what is decided."""
     if found.by_author:
@@ -104,24 +118,14 @@ def results(model: ModelRef, found: Evidence) -> None:
     if found.why_not is not None:
         st.warning(translate(found.why_not, plain))
     apart = _("Further from the number") if found.by_author else _("More loss per token")
-    data_table.show(
-        {
-            _("Question"): [translate(one.question.text) for one in found.findings],
-            _("Best answer"): [report_words.answer(one.question.name, one.answer) for one in found.findings],
-            _("Result"): [_("decided") if one.settled else _("stays open") for one in found.findings],
-            _("Nearest other answer"): [
-                "–" if one.rival is None else report_words.answer(one.question.name, one.rival)
-                for one in found.findings
-            ],
-            apart: [
-                "–"
-                if one.rival is None
-                else f"{one.difference:+.3g}" + ("" if found.by_author else f" ± {one.error:.2g}")
-                for one in found.findings
-            ],
-        },
-        hide_index=True,
-    )
+    columns = (_("Question"), _("Best answer"), _("Result"), _("Nearest other answer"), apart)
+    rows = [(translate(one.question.text), *_row(one, found.by_author)) for one in found.findings]
+    if (over := found.over_counting) is not None:
+        fits = (_("Yes"), _("decided")) if over.is_worse else (_("No"), _("none of these fits"))
+        far = f"{over.difference:+.3g} ± {over.error:.2g}"
+        question = _("Does the model predict this text better than counting its tokens does?")
+        rows.insert(0, (question, *fits, _("only counting the tokens"), far))
+    data_table.show(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)), hide_index=True)
     if not found.by_author:
         st.caption(
             _(
