@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons import heads, masks, qkv
+from vizformer.web.lessons import cross, heads, masks, qkv
 from vizformer.web.lessons.block import questions as block
 from vizformer.web.lessons.costs import questions as costs
-from vizformer.web.lessons.cross import questions as cross
 from vizformer.web.lessons.decoding import questions as decoding
 from vizformer.web.lessons.errors import questions as errors
 from vizformer.web.lessons.map import questions as map_
@@ -26,7 +25,7 @@ LESSONS: Mapping[str, Registry] = {
     sitemap.HEADS.url: questions(heads.PARTS),
     sitemap.MASKS.url: questions(masks.PARTS),
     sitemap.BLOCK.url: block.QUESTIONS,
-    sitemap.CROSS.url: cross.QUESTIONS,
+    sitemap.CROSS.url: questions(cross.PARTS),
     sitemap.DECODING.url: decoding.QUESTIONS,
     sitemap.TRAINING.url: training.QUESTIONS,
     sitemap.COSTS.url: costs.QUESTIONS,

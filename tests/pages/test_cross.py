@@ -15,7 +15,7 @@ from vizformer.analysis.decoding.changed_memory import changed_memory, probabili
 from vizformer.assets import asset
 from vizformer.explain.encoder_decoder import attended, empty_memory, memory_readers
 from vizformer.training.repeater import as_symbols, load_repeater, say_again, share_right
-from vizformer.web.lessons.cross import plan
+from vizformer.web.lessons.cross import plan, three_attentions
 
 PAGE = "pages/learn/cross.py"
 TEXT = "他十分钟前离开了。"
@@ -68,7 +68,7 @@ def test_the_table_and_the_drawing_light_up_together(open_app: Open, translator,
 def test_the_drawing_is_told_as_a_table_of_what_comes_from_where(open_app: Open) -> None:
     (drawing,) = mounted(open_app(PAGE, text=TEXT), "architecture")
     columns = json.loads(drawing.proto.json)["drawn"]
-    said, table = plan.told(columns)
+    said, table = plan.told(three_attentions.lab, columns)
     assert "Encoder: 6 boxes, × 3 layers" in said
     assert [row[2] for row in table.rows] == [box["title"] for column in columns for box in column["boxes"]]
     (cross,) = [row for row in table.rows if row[2] == "Cross-attention"]

@@ -19,7 +19,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "heads": lesson_words.asked("heads"),
     "masks": lesson_words.asked("masks"),
     "block": ("growth", "length", "neighbour", "depth", "warmup", "alone", "silent", "scale", "count", "order"),
-    "cross": ("shape", "memory", "keys", "cell", "empty", "length"),
+    "cross": lesson_words.asked("cross"),
     "decoding": ("shift", "answer", "forcing", "ratio", "temperature", "end", "cube"),
     "training": (
         "guess",

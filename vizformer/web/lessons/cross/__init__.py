@@ -1,1 +1,5 @@
-"""The laboratories of the lesson Encoder meets decoder."""
+"""The laboratories of the lesson Encoder meets decoder, in the order of its parts."""
+
+from vizformer.web.lessons.cross import alignment, bottleneck, changed_memory, memory, three_attentions
+
+PARTS = (three_attentions.lab, memory.lab, alignment.lab, changed_memory.lab, bottleneck.lab)

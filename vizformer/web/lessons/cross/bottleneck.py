@@ -1,54 +1,87 @@
 """The laboratory One vector for all: a text through one state, and through a state for every token, by length."""
 
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.assets import asset
 from vizformer.components import table
 from vizformer.components.heatmap import Heatmap
 from vizformer.components.table import Row
-from vizformer.training.repeater import as_symbols, share_right
+from vizformer.training.repeater import Memory, Repeater, Said, as_symbols, load_repeater, say_again, share_right
 from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.frame import presses, sitemap
-from vizformer.web.lessons.cross import computations, links, other_model
+from vizformer.web.lessons.cross.surroundings import meets, see_also
 from vizformer.web.link import state
 from vizformer.web.widgets import chart, lesson, map_downloads
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.words import counts, labels
-from vizformer.web.words.i18n import _
 
+lab = Laboratory("cross", "bottleneck")
 ENOUGH = 0.9
 EXAMPLE = "那个我在北京上大学时认识的朋友，现在在那个城市工作。"
 
 
-@laboratory
-def bottleneck(subject: Subject) -> None:
+@cached
+def repeater(memory: Memory) -> Repeater:
+    prepare_torch()
+    return load_repeater(asset("lessons", "cross"), memory)
+
+
+@cached
+def said_again(memory: Memory, symbols: tuple[int, ...]) -> Said:
+    return say_again(repeater(memory), symbols)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the two networks reach: memory -> the share of right symbols for texts of 1, 2, ... of them; their size."""
+
+    right: Mapping[Memory, tuple[float, ...]]
+    parameters: int
+    state: int
+    texts: int
+
+
+@cached
+def measured() -> Measured:
+    notes = json.loads(asset("lessons", "cross", "bottleneck.json").read_text(encoding="utf-8"))
+    right = {memory: tuple(found["right"]) for memory, found in notes["measured"].items()}
+    return Measured(right, notes["parameters"], notes["recipe"]["d_h"], notes["recipe"]["measured"])
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """The typed sentence as symbols, said again by both networks; and what they reach by length."""
     st.html(table.style())
-    about = computations.measured()
-    lesson.ask(length_question())
+    about = measured()
     longest = len(about.right["one"])
-    tokens = subject.tokens[:longest]
-    seed = int(lesson.value("cross.seed", 0, range(100)))
+    tokens, seed = subject.tokens[:longest], lesson.value("cross.seed", 0, range(100))
     symbols = as_symbols([token.id for token in tokens], seed)
     texts = labels.texts(tokens)[: len(symbols)]
-    one, every = (computations.said_again(memory, symbols) for memory in ("one", "every"))
-    curves = {
-        _("one vector"): np.array(about.right["one"]),
-        _("a vector for every token"): np.array(about.right["every"]),
-    }
+    one, every = (said_again(memory, symbols) for memory in ("one", "every"))
+    said = lab.texts("figure", ("place_title", "value_title", "hover", "title"))
     chart.show(
         figures.line_curves(
             np.arange(1, longest + 1),
-            {name: 100 * values for name, values in curves.items()},
-            place_title=_("length of the text, symbols"),
-            value_title=_("right symbols, %"),
-            hover=_("{name}, {place} symbols: {value}% right"),
+            {
+                name: 100 * np.array(about.right[memory])
+                for memory, name in lab.texts("curve", ("one", "every")).items()
+            },
+            place_title=said["place_title"],
+            value_title=said["value_title"],
+            hover=said["hover"],
+            title=said["title"],
             value_range=(0, 105),
             digits=1,
             height=330,
-            title=_("Said again after one reading"),
         ),
         key="cross.curves",
     )
@@ -56,41 +89,15 @@ def bottleneck(subject: Subject) -> None:
     if offered and presses.button(EXAMPLE, key="cross.example"):
         state.update(text=EXAMPLE, target="", edits="")
         st.rerun()  # the whole page
-    st.caption(
-        _(
-            "Two networks of {parameters:,} parameters each, trained alike: a GRU reads random symbols, another one says "
-            "them again. Measured on {texts} new texts of each length.",
-            parameters=about.parameters,
-            texts=about.texts,
-        )
-    )
+    lab.note("networks", parameters=about.parameters, texts=about.texts)
     # In words: a line at this place would be another figure, which is drawn anew, for every text.
-    at = len(symbols) - 1
-    st.text(
-        _(
-            "At {symbols}, as many as your text has, that is {one} from one vector and {every} from a vector for every "
-            "token.",
-            symbols=counts.symbols(len(symbols)),
-            one=f"{about.right['one'][at]:.0%}",
-            every=f"{about.right['every'][at]:.0%}",
-        )
-    )
+    right = {memory: f"{shares[len(symbols) - 1]:.0%}" for memory, shares in about.right.items()}
+    lab.say("here", symbols=counts.symbols(len(symbols)), one=right["one"], every=right["every"])
+    lesson.ask(question(subject))
     _said(texts, symbols, one.symbols, every.symbols)
-    st.button(
-        _("Give the tokens other symbols"),
-        on_click=lesson.change,
-        args=("cross.seed", (seed + 1) % 100, 0),
-        key="cross.draw",
-    )
-    map_downloads.show(
-        Heatmap(
-            every.looked,
-            [_name(symbol, symbols, texts) for symbol in every.symbols],
-            texts,
-            title=_("Where the second network looks"),
-        ),
-        key="cross.looked",
-    )
+    st.button(lab.text("others"), on_click=lesson.change, args=("cross.seed", (seed + 1) % 100, 0), key="cross.draw")
+    names = [_name(symbol, symbols, texts) for symbol in every.symbols]
+    map_downloads.show(Heatmap(every.looked, names, texts, title=lab.text("looks")), key="cross.looked")
     n, d = len(symbols), about.state
     lesson.formula(
         r"\begin{aligned} \text{one:} \quad z_i &= h_{n-1} \\ \text{every:} \quad z_i &= \textstyle\sum_t a_{it}\, h_t, \\ "
@@ -104,13 +111,25 @@ def bottleneck(subject: Subject) -> None:
         "one = h[-1].expand(n, d_h)  # the same for every step\n"
         "every = (s @ W_a @ h.T / d_h**0.5).softmax(-1) @ h  # looked up anew at every step",
     )
-    links.to(sitemap.MAP, sitemap.READING)
-    other_model.meets(subject, "bottleneck")
+    see_also(lab, sitemap.MAP, sitemap.READING)
+    meets(lab, subject)
+
+
+@lab.asks("length")
+def question(subject: Subject) -> lesson.Choice:
+    """Up to which length does one vector do?"""
+    about = measured()
+    longest = len(about.right["one"])
+    reached = next((n for n, share in enumerate(about.right["one"]) if share < ENOUGH), longest)
+    values = sorted({min(reached * times, longest) for times in (1, 2, 4)} | {longest})
+    share = f"{about.right['every'][-1]:.0%}"
+    said = lab.asked("length", d=about.state, longest=longest, reached=reached, share=share)
+    return lesson.Choice(choices=[counts.symbols(value) for value in values], answer=values.index(reached), **said)
 
 
 def _name(symbol: int, symbols: tuple[int, ...], texts: list[str]) -> str:
     """What a symbol stands for: the token that it was given to; none where it was given to none."""
-    return texts[symbols.index(symbol)] if symbol in symbols else _("(a symbol of no token)")
+    return texts[symbols.index(symbol)] if symbol in symbols else lab.text("none")
 
 
 def _said(texts: list[str], symbols: tuple[int, ...], one: tuple[int, ...], every: tuple[int, ...]) -> None:
@@ -121,44 +140,10 @@ def _said(texts: list[str], symbols: tuple[int, ...], one: tuple[int, ...], ever
         )
         for i in range(len(symbols))
     ]
-    columns = (_("place"), _("read"), _("said from one vector"), _("said from a vector for every token"))
-    st.html(table.to_html(columns, rows, caption=_("Your tokens, each as a symbol: only memory helps, no grammar")))
-    share = [share_right(said, symbols) for said in (one, every)]
-    st.text(
-        _(
-            "Right at their place: {one} from one vector, {every} from a vector for every token.",
-            one=f"{share[0]:.0%}",
-            every=f"{share[1]:.0%}",
-        )
-    )
+    columns = list(lab.texts("columns", ("place", "read", "one", "every")).values())
+    st.html(table.to_html(columns, rows, caption=lab.text("table")))
+    lab.say("right", one=f"{share_right(one, symbols):.0%}", every=f"{share_right(every, symbols):.0%}")
 
 
 def _verdict(symbol: int, symbols: tuple[int, ...], texts: list[str], place: int) -> str:
     return ("✓ " if symbol == symbols[place] else "✗ ") + _name(symbol, symbols, texts)
-
-
-def length_question() -> lesson.Choice:
-    """Up to which length does one vector do?"""
-    about = computations.measured()
-    longest = len(about.right["one"])
-    reached = next((n for n, share in enumerate(about.right["one"]) if share < ENOUGH), longest)
-    values = sorted({min(reached * times, longest) for times in (1, 2, 4)} | {longest})
-    return lesson.Choice(
-        "cross",
-        "length",
-        _(
-            "A network reads random symbols into one state of {d} numbers and says them again. Up to which length does it "
-            "get 9 of 10 right, after training on up to {longest}?",
-            d=about.state,
-            longest=longest,
-        ),
-        [_("{n} symbols", n=value) for value in values],
-        values.index(reached),
-        _(
-            "Measured: up to {reached}. The state is as long for 2 symbols as for {longest}; what does not fit is lost. "
-            "With a state for every symbol to look at, {share} are right at {longest}.",
-            reached=reached,
-            longest=longest,
-            share=f"{about.right['every'][-1]:.0%}",
-        ),
-    )

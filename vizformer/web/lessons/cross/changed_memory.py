@@ -1,77 +1,106 @@
 """The laboratory Without the memory: it is emptied, exchanged or loses a row, and the translation is written anew."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import streamlit as st
+from jaxtyping import Float
 
-from vizformer.analysis.decoding.changed_memory import Change, Written
+from vizformer.analysis.decoding.changed_memory import Change, Written, changed_memory, probabilities, written
 from vizformer.components import table, tokens
 from vizformer.components.table import Number, Row
+from vizformer.explain import encoder_decoder
+from vizformer.explain.encoder_decoder import EmptyMemory
 from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons.cross import computations, links, other_model
+from vizformer.web.lessons.cross.surroundings import has_two_stacks, meets, see_also
 from vizformer.web.widgets import lesson, proof_badge, row_names
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.widgets.other_sentence import other_sentence
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
 
+lab = Laboratory("cross", "without")
+CHANGES: tuple[Change, ...] = ("without", "other", "zero", "own")
 EXAMPLES = ("他十分钟前离开了。", "我喜欢喝水。", "The cat sat on the chair.")
 
 
-@laboratory
-def without(subject: Subject) -> None:
+@dataclass(frozen=True)
+class Rewritten:
+    """What is written from a memory, and the probability of each token of the target that is shown, with that memory."""
+
+    written: Written
+    probabilities: Float[np.ndarray, " n_target"]
+
+
+@cached
+def rewritten(subject: Subject, change: Change, other: str, token: int) -> Rewritten:
+    """With the encoder's output replaced.
+
+    Raises:
+        VizformerError: `other` cannot be read.
+    """
+    loaded, trace = subject.checkpoint, subject.trace
+    memory = changed_memory(loaded, trace, change, other=other, token=token)
+    return Rewritten(written(loaded, memory), probabilities(loaded, trace, memory))
+
+
+@cached
+def empty_memory(subject: Subject, layer: int) -> EmptyMemory:
+    return encoder_decoder.empty_memory(subject.checkpoint, subject.trace, layer)
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """The translation with another memory beside that with its own."""
-    if not other_model.meets(subject, "without"):
+    if not meets(lab, subject):
         return
     st.html(table.style())
-    lesson.ask(empty_question(subject))
     if not subject.config.start_ids:
-        st.info(_("Nothing says with which token this model's target begins, so it cannot begin to write."))
+        lesson.ask(question(subject))
+        st.info(lab.text("unbegun"))
         return
-    source = subject.trace.tokens["encoder"]
-    names: dict[Change, str] = {
-        "without": _("Leave out a token"),
-        "other": _("Another sentence's memory"),
-        "zero": _("All zeros"),
-        "own": _("Its own"),
-    }
-    if len(source) == 1:
-        del names["without"]
-    first = next(iter(names))
-    change: Change = st.segmented_control(
-        _("Memory"),
-        list(names),
-        format_func=names.__getitem__,
-        required=True,
-        **lesson.setting("cross.change", first, names),
-    )
     other, token = "", 0
+    with controls():
+        change = lab.buttons("change", CHANGES[len(subject.trace.tokens["encoder"]) == 1 :])
+        if change == "other":
+            other = _other(subject)
     if change == "without":
         token = _left_out(subject)
-    elif change == "other":
-        other = _other(subject)
-        if not other:
-            return
-    before, after = computations.rewritten(subject, "own", "", 0), computations.rewritten(subject, change, other, token)
+    if change == "other" and not other:
+        return
+    before, after = rewritten(subject, "own", "", 0), rewritten(subject, change, other, token)
     left, right = st.columns(2)
     with left.container(border=True):
-        _text(_("With its own memory"), before.written)
+        _text(lab.text("own"), before.written)
     with right.container(border=True):
-        _text(names[change], after.written)
+        _text(lab.text(f"change.{change}"), after.written)
     _table(subject, before.probabilities, after.probabilities)
+    lesson.ask(question(subject))
     _formula(subject)
-    links.to(sitemap.GENERATION)
+    see_also(lab, sitemap.GENERATION)
+
+
+@lab.asks("empty")
+def question(subject: Subject) -> lesson.Choice | None:
+    """What do the weights over a memory of zeros become?"""
+    if not has_two_stacks(subject.model):
+        return None
+    n = len(subject.trace.tokens["encoder"])
+    names = ("none", "even", "before", "nan")
+    choices = [lab.text(f"asks.empty.choices.{name}", n=n) for name in names]
+    return lesson.Choice(choices=choices, answer=1, **lab.asked("empty", subject, n=n, share=f"{1 / n:.4f}"))
 
 
 def _left_out(subject: Subject) -> int:
     source = subject.trace.tokens["encoder"]
-    wanted = int(lesson.value("cross.token", 0, range(len(source))))
+    wanted = lesson.value("cross.token", 0, range(len(source)))
     found = tokens.mount(
         labels.chips(source),
         selected=wanted,
-        label=_("The row that is taken out of the memory"),
+        label=lab.text("taken"),
         words=words(tokens.ENGLISH),
         key="cross.tokens",
     )
@@ -83,14 +112,14 @@ def _left_out(subject: Subject) -> int:
 def _other(subject: Subject) -> str:
     readable = [text for text in EXAMPLES if text != subject.text and model_cache.reads(subject.model, text)]
     proposed = readable[0] if readable else subject.text
-    return other_sentence(_("The sentence whose memory it gets"), "memory", proposed, proposed)
+    return other_sentence(lab.text("other"), "memory", proposed, proposed)
 
 
 def _text(title: str, found: Written) -> None:
     st.caption(title)
-    st.text(found.text or _("(nothing: the end mark comes at once)"))
+    st.text(found.text or lab.text("nothing"))
     if not found.ended:
-        st.caption(_("It found no end; the first {n} tokens.", n=len(found.tokens)))
+        lab.note("endless", n=len(found.tokens))
 
 
 def _table(subject: Subject, before: np.ndarray, after: np.ndarray) -> None:
@@ -102,30 +131,19 @@ def _table(subject: Subject, before: np.ndarray, after: np.ndarray) -> None:
         )
         for name, a, b in zip(names, before, after, strict=False)
     ]
-    columns = (_("token of the translation"), _("its probability with its own memory"), _("with this memory"))
-    caption = _("The translation of this page, token by token, each with those before it given")
-    st.html(table.to_html(columns, rows, bar=2, caption=caption))
+    columns = list(lab.texts("columns", ("token", "own", "changed")).values())
+    st.html(table.to_html(columns, rows, bar=2, caption=lab.text("table")))
 
 
 def _formula(subject: Subject) -> None:
-    layer = subject.config.n_decoder_layers - 1
-    empty, record = computations.empty_memory(subject, layer), subject.trace[f"decoder.{layer}.cross"]
+    layer, biased = subject.config.n_decoder_layers - 1, subject.config.qkv_bias
+    empty, record = empty_memory(subject, layer), subject.trace[f"decoder.{layer}.cross"]
     n, d_head = record.k.shape[1], record.k.shape[2]
-    proof_badge.show(
-        empty.proof,
-        _(
-            "With a memory of zeros, layer {layer} adds the same vector to every row: its attention over zeros differs from "
-            "the formula by at most {difference}.",
-            layer=layer,
-            difference=f"{empty.proof.difference:.1g}",
-        ),
-        edited=bool(subject.edited),
-    )
-    biased = subject.config.qkv_bias
+    agrees = lab.text("zeros", layer=layer, difference=f"{empty.proof.difference:.1g}")
+    proof_badge.show(empty.proof, agrees, edited=bool(subject.edited))
+    key, value = ("b_K", "b_V") if biased else ("0", "0")
     lesson.formula(
-        r"M = 0 \;\Rightarrow\; K_j = b_K, \quad V_j = b_V, \quad a_{ij} = \tfrac{1}{n}, \quad z_i = b_V"
-        if biased
-        else r"M = 0 \;\Rightarrow\; K_j = 0, \quad V_j = 0, \quad a_{ij} = \tfrac{1}{n}, \quad z_i = 0",
+        rf"M = 0 \;\Rightarrow\; K_j = {key}, \quad V_j = {value}, \quad a_{{ij}} = \tfrac{{1}}{{n}}, \quad z_i = {value}",
         live=rf"a_{{ij}} = \tfrac{{1}}{{{n}}} = {empty.weight:.4f}, \qquad "
         rf"(b_V W_O + b_O)_0 = {float(empty.out[0]):.4f}",
         code=f"n, d_head = {n}, {d_head}\n"
@@ -133,29 +151,4 @@ def _formula(subject: Subject) -> None:
         "k, v = torch.zeros(n, d_head) + b_K, torch.zeros(n, d_head) + b_V  # a memory of zeros\n"
         "weights = (q @ k.T / d_head**0.5).softmax(-1)  # 1 / n everywhere\n"
         "z = weights @ v  # b_V in every row, whatever was asked",
-    )
-
-
-def empty_question(subject: Subject) -> lesson.Choice:
-    n = len(subject.trace.tokens["encoder"])
-    choices = [
-        _("all 0: nothing is looked at"),
-        _("all 1 ÷ {n}", n=n),
-        _("as before: they depend on the queries alone"),
-        _("no numbers: softmax has nothing to divide by"),
-    ]
-    return lesson.Choice(
-        "cross",
-        "empty",
-        _("Every number of the memory is set to 0. What do the weights of cross-attention become?"),
-        choices,
-        1,
-        _(
-            "All keys are then equal, so all scores of a row are equal, and softmax divides evenly: 1 ÷ {n} = {share}. "
-            "Softmax cannot say “nobody”. What is fetched is the same for every row, and the decoder writes on from what it "
-            "has written itself.",
-            n=n,
-            share=f"{1 / n:.4f}",
-        ),
-        about=f"{subject.model} {subject.text}",
     )

@@ -7,8 +7,8 @@ from vizformer.components import architecture
 from vizformer.explain.encoder_decoder import Attended
 from vizformer.figures.tables import Table
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.i18n import _
 
 _BOX = {"encoder": "encoder.attention", "decoder": "decoder.attention", "cross": "decoder.cross"}
 
@@ -23,13 +23,14 @@ def attention_of(box: str) -> str | None:
     return next((kind for kind, of in _BOX.items() if of == box), None)
 
 
-def columns(subject: Subject, found: Mapping[Kind, Attended]) -> list[architecture.Column]:
+def columns(lab: Laboratory, subject: Subject, found: Mapping[Kind, Attended]) -> list[architecture.Column]:
     """The stacks that the model has, side by side."""
     config, made = subject.config, list[architecture.Column]()
     order = config.norm_order
     before_it, of_output = order in ("pre", "sandwich"), order in ("output", "sandwich")
     adds, after = config.residual != "none", order == "post"
-    norm, joined = _("Norm"), _("Add & norm") if adds and after else _("Add") if adds else _("Norm")
+    names = lab.texts("box", ("tokens", "norm", "add", "add_norm", "feedforward", "memory"))
+    norm, joined = names["norm"], names["add_norm" if adds and after else "add" if adds else "norm"]
     d = config.d_model
     for stack in ("encoder", "decoder"):
         if stack not in found:
@@ -37,7 +38,7 @@ def columns(subject: Subject, found: Mapping[Kind, Attended]) -> list[architectu
         attention = found["encoder" if stack == "encoder" else "decoder"]
         n, layers = attention.scores[1], config.layers_of(stack)
         rows = f"[{n}, {d}]"
-        boxes = [_box(f"{stack}.tokens", _("Tokens + positions"), rows, framed=False)]
+        boxes = [_box(f"{stack}.tokens", names["tokens"], rows, framed=False)]
         kinds = ["self", *(["cross"] if stack == "decoder" and "cross" in found else []), "feedforward"]
         for kind in kinds:
             before = boxes[-1]["key"]
@@ -45,7 +46,7 @@ def columns(subject: Subject, found: Mapping[Kind, Attended]) -> list[architectu
             if before_it:
                 boxes.append(_box(f"{stack}.{key}_norm", norm, rows, "norm"))
             if kind == "feedforward":
-                boxes.append(_box(f"{stack}.{key}", _("Feed-forward"), rows, "feedforward"))
+                boxes.append(_box(f"{stack}.{key}", names["feedforward"], rows, "feedforward"))
             else:
                 one = found["cross"] if kind == "cross" else attention
                 boxes.append(_attention(f"{stack}.{key}", one, source=kind == "cross"))
@@ -56,33 +57,33 @@ def columns(subject: Subject, found: Mapping[Kind, Attended]) -> list[architectu
         if config.ends_with_norm(stack):
             boxes.append(_box(f"{stack}.final", norm, rows, "norm", framed=False))
         if stack == "encoder" and "cross" in found:
-            boxes.append(_box("encoder.memory", _("Memory M"), rows, framed=False))
+            boxes.append(_box("encoder.memory", names["memory"], rows, framed=False))
         made.append(
             {
-                "title": _("Encoder") if stack == "encoder" else _("Decoder"),
-                "frame": _("× {layers} layers", layers=layers) if layers > 1 else _("1 layer"),
+                "title": lab.text(f"stack.{stack}"),
+                "frame": lab.text("layers", n=layers),
                 "boxes": boxes,
             }
         )
     return made
 
 
-def told(drawn: Sequence[architecture.Column]) -> tuple[str, Table]:
+def told(lab: Laboratory, drawn: Sequence[architecture.Column]) -> tuple[str, Table]:
     """The stacks in a sentence, and their boxes as a table, each with the boxes that its data comes from."""
     boxes = [box for column in drawn for box in column["boxes"]]
     names = {box["key"]: f"{order} · {box['title']}" for order, box in enumerate(boxes)}  # several have the same title
-    said = _("; ").join(
-        _("{stack}: {boxes} boxes, {frame}", stack=column["title"], boxes=len(column["boxes"]), frame=column["frame"])
-        for column in drawn
+    between = lab.text("between")
+    said = between.join(
+        lab.text("told", stack=column["title"], boxes=len(column["boxes"]), frame=column["frame"]) for column in drawn
     )
     rows: list[tuple[str | int, ...]] = []
     for column in drawn:
         before = ""
         for box in column["boxes"]:
-            comes_from = _("; ").join(names[key] for key in (before, box["skip"], box["source"]) if key)
+            comes_from = between.join(names[key] for key in (before, box["skip"], box["source"]) if key)
             rows.append((len(rows), column["title"], box["title"], box["shape"], comes_from))
             before = box["key"]
-    columns = (_("order"), _("stack"), _("box"), _("comes out"), _("comes from"))
+    columns = tuple(lab.texts("plan", ("order", "stack", "box", "shape", "source")).values())
     return said, Table(columns, rows, len(rows))
 
 

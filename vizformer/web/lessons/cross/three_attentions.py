@@ -2,98 +2,95 @@
 
 import streamlit as st
 
-from vizformer.analysis import kinds, site_name
+from vizformer.analysis import Kind, kinds, site_name
 from vizformer.components import architecture, table
 from vizformer.components.table import Row
+from vizformer.explain import encoder_decoder
 from vizformer.explain.encoder_decoder import Attended
 from vizformer.model import Reason
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons.cross import computations, links, other_model, plan
+from vizformer.web.lessons.cross import plan
+from vizformer.web.lessons.cross.surroundings import has_two_stacks, meets, see_also
 from vizformer.web.link.view import KINDS
 from vizformer.web.widgets import lesson, proof_badge
 from vizformer.web.widgets.downloads import Picture, caption, take_away
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+
+lab = Laboratory("cross", "three")
 
 
-@laboratory
-def three(subject: Subject) -> None:
+@cached
+def attended(subject: Subject, sites: tuple[str, ...]) -> tuple[Attended, ...]:
+    return encoder_decoder.attended(subject.checkpoint, subject.trace, sites)
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """The attentions of the first layer of each stack."""
     st.html(table.style())
     usable = kinds(subject.trace)
-    found = dict(zip(usable, computations.attended(subject, tuple(site_name(kind, 0) for kind in usable)), strict=True))
-    if "cross" in found:
-        lesson.ask(shape_question(subject, found["cross"]))
+    found = dict(zip(usable, attended(subject, tuple(site_name(kind, 0) for kind in usable)), strict=True))
     default = "cross" if "cross" in found else usable[0]
-    kind = str(lesson.value("cross.kind", default, usable))
+    kind = lesson.value("cross.kind", str(default), usable)
     clicked = architecture.peek(key="cross.plan", selected=plan.box_of(kind))
     if clicked is not None and (wanted := plan.attention_of(clicked)) not in (None, kind):
         lesson.change("cross.kind", str(wanted), default)
-        kind = str(wanted)
-    kind = st.segmented_control(
-        _("Kind of attention"),
-        usable,
-        format_func=labels.kind_label,
-        required=True,
-        label_visibility="collapsed",
-        **lesson.setting("cross.kind", default, usable),
-    )
-    rows = [
-        Row((labels.kind_label(one), *_cells(found[one])), "marked" if one == kind else "")
-        if one in found
-        else Row((labels.kind_label(one), *[_("not in this model")] * 2, "–", "–"), "faint")
-        for one in KINDS
-    ]
-    columns = ("", _("who asks"), _("who answers"), _("scores of a head"), _("mask"))
-    st.html(table.to_html(columns, rows))
-    chosen = found[kind]
-    proof_badge.show(chosen.proof, _agrees(chosen), edited=bool(subject.edited))
-    drawn, texts = plan.columns(subject, found), words(architecture.ENGLISH)
-    architecture.mount(drawn, selected=plan.box_of(kind), words=texts, key="cross.plan")
+    with controls():
+        names = {one: labels.kind_label(one) for one in usable}
+        chosen: Kind = lab.buttons("kind", names, default, label_visibility="collapsed")
+    drawn, texts, one = plan.columns(lab, subject, found), words(architecture.ENGLISH), found[chosen]
+    architecture.mount(drawn, selected=plan.box_of(chosen), words=texts, key="cross.plan")
     take_away(
         Picture(
             "attentions",
             caption(),
-            page=lambda: architecture.to_html(drawn, selected=plan.box_of(kind), words=texts),
-            told=lambda: plan.told(drawn),
+            page=lambda: architecture.to_html(drawn, selected=plan.box_of(chosen), words=texts),
+            told=lambda: plan.told(lab, drawn),
         ),
         key="cross.plan",
     )
-    _formula(subject, chosen)
-    links.to(sitemap.QKV, sitemap.MASKS)
-    other_model.meets(subject, "three")
+    missing = [lab.text("missing")] * 2
+    rows = [
+        Row((labels.kind_label(each), *_cells(found[each])), "marked" if each == chosen else "")
+        if each in found
+        else Row((labels.kind_label(each), *missing, "–", "–"), "faint")
+        for each in KINDS
+    ]
+    st.html(table.to_html(("", *lab.texts("columns", ("asks", "answers", "scores", "mask")).values()), rows))
+    agrees = lab.text("agrees", difference=f"{one.proof.difference:.1g}")
+    proof_badge.show(one.proof, agrees, edited=bool(subject.edited))
+    lesson.ask(question(subject))
+    _formula(subject, one)
+    see_also(lab, sitemap.QKV, sitemap.MASKS)
+    meets(lab, subject)
+
+
+@lab.asks("shape")
+def question(subject: Subject) -> lesson.Choice | None:
+    """What shape do the scores of cross-attention have?"""
+    if not has_two_stacks(subject.model):
+        return None
+    (cross,) = attended(subject, (site_name("cross", 0),))
+    __, n_q, n_k = cross.scores
+    shapes = [(n_q, n_k), (n_k, n_q), (n_q, n_q), (n_k, n_k), (n_q, cross.d_head)]
+    choices = [f"[{rows}, {columns}]" for rows, columns in sorted(dict.fromkeys(shapes))]
+    said = lab.asked("shape", subject, n_q=n_q, n_k=n_k)
+    return lesson.Choice(choices=choices, answer=choices.index(f"[{n_q}, {n_k}]"), **said)
 
 
 def _cells(one: Attended) -> tuple[str, str, str, str]:
+    """Who asks, who answers, the shape of the scores, and what is blocked, and why."""
     __, n_q, n_k = one.scores
-    if one.site.endswith("cross"):
-        asks = _("{rows} of the decoder, after its self-attention", rows=counts.rows(n_q))
-        answers = _("{rows} that the encoder ends with", rows=counts.rows(n_k))
-    else:
-        asks, answers = _("each row: {rows}", rows=counts.rows(n_q)), _("the same {rows}", rows=counts.rows(n_k))
-    return asks, answers, f"[{n_q}, {n_k}]", _mask(one)
-
-
-def _mask(one: Attended) -> str:
-    """What is blocked, and why."""
-    __, n_q, n_k = one.scores
-    blocked = sum(one.blocked.values())
-    if not blocked:
-        return _("only padding; here none")
-    reason = _("causal") if Reason.OUTSIDE_WINDOW not in one.blocked else _("causal, in a window")
-    reason = reason if Reason.FUTURE in one.blocked else _("set by hand")
-    return _("{reason}: {blocked} of {all} cells", reason=reason, blocked=blocked, all=n_q * n_k)
-
-
-def _agrees(one: Attended) -> str:
-    return _(
-        "Recomputed from the rows that ask and those that answer: all its q, k, v and z agree with the model to "
-        "{difference}.",
-        difference=f"{one.proof.difference:.1g}",
-    )
+    form, blocked = "cross" if one.site.endswith("cross") else "self", sum(one.blocked.values())
+    asks = lab.text("asks_from", form=form, rows=counts.rows(n_q))
+    answers = lab.text("answers_from", form=form, rows=counts.rows(n_k))
+    why = "set" if Reason.FUTURE not in one.blocked else "window" if Reason.OUTSIDE_WINDOW in one.blocked else "causal"
+    mask = lab.text("blocked", reason=lab.text(f"reason.{why}"), blocked=blocked, all=n_q * n_k)
+    return asks, answers, f"[{n_q}, {n_k}]", mask if blocked else lab.text("padding")
 
 
 def _formula(subject: Subject, one: Attended) -> None:
@@ -119,29 +116,4 @@ def _formula(subject: Subject, one: Attended) -> None:
         live=rf"\begin{{gathered}} [{n_q} \times {d_head}] \cdot [{n_k} \times {d_head}]^\top = [{n_q} \times {n_k}] \\ "
         rf"[{n_q} \times {n_k}] \cdot [{n_k} \times {d_head}] = [{n_q} \times {d_head}] \end{{gathered}}",
         code="\n".join(lines),
-    )
-
-
-def shape_question(subject: Subject, cross: Attended) -> lesson.Choice:
-    __, n_q, n_k = cross.scores
-    shapes = [(n_q, n_k), (n_k, n_q), (n_q, n_q), (n_k, n_k), (n_q, cross.d_head)]
-    choices = [f"[{rows}, {columns}]" for rows, columns in sorted(dict.fromkeys(shapes))]
-    return lesson.Choice(
-        "cross",
-        "shape",
-        _(
-            "The encoder reads {n_k} tokens, the decoder has {n_q}. What shape do the scores of a head of cross-attention "
-            "have (rows, columns)?",
-            n_k=n_k,
-            n_q=n_q,
-        ),
-        choices,
-        choices.index(f"[{n_q}, {n_k}]"),
-        _(
-            "The decoder asks, one query for each of its {n_q} rows; the encoder answers, one key for each of its {n_k} "
-            "tokens. This map need not be square.",
-            n_q=n_q,
-            n_k=n_k,
-        ),
-        about=f"{subject.model} {subject.text} {subject.target}",
     )
