@@ -31,6 +31,7 @@ def tabs(server: Server, browser: Browser, tmp_path) -> Iterator[list[Tab]]:
             tab.close()
 
 
+@pytest.mark.sweep
 def test_a_class_does_nothing_that_the_policy_forbids(tabs: list[Tab]) -> None:
     teacher, first, second = tabs
     teacher.goto("/masks?text=hello there")

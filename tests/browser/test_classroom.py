@@ -130,6 +130,7 @@ def test_students_see_the_teachers_pointer_at_the_same_part_of_a_smaller_screen(
     expect(ring).to_have_count(0, timeout=PATIENCE)
 
 
+@pytest.mark.sweep
 def test_a_pointer_where_nothing_has_a_name_is_at_the_same_words_and_students_pages_scroll_there(server, open_tab):
     teacher = open_tab("/reading", at=server)
     code = start(teacher)
@@ -189,6 +190,7 @@ def test_a_teacher_sees_that_a_class_runs_and_how_many_follow(server, open_tab):
     expect(said).to_be_in_viewport()
 
 
+@pytest.mark.sweep
 def test_a_part_that_moves_away_below_the_pointer_is_not_told_as_the_pointers_place(server, open_tab):
     teacher = open_tab("/masks", at=server)
     start(teacher)
@@ -209,6 +211,7 @@ def test_a_part_that_moves_away_below_the_pointer_is_not_told_as_the_pointers_pl
     assert "present-begin" not in told.value.request.post_data
 
 
+@pytest.mark.sweep
 def test_pages_loaded_again_lead_and_follow_on(server, browser, open_tab):
     teacher = open_tab("/masks", at=server)
     code = start(teacher)

@@ -49,6 +49,7 @@ def test_a_box_lights_its_row_and_a_row_its_box(open_tab):
     expect(tab.page.locator(".vf-box[aria-pressed=true]")).to_contain_text("Encoder self-attention")
 
 
+@pytest.mark.sweep
 def test_an_example_and_another_model_change_the_whole_page(open_tab):
     tab = open_tab("/cross?part=bottleneck")
     with tab.runs():

@@ -48,7 +48,7 @@ def open_part(tab, number: int) -> None:
     tab.settled()
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sweep
 @pytest.mark.parametrize(("locale", "said"), [("en-US", ENGLISH), ("zh-CN", CHINESE)])
 def test_every_part_of_the_lesson_answers(open_tab, locale, said):
     checkpoint = load("zh-en")

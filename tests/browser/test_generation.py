@@ -48,6 +48,7 @@ def test_playing_branching_and_a_reload(open_tab, locale, play):
     assert "branch" not in link(tab)
 
 
+@pytest.mark.sweep
 def test_nothing_is_cut_off_on_a_phone(open_tab):
     tab = open_tab("/generation?sampling=beam", width=400, locale="zh-CN", theme="dark")
     expect(tab.page.locator(".vf-tree")).to_be_visible()

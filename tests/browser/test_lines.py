@@ -2,6 +2,7 @@
 
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 from playwright.sync_api import expect
 
 
@@ -9,6 +10,7 @@ def link(tab) -> dict[str, str]:
     return {name: values[-1] for name, values in parse_qs(urlsplit(tab.page.url).query, True).items()}
 
 
+@pytest.mark.sweep
 def test_choices_reach_the_link_and_survive_the_map_and_a_reload(open_tab):
     tab = open_tab("/attention?site=cross")
     with tab.runs():

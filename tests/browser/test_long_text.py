@@ -87,6 +87,7 @@ def test_a_head_is_fetched_while_the_pointer_rests_on_its_small_map(open_tab) ->
     expect(tab.page.locator(".vf-attention .vf-title")).to_have_text(title)  # it is not chosen yet
 
 
+@pytest.mark.sweep
 def test_the_small_maps_are_asked_for_once_the_chosen_head_is_painted(open_tab) -> None:
     tab = open_tab("/attention?model=stories&text=A+cat.")
     page = tab.page

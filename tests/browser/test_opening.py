@@ -152,6 +152,7 @@ def proxy(server: Server) -> Iterator[SimpleNamespace]:
         listening.close()
 
 
+@pytest.mark.sweep
 def test_a_path_opens_on_this_computer_and_nowhere_else(open_tab, written, tmp_path):
     environment = {**os.environ, "VIZFORMER_STATE": str(tmp_path / "state")}
     with Server(env=environment, log=tmp_path / "log.txt") as server, proxy(server) as through:

@@ -40,6 +40,7 @@ def test_keys_step_through_a_lesson_and_escape_leaves_it(open_tab, size):
     assert "slide" not in tab.address
 
 
+@pytest.mark.sweep
 def test_arrow_keys_stay_with_a_slider_and_letters_with_a_box(open_tab):
     tab = open_tab("/positions?slide=laboratory")
     page = tab.page

@@ -49,6 +49,7 @@ def test_the_first_deep_link_of_a_fresh_server(open_tab, tmp_path, command, port
         assert status == 0
 
 
+@pytest.mark.sweep
 def test_the_home_pages_own_address_works_too(open_tab):
     tab = open_tab(path=None)
     for path, title in (("/", "Start here"), ("/start", "Start here"), ("/?head=1", "Attention")):
@@ -115,6 +116,7 @@ else:
 """
 
 
+@pytest.mark.sweep
 def test_no_traceback_reaches_the_browser(open_tab, tmp_path):
     (tmp_path / "app.py").write_text(APP_THAT_FAILS)
     (tmp_path / ".streamlit").mkdir()

@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.sweep
 @pytest.mark.slow
 def test_train_drag_and_open(open_tab):
     tab = open_tab("/train")

@@ -17,7 +17,7 @@ def address(key: bool) -> str:
     return "/worksheet?" + urlencode({"model": "stories", "text": LONG, "dials": dials})
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sweep
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 def test_the_sheet_fits_on_paper_and_the_answers_begin_a_page(open_tab: OpenTab, locale: str) -> None:
     tab = open_tab(address(key=True), locale=locale, theme="dark")
@@ -48,6 +48,7 @@ def test_the_sheet_fits_on_paper_and_the_answers_begin_a_page(open_tab: OpenTab,
     assert pages[True] > pages[False]
 
 
+@pytest.mark.sweep
 def test_a_long_sentence_moves_no_phone_sideways(open_tab: OpenTab) -> None:
     tab = open_tab(address(key=True), locale="zh-CN", width=400)
     tab.settled()

@@ -76,6 +76,7 @@ def packed(trace: Trace, kind: str, layer: int) -> HeadsPayload:
     return pack(TraceNumbers(trace).heads(kind), chosen=(layer, HEAD), limit=1)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
 def test_every_number_is_that_of_the_library(open_file: OpenFile, name: str) -> None:
     source = read_module(SCRIPTS / "computed_head.js").body
@@ -105,6 +106,7 @@ def drawn_rows(open_file: OpenFile, trace: Trace, kind: str, *, damage: bool) ->
     return here, drawn, believed
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
 def test_the_graphics_processor_gives_the_same_numbers(open_file: OpenFile, name: str) -> None:
     trace = traced(*KINDS_OF_MODEL[name])

@@ -95,6 +95,7 @@ def test_what_was_painted_before_is_there(open_file: OpenFile) -> None:
     assert texts(page, 0) == ["0", "−∞", "0", "0", "0", "−∞", "−∞", "0", "0"]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("width", [400, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_thirty_two_long_tokens_fit(open_file: OpenFile, width: int, scheme: str) -> None:

@@ -37,6 +37,7 @@ ALL_WORDS = """(text) => {
 }"""
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
 def test_every_number_of_a_long_head_s_words_is_that_of_the_library(open_file: OpenFile, name: str) -> None:
     folder = Path(attention.__file__).parent / "js"
