@@ -59,7 +59,7 @@ def write(
     if words:
         _tokenizer(writer, folder, config, words)
     for field, value in (fields or {}).items():
-        kind_of_value = {str: "string", bool: "bool", float: "float32"}[type(value)]
+        kind_of_value = {str: "string", bool: "bool", int: "uint32", float: "float32"}[type(value)]
         getattr(writer, f"add_{kind_of_value}")(field, value)
     if slower is not None:
         writer.add_tensor("rope_freqs.weight", slower)

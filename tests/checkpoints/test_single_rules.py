@@ -1,0 +1,190 @@
+"""Single rules of reading files, each shown by the smallest file, or call, that it decides about."""
+
+import json
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import vizformer as vf
+from tests import conventions, gguf_files, tiny
+from tests.checkpoints import folders
+from tests.conventions import KINDS
+from tests.handmade_models import MODELS, Hooked, W, attend, numbers
+from tests.strangers import LONGEST, D, H, future
+from vizformer.checkpoints import load
+from vizformer.checkpoints.bare.structure.derived_tensors import Made, with_made
+from vizformer.checkpoints.files import hub
+from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.files.weights import Stored, Weights
+from vizformer.checkpoints.gguf import vocabulary
+from vizformer.checkpoints.tensors import placement
+from vizformer.checkpoints.tensors.report import describe
+from vizformer.checkpoints.tensors.tensor_map import Part
+from vizformer.checkpoints.tokenizers.refusals import guarded
+from vizformer.checkpoints.weighing.author import printed
+from vizformer.errors import CheckpointError
+
+IDS = [3, 7, 7, 1, 22, 0, 9]
+
+
+def saved(weights: dict[str, Tensor], folder: Path) -> Path:
+    torch.save(weights, folder / "model.pt")
+    return folder / "model.pt"
+
+
+def author(model: nn.Module) -> Tensor:
+    with torch.no_grad():
+        return model(torch.tensor([IDS]))[0]
+
+
+def test_a_projection_beside_the_attention_is_found_before_the_network(tmp_path: Path) -> None:
+    """Three matrices are left in the layer: that after the heads has its name, the other two are the network."""
+    model = conventions.made("squared ReLU")
+    weights = {name.replace("attention.w_o", "out_proj"): tensor for name, tensor in model.state_dict().items()}
+    ours = load(saved(weights, tmp_path), **KINDS["squared ReLU"].answers)
+    tiny.assert_close(ours.trace(ids=IDS).logits, author(model))
+
+
+class Grouped(Hooked):
+    """TransformerLens with two heads of keys and values, and rotary positions, whose waves lie in the file."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        del self.pos_embed
+        rates = torch.cat([10_000.0 ** (-torch.arange(W // 2) / (W // 2))] * 2)
+        angles = torch.outer(torch.arange(LONGEST), rates)
+        for block in self.blocks:
+            for letter in "KV":
+                delattr(block.attn, f"W_{letter}")
+                delattr(block.attn, f"b_{letter}")
+                block.attn.register_parameter(f"_W_{letter}", numbers(2, D, W))
+                block.attn.register_parameter(f"_b_{letter}", numbers(2, W))
+            block.attn.register_buffer("rotary_sin", angles.sin())
+            block.attn.register_buffer("rotary_cos", angles.cos())
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.embed.W_E[ids]
+        for block in self.blocks:
+            a, y, of = block.attn, self.norm(block.ln1, x), {}
+            for letter, name in zip("QKV", ("", "_", "_"), strict=True):
+                weight, bias = getattr(a, f"{name}W_{letter}"), getattr(a, f"{name}b_{letter}")
+                made = torch.einsum("bnd,hdw->bhnw", y, weight) + bias[:, None]
+                of[letter] = made.repeat_interleave(H // len(weight), 1)
+            z = attend(conventions.turned(of["Q"]), conventions.turned(of["K"]), of["V"], future(x.shape[1]))
+            x = x + torch.einsum("bhnw,hwd->bnd", z, a.W_O) + a.b_O
+            hidden = nn.functional.gelu(self.norm(block.ln2, x) @ block.mlp.W_in + block.mlp.b_in)
+            x = x + hidden @ block.mlp.W_out + block.mlp.b_out
+        return self.norm(self.ln_final, x) @ self.unembed.W_U + self.unembed.b_U
+
+
+def test_transformer_lens_with_few_heads_of_keys_and_rotary_waves(tmp_path: Path) -> None:
+    model = tiny.randomise(Grouped()).eval()
+    ours = load(saved(model.state_dict(), tmp_path), activation="gelu")
+    assert (ours.model.config.kv_heads, ours.model.config.rope_theta) == (2, 10_000.0)
+    tiny.assert_close(ours.trace(ids=IDS).logits, author(model))
+
+
+def test_two_tensors_of_one_name_are_refused(tmp_path: Path) -> None:
+    weights = conventions.made("squared ReLU").state_dict()
+    twice = {**weights, "ln_f.weight": torch.ones(D), "_orig_mod.ln_f.weight": torch.zeros(D)}
+    with pytest.raises(CheckpointError, match=r"ln_f\.weight. twice"):
+        load(saved(twice, tmp_path), **KINDS["squared ReLU"].answers)
+
+
+def test_two_heads_may_have_the_same_matrices(tmp_path: Path) -> None:
+    model = MODELS["one matrix for all heads"]
+    weights = tiny.randomise(model.make()).state_dict()
+    for name in [name for name in weights if name.endswith(("keys.weight", "values.weight", "queries.weight"))]:
+        weights[name] = torch.randn(D // 2, D // 2)
+    ours = load(saved(weights, tmp_path), **model.answers)
+    matrix = weights["encoder.layers.0.attention.queries.weight"]
+    assert ours.model.config.n_heads == 2
+    assert torch.equal(
+        ours.model.get_parameter("encoder.layers.0.self_attention.W_Q.weight"), torch.block_diag(matrix, matrix)
+    )
+
+
+def test_the_distance_to_printed_logits_is_a_mean() -> None:
+    assert printed("0.1 0.2 0.3", 23).distance(np.array([0.2, 0.3, 0.4])) == pytest.approx(0.1)
+
+
+def test_a_folder_in_which_nothing_says_which_weights_count_is_not_whole(tmp_path: Path) -> None:
+    for name in ("one.safetensors", "other.safetensors"):
+        (tmp_path / name).touch()
+    assert not hub._whole(tmp_path)
+    (tmp_path / "other.safetensors").unlink()
+    assert hub._whole(tmp_path)
+
+
+def test_who_ends_the_program_while_a_tokenizer_is_read_is_heard() -> None:
+    def stop() -> NoReturn:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        guarded("tokenizer.json", stop)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_mac_has_one_more_device(there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: there)
+    assert ("mps" in placement.devices()) is there
+
+
+def test_a_head_in_the_weights_counts_where_no_class_says_one(tmp_path: Path) -> None:
+    folder = folders.distilbert(tmp_path)
+    config = json.loads((folder / "config.json").read_text())
+    del config["architectures"]
+    (folder / "config.json").write_text(json.dumps(config))
+    assert load(folder).report.has_head
+
+
+def test_positions_are_described_by_their_kind() -> None:
+    assert "  positions   rope, up to 512 tokens\n" in describe(vf.load("stories").report)
+
+
+def test_a_tokenizer_of_another_kind_is_named_without_a_space_behind_it(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match='of the kind "bert";'):
+        vocabulary.tokenizer({"tokenizer.ggml.model": "bert"}, Folder(tmp_path), "model.gguf", 5)
+
+
+def test_what_is_called_a_mask_and_is_not_square_is_none(tmp_path: Path) -> None:
+    weights = conventions.Small().state_dict() | {"transformer.h.0.attn.bias": torch.ones(1, 1, 3, 4)}
+    with pytest.raises(CheckpointError, match=r"attn\.bias"):
+        load(saved(weights, tmp_path), n_heads=H, activation="gelu")
+
+
+def test_what_is_made_of_several_tensors_has_the_widest_of_their_kinds() -> None:
+    def kind(*kinds: str) -> str:
+        tensors = {name: Stored("a", (1,), name, lambda: torch.zeros(1)) for name in kinds}
+        return with_made(Weights(tensors, {}), {"made": Made(kinds, (2,), torch.cat)}).tensors["made"].dtype
+
+    assert kind("float16", "float32") == kind("float32", "float16") == "float32"
+    assert kind("float32", "int8") == "int8"
+
+
+def test_a_decoder_that_begins_outside_of_the_vocabulary_is_refused(tmp_path: Path) -> None:
+    folder = folders.bart(tmp_path, decoder_start_token_id=1_000_000)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    with pytest.raises(CheckpointError, match="decoder_start_token_id=1000000: it must be a token id"):
+        load(folder)
+
+
+@pytest.mark.parametrize("window", [0, 4])
+def test_a_window_of_0_is_none_in_gguf(window: int, tmp_path: Path) -> None:
+    folder, file = folders.llama(tmp_path / "hf"), tmp_path / "model.gguf"
+    gguf_files.write(folder, file, words="", fields={"llama.attention.sliding_window": window})
+    if window:
+        with pytest.raises(CheckpointError, match="sliding_window=4"):
+            load(file)
+    else:
+        assert load(file).model.config.sliding_window is None
+
+
+def test_matrices_of_one_tensor_are_counted_in_its_shape() -> None:
+    part, ours = Part("experts", ("one", "other"), matrices=2), {"one": (3, 4), "other": (3, 4)}
+    assert part.shape(ours) == (2, 3, 4)
+    assert {name: tuple(t.shape) for name, t in part.split(torch.zeros(2, 3, 4), ours).items()} == ours
