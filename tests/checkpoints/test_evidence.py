@@ -10,7 +10,7 @@ import torch
 import vizformer as vf
 from tests import conventions, handmade_models, tiny
 from tests.trained_models import HIDES, PAIRS, TEXT, learned, of_ids, rounds, weights
-from vizformer.checkpoints import load
+from vizformer.checkpoints import load, weighing
 from vizformer.checkpoints.weighing import material
 from vizformer.checkpoints.weighing.author import printed
 from vizformer.errors import CheckpointError, TokenizerError, TraceError
@@ -96,7 +96,8 @@ def test_nothing_is_proposed_of_a_model_that_has_learned_nothing(tmp_path: Path)
     assert LECTURE.keys() <= vf.load(path, **found.answers).report.assumed.keys()
 
 
-def test_no_answer_is_weighed_under_which_logits_mean_nothing(tmp_path: Path) -> None:
+def test_no_answer_is_weighed_under_which_logits_mean_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weighing.evidence, "MOST_COMBINATIONS", 40)  # one answer at a time, and a few pairs
     model = tiny.randomise(handmade_models.Hooked(outputs=handmade_models.V - 1))
     path, said = saved(model.state_dict(), tmp_path / "model.pt"), dict(activation="relu", outputs_are_tokens=True)
     found = vf.evidence(path, TEXT, **said)
@@ -119,7 +120,7 @@ def test_the_authors_number_decides_of_an_untrained_model_too(tmp_path: Path, as
     assert found.by_author
     right = {"causal": True, "scaled_embedding": False, "score_scale": "root_of_d_model"}
     assert right.items() <= found.settled.items()
-    wrong = vf.evidence(path, SHORT, author="1.23456", **LECTURE)
+    wrong = vf.evidence(path, SHORT, author="1.23456", most_seconds=-1, **LECTURE)
     assert wrong.settled == {}
     assert "has the author's number to its printed digits" in str(wrong.why_not)
 
@@ -160,7 +161,7 @@ def test_bounds_get_words(tmp_path: Path, text: str, more: dict[str, Any], error
 
 @pytest.mark.parametrize("text", ["3 4 5", "3 4 5\t", "\t3 4 5", f"{PAIRS}\n3 4"])
 def test_an_encoder_decoder_needs_pairs(tmp_path: Path, text: str) -> None:
-    path = saved(weights("gamma and beta"), tmp_path / "model.pt")
+    path = saved(handmade_models.MODELS["gamma and beta"].make().state_dict(), tmp_path / "model.pt")
     with pytest.raises(TraceError, match="a pair in each line"):
         vf.evidence(path, text, **COURSE)
 

@@ -76,7 +76,10 @@ def test_captions_of_files_say_it(open_app, monkeypatch):
     assert all("computed under these assumptions: " in one and "causal = True" in one for one in found)
 
 
-def test_a_text_decides_and_the_link_says_what(open_app):
+def test_a_text_decides_and_the_link_says_what(open_app, monkeypatch):
+    monkeypatch.setattr(
+        "vizformer.checkpoints.weighing.evidence.MOST_COMBINATIONS", 80
+    )  # as many as one at a time needs
     app = open_app(REPORT, model=MODEL)
     app.text_area(key="evidence.text").set_value(TEXT).run()
     app.button(key="evidence.begin").click().run()
