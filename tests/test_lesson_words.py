@@ -70,21 +70,35 @@ def nodes(module: ModuleType) -> Iterator[ast.AST]:
     return ast.walk(ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8")))
 
 
-def strings(module: ModuleType) -> set[str]:
-    """Every string of a module: those that are written in it, and those in the constants that it imports."""
-    written = [node.value for node in nodes(module) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+def drawn_in(module: ModuleType) -> dict[str, Laboratory]:
+    """The laboratories of a module, by what it calls them: `lab`, or several that are alike."""
+    return {name: value for name, value in vars(module).items() if isinstance(value, Laboratory)}
+
+
+def strings(module: ModuleType, of: str = "lab") -> set[str]:
+    """The strings of a module for one of its laboratories: those that are written in it, and those that it imports."""
+    lines = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8")).body
+    of_others = drawn_in(module).keys() - {of}
+    used = [{node.id for node in ast.walk(line) if isinstance(node, ast.Name)} for line in lines]
+    of_one = [line for line, names in zip(lines, used, strict=True) if of in names or not names & of_others]
+    written = [
+        node.value
+        for line in of_one
+        for node in ast.walk(line)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
     kept = [value for value in vars(module).values() if isinstance(value, tuple | list | dict)]
     return {step for text in written for step in text.split(".")} | {
         one for value in kept for one in value if isinstance(one, str)
     }
 
 
-def asked_for(module: ModuleType) -> Iterator[str]:
-    """The texts that a module asks its laboratory for by a name that is written out."""
+def asked_for(module: ModuleType, of_one: str) -> Iterator[str]:
+    """The texts that a module asks one of its laboratories for by a name that is written out."""
     for node in nodes(module):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SHOWN_BY:
             of, name = node.func.value, node.args[0] if node.args else None
-            if isinstance(of, ast.Name) and of.id == "lab" and isinstance(name, ast.Constant):
+            if isinstance(of, ast.Name) and of.id == of_one and isinstance(name, ast.Constant):
                 yield f"asks.{name.value}" if node.func.attr in ("asked", "asks") else name.value
 
 
@@ -97,15 +111,15 @@ def found(words: Any, path: str) -> Any:
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_every_text_is_there_and_is_shown(lesson: str) -> None:
     words, parts = lesson_words.tables(lesson, SOURCE), {part.key for part in laboratories(lesson)}
-    of_parts = {module.lab.key: module for module in modules(lesson) if hasattr(module, "lab")}
-    shared = set().union(*(strings(module) for module in modules(lesson) if not hasattr(module, "lab")))
+    of_parts = {lab.key: (module, name) for module in modules(lesson) for name, lab in drawn_in(module).items()}
+    shared = set().union(*(strings(module) for module in modules(lesson) if not drawn_in(module)))
     assert set(of_parts) == parts
-    for key, module in of_parts.items():
-        missing = [path for path in asked_for(module) if not (found(words[key], path) or found(words, path))]
+    for key, (module, name) in of_parts.items():
+        missing = [path for path in asked_for(module, name) if not (found(words[key], path) or found(words, path))]
         assert not missing, (key, missing)
-        known = KNOWN | shared | strings(module)
+        known = KNOWN | shared | strings(module, name)
         assert [path for path, __ in leaves(words[key]) if not known.issuperset(path.split("."))] == [], key
-    everywhere = shared.union(*map(strings, of_parts.values()))
+    everywhere = shared.union(*(strings(*where) for where in of_parts.values()))
     of_all = {name: said for name, said in words.items() if name not in parts}
     assert [path for path, __ in leaves(of_all) if not everywhere.issuperset(path.split("."))] == []
 

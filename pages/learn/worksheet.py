@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons import cross, heads, masks, qkv
+from vizformer.web.lessons import cross, errors, heads, masks, qkv
 from vizformer.web.lessons.block import questions as block
 from vizformer.web.lessons.costs import questions as costs
 from vizformer.web.lessons.decoding import questions as decoding
-from vizformer.web.lessons.errors import questions as errors
 from vizformer.web.lessons.map import questions as map_
 from vizformer.web.lessons.positions import questions as positions
 from vizformer.web.lessons.tokens import questions as tokens
@@ -29,7 +28,7 @@ LESSONS: Mapping[str, Registry] = {
     sitemap.DECODING.url: decoding.QUESTIONS,
     sitemap.TRAINING.url: training.QUESTIONS,
     sitemap.COSTS.url: costs.QUESTIONS,
-    sitemap.ERRORS.url: errors.QUESTIONS,
+    sitemap.ERRORS.url: questions(errors.PARTS),
 }
 
 

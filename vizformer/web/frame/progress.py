@@ -58,7 +58,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
         "hours",
         "beaten",
     ),
-    "errors": ("dropout", "scale", "waves", "weight", "total", "count", "after", "cache", "embedding", "join"),
+    "errors": lesson_words.asked("errors"),
 }
 _DONE, _FORGOTTEN, _KEY = "vizformer.done", "vizformer.forgotten", "vizformer.memory"
 

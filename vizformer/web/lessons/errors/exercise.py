@@ -1,84 +1,127 @@
-"""What every exercise has: the program with its wrong line to be found, and the proof once it has been."""
+"""An exercise of the lesson Find the error: a program with its wrong line to be found, and the proof once it has been."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from typing import Any
 
 import streamlit as st
 
+from vizformer.analysis import Kind, n_layers, site_name
+from vizformer.analysis.own_steps.copied_errors import EXERCISES, run
 from vizformer.analysis.own_steps.error_contrasts import Contrast
+from vizformer.analysis.own_steps.error_operands import scales_its_embedding
 from vizformer.components import matrix
-from vizformer.web.lessons.errors import computations
+from vizformer.model import AttentionRecord
+from vizformer.web.catalogue import sources
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link import state
+from vizformer.web.link.view import View
 from vizformer.web.widgets import lesson
+from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, translate
 
+READS: tuple[Kind, ...] = ("encoder", "decoder")  # the stack that reads the text
+WRITES: tuple[Kind, ...] = ("decoder", "encoder")  # the causal one where there is such; else the mask is laid over it
 SHOWN = 6  # rows and columns of two tables beside each other
 
 
-def question(name: str, text: str, why: str) -> lesson.Choice:
-    """Which line of a program is wrong?
+class Exercise(Laboratory):
+    """A part of the lesson, whose question is which line of a program is wrong.
 
-    Args:
-        name: of the exercise and of its question.
-        text: what the program shall do, and what happens instead.
-        why: the reason, in the reader's language.
-    """
-    found = computations.exercise(name)
-    return lesson.Choice("errors", name, text, found.lines, found.wrong, why, code=True)
-
-
-def find(asked: lesson.Choice, given: Mapping[str, Any]) -> bool:
-    """The program line by line, one of which is to be chosen; whether it has been, so that the proof can follow.
-
-    Args:
-        asked: the question.
+    Attributes:
         given: the numbers that the program reads.
+        stops: whether the program stops with an error, which the question names.
+        scaled: whether it needs a model that scales its embedding and adds positions.
     """
-    lesson.ask(asked, here=True)
-    found = computations.exercise(asked.name)
-    if not lesson.is_answered("errors", asked.name):
-        with st.expander(_("The same to be pasted and run")):
-            _paste(found.program(corrected=False), given)
-        return False
-    st.markdown(_("**Line {n} has to say**", n=found.wrong + 1))
-    st.code(found.right.strip(), language="python", wrap_lines=True)
-    with st.expander(_("The corrected program, to be pasted and run")):
-        _paste(found.program(corrected=True), given)
-    return True
+
+    def __init__(
+        self, key: str, given: Callable[[Subject], Mapping[str, Any]], *, stops: bool = False, scaled: bool = False
+    ) -> None:
+        super().__init__("errors", key)
+        self.given, self.stops, self.scaled = given, stops, scaled
+
+    def proves(self, proof: Callable[[Subject], None]) -> None:
+        """Has this function draw what follows once the line has been found."""
+        self.asks(self.key)(self.question)
+
+        @self.draws
+        @wraps(proof)
+        def draw(subject: Subject) -> None:
+            shown = self._usable(subject) if self.scaled else subject
+            for name, question in self.questions.items():
+                lesson.ask(question(shown), here=name == self.key)
+            if self._is_found(shown):
+                proof(shown)
+
+    def question(self, subject: Subject) -> lesson.Choice:
+        """Which line of the program is wrong?"""
+        program = EXERCISES[self.key]
+        error = run(self.key, self.given(subject), corrected=False).error if self.stops else ""
+        said = self.asked(self.key, error=error)
+        return lesson.Choice(choices=program.lines, answer=program.wrong, code=True, **said)
+
+    def _is_found(self, subject: Subject) -> bool:
+        """Whether the line has been chosen; then what belongs there is shown."""
+        program, found = EXERCISES[self.key], lesson.is_answered(self.lesson, self.key)
+        if found:
+            st.markdown(self.text("found", n=program.wrong + 1))
+            st.code(program.right.strip(), language="python", wrap_lines=True)
+        with st.expander(self.text("corrected" if found else "paste")):
+            code = lesson.pasteable(program.program(corrected=found), self.given(subject))
+            st.code(code, language="python", wrap_lines=True)
+        return found
+
+    def _usable(self, subject: Subject) -> Subject:
+        """The subject, if its model scales its embedding and adds positions; else the first model and its sentence."""
+        if scales_its_embedding(subject.checkpoint):
+            return subject
+        usual = View()
+        model, other = plain(subject.title), plain(sources.title(usual.model))
+        self.note("other", model=model, other=other, text=usual.text)
+        return Subject(sources.stamped(usual.model), usual.text, "")
+
+    def proof(self, found: Contrast) -> None:
+        """How far each of the two is from what the model computed."""
+        anchor = translate(found.proof.anchor, plain)
+        differences = {"right": f"{found.proof.difference:.1g}", "wrong": f"{found.off:.3g}"}
+        (st.success if found.proof.holds else st.error)(self.text("compared", anchor=anchor, **differences))
+
+    def tables(self, found: Contrast, rows: Sequence[str], columns: Sequence[str] | None = None) -> None:
+        """The proof, and both results beside each other."""
+        self.proof(found)
+        st.html(matrix.style())
+        names = {"right": found.right, "wrong": found.wrong}
+        for place, (name, values) in zip(st.columns(2), names.items(), strict=True):
+            shown = matrix.to_html(
+                values, rows=rows, columns=columns, caption=self.text(f"line.{name}"), digits=3, shown=SHOWN
+            )
+            place.html(shown)
+
+    def writes(self, right: str, wrong: str) -> None:
+        """What a translator writes from both."""
+        said = [self.text(f"writes.{name}", text=plain(text)) for name, text in (("right", right), ("wrong", wrong))]
+        st.markdown("\n\n".join(said))
 
 
-def _paste(code: str, given: Mapping[str, Any]) -> None:
-    st.code(lesson.pasteable(code, given), language="python", wrap_lines=True)
+def stack_of(subject: Subject, order: Sequence[Kind]) -> Kind:
+    """The first of these stacks that the model has."""
+    return next(kind for kind in order if kind in subject.trace.tokens)
 
 
-def proof(found: Contrast) -> None:
-    """How far each of the two is from what the model computed."""
-    said = _(
-        "Compared with {anchor}: the right line is off by at most {right}, the wrong one by up to {wrong}.",
-        anchor=translate(found.proof.anchor, plain),
-        right=f"{found.proof.difference:.1g}",
-        wrong=f"{found.off:.3g}",
-    )
-    (st.success if found.proof.holds else st.error)(said)
+def head_of(subject: Subject, order: Sequence[Kind]) -> tuple[AttentionRecord, int]:
+    """The head that the link names, in the self-attention of the first of these stacks."""
+    kind = stack_of(subject, order)
+    fitted = state.fit(layer=n_layers(subject.trace, kind), head=subject.config.n_heads)
+    return subject.trace[site_name(kind, fitted.layer)], fitted.head
 
 
-def side_by_side(
-    found: Contrast,
-    *,
-    rows: Sequence[str] | None = None,
-    columns: Sequence[str] | None = None,
-) -> None:
-    """Both results as tables."""
-    st.html(matrix.style())
-    left, right = st.columns(2)
-    for place, name, values in ((left, _("right"), found.right), (right, _("wrong"), found.wrong)):
-        place.html(matrix.to_html(values, rows=rows, columns=columns, caption=name, digits=3, shown=SHOWN))
-
-
-def writes(right: str, wrong: str) -> None:
-    """What a translator writes from both, as plain text: it may contain what was typed."""
-    st.markdown(
-        _("With the right line the model writes: “{text}”", text=plain(right))
-        + "\n\n"
-        + _("With the wrong line: “{text}”", text=plain(wrong))
-    )
+def chosen_head(subject: Subject, order: Sequence[Kind]) -> tuple[AttentionRecord, int]:
+    """The same, with boxes for its layer and its number."""
+    head = head_of(subject, order)
+    with controls():
+        st.selectbox(
+            _("Layer"), range(n_layers(subject.trace, stack_of(subject, order))), width=80, **state.bind("layer")
+        )
+        st.selectbox(_("Head"), range(subject.config.n_heads), width=80, **state.bind("head"))
+    return head
