@@ -10,6 +10,15 @@
     page.setAttribute("tabindex", "-1");
     page.focus();
   }, true);
+  // A stroke begins a search, from anywhere but a box for letters.
+  addEventListener("keydown", (event) => {
+    const inside = event.composedPath()[0], box = document.querySelector(".st-key-search input");
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || !box) return;
+    if (inside instanceof Element && inside.matches("input, textarea, [contenteditable=true]")) return;
+    event.preventDefault();
+    if (!box.checkVisibility()) document.querySelector(".st-key-bar-fold input")?.click();
+    box.focus();
+  });
   // A formula that is wider than its place scrolls: with the keyboard too.
   const reachable = () => {
     for (const formula of document.querySelectorAll(".katex-display")) {

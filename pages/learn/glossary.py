@@ -6,22 +6,21 @@ from vizformer.web.frame import sitemap
 from vizformer.web.widgets import glossary
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _, language, translate
+from vizformer.web.words.terms import matches, terms
 
 _LESSON = "glossary.lesson"
 
 
 @laboratory
 def page() -> None:
-    found = glossary.terms(language())
+    found = terms(language())
     search, which = st.columns([2, 1], vertical_alignment="bottom")
     wanted = search.text_input(
         _("Find a term"), placeholder=_("part of a word, in English or Chinese"), key="glossary.search"
     )
     titles = {"": _("All lessons"), **{entry.url: translate(entry.title) for entry in sitemap.COURSE}}
     lesson = which.selectbox(_("Taught in"), list(titles), format_func=titles.__getitem__, key=_LESSON)
-    keys = [
-        key for key, term in found.items() if (not lesson or lesson in term.lessons) and glossary.matches(key, wanted)
-    ]
+    keys = [key for key, term in found.items() if (not lesson or lesson in term.lessons) and matches(key, wanted)]
     if not keys:
         st.info(_("No term matches. Try a shorter part of the word, or all lessons."))
         return

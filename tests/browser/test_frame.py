@@ -156,3 +156,36 @@ def test_texts_can_be_read(open_tab):
         seen, found = tab.page.evaluate(READABLE)
         assert found == [], theme
         assert seen > 20
+
+
+def test_the_bar_and_the_title_take_little_room_and_stay(open_tab):
+    tab = open_tab("/attention")
+    tab.settled()
+    bar, title, body = (tab.page.locator(f".st-key-{name}") for name in ("bar", "page-head", "page-body"))
+    assert bar.bounding_box()["height"] == 48
+    assert title.bounding_box()["height"] <= 44
+    assert body.bounding_box()["y"] <= 120
+    tab.page.get_by_test_id("stMain").evaluate("main => main.scrollTo(0, 500)")
+    tab.painted()
+    assert bar.bounding_box()["y"] == 0
+
+
+def test_the_keyboard_searches_and_goes_past_the_bar(open_tab):
+    tab = open_tab("/attention?text=hello")
+    tab.settled()
+    tab.page.keyboard.press("/")
+    tab.page.keyboard.type("因果掩码")
+    tab.page.get_by_role("option", name="causal mask · 因果掩码 (Glossary)").wait_for()
+    tab.page.keyboard.press("ArrowDown")
+    with tab.runs():
+        tab.page.keyboard.press("Enter")
+    tab.settled()
+    assert heading(tab) == "Glossary"
+    assert link(tab) == {"text": "hello"}
+    skip = tab.page.locator(".vf-skip")
+    expect(skip).not_to_be_in_viewport()
+    skip.focus()
+    expect(skip).to_be_in_viewport()
+    tab.page.keyboard.press("Enter")
+    expect(tab.page.locator(".st-key-page-body")).to_be_focused()
+    assert link(tab) == {"text": "hello"}

@@ -13,11 +13,11 @@ from babel.messages.pofile import read_po, write_po
 from tests.pages.reading import said
 from tests.pages.test_every_page import places
 from vizformer.assets import asset
-from vizformer.web.frame import page_frame
+from vizformer.web.frame import bar, search
 from vizformer.web.lessons.tokens.sentences import OCCASIONS
 from vizformer.web.link import languages
-from vizformer.web.widgets import bibliography, glossary, lesson_text
-from vizformer.web.words import lesson_words
+from vizformer.web.widgets import bibliography, lesson_text
+from vizformer.web.words import lesson_words, terms
 
 CODE = "eo"  # a language that Babel knows and VizFormer does not have
 PHRASE = re.compile(r"\b[A-Za-z][a-z]{2,} [a-z]{2,}\b")  # two words of English, one after the other
@@ -85,12 +85,12 @@ def third_language(folder, monkeypatch):
         return own if own.exists() else asset(*parts)
 
     known = MappingProxyType({**languages.LANGUAGES, CODE: "Esperanto"})
-    for module in (languages, page_frame):
+    for module in (languages, bar, search, terms):
         monkeypatch.setattr(module, "LANGUAGES", known)
-    for module in (languages, lesson_text, lesson_words, glossary, bibliography):
+    for module in (languages, lesson_text, lesson_words, terms, bibliography):
         monkeypatch.setattr(module, "asset", found)
     kept = (languages.match, languages.catalogue, languages.plurals, languages._read, lesson_text.lesson_prose)
-    kept += (lesson_words.tables, lesson_words._found, glossary._file, glossary.terms, bibliography.items)
+    kept += (lesson_words.tables, lesson_words._found, terms._file, terms.terms, search.index, bibliography.items)
     for function in kept:
         function.cache_clear()
     yield

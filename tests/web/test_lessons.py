@@ -13,7 +13,8 @@ from vizformer.web.link import link_settings
 from vizformer.web.link.codec import UnusableError
 from vizformer.web.link.languages import LANGUAGES, SOURCE
 from vizformer.web.link.view import View
-from vizformer.web.widgets import bibliography, glossary, lesson, lesson_text
+from vizformer.web.widgets import bibliography, lesson, lesson_text
+from vizformer.web.words import terms
 
 LESSONS = [entry.url for entry in COURSE]
 
@@ -106,7 +107,7 @@ def test_the_glossary_is_whole():
     with asset("lessons", "glossary.toml").open("rb") as file:
         entries = tomllib.load(file)
     assert len(entries) >= 40
-    names = {code: [term.name for term in glossary.terms(code).values()] for code in LANGUAGES}
+    names = {code: [term.name for term in terms.terms(code).values()] for code in LANGUAGES}
     for key, entry in entries.items():
         assert set(entry) <= {"symbol", "shape", "lessons", *LANGUAGES}, key
         assert entry["lessons"], key
@@ -121,9 +122,9 @@ def test_the_glossary_is_whole():
 
 
 def test_a_term_is_found_by_either_language():
-    assert glossary.matches("token", "tok")
-    assert glossary.matches("token", "词元")
-    assert not glossary.matches("token", "mask")
+    assert terms.matches("token", "tok")
+    assert terms.matches("token", "词元")
+    assert not terms.matches("token", "mask")
 
 
 def test_the_reading_list_is_whole():

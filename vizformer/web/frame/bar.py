@@ -8,7 +8,7 @@ from contextvars import ContextVar
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from vizformer.web.frame import class_door, presenting, share
+from vizformer.web.frame import class_door, presenting, search, share
 from vizformer.web.frame.sitemap import COURSE, DOORS, HELP, HOME, Entry, beside, door_of
 from vizformer.web.link import state
 from vizformer.web.link.languages import LANGUAGES
@@ -40,6 +40,8 @@ def draw(entry: Entry) -> None:
                 with st.container(key=f"bar-{door.url}{'-here' * (door is here)}", width="content"):
                     st.page_link(door.file, label=translate(door.title))
         _boxes()
+        with st.container(key="bar-search"):
+            guarded()(search.box)()
         with st.container(horizontal=True, key="bar-tools", width="content", gap=None):
             _language()
             presenting.button()

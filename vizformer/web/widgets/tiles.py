@@ -1,11 +1,16 @@
-"""Tiles: a page each, with a picture, its title and a sentence."""
+"""Tiles: a page each, with a picture (assets/tiles.svg), its title and a sentence."""
+
+import re
+from functools import cache
+from urllib.parse import quote
 
 import streamlit as st
 
-from vizformer.web.frame import progress
-from vizformer.web.frame.sitemap import COURSE, DOORS, LEARN, Entry
+from vizformer.assets import asset
+from vizformer.web.frame import classroom, presenting, progress
+from vizformer.web.frame.sitemap import COURSE, DOORS, LEARN, TEACH, Entry
 from vizformer.web.words.errors import guarded
-from vizformer.web.words.i18n import translate
+from vizformer.web.words.i18n import _, translate
 
 
 @guarded()
@@ -14,12 +19,44 @@ def door(entry: Entry) -> None:
     if entry is LEARN:
         progress.remember()
     with st.container(horizontal=True, key="tiles"):
+        if entry is TEACH:
+            _lead()
+            _present()
         for page in DOORS[entry]:
-            tile(page)
+            with st.container(key=f"tile-{page.url}", border=True, gap="xsmall"):
+                _picture(page.url)
+                st.page_link(page.file, label=progress.said(page) if page in COURSE else translate(page.title))
+                st.caption(translate(page.summary))
 
 
-def tile(entry: Entry) -> None:
-    """The tile of a page; that of a lesson says what was done of it."""
-    with st.container(key=f"tile-{entry.url}", border=True, gap="xsmall"):
-        st.page_link(entry.file, label=progress.said(entry) if entry in COURSE else translate(entry.title))
-        st.caption(translate(entry.summary))
+def _lead() -> None:
+    with st.container(key="tile-class", border=True, gap="xsmall"):
+        _picture("class")
+        if st.button(_("Start a class"), key="teach.class", type="tertiary", disabled=classroom.leads() is not None):
+            if (refused := classroom.start()) is None:
+                st.rerun()  # its code stands above the page
+            st.warning(translate(refused))
+        st.caption(_("As a teacher: whoever joins sees what you look at, move by move."))
+
+
+def _present() -> None:
+    with st.container(key="tile-present", border=True, gap="xsmall"):
+        _picture("present")
+        if st.button(_("Present the course"), key="teach.present", type="tertiary"):
+            presenting.begin()
+            st.switch_page(COURSE[0].file)
+        st.caption(
+            _("Large letters and nothing around the page. Arrow keys or a clicker step through a lesson; Esc ends it.")
+        )
+
+
+def _picture(name: str) -> None:
+    st.html(f'<img class="vf-tile" alt="" src="data:image/svg+xml,{pictures()[name]}">')
+
+
+@cache
+def pictures() -> dict[str, str]:
+    """The small pictures by the addresses of their pages; their colours are read on a light and on a dark ground."""
+    text = asset("tiles.svg").read_text(encoding="utf-8")
+    begin = text[: text.index("<g ")]
+    return {name: quote(f"{begin}{lines}</svg>") for name, lines in re.findall(r'<g id="(\w+)">(.*?)</g>', text)}

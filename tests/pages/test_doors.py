@@ -1,0 +1,113 @@
+"""The doors of the bar: their tiles, the pages beside a page, the search, and the opener."""
+
+import pytest
+
+from vizformer.web.frame import progress, search, sitemap
+from vizformer.web.link.languages import LANGUAGES, catalogue
+from vizformer.web.widgets import tiles
+from vizformer.web.words.terms import terms
+
+
+def block(app, key: str):
+    """What stands in a container."""
+    return next(one for one in app.get("flex_container") if one.proto.id.endswith(key))
+
+
+def links(app, key: str) -> list[str]:
+    return [link.proto.page for link in block(app, key).get("page_link")]
+
+
+@pytest.mark.parametrize("door", sitemap.DOORS)
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_a_door_has_a_tile_with_a_picture_for_every_page_behind_it(open_app, door, locale):
+    app = open_app(door.file, locale=locale)
+    assert not app.exception
+    assert links(app, "tiles") == [page.url for page in sitemap.DOORS[door]]
+    assert {page.url for page in sitemap.DOORS[door]} <= set(tiles.pictures())
+
+
+def test_every_page_has_a_door_or_is_the_start_or_help():
+    behind = [page for pages in sitemap.DOORS.values() for page in pages]
+    listed = [page for __, pages in sitemap.SECTIONS for page in pages]
+    assert sorted(map(id, listed)) == sorted(map(id, [sitemap.START, *sitemap.HELP, *sitemap.DOORS, *behind]))
+    for page in behind:
+        others = sitemap.beside(page)
+        assert others
+        assert all(sitemap.door_of(other) is sitemap.door_of(page) for other in others)
+
+
+def test_the_views_of_a_door_share_what_is_looked_at(open_app):
+    app = open_app("pages/explore/attention.py", text="今天天气很好。", layer=2, head=3)
+    assert links(app, "page-views") == [page.url for page in sitemap.DOORS[sitemap.EXPLORE]]
+    app = app.switch_page(sitemap.LENS.file).run()
+    assert not app.exception
+    view = app.session_state["vizformer.view"].view
+    assert (view.text, view.layer, view.head) == ("今天天气很好。", 2, 3)
+
+
+def test_a_lesson_has_the_one_before_and_the_one_after_beside_it(open_app):
+    assert links(open_app("pages/learn/masks.py"), "page-views") == ["heads", "block"]
+    assert links(open_app("pages/learn/map.py"), "page-views") == ["tokens"]
+
+
+def test_the_tiles_of_the_course_say_what_was_done(open_app):
+    app = open_app("pages/doors/learn.py")
+    app.session_state[progress._DONE] = frozenset({"map/share", "map/path"})
+    app.run()
+    labels = [link.proto.label for link in block(app, "tiles").get("page_link")]
+    assert labels[0] == "1 · The map: 2 of 4 questions"
+    assert labels[1] == "2 · Tokens and embeddings"
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_the_search_lists_every_page_part_and_term_in_every_language(code):
+    goals = search.index(code)
+    pages = {entry.url for entry, part, wanted in goals.values() if not part and not wanted}
+    assert pages == {entry.url for __, entries in sitemap.SECTIONS for entry in entries}
+    parts = {(entry.url, part) for entry, part, __ in goals.values() if part}
+    assert {url for url, __ in parts} == {lesson.url for lesson in sitemap.COURSE}
+    assert ("masks", "leak") in parts
+    assert ("positions", "clock") in parts
+    assert len([1 for __, __, wanted in goals.values() if wanted]) == len(terms(code))
+    for entry in sitemap.COURSE:
+        for other in LANGUAGES:
+            title = catalogue(other).get(entry.title.text, entry.title.text)
+            assert any(title in label for label, goal in goals.items() if goal == (entry, "", "")), title
+
+
+def found(code: str, entry, part: str = "", wanted: str = "") -> str:
+    return next(label for label, goal in search.index(code).items() if goal == (entry, part, wanted))
+
+
+def test_what_is_found_is_gone_to_with_the_sentence(open_app):
+    app = open_app("pages/explore/lens.py", text="今天天气很好。")
+    app.selectbox(key="search").set_value(found("en", sitemap.MASKS, "leak")).run()
+    assert not app.exception
+    assert app.title[0].value == "Masks"
+    view = app.session_state["vizformer.view"].view
+    assert (view.part, view.text) == ("leak", "今天天气很好。")
+    assert app.selectbox(key="search").value is None
+    app.selectbox(key="search").set_value(found("en", sitemap.GLOSSARY, wanted="causal mask")).run()
+    assert app.title[0].value == "Glossary"
+    assert app.text_input(key="glossary.search").value == "causal mask"
+    app.selectbox(key="search").set_value(found("en", sitemap.GLOSSARY, wanted="softmax")).run()
+    assert app.text_input(key="glossary.search").value == "softmax"  # also from the glossary itself
+
+
+def test_open_your_own_lands_on_the_opener_and_goes_on_to_the_report(open_app):
+    app = open_app("pages/checkpoint/open.py")
+    assert not app.exception
+    assert app.text_input(key="opening.hub")
+    assert not app.expander
+    app.selectbox(key="view.model").set_value(app.selectbox(key="view.model").options[1]).run()
+    assert app.title[0].value == "Model report"
+
+
+def test_a_class_begins_and_the_course_is_presented_from_the_door_to_teaching(open_app):
+    app = open_app("pages/doors/teach.py")
+    app.button(key="teach.class").click().run()
+    assert not app.exception
+    assert app.button(key="teach.class").disabled
+    app.button(key="teach.present").click().run()
+    assert app.title[0].value == "The map"
+    assert app.session_state["vizformer.view"].view.slide != "off"

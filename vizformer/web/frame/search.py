@@ -1,0 +1,85 @@
+"""Search: a box that finds every page, part of a lesson and term of the glossary by its name in any language."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+import streamlit as st
+
+from vizformer.assets import app_root
+from vizformer.messages import Message
+from vizformer.web.frame.sitemap import COURSE, GLOSSARY, SECTIONS, Entry
+from vizformer.web.link import state
+from vizformer.web.link.languages import LANGUAGES, SOURCE, catalogue
+from vizformer.web.words import lesson_words
+from vizformer.web.words.i18n import _, language
+from vizformer.web.words.terms import terms
+
+WANTED = "glossary.search"  # the box of the glossary
+_KEY, _CHOSEN = "search", "search.chosen"
+_PART = re.compile(r'\bPart\(\s*"([a-z]+)",\s*N_\(\s*"([^"]+)"')  # as a page lists it
+Goal = tuple[Entry, str, str]  # a page, a part of it, and what its own search is to find
+
+
+def box() -> None:
+    """The box; what is chosen in it is gone to."""
+    if state.arrives(_KEY):
+        st.session_state[_KEY] = None
+    goals = index(language())
+    st.selectbox(
+        _("Search"),
+        list(goals),
+        index=None,
+        placeholder=_("Search"),
+        label_visibility="collapsed",
+        filter_mode="contains",
+        key=_KEY,
+        on_change=_choose,
+    )
+    if (goal := goals.get(st.session_state.pop(_CHOSEN, None) or "")) is not None:
+        entry, part, wanted = goal
+        if part:
+            state.update(part=part)
+        if wanted:
+            st.session_state[WANTED] = wanted
+        st.switch_page(entry.file)
+
+
+def _choose() -> None:
+    st.session_state[_CHOSEN], st.session_state[_KEY] = st.session_state[_KEY], None
+
+
+@cache
+def index(code: str) -> dict[str, Goal]:
+    """What can be found, by its names: that in the language `code`, then the others."""
+    codes = sorted(LANGUAGES, key=lambda one: one != code)
+    found: dict[str, Goal] = {}
+    for __, entries in SECTIONS:
+        for entry in entries:
+            found[_names([_in(one, entry.title) for one in codes])] = entry, "", ""
+    for lesson in COURSE:
+        where = _in(code, lesson.title)
+        for part, titles in _parts(lesson):
+            found[f"{_names([titles[one] for one in codes])} ({where})"] = lesson, part, ""
+    where = _in(code, GLOSSARY.title)
+    for key, term in terms(code).items():
+        found[f"{_names([terms(one)[key].name for one in codes])} ({where})"] = GLOSSARY, "", term.name
+    return found
+
+
+def _names(names: list[str]) -> str:
+    return " · ".join(dict.fromkeys(names))
+
+
+def _in(code: str, message: Message) -> str:
+    return catalogue(code).get(message.text, message.text)
+
+
+def _parts(lesson: Entry) -> Iterator[tuple[str, dict[str, str]]]:
+    """The parts of a lesson with their titles by language: those of its words, else those that its page lists."""
+    if named := lesson_words.parts(lesson.url, SOURCE):
+        for part, words in named.items():
+            yield part, {code: lesson_words.parts(lesson.url, code).get(part, words)["title"] for code in LANGUAGES}
+    else:
+        for part, title in _PART.findall((app_root() / lesson.file).read_text(encoding="utf-8")):
+            yield part, {code: catalogue(code).get(title, title) for code in LANGUAGES}

@@ -1,0 +1,51 @@
+"""The terms of the glossary, with symbol, shape and a sentence, in every language (assets/lessons/glossary.toml)."""
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from vizformer.assets import asset
+from vizformer.web.link.languages import LANGUAGES, SOURCE
+
+
+@dataclass(frozen=True)
+class Term:
+    """An entry: its name and sentence (Markdown) in one language, its symbol and shape (LaTeX), where it is taught."""
+
+    key: str
+    name: str
+    text: str
+    symbol: str
+    shape: str
+    lessons: tuple[str, ...]
+
+    @property
+    def mark(self) -> str:
+        """Symbol and shape as Markdown, e.g. "$x \\in \\mathbb{R}^{n}$"."""
+        within = rf"{self.symbol} \in \mathbb{{R}}^{{{self.shape}}}" if self.shape else self.symbol
+        return f"${within}$" if within else ""
+
+
+@cache
+def _file() -> dict[str, dict[str, Any]]:
+    with asset("lessons", "glossary.toml").open("rb") as file:
+        return tomllib.load(file)
+
+
+@cache
+def terms(code: str) -> dict[str, Term]:
+    """Key -> term in the language `code`, in alphabetical order of the English names."""
+    found = {}
+    for key, entry in sorted(_file().items(), key=lambda item: item[1][SOURCE]["name"].lower()):
+        words = entry.get(code, entry[SOURCE])
+        found[key] = Term(
+            key, words["name"], words["text"], entry.get("symbol", ""), entry.get("shape", ""), tuple(entry["lessons"])
+        )
+    return found
+
+
+def matches(key: str, wanted: str) -> bool:
+    """Whether a term has `wanted` in its name, in any language."""
+    low = wanted.strip().lower()
+    return any(low in terms(code)[key].name.lower() for code in LANGUAGES)
