@@ -45,9 +45,7 @@ def _present() -> None:
         if st.button(_("Present the course"), key="teach.present", type="tertiary"):
             presenting.begin()
             st.switch_page(COURSE[0].file)
-        st.caption(
-            _("Large letters and nothing around the page. Arrow keys or a clicker step through a lesson; Esc ends it.")
-        )
+        st.caption(_("The lessons as slides for a projector: keys or a clicker step through them."))
 
 
 def _picture(name: str) -> None:
