@@ -1,30 +1,40 @@
-// Draws the first picture, and takes it away when the live one is there, when something went wrong, or after a while.
-const picture = document.getElementById("first-picture");
+// Draws what a page shows at first, and takes it away when the page has come to rest, when something went wrong, or after a while.
+const cover = document.getElementById("first-picture");
 const app = document.getElementById("root");
-const LONGEST = 20000;  // ms; the page below says what goes on
+const data = cover.querySelector("script").textContent;
+const LONGEST = data ? 20000 : 8000;  // ms; the page below says what goes on
 const STILL = 4;  // frames in which the page below has not become longer or shorter
-const FAILED = "[data-testid=stException], [data-testid=stAlert], [role=dialog]";
+const WAITING = "[data-testid=stSkeleton], [data-testid=stAppSkeleton]";
+const WRONG = "[data-testid=stException], [data-testid=stAlert]";
 
 const draw = () => walkthrough({
-  data: JSON.parse(document.getElementById("first-picture-data").textContent),
-  parentElement: picture.shadowRoot.querySelector(".picture"),
-  setStateValue: () => {},
+  data: JSON.parse(data), parentElement: cover.shadowRoot.querySelector(".picture"), setStateValue: () => {},
 });
 
+const isDrawn = (page) => [...page.querySelectorAll(".st-key-walk *")]
+  .some((one) => one.shadowRoot?.querySelector(".vf-walkthrough[data-scene]"));
+
 const isLive = () => {
+  if (document.querySelector("[role=dialog]")) return true;
   const page = document.querySelector("[data-testid=stApp][data-test-script-state=notRunning] .st-key-page-body");
-  const place = page?.querySelector(".st-key-walk");
-  for (const one of place?.querySelectorAll("*") ?? []) if (one.shadowRoot?.querySelector(".vf-walkthrough[data-scene]")) return true;
-  return Boolean(page?.querySelector(FAILED) || document.querySelector("[role=dialog]"));
+  return page && !page.querySelector(WAITING) && (!data || isDrawn(page) || page.querySelector(WRONG));
+};
+
+// What other pages need comes while nobody waits, but where data are counted.
+const fetchMore = () => {
+  if (navigator.connection?.saveData) return;
+  for (const href of cover.dataset.later.split(" ").filter(Boolean)) {
+    document.head.append(Object.assign(document.createElement("link"), { rel: "modulepreload", crossOrigin: "", href: `./${href}` }));
+  }
 };
 
 const end = () => {
-  app.style.opacity = app.style.visibility = "";
-  picture.remove();
-  document.getElementById("first-picture-data").remove();
+  app.style.opacity = "";
+  app.inert = false;
+  cover.remove();
+  setTimeout(fetchMore, 2000);
 };
 
-// Once it is live and has come to rest: scripts of boxes may still be on their way.
 let [height, still] = [0, 0];
 const look = () => {
   const now = document.querySelector("[data-testid=stMain]")?.scrollHeight ?? 0;
@@ -42,10 +52,13 @@ const chosen = (() => {
     return null;
   }
 })();
-if (chosen === "Dark" || chosen === "Light") picture.classList.add(chosen.toLowerCase());
-// What is not finished is not seen, and not reached by the keyboard.
+if (chosen === "Dark" || chosen === "Light") cover.classList.add(chosen.toLowerCase());
+// What is not finished is not seen, and not reached by the keyboard.  (Visibility would come back level by level, a frame
+// each, where the reader's system asks for less motion: each element takes over its parent's by a transition.)
 app.style.opacity = "0";
-app.style.visibility = "hidden";
-draw();
-document.fonts.load("16px 'Source Sans'").then(draw);
+app.inert = true;
+if (data) {
+  draw();
+  document.fonts.load("16px 'Source Sans'").then(draw);
+}
 requestAnimationFrame(look);

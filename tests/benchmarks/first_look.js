@@ -79,10 +79,11 @@
     if (look.picture === null || look.live === null) {
       const here = location.pathname === (look.path ?? location.pathname);
       const there = here ? look.pictures().filter(own) : [];
-      const live = there.some(([one]) => !host(one).closest("#first-picture"));
+      const covered = document.getElementById("first-picture") !== null;
+      const live = !covered && there.length > 0;
       if (there.length && look.picture === null) painted("picture");
       // (a page without a picture is live once nothing has moved for a while)
-      if (here && done() && (live || performance.now() - look.moved > 5000)) painted("live");
+      if (here && done() && (live || (!covered && performance.now() - look.moved > 5000))) painted("live");
     }
     requestAnimationFrame(watch);
   };

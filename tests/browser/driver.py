@@ -173,6 +173,8 @@ class Tab:
         self.painted()
 
     def painted(self) -> None:
+        """Waits for two frames, and before them for the app to be seen: until its first page is there it is covered."""
+        self.page.wait_for_function("() => !document.getElementById('first-picture')", timeout=TIMEOUT * 1000)
         self.page.evaluate("() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))")
 
     @property

@@ -22,7 +22,7 @@ from vizformer.web.link.languages import LANGUAGES
 
 STATIC = Path(file_util.get_static_dir())
 SCRIPT = next(path.name for path in (STATIC / "static" / "js").glob("index.*.js"))
-PICTURE = b'<div id="first-picture"'
+PICTURE, NO_PICTURE = b'<div id="first-picture"', b'<script type="application/json"></script>'
 
 
 async def _streamlit(request: Request) -> PlainTextResponse:
@@ -115,8 +115,10 @@ def test_every_page_has_streamlits_page_and_its_scripts_come_along(base):
     for url in ("masks", *(entry.url for __, entries in SECTIONS for entry in entries)):
         answer = Answer(f"{base}/{url}")
         assert answer.status == 200
-        assert PICTURE not in answer.body
+        assert NO_PICTURE in answer.body
         assert answer.headers["cache-control"] == "no-cache"
+    answer = Answer(f"{base}/masks", query="slide=on")  # which has no bar
+    assert PICTURE not in answer.body
     text = answer.body.decode()
     loaded = re.findall(r'<link rel="modulepreload" crossorigin href="\./([^"]+)">', text)
     assert len(set(loaded)) == len(loaded) > own.count("modulepreload")
@@ -138,7 +140,11 @@ def test_a_link_without_parameters_begins_with_the_picture_in_the_readers_langua
     assert english.body == other.body == Answer(f"{base}/").body
     assert english.headers["etag"] != chinese.headers["etag"]
     assert Answer(f"{base}/", accept_language="zh-CN", if_none_match=chinese.headers["etag"]).status == 304
-    assert PICTURE not in Answer(f"{base}/", query="text=<script>alert(1)</script>").body
+    for query in ("text=<script>alert(1)</script>", "lang=zh", "lang=<b>", "%", "x" * 200_000):
+        said = Answer(f"{base}/", query=query).body
+        assert NO_PICTURE in said
+        assert b"alert(1)" not in said
+        assert (b'lang="zh-CN"' in said) == (query == "lang=zh")
     packed = Answer(f"{base}/", accept_encoding="gzip, br", accept_language="zh-CN")
     assert gzip.decompress(packed.body) == chinese.body
     assert packed.headers["content-encoding"] == "gzip"
@@ -155,23 +161,23 @@ def test_a_thousand_readers_of_the_first_page_are_kept_nothing_for():
     before = len(first_files._indexes)
     for number in range(1000):
         assert Answer("/", accept_language=f"en-{number}", query=f"x={number}" if number % 2 else "").status == 200
-    assert len(first_files._indexes) <= before + 2
+    assert len(first_files._indexes) <= before + 4
 
 
 def test_the_script_may_run_and_a_text_of_the_picture_cannot_end_its_place(monkeypatch):
     text = Answer("/").body.decode()
     inline = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
-    assert len(inline) == 2
+    assert len(inline) == 2  # Streamlit's, and that of the picture
     assert len(inline_scripts.hashes()) == len(inline_scripts.NAMES) + 2
     monkeypatch.setitem(first_picture._made, "en", json.dumps({"note": "</script><script>alert(1)</script>"}))
     assert "alert(1)</script>" not in Answer("/").body.decode()
     assert "\\u003c/script>" in Answer("/").body.decode()
 
 
-def test_without_a_picture_the_page_is_streamlits(monkeypatch, tmp_path):
+def test_without_a_picture_the_page_has_its_title(monkeypatch, tmp_path):
     first_picture._kept.cache_clear()
     monkeypatch.setattr(first_picture, "kept", lambda language: tmp_path / "none.json")
-    assert PICTURE not in Answer("/").body
+    assert NO_PICTURE in Answer("/").body
     first_picture._kept.cache_clear()
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
 
 import streamlit as st
 from starlette.datastructures import Headers
@@ -21,7 +22,7 @@ from streamlit import file_util
 from streamlit.web.server.starlette.starlette_server_config import STATIC_ASSET_CACHE_MAX_AGE_SECONDS
 
 from vizformer.web.frame import first_picture
-from vizformer.web.frame.sitemap import HOME, SECTIONS
+from vizformer.web.frame.sitemap import HOME, SECTIONS, Entry
 from vizformer.web.link.languages import SOURCE, match
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ ALWAYS = (  # of Streamlit's sources: what is on every page
     *("widgets/BidiComponent/BidiComponent.tsx", "widgets/Button/Button.tsx", "widgets/ButtonGroup/ButtonGroup.tsx"),
     *("widgets/Checkbox/Checkbox.tsx", "widgets/Selectbox/Selectbox.tsx", "widgets/TextInput/TextInput.tsx"),
 )
+LATER = ("elements/PlotlyChart/PlotlyChart.tsx", "widgets/Slider/Slider.tsx", "rehype-katex/index.js")
+BARE = frozenset({"slide", "embed", "embed_options"})  # what makes a page come without its bar
 TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -60,10 +63,12 @@ def found(scope: "Scope") -> Response | None:
     if (base and path == scope["path"]) or not path.startswith("/"):
         return None  # "/" alone, beside a base, is none of ours; Streamlit sends on what comes without the last slash
     headers, name = Headers(scope=scope), path[1:]
-    if name in pages():
-        tag = preferred(headers.get("accept-language", "")) if not name and not scope["query_string"] else None
+    if (entry := pages().get(name)) is not None:
+        told = parse_qs(scope["query_string"][:10_000].decode("latin-1"))
+        language = match(told.get("lang", [""])[0]) or preferred(headers.get("accept-language", ""))
         packed = "gzip" in headers.get("accept-encoding", "")
-        content, stamp = index(tag, packed)
+        has_picture = not name and not scope["query_string"]
+        content, stamp = index(language, None if BARE & told.keys() else entry, has_picture=has_picture, packed=packed)
         said = {"Cache-Control": "no-cache", "Vary": "Accept-Encoding, Accept-Language"}
         if packed:
             said["Content-Encoding"] = "gzip"
@@ -90,9 +95,9 @@ def preferred(accepted: str) -> str:
 
 
 @cache
-def pages() -> frozenset[str]:
-    """The paths at which there is a page; the first one is at "" too."""
-    return frozenset({"", HOME.url, *(entry.url for __, entries in SECTIONS for entry in entries)})
+def pages() -> dict[str, Entry]:
+    """The pages by their paths; the first one is at "" too."""
+    return {"": HOME, **{entry.url: entry for __, entries in SECTIONS for entry in entries}}
 
 
 @cache
@@ -118,34 +123,34 @@ def _stamp(content: bytes) -> str:
     return f'"{hashlib.sha256(content).hexdigest()[:32]}"'
 
 
-_indexes: dict[tuple[str | None, bool, str], tuple[bytes, str]] = {}
+_indexes: dict[tuple[str, str | None, bool, bool], tuple[str, bytes, str]] = {}
 
 
-def index(language: str | None, packed: bool) -> tuple[bytes, str]:
-    """The page that every address begins with, and its stamp; for a reader of this language, with the first picture."""
-    picture = "" if language is None else first_picture.markup(language)
-    key = (language, packed, picture)
-    if key not in _indexes:
-        for old in [one for one in _indexes if one[:2] == key[:2]]:  # of a picture that was made anew
-            del _indexes[old]
-        content = _first(language, picture).encode()
-        _indexes[key] = (gzip.compress(content, 6, mtime=0) if packed else content, _stamp(content + bytes([packed])))
-    return _indexes[key]
+def index(language: str, entry: Entry | None, *, has_picture: bool, packed: bool) -> tuple[bytes, str]:
+    """What an address begins with, and its stamp: for a reader of this language, of this page (None: one without a bar)."""
+    picture = first_picture.picture(language) if has_picture else ""
+    key = (language, None if entry is None else entry.url, has_picture, packed)
+    if key not in _indexes or _indexes[key][0] != picture:  # which may have been made anew
+        content = _first(language, entry, picture).encode()
+        stamp = _stamp(content + bytes([packed]))
+        _indexes[key] = (picture, gzip.compress(content, 6, mtime=0) if packed else content, stamp)
+    return _indexes[key][1:]
 
 
-def _first(language: str | None, picture: str) -> str:
+def _first(language: str, entry: Entry | None, picture: str) -> str:
     text = (_folder() / "index.html").read_text(encoding="utf-8")
-    links = "".join(f'<link rel="modulepreload" crossorigin href="./{name}">' for name in always(text))
+    links = "".join(f'<link rel="modulepreload" crossorigin href="./{name}">' for name in _scripts(ALWAYS, text))
     text = text.replace("</head>", f"{links}</head>").replace("<title>Streamlit</title>", "<title>VizFormer</title>")
-    if language is not None:
-        text = text.replace('<html lang="en">', f'<html lang="{language.replace("_", "-")}">')
-    return text.replace(_ROOT, _ROOT + picture)
+    text = text.replace('<html lang="en">', f'<html lang="{language.replace("_", "-")}">')
+    if entry is None:
+        return text
+    return text.replace(_ROOT, _ROOT + first_picture.markup(language, entry, picture, _scripts(LATER, text)))
 
 
-def always(text: str) -> list[str]:
-    """The scripts of what is on every page, and what they need themselves, but for those that the page names already."""
+def _scripts(sources: tuple[str, ...], text: str) -> list[str]:
+    """The scripts made of these sources, and what they need themselves, but for those that the page names already."""
     manifest: dict[str, dict[str, Any]] = json.loads((_folder() / "manifest.json").read_text(encoding="utf-8"))
-    wanted = [key for key in manifest if key.endswith(ALWAYS)]
+    wanted = [key for key in manifest if key.endswith(sources)]
     return [name for name in dict.fromkeys(_needed(manifest, wanted)) if name not in text]
 
 

@@ -1,14 +1,16 @@
-"""The picture that the first page holds before any script has come: what a link without parameters shows, painted once.
+"""What a page shows before any script has come: the bar and its title, and of the first page its picture, finished.
 
-It is drawn by the same script as the live one, from what the live one is sent, and lies over the page until that is there.
-Nothing of it can be pressed or read out.  What it shows is made when the server starts (`first_visitor`); for those who
-come within the first seconds, assets/first_picture holds what the bundled models gave (`python -m tools.first_picture`).
+It lies over the app, which is hidden until its page has come to rest: what is not finished is not seen moving.  The picture
+is what a link without parameters shows: drawn by the same script as the live one, from what the live one is sent.  Nothing
+of it can be pressed or read out.  It is made when the server starts (`first_visitor`); for those who come within the first
+seconds, assets/first_picture holds what the bundled models gave (`make picture`).
 """
 
 import base64
 import html
 import json
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from streamlit import file_util
 
 from vizformer.assets import asset
 from vizformer.components import _bundle
-from vizformer.web.frame.sitemap import DOORS, HOME
+from vizformer.web.frame.sitemap import DOORS, Entry
 from vizformer.web.link.languages import catalogue
 
 COMPONENT = "walkthrough"
@@ -66,10 +68,9 @@ def kept(language: str) -> Path:
     return asset("first_picture", f"{language}.json")
 
 
-def markup(language: str) -> str:
-    """What stands in the page beside the place of the app; empty where there is no picture."""
-    data = _made.get(language) or _kept(language)
-    return data and _markup(language, data)
+def picture(language: str) -> str:
+    """The picture of the first page, as the data of its script; empty where there is none."""
+    return _made.get(language) or _kept(language)
 
 
 @cache
@@ -78,13 +79,23 @@ def _kept(language: str) -> str:
     return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
 
 
-def _markup(language: str, data: str) -> str:
-    title, *doors = (html.escape(catalogue(language).get(e.title.text, e.title.text)) for e in (HOME, *DOORS))
+def markup(language: str, entry: Entry, data: str, later: Iterable[str] = ()) -> str:
+    """What stands in a page beside the place of the app.
+
+    Args:
+        language: of the reader.
+        entry: the page.
+        data: its picture; empty for none.
+        later: the files that other pages need, for when this one is there.
+    """
+    title, *doors = (html.escape(catalogue(language).get(e.title.text, e.title.text)) for e in (entry, *DOORS))
     bar = f"<b>VizFormer</b>{''.join(f'<span>{door}</span>' for door in doors)}"
     return (
-        f'<div id="first-picture" aria-hidden="true" inert><template shadowrootmode="open"><style>{_style()}</style>'
-        f'<div class="bar">{bar}</div><main><h1>{title}</h1><div class="picture"></div></main></template></div>'
-        f'<script type="application/json" id="first-picture-data">{data.replace("<", chr(92) + "u003c")}</script>'
+        "<noscript><style>#first-picture { display: none; }</style></noscript>"
+        f'<div id="first-picture" aria-hidden="true" inert data-later="{" ".join(later)}">'
+        f'<template shadowrootmode="open"><style>{_style()}</style>'
+        f'<div class="bar">{bar}</div><main><h1>{title}</h1><div class="picture"></div></main></template>'
+        f'<script type="application/json">{data.replace("<", chr(92) + "u003c")}</script></div>'
         f"<script>{script()}</script>"
     )
 
