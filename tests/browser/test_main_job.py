@@ -136,3 +136,12 @@ def test_a_number_set_by_hand(open_tab):
     tab.settled()
     assert "edits" not in link(tab)
     expect(tab.page.get_by_text("Edited: numbers of this step were set by hand.")).to_have_count(0)
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_next_step_is_in_sight(open_tab, width):
+    tab = open_tab("/qkv?part=arithmetic", width=width, height=800)
+    for number in range(3):
+        expect(tab.page.get_by_role("heading", name=re.compile(f"^{number} · "))).to_be_in_viewport()
+        with tab.runs():
+            tab.page.locator(".st-key-steps-forward button").click()

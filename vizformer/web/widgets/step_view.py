@@ -51,7 +51,6 @@ def walk(steps: Sequence[Step], labels: Callable[[Step], Labels], before: Sequen
             args=(current + 1,),
         )
         everything = st.toggle(_("All at once"), key="steps.all", persist_state="session")
-    st.progress(1.0 if everything else (current + 1) / len(steps))
     st.html(matrix.style())
     for index, step in enumerate(steps):
         if everything or index == current:
