@@ -61,7 +61,7 @@ def draw(subject: Subject) -> None:
     lesson.ask(question(subject, site, view.head, query))
     cells = [
         Row(
-            (part, float(length), Number(share, f"{share:.1%}".replace("-", "−"))),
+            (part, float(length), Number(share, labels.percent(share).replace("-", "−"))),
             "marked" if i == view.head else "",
         )
         for i, (part, length, share) in enumerate(zip(heads, lengths, shares, strict=True))
