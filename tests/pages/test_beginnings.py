@@ -28,6 +28,13 @@ def test_a_page_that_needs_another_model_has_a_sentence_that_it_reads(open_app):
     assert shown(app) == ("stories", ENGLISH.text)
 
 
+def test_the_chinese_sentence_is_glossed_for_those_who_do_not_read_it(open_app):
+    meant = "我有一只猫。 means: I have a cat."
+    assert meant in [caption.value for caption in open_app(CROSS).caption]
+    assert meant not in [caption.value for caption in open_app(CROSS, text="你好。").caption]
+    assert not any("猫" in caption.value for caption in open_app(CROSS, locale="zh-CN").caption)
+
+
 def test_a_reader_of_chinese_begins_with_the_translator(open_app):
     app = arrived(open_app, CROSS, "zh-CN")
     assert shown(app) == ("zh-en", CHINESE.text)

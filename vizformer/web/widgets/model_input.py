@@ -61,6 +61,7 @@ def subject_box(usable: Callable[[ModelRef], bool] | None = None) -> Subject | N
             st.caption(_("Below is still the last sentence that could be read."))
         return last
     st.session_state[_LAST_GOOD] = wanted
+    source_language.gloss(wanted.text)
     source_language.notice(wanted.model, wanted.text, usable)
     if (point := wanted.trace.first_not_finite()) is not None:
         st.warning(

@@ -14,9 +14,9 @@ from vizformer.errors import VizformerError
 from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.link import state
-from vizformer.web.link.beginnings import in_language
+from vizformer.web.link.beginnings import CHINESE, in_language
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, language
 
 Language = Literal["zh", "en"]
 
@@ -70,6 +70,13 @@ def read_by(model: ModelRef) -> Language | None:
         return None
     with card.open(encoding="utf-8", errors="replace") as file:
         return stated(file.read(CARD))
+
+
+def gloss(text: str) -> None:
+    """Says what the sentence with which readers of Chinese begin means, to those who read the app in another language."""
+    if text == CHINESE.text and not language().startswith("zh"):
+        with st.container(key="gloss"):
+            st.caption(_("{text} means: I have a cat.", text=text))
 
 
 def notice(model: ModelRef, text: str, usable: Callable[[ModelRef], bool] | None = None) -> None:
