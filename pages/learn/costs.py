@@ -17,12 +17,12 @@ def page() -> None:
     parts = [
         lesson.Part("complexity", N_("Complexity"), complexity),
         lesson.Part("calculator", N_("Calculator"), calculator),
-        lesson.Part("flash", N_("Flash"), flash, wide=True),
-        lesson.Part("linear", N_("Linear"), linear, wide=True),
-        lesson.Part("sparse", N_("Sparse"), sparse, wide=True),
+        lesson.Part("flash", N_("Flash"), flash),
+        lesson.Part("linear", N_("Linear"), linear),
+        lesson.Part("sparse", N_("Sparse"), sparse),
         lesson.Part("measured", N_("Measured"), measured),
         lesson.Part("family", N_("Family"), family, wide=True),
-        lesson.Part("results", N_("Results"), results, wide=True),
+        lesson.Part("results", N_("Results"), results),
     ]
     terms = (
         "complexity",

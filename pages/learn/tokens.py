@@ -19,10 +19,10 @@ def page() -> None:
     lesson.show(
         sitemap.TOKENS,
         [
-            lesson.Part("pieces", N_("Six ways to cut"), tokenizers.pieces, wide=True),
+            lesson.Part("pieces", N_("Six ways to cut"), tokenizers.pieces),
             lesson.Part("merges", N_("BPE, merge by merge"), merges.merges),
             lesson.Part("lookup", N_("A row of a table"), table_row.look_up),
-            lesson.Part("neighbours", N_("Neighbours"), neighbours.neighbours, wide=True),
+            lesson.Part("neighbours", N_("Neighbours"), neighbours.neighbours),
             lesson.Part("vectors", N_("Word vectors"), word_vectors.word_vectors),
             lesson.Part("context", N_("Static and contextual"), contexts.context),
             lesson.Part("norms", N_("Lengths"), lengths.norms),

@@ -31,7 +31,7 @@ def test_no_part_scrolls_sideways(open_tab, lesson):
         fits(tab, part)
     tab.page.emulate_media(color_scheme="dark")
     with tab.runs():
-        tab.page.get_by_role("radio", name="简体中文").click()
+        tab.page.get_by_role("button", name="简体中文").click()
     tab.page.set_viewport_size({"width": 400, "height": 900})
     tab.settled()
     expect(tab.page.locator("html")).to_have_attribute("lang", "zh-CN")

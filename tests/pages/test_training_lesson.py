@@ -131,7 +131,7 @@ def test_without_the_correction_the_first_change_is_smaller(open_app: Open) -> N
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("model", TEXTS)
 def test_the_gradient_of_the_readers_sentence(open_app: Open, model: str) -> None:
-    app = open_app(PAGE, **link(model, "gradient", "training.lengths:1"))
+    app = open_app(PAGE, **link(model, "gradient"))
     assert not app.exception
     assert not app.error
     checkpoint, trace, asked = asked_of(model)

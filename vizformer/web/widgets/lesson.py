@@ -58,6 +58,7 @@ __all__ = [
 ]
 
 _LAST = "lesson.last"
+PAPER_WIDTH = 700  # px: what fits between the margins of A4 and of a letter
 _UNNAMED = "lesson.unnamed"  # the part that is shown though the link names none, where that depends on the view
 
 
@@ -207,15 +208,16 @@ def _paper(entry: Entry, parts: Parts, subject: Subject | None) -> None:
     with st.container(horizontal=True, key="paper-head", vertical_alignment="center"):
         st.button(_("← Back to the lesson"), on_click=presenting.end, key="paper-end")
         st.caption(_("All parts of the lesson. Print this page with Ctrl+P (⌘P)."), width="content")
-    for number, part in enumerate(parts, 1):
-        words = prose(entry.url, part.key)
-        st.subheader(f"{number} · {part.name}", anchor=False)
-        st.markdown(words.text)
-        if subject is not None:
-            _printed(part, subject)
-        for title, texts in ((_("Try this"), words.tries), (_("Often got wrong"), words.wrongs)):
-            for text in texts:
-                st.markdown(f"**{title}**  \n{text}")
+    with st.container(key="paper", width=PAPER_WIDTH):
+        for number, part in enumerate(parts, 1):
+            words = prose(entry.url, part.key)
+            st.subheader(f"{number} · {part.name}", anchor=False)
+            st.markdown(words.text)
+            if subject is not None:
+                _printed(part, subject)
+            for title, texts in ((_("Try this"), words.tries), (_("Often got wrong"), words.wrongs)):
+                for text in texts:
+                    st.markdown(f"**{title}**  \n{text}")
 
 
 @laboratory

@@ -33,7 +33,8 @@ def flash(subject: Subject) -> None:
     usual = min(sizes, key=lambda size: abs(size - 4))
     tile = usual
     if len(sizes) > 1:
-        tile = st.select_slider(_("Keys in a tile"), sizes, **lesson.setting("costs.tile", usual, sizes))
+        with st.popover(_("Keys in a tile")):
+            tile = st.select_slider(_("Keys in a tile"), sizes, **lesson.setting("costs.tile", usual, sizes))
     found = computations.online_softmax(subject, site, head, query, tile)
     _tiles(found, keys)
     proof_badge.show(

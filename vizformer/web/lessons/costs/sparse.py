@@ -124,9 +124,10 @@ def _settings(subject: Subject) -> SparseSettings:
     reach = st.slider(_("Window: keys on each side"), 0, 8, **lesson.setting("costs.reach", 1, REACHES))
     n_global = st.slider(_("Global tokens"), 0, 4, **lesson.setting("costs.global", 1, GLOBALS))
     n_random = st.slider(_("Random keys"), 0, 4, **lesson.setting("costs.random", 1, RANDOMS))
-    seed = st.slider(_("Seed"), 0, 9, **lesson.setting("costs.seed", 0, SEEDS))
     one_stack = subject.config.architecture == "decoder-only"
-    causal = st.toggle(_("And causal"), **lesson.setting("costs.causal", one_stack))
+    with st.popover(_("More")):
+        seed = st.slider(_("Seed"), 0, 9, **lesson.setting("costs.seed", 0, SEEDS))
+        causal = st.toggle(_("And causal"), **lesson.setting("costs.causal", one_stack))
     return SparseSettings(reach, n_global, n_random, seed, causal)
 
 

@@ -18,7 +18,7 @@ from vizformer.web.widgets import lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts, labels
 
-lab = Laboratory("heads", "reference", wide=True)
+lab = Laboratory("heads", "reference")
 AFFORDABLE = 100_000_000  # parameters of a model that reads two dozen sentences while a reader waits
 RARE, MOST = 0.05, 0.75  # chance below which it is hardly luck; sentences in which the meant noun has to be found
 CODE = """lead = w[:, :, 0] - w[:, :, 1]        # [pairs, sentences]: weight on the first noun less that on the second

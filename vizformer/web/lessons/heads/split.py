@@ -22,7 +22,7 @@ from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 
-lab = Laboratory("heads", "split", wide=True)
+lab = Laboratory("heads", "split")
 VECTORS = ("x", "q", "k", "v", "z", "out")
 SHAPES = ("counts", "one", "query", "key", "joined")
 

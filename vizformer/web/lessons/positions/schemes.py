@@ -56,7 +56,6 @@ def options(subject: Subject) -> None:
     ids, numbered = tuple(token.id for token in tokens), labels.numbered(tokens)
     vocab_size = subject.config.input_vocab_size
     last = len(tokens) - 1
-    head = st.selectbox(_("Head"), range(HEADS), **lesson.setting("positions.head", 1, range(HEADS)))
     i = st.selectbox(
         _("Query i"),
         range(last + 1),
@@ -69,6 +68,11 @@ def options(subject: Subject) -> None:
         format_func=numbered.__getitem__,
         **lesson.setting("positions.key", 0, range(i + 1)),
     )
+    with st.popover(_("More")):
+        head = st.selectbox(_("Head"), range(HEADS), **lesson.setting("positions.head", 1, range(HEADS)))
+        pair = 0
+        if scheme == "rope":
+            pair = st.slider(_("Pair m"), 0, PAIRS - 1, **lesson.setting("positions.rope_pair", 0, range(PAIRS)))
     place = {
         "none": _("Nothing is added anywhere. Only the causal mask, if there is one, betrays the order."),
         "sinusoidal": _("Added to the input, once: a fixed row for each position."),
@@ -84,7 +88,7 @@ def options(subject: Subject) -> None:
         "relative": _("Added to the scores, in every layer: a learned number per head and bucket of distances."),
     }[scheme]
     if scheme == "rope":
-        rope(vocab_size, ids, head, i, j, place)
+        rope(vocab_size, ids, head, pair, i, j, place)
     else:
         picture(scheme)
         st.markdown(place)
@@ -180,9 +184,8 @@ def worked_out(scheme: Positions, vocab_size: int, ids: tuple[int, ...], head: i
         )
 
 
-def rope(vocab_size: int, ids: tuple[int, ...], head: int, i: int, j: int, place: str) -> None:
+def rope(vocab_size: int, ids: tuple[int, ...], head: int, pair: int, i: int, j: int, place: str) -> None:
     """A pair of the query and of the key as arrows, turned by their positions; both moved on together."""
-    pair = st.slider(_("Pair m"), 0, PAIRS - 1, **lesson.setting("positions.rope_pair", 0, range(PAIRS)))
     shift = st.slider(_("Move both on by"), 0, SHIFTS, **lesson.setting("positions.shift", 5, range(SHIFTS + 1)))
     here = computations.rotary(vocab_size, ids, head, pair, i, j, (i, j))
     moved = computations.rotary(vocab_size, ids, head, pair, i, j, (i + shift, j + shift))

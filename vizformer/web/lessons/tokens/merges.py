@@ -66,7 +66,6 @@ def cut_step_by_step(subject: Subject) -> None:
     new = "".join(steps[step - 1].pair) if step else ""
     show_words([(word, 1) for word in now], new)
     symbols = sum(map(len, now))
-    st.text(_("{symbols} after {step} of {steps} merges", symbols=counts.symbols(symbols), step=step, steps=len(steps)))
     first = max(0, min(step - 1 - AROUND, len(steps) - 2 * AROUND - 1))
     rows: list[list[listing.Cell]] = [
         [str(i + 1), f"{spaced(s.pair[0])} + {spaced(s.pair[1])}", spaced("".join(s.pair)), s.rank, s.count or 0]
@@ -75,6 +74,7 @@ def cut_step_by_step(subject: Subject) -> None:
     if rows:
         head = [_("merge"), _("pair"), _("becomes"), _("rank"), _("count when learned")]
         st.html(listing.to_html(head, rows, chosen=step - 1 - first if step else None))
+    st.text(_("{symbols} after {step} of {steps} merges", symbols=counts.symbols(symbols), step=step, steps=len(steps)))
     live = rf"\min_{{(a,b)}} \mathrm{{rank}}(a, b) = {steps[step - 1].rank:,}".replace(",", r"\,") if step else ""
     lesson.formula(r"(a^*, b^*) = \arg\min_{(a,b)} \mathrm{rank}(a, b)", live=live)
     if steps:

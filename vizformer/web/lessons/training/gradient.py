@@ -122,21 +122,18 @@ def _table(subject: Subject, found: StepGradient) -> None:
         )
         for row, layer in enumerate(found.layers)
     ]
-    if st.toggle(_("Show all lengths"), **lesson.setting("training.lengths", False)):
-        st.html(table.to_html(("", *found.kinds), shown, caption=_("Length of the gradient, |g_W|")))
-        relative = found.norms / computations.matrix_lengths(subject.model)
-        shown = [
-            Row(
-                (
-                    layer,
-                    *(
-                        "" if math.isnan(value) else Number(float(value), f"{value:.4f}")
-                        for value in map(float, relative[row])
-                    ),
-                )
+    st.html(table.to_html(("", *found.kinds), shown, caption=_("Length of the gradient, |g_W|")))
+    relative = found.norms / computations.matrix_lengths(subject.model)
+    shown = [
+        Row(
+            (
+                layer,
+                *(
+                    "" if math.isnan(value) else Number(float(value), f"{value:.4f}")
+                    for value in map(float, relative[row])
+                ),
             )
-            for row, layer in enumerate(found.layers)
-        ]
-        st.html(
-            table.to_html(("", *found.kinds), shown, caption=_("The same over the length of the matrix, |g_W| / |W|"))
         )
+        for row, layer in enumerate(found.layers)
+    ]
+    st.html(table.to_html(("", *found.kinds), shown, caption=_("The same over the length of the matrix, |g_W| / |W|")))
