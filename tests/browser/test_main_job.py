@@ -106,7 +106,7 @@ def test_switching_the_language_keeps_the_view(open_tab):
     tab = open_tab(f"/qkv?text={SENTENCE}&site=cross&layer=1&head=3&query=2&step=10")
     before = link(tab)
     with tab.runs():
-        tab.page.get_by_role("radio", name="简体中文").click()
+        tab.page.get_by_role("button", name="简体中文").click()
     expect(tab.page.get_by_role("heading", level=3)).to_contain_text("10 · Softmax 第 4 步")
     assert link(tab) == {**before, "lang": "zh_CN"}
 
