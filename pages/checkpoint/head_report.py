@@ -1,4 +1,4 @@
-"""Head report: what every head of a model does, measured on many texts."""
+"""What each head does: what every head of a model does, measured on many texts."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""Attention from elsewhere: arrays of attention weights, without a model, in the pictures of the page Attention."""
+"""From other programs: arrays of attention weights, without a model, in the pictures of the page Attention."""
 
 from vizformer.web.tools.elsewhere.pictures import pictures
 from vizformer.web.tools.elsewhere.upload_form import hand_in

@@ -1,4 +1,4 @@
-"""Attention on paper: the classic examples to the printed digits, editable, and attention without any weights."""
+"""Worked examples: the classic examples to the printed digits, editable, and attention without any weights."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""The page Attention from elsewhere: a file of arrays becomes the pictures of the page Attention, without a model."""
+"""The page From other programs: a file of arrays becomes the pictures of the page Attention, without a model."""
 
 import numpy as np
 import pytest

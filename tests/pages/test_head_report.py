@@ -1,4 +1,4 @@
-"""The page Head report: it measures in a process of its own, goes on where it was stopped, and says what heads do."""
+"""The page What each head does: it measures in a process of its own, goes on where it was stopped, and says it in words."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Attention on paper: the printed examples, and attention without weights for the typed sentence."""
+"""Worked examples: the printed examples, and attention without weights for the typed sentence."""
 
 import numpy as np
 import pytest

@@ -152,7 +152,7 @@ LAYER = Entry(
 PAPER = Entry(
     "pages/learn/paper.py",
     "paper",
-    N_("Attention on paper"),
+    N_("Worked examples"),
     N_("The classic small examples, to the last digit; change any number."),
 )
 COMPARE = Entry(
@@ -203,7 +203,7 @@ GENERATION = Entry(
 ELSEWHERE = Entry(
     "pages/explore/elsewhere.py",
     "elsewhere",
-    N_("Attention from elsewhere"),
+    N_("From other programs"),
     N_("Arrays of attention weights that another program saved, of text, images or proteins, in the same pictures."),
 )
 BLANKS = Entry(
@@ -245,7 +245,7 @@ REPORT = Entry(
 HEAD_REPORT = Entry(
     "pages/checkpoint/head_report.py",
     "head_report",
-    N_("Head report"),
+    N_("What each head does"),
     N_("What every head of a model does, measured on hundreds of texts: where it looks, how evenly, which are alike."),
 )
 

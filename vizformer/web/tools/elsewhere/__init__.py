@@ -1,1 +1,1 @@
-"""What the page Attention from elsewhere shows."""
+"""What the page From other programs shows."""

@@ -1,4 +1,4 @@
-"""The form of the page Attention from elsewhere: a file of arrays, and the tokens between which they attend."""
+"""The form of the page From other programs: a file of arrays, and the tokens between which they attend."""
 
 from threading import Lock
 

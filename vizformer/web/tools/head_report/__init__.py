@@ -1,1 +1,1 @@
-"""The page Head report: what every head of a model does, measured on many texts."""
+"""The page What each head does: what every head of a model does, measured on many texts."""

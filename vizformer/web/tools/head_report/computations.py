@@ -1,4 +1,4 @@
-"""Cached computations of the page Head report."""
+"""Cached computations of the page What each head does."""
 
 from typing import Literal
 

@@ -1,1 +1,1 @@
-"""The page Attention on paper."""
+"""The page Worked examples."""

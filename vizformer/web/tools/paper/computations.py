@@ -1,4 +1,4 @@
-"""Cached computations of Attention on paper."""
+"""Cached computations of Worked examples."""
 
 from vizformer.explain import examples
 from vizformer.explain.examples import PaperAttention

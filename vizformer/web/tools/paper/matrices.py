@@ -1,4 +1,4 @@
-"""Matrices of Attention on paper: to type over, and to read."""
+"""Matrices of Worked examples: to type over, and to read."""
 
 import numpy as np
 import streamlit as st
