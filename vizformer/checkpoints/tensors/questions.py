@@ -160,7 +160,7 @@ SCALED = Question(
 )
 SCALED_ROWS = Question(
     "scaled_rows",
-    N_("Is that done before positions are added, or to the sum?"),
+    N_("If embeddings are multiplied by that root: before positions are added, or the sum of both?"),
     ("tokens", "sum"),
     usual="tokens",
     insists=True,
