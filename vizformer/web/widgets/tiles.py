@@ -7,7 +7,7 @@ from urllib.parse import quote
 import streamlit as st
 
 from vizformer.assets import asset
-from vizformer.web.frame import classroom, presenting, progress
+from vizformer.web.frame import classroom, presenting, presses, progress
 from vizformer.web.frame.sitemap import COURSE, DOORS, LEARN, TEACH, Entry
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _, translate
@@ -32,7 +32,9 @@ def door(entry: Entry) -> None:
 def _lead() -> None:
     with st.container(key="tile-class", border=True, gap="xsmall"):
         _picture("class")
-        if st.button(_("Start a class"), key="teach.class", type="tertiary", disabled=classroom.leads() is not None):
+        if presses.button(
+            _("Start a class"), key="teach.class", type="tertiary", disabled=classroom.leads() is not None
+        ):
             if (refused := classroom.start()) is None:
                 st.rerun()  # its code stands above the page
             st.warning(translate(refused))
@@ -42,7 +44,7 @@ def _lead() -> None:
 def _present() -> None:
     with st.container(key="tile-present", border=True, gap="xsmall"):
         _picture("present")
-        if st.button(_("Present the course"), key="teach.present", type="tertiary"):
+        if presses.button(_("Present the course"), key="teach.present", type="tertiary"):
             presenting.begin()
             st.switch_page(COURSE[0].file)
         st.caption(_("The lessons as slides for a projector: keys or a clicker step through them."))

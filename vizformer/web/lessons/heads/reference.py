@@ -11,6 +11,7 @@ from vizformer.model import Trace
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.frame import presses
 from vizformer.web.lessons.heads.sentences import PAIRS, Pronoun
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
@@ -127,7 +128,7 @@ def _open(subject: Subject, found: ReferenceShift) -> None:
     """A button that makes a sentence the page's own and shows the head among all heads."""
     best = int(found.shifts[:, found.layer, found.head].argmax())
     text = found.sentences[best][0].text
-    if st.button(lab.text("look", text=text), key="heads.reference.open"):
+    if presses.button(lab.text("look", text=text), key="heads.reference.open"):
         kind = "encoder" if "encoder" in subject.trace.tokens else "decoder"
         state.update(text=text, target="", edits="", kind=kind, layer=found.layer, head=found.head, part="all")
         st.rerun()  # the whole page
