@@ -1,12 +1,14 @@
 """What each head does: what every head of a model does, measured on many texts."""
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.web.catalogue import head_reports, model_list, sources
 from vizformer.web.link import state
 from vizformer.web.tools.head_report import measuring
 from vizformer.web.tools.head_report.results import results
 from vizformer.web.widgets import model_assumptions
+from vizformer.web.widgets.choices import line
 from vizformer.web.widgets.model_input import model_box
 from vizformer.web.words.errors import guarded
 
@@ -17,15 +19,20 @@ def page() -> None:
     models = model_list.models()
     state.fit(model=models)
     model_box(models)
+    settings = line()
     model_assumptions.line(state.view().model)
-    guarded()(below)()
+    guarded()(below)(settings)
 
 
-def below() -> None:
+def below(settings: DeltaGenerator) -> None:
     model = sources.stamped(state.view().model)
     sources.folder(model)  # or says that it is not there
-    corpus = measuring.texts(model)
+    with settings:
+        corpus = measuring.texts(model)
     if corpus is None:
+        return
+    if (report := head_reports.bundled(model, corpus)) is not None:
+        results(model, corpus, report)
         return
     name = head_reports.name_of(model, corpus)
     now = measuring.look(name)
@@ -36,7 +43,7 @@ def below() -> None:
     elif now.phase in ("waiting", "running"):
         st.fragment(guarded()(measuring.status), run_every=POLL)(name, now.phase)
     elif now.phase == "over":
-        results(model, corpus, name)
+        results(model, corpus, head_reports.report(name))
     else:
         measuring.ended(model, corpus, name, now)
 

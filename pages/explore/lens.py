@@ -7,9 +7,10 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.lens.findings import remarkable
 from vizformer.web.tools.lens.in_python import in_python
 from vizformer.web.tools.lens.inputs import inputs
-from vizformer.web.tools.lens.layers import follow, layers
+from vizformer.web.tools.lens.layers import follow, in_words, layers
 from vizformer.web.tools.lens.terms import terms
 from vizformer.web.tools.lens.token_choice import choose
+from vizformer.web.widgets.choices import BESIDE, line
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words.errors import guarded
@@ -31,8 +32,15 @@ def pictures(subject: Subject) -> None:
     if subject.trace.first_not_finite() is not None:  # which has been said: no logit has terms
         return
     follow(subject)
-    asked = choose(subject)
-    for part in (remarkable, layers, terms, inputs, in_python):
+    settings = line()
+    picture, beside = st.columns(BESIDE, gap="medium")
+    with beside:
+        asked = choose(subject, settings)
+        guarded()(in_words)(subject, asked)
+        guarded()(remarkable)(subject, asked)
+    with picture:
+        guarded()(layers)(subject, asked)
+    for part in (terms, inputs, in_python):
         guarded()(part)(subject, asked)
 
 

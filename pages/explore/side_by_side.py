@@ -8,6 +8,7 @@ from vizformer.web.tools.side_by_side.one_head import one_head
 from vizformer.web.tools.side_by_side.pair import choose
 from vizformer.web.tools.side_by_side.streams import streams
 from vizformer.web.tools.side_by_side.weights import weights
+from vizformer.web.widgets.choices import line
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words.errors import guarded
@@ -24,7 +25,8 @@ def parts(subject: Subject) -> None:
     pair = choose(subject)
     if pair is None:
         return
-    for part in (heads, one_head, streams, answers, weights, in_python):
+    guarded()(heads)(pair, line())
+    for part in (one_head, streams, answers, weights, in_python):
         guarded()(part)(pair)
 
 

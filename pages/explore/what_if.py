@@ -1,6 +1,7 @@
 """What if: heads and sublayers taken out of the forward, or patched from another prompt; and what becomes of the answer."""
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.components import table
 from vizformer.web.catalogue import model_cache
@@ -10,9 +11,7 @@ from vizformer.web.tools.what_if.all_parts import all_parts
 from vizformer.web.tools.what_if.all_tokens import all_tokens
 from vizformer.web.tools.what_if.between_prompts import between_prompts
 from vizformer.web.tools.what_if.learned_gates import learned_gates
-from vizformer.web.tools.what_if.place import choose
-from vizformer.web.tools.what_if.switched_off_parts import switched_off
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets.choices import line, one_of
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words.i18n import _
@@ -36,22 +35,17 @@ def parts(subject: Subject) -> None:
     if subject.trace.first_not_finite() is not None:  # which has been said: no answer can be compared
         return
     st.html(table.style())
-    names = {"out": _("Parts taken out"), "between": _("Patches between two prompts")}
-    st.segmented_control(
-        _("What is changed"),
-        list(names),
-        format_func=names.__getitem__,
-        required=True,
-        label_visibility="collapsed",
-        **lesson.setting("whatif.way", "out", list(names)),
-    )
-    if lesson.value("whatif.way", "out", list(names)) == "between":
-        between_prompts(subject)
-        return
-    taken_out(subject)
+    settings = line()
+    with settings:
+        ways = {"out": _("Parts taken out"), "between": _("Patches between two prompts")}
+        way = one_of(_("What is changed"), "whatif.way", ways, labelled=False)
+    if way == "between":
+        between_prompts(subject, settings)
+    else:
+        taken_out(subject, settings)
 
 
-def taken_out(subject: Subject) -> None:
+def taken_out(subject: Subject, settings: DeltaGenerator) -> None:
     """What is taken out: parts of the model, neurons of one network, tokens of the input, or heads by learned gates."""
     names = {
         "parts": _("heads and sublayers"),
@@ -59,29 +53,15 @@ def taken_out(subject: Subject) -> None:
         "tokens": _("tokens of the input"),
         "gates": _("learned gates"),
     }
-    st.segmented_control(
-        _("What is taken out"),
-        list(names),
-        format_func=names.__getitem__,
-        required=True,
-        **lesson.setting("whatif.taken", "parts", list(names)),
-    )
-    taken = lesson.value("whatif.taken", "parts", list(names))
+    with settings:
+        taken = one_of(_("What is taken out"), "whatif.taken", names, labelled=False)
     if taken == "parts":
-        place = choose(subject)
-        switched_off(subject, place)
-        all_parts(subject, place)
+        all_parts(subject, settings)
         return
     if subject.edited:
         st.caption(_("Numbers set by hand are left out here: this is the model as it is."))
-    if taken == "gates":
-        learned_gates(subject.unedited)
-        return
-    place = choose(subject.unedited, with_instead=False)
-    if taken == "neurons":
-        all_neurons(subject.unedited, place)
-    else:
-        all_tokens(subject.unedited, place)
+    draw = {"neurons": all_neurons, "tokens": all_tokens, "gates": learned_gates}[taken]
+    draw(subject.unedited, settings)
 
 
 page()

@@ -3,7 +3,6 @@
 import streamlit as st
 
 from vizformer.web.tools.compare import computations
-from vizformer.web.tools.compare.expected_steps import steps_wanted
 from vizformer.web.tools.compare.submission import hand_in
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words.i18n import _
@@ -13,13 +12,6 @@ def page() -> None:
     subject = subject_box()
     if subject is None:
         return
-    st.markdown(
-        _(
-            "Write a Transformer of your own, give it this model's weights and this sentence, and hand in the numbers that "
-            "it computes on the way. The page finds the first step that departs from the model's own, and tries known "
-            "mistakes on it."
-        )
-    )
     if (sizes := computations.too_long(subject)) is not None:
         st.info(
             _(
@@ -29,7 +21,6 @@ def page() -> None:
             )
         )
         return
-    steps_wanted(subject)
     hand_in(subject)
 
 

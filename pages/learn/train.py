@@ -17,16 +17,10 @@ POLL = 2.0  # seconds between two looks at a training that goes on
 def page() -> None:
     name = state.view().run or trainings.example().name
     now = trainings.look_at(name)
-    guarded()(choose)(name, None if now is None else trainings.run(name).plan)
-    name = state.view().run
-    if not name:
-        st.info(
-            _(
-                "Below is a training that is over: a small model has learned to repeat what came before. Drag through it; "
-                "then have a model of your own trained, with the choices above."
-            )
-        )
-        name = trainings.example().name
+    form = st.expander(_("Train a model of your own"), key="train.own")
+    with form:
+        guarded()(choose)(name, None if now is None else trainings.run(name).plan)
+    name = state.view().run or trainings.example().name
     now = trainings.look_at(name)
     if now is None:
         st.info(_("This training is no longer on the server. Train again: the same choices give the same weights."))
@@ -43,9 +37,13 @@ def watch(name: str, was_over: bool) -> None:
     if now is None or (now.phase == "over") != was_over:
         st.rerun()
     plan = trainings.run(name).plan
-    status(name, plan, now)
+    over = now.phase == "over"
+    if not over or not now.progress.snapshots:
+        status(name, plan, now)
     if now.progress.snapshots:
         explore(name, plan, now)
+    if over and now.progress.snapshots:
+        status(name, plan, now)
 
 
 page()

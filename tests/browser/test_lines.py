@@ -12,7 +12,7 @@ def link(tab) -> dict[str, str]:
 
 @pytest.mark.sweep
 def test_choices_reach_the_link_and_survive_the_map_and_a_reload(open_tab):
-    tab = open_tab("/attention?site=cross")
+    tab = open_tab("/attention?site=cross&head=0")
     with tab.runs():
         tab.page.get_by_role("radio", name="Lines").click()
     view = tab.page.locator(".vf-lines")

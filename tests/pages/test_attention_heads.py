@@ -5,8 +5,12 @@ import threading
 
 import pytest
 
+from vizformer import load
+from vizformer.analysis import kinds
+from vizformer.analysis.heads.telling_head import telling_head
 from vizformer.web.catalogue import head_pictures, long_forward
 from vizformer.web.catalogue.long_work import WORK
+from vizformer.web.link.view import usual_query
 
 PAGE = "pages/explore/attention.py"
 
@@ -27,6 +31,22 @@ def choose(app, **selection) -> None:
     data = heads(app)
     app.session_state["heads"] = {"selected": {**data["selected"], **selection, "version": data["version"], "seq": 1}}
     app.run()
+
+
+@pytest.mark.parametrize(("model", "text"), [("zh-en", "我有一只猫。"), ("stories", "The cat sat on the")])
+def test_it_opens_on_the_head_whose_row_says_most_of_another_word(open_app, model, text):
+    app = open_app(PAGE, model=model, text=text)
+    assert not app.exception
+    checkpoint = load(model)
+    trace = checkpoint.trace(text)
+    kind = kinds(trace)[0]
+    found = telling_head(trace, kind, usual_query(trace.tokens[kind]))
+    chosen = heads(app)["selected"]
+    assert (chosen["layer"], chosen["head"]) == (found.layer, found.head) != (0, 0)
+    assert f"Shown is layer {found.layer}, head {found.head}" in " ".join(one.value for one in app.caption)
+    assert "layer" not in link(app)
+    chosen = heads(open_app(PAGE, model=model, text=text, head=0))["selected"]  # a link always wins
+    assert (chosen["layer"], chosen["head"]) == (0, 0)
 
 
 def test_the_order_of_the_heads_is_part_of_the_link(open_app):

@@ -2,9 +2,12 @@
 
 import json
 
+import numpy as np
+import pytest
+
 from tests.pages.conftest import Open
 from vizformer import load
-from vizformer.analysis import guess, hide, next_tokens
+from vizformer.analysis import guess, guesses, hide, next_tokens
 from vizformer.web.link.model_ref import ModelRef
 
 PAGE = "pages/explore/blanks.py"
@@ -41,10 +44,26 @@ def test_two_languages_and_two_hidden_words(open_app: Open) -> None:
 
 def test_nothing_hidden_offers_examples(open_app: Open) -> None:
     app = open_app(PAGE, model="cloze", text="我有一只猫。")
+    app.button(key="blanks.none").click().run()
+    assert not app.get("plotly_chart")
+    assert app.query_params["hidden"] in ("", [""])
     example = next(button for button in app.button if button.label == SENTENCE)
     app = example.click().run()
     assert not app.exception
     assert app.query_params["text"] in (SENTENCE, [SENTENCE])
+
+
+@pytest.mark.parametrize("text", [SENTENCE, "我有一只猫。"])
+def test_it_opens_with_the_word_hidden_that_is_found_most_surely(open_app: Open, text: str) -> None:
+    app = open_app(PAGE, model="cloze", text=text)
+    checkpoint = load("cloze")
+    tokens = checkpoint.encode(text)
+    found = guesses(checkpoint, tokens)
+    words = [i for i, token in enumerate(tokens) if any(map(str.isalnum, token.text)) and not np.isnan(found[i])]
+    surest = max(words, key=lambda i: found[i])
+    assert f"“{tokens[surest].text}”" in " ".join(texts(app))
+    assert len(app.get("plotly_chart")) == 2
+    assert "hidden" not in app.query_params
 
 
 def test_the_mask_can_be_typed(open_app: Open) -> None:
@@ -83,4 +102,4 @@ def test_positions_that_are_not_there_are_left_out(open_app: Open) -> None:
     for hidden in ("0", "99", "banana"):
         app = open_app(PAGE, model="cloze", text=SENTENCE, hidden=hidden)
         assert not app.exception
-        assert len(app.get("plotly_chart")) == 0
+        assert len(app.get("plotly_chart")) == (2 if hidden == "banana" else 0)  # (a link that says nothing)

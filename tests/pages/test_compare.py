@@ -4,6 +4,7 @@ import io
 import json
 
 import numpy as np
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import Open
@@ -37,7 +38,7 @@ def test_a_printed_tensor_that_agrees(open_app: Open) -> None:
     assert not app.exception
     assert not app.error
     assert any("agrees with the trace" in box.value for box in app.success)
-    assert tables(app)[-1][0][0] == WEIGHTS
+    assert tables(app)[0][0][0] == WEIGHTS
 
 
 def test_the_first_that_departs_is_marked_drawn_and_named(open_app: Open) -> None:
@@ -54,12 +55,28 @@ def test_the_first_that_departs_is_marked_drawn_and_named(open_app: Open) -> Non
     assert not app.exception
     assert any("encoder.0.self.concat" in box.value.replace("\\", "") for box in app.error)
     assert "joined with reshape or view alone" in said(app)
-    rows = tables(app)[-1]
+    rows = tables(app)[0]
     assert [row[-1] for row in rows] == ["agrees", "departs", "departs"]
-    assert marked(app, -1) == [1]
+    assert marked(app, 0) == [1]
     assert len(app.get("plotly_chart")) == 1
     app.text_input[0].set_value("我有一只猫。").run()
     assert any("not with what is chosen now" in box.value for box in app.info)
+
+
+@pytest.mark.parametrize(("model", "locale"), [("zh-en", "en-US"), ("stories", "zh-CN"), ("cloze", "en-US")])
+def test_it_begins_with_a_mistake_that_the_reader_s_numbers_take_the_place_of(
+    open_app: Open, model: str, locale: str
+) -> None:
+    app = open_app(PAGE, locale=locale, text=TEXT, model=model)
+    assert not app.exception
+    stack = next(iter(load(model).trace(TEXT).tokens))
+    rows = tables(app)[0]
+    assert marked(app, 0) == [len(rows) - 1]
+    assert rows[-1][0] == f"{stack}.0.self.concat"
+    assert {"en-US": "joined with reshape or view alone", "zh-CN": "reshape"}[locale] in said(app)
+    assert "compare.checked" not in app.session_state
+    agrees = {"en-US": "agrees", "zh-CN": "一致"}[locale]
+    assert all(row[-1] == agrees for row in rows[:-1])
 
 
 def test_a_shape_that_does_not_fit_and_a_name_that_is_none(open_app: Open) -> None:

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from recipes.attention_example import SENTENCE
 from tests.analysis.test_attention_arrays import npz, weights
 from tests.components.test_mount import sent as mounted
 from tests.pages.conftest import Open
 from tests.pages.reading import said
+from vizformer import load
+from vizformer.analysis import head_maps
 from vizformer.analysis.heads.attention_arrays import read_attention
 from vizformer.errors import TraceError
 from vizformer.web.catalogue import uploads
@@ -46,6 +49,22 @@ def test_a_file_becomes_a_map_with_the_tokens_of_the_reader(open_app: Open) -> N
     app.segmented_control(key="elsewhere.picture").set_value("lines").run()
     assert not app.exception
     assert mounted(app)["query_tokens"][0] == "the"
+
+
+def test_it_begins_with_arrays_that_were_saved_from_the_bundled_translator(open_app: Open) -> None:
+    app = open_app(PAGE)
+    assert not app.exception
+    assert not app.error
+    data, trace = mounted(app), load("zh-en").trace(SENTENCE)
+    assert data["key_tokens"] == [token.text for token in trace.tokens["encoder"]]
+    assert data["query_tokens"] == [token.text for token in trace.tokens["decoder"]]
+    (found,) = (arrays for arrays, _ in pictures.example().values())
+    np.testing.assert_allclose(found.weights, head_maps(trace, "cross").weights, atol=1e-5)
+    chosen = data["selected"]["layer"], data["selected"]["head"], data["selected"]["query"]
+    assert chosen == pictures.telling_place(found)
+    assert found.weights[chosen].max() > 0.5
+    assert "An example" in said(app)
+    assert "An example" not in said(handed_in(app, npz(maps=weights(2, 3, 4, 4))))
 
 
 def test_one_token_per_line_may_have_blanks_in_it(open_app: Open) -> None:

@@ -63,6 +63,11 @@ def link(app) -> dict[str, str]:
     return {name: value[-1] if isinstance(value, list) else value for name, value in app.query_params.items()}
 
 
+def least_sure(checkpoint, text: str) -> int:
+    given = [float(step.probabilities[step.id]) for step in checkpoint.stream(text, max_new=60)]
+    return given.index(min(given))
+
+
 def text_of(app) -> list[str]:
     return [text.value for text in app.text]
 
@@ -133,7 +138,7 @@ def test_steps_and_settings_go_into_the_link_and_come_from_it(open_app):
     }
     app.number_input(key="generation.seed").set_value(9).run()
     assert link(app)["sampling"] == "sampling,t1.5,s9"
-    assert player(app)["selected"]["step"] == 0  # another text begins at its beginning
+    assert "new" not in link(app)  # another text opens at its own place
     app.button_group(key="generation.strategy").set_value("greedy").run()
     assert link(app)["sampling"] == "t1.5,s9"
     again = open_app(PAGE, **link(app))
@@ -241,11 +246,22 @@ def test_a_target_that_fills_the_context(open_app, monkeypatch):
         (dict(new=400), "no new token 400"),
     ],
 )
-def test_nonsense_in_the_link_is_told(open_app, nonsense, said):
+def test_nonsense_in_the_link_is_told(open_app, checkpoint, nonsense, said):
     app = open_app(PAGE, text=TEXT, **nonsense)
     assert not app.exception
     assert any(said in info.value.replace("\\", "") for info in app.info)
-    assert player(app)["selected"]["step"] == 0
+    assert player(app)["selected"]["step"] == (0 if "new" in nonsense else least_sure(checkpoint, TEXT))
+
+
+def test_it_opens_where_the_model_was_least_sure_and_a_link_to_the_first_token_wins(open_app, checkpoint):
+    app = open_app(PAGE, text=TEXT)
+    step = least_sure(checkpoint, TEXT)
+    assert player(app)["selected"]["step"] == step > 0
+    assert f"Shown is the new token {step}" in " ".join(caption.value for caption in app.caption)
+    assert "new" not in link(app)
+    app = choose(app, step=0)
+    assert link(app)["new"] == "0"
+    assert player(open_app(PAGE, **link(app)))["selected"]["step"] == 0
 
 
 def test_a_branch_of_another_model_is_left_out(open_app):

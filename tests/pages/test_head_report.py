@@ -12,8 +12,10 @@ import streamlit as st
 from tests.components.test_mount import sent
 from vizformer.analysis.circuits import compositions, copying_scores, ov_pairs, qk_pairs
 from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, head_report
-from vizformer.analysis.corpus_heads.report_file import write_report
+from vizformer.analysis.corpus_heads.bundled_report import WEIGHTS, bundled_report
+from vizformer.analysis.corpus_heads.report_file import read_report, write_report
 from vizformer.analysis.corpus_heads.worker import Request
+from vizformer.assets import asset, bundled_models
 from vizformer.checkpoints import load
 from vizformer.errors import VizformerError
 from vizformer.jobs import queue
@@ -46,8 +48,9 @@ def stories(tmp_path_factory):
 
 
 @pytest.fixture
-def measured(reports, stories):
-    """As if somebody had had it measured."""
+def measured(reports, stories, monkeypatch):
+    """As if no report came with the model, and somebody had had it measured."""
+    monkeypatch.setattr(head_reports, "bundled", lambda model, corpus: None)
     name = head_reports.name_of(ModelRef("bundled", "stories"), bundled_corpus("en"))
     folder = reports.root / name
     folder.mkdir(parents=True)
@@ -336,7 +339,41 @@ def test_choosing_head_0_of_layer_0_stays_chosen_in_the_link(open_app, measured,
     app.session_state["head_report.cells"] = {"selected": {"row": 0, "column": 0, "version": version, "seq": 1}}
     app.run()
     assert app.subheader[0].value == "Layer 0, head 0"
-    assert "headreport.first:1" in app.query_params["dials"]
+    assert [app.query_params[name] for name in ("layer", "head")] in (["0", "0"], [["0"], ["0"]])
+    again = open_app(PAGE, model="stories", layer=0, head=0)
+    assert again.subheader[0].value == "Layer 0, head 0"
+
+
+@pytest.mark.parametrize("name", bundled_models())
+def test_the_report_of_a_bundled_model_is_there_at_once_and_belongs_to_it(open_app, reports, name):
+    app = open_app(PAGE, model=name)
+    assert not app.exception
+    assert not app.error
+    assert not reports._jobs
+    checkpoint = load(name)
+    corpus = bundled_corpus("zh" if checkpoint.model.config.architecture == "encoder-decoder" else "en")
+    report = read_report(bundled_report(asset("models", name), corpus))
+    assert (report.model, report.corpus, report.given) == (name, corpus.name, len(corpus.passages))
+    found = next(iter(report.kinds.values()))
+    assert app.subheader[0].value.startswith("Layer ")
+    best = np.unravel_index(found.mean["previous"].argmax(), found.shape)
+
+    def value(number: int) -> float:
+        one = head_report(checkpoint, replace(corpus, passages=(corpus.passages[number],)))
+        return float(one.kinds[found.kind].mean["previous"][best])
+
+    assert value(int(found.strongest["previous"][best])) >= max(value(0), value(1)) - 1e-5
+
+
+def test_other_weights_or_texts_have_no_report_that_came_with_vizformer(tmp_path):
+    corpus = bundled_corpus("en")
+    assert bundled_report(asset("models", "stories"), corpus).is_file()
+    assert not bundled_report(asset("models", "stories"), bundled_corpus("zh")).exists()
+    (tmp_path / WEIGHTS).write_bytes((asset("models", "stories") / WEIGHTS).read_bytes()[:-1] + b"x")
+    assert not bundled_report(tmp_path, corpus).exists()
+    model = ModelRef("bundled", "stories")
+    assert head_reports.bundled(model, corpus) is not None
+    assert head_reports.bundled(replace(model, dtype="float16"), corpus) is None
 
 
 def test_stopping_ends_the_work_only_where_nobody_else_watches(reports):

@@ -46,13 +46,13 @@ def test_the_link_opens_the_lines_where_they_were(open_app):
 
 def test_what_is_chosen_goes_into_the_link(open_app):
     app = open_app(PAGE, picture="lines")
-    choose(app, layer=1, heads=[2], pinned={"side": "query", "index": 4})
-    assert link(app) == {"picture": "lines", "layer": "1", "head": "2", "query": "4"}
+    choose(app, layer=2, heads=[2], pinned={"side": "query", "index": 4})
+    assert link(app) == {"picture": "lines", "layer": "2", "head": "2", "query": "4"}
     choose(app, layer=1, heads=[0, 2, 3], pinned={"side": "key", "index": 1})
     assert link(app) == {"picture": "lines", "layer": "1", "head": "2", "query": "4", "lines": "0,2,3@k1"}
     choose(app, layer=0, heads=[0, 3], pinned=None, threshold=0.2)
     said = {"picture": "lines", "query": "4", "lines": "0,3@0.2@-"}
-    assert link(app) == said  # head 0, the first of those that are left
+    assert link(app) == said | {"layer": "0", "head": "0"}  # the first of those that are left; it was chosen
     again = lines(open_app(PAGE, **said))["selected"]
     assert again == {"layer": 0, "heads": [0, 3], "pinned": None, "threshold": 0.2}
     assert lines(open_app(PAGE, picture="lines", lines="0,2@k1"))["selected"]["pinned"] == {"side": "key", "index": 1}

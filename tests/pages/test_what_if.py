@@ -8,7 +8,8 @@ from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, said, tables
 from tests.pages.test_patches import press
 from vizformer import load
-from vizformer.analysis.causes.ablation import Part, parts_of, sweep, without
+from vizformer.analysis import kinds
+from vizformer.analysis.causes.ablation import Part, by_head, parts_of, sweep, without
 from vizformer.analysis.causes.other_texts import unknown_share
 from vizformer.analysis.corpus_heads import Corpus, Passage, bundled_corpus
 from vizformer.components import matrix
@@ -41,6 +42,21 @@ def test_the_table_is_the_library_s_sweep(open_app: Open) -> None:
     listed = next(table for table in tables(app) if table[0][1] == f"{first.divergence:.4f}")
     assert listed[0][0] == wording.name(first.part)
     assert listed[0][2] == f"{first.logit:+.3f}".replace("-", "−")
+
+
+def test_it_opens_on_the_kind_of_heads_and_the_part_that_the_answer_needs_most(open_app: Open) -> None:
+    checkpoint = load("zh-en")
+    trace = checkpoint.trace("我有一只猫。")
+    row = (len(trace.tokens["decoder"]) - 1) // 2
+    effects = sweep(checkpoint, trace, row, int(trace.logits[row].argmax()))
+    largest = {kind: by_head(effects, trace, kind).max() for kind in kinds(trace)}
+    app = open_app(PAGE, model="zh-en", text="我有一只猫。")
+    assert array(chart(app, 0)["data"][0]["z"]).max() == pytest.approx(max(largest.values()), rel=1e-4)
+    assert "site" not in app.query_params
+    first = max(effects, key=lambda one: one.divergence)
+    assert f"It needs **{wording.name(first.part)}** most" in said(app)
+    app = open_app(PAGE, model="zh-en", text="我有一只猫。", site="encoder")  # a link always wins
+    assert array(chart(app, 0)["data"][0]["z"]).max() == pytest.approx(largest["encoder"], rel=1e-4)
 
 
 def test_small_effects_are_not_zeros_and_a_difference_of_shares_is_in_points(open_app: Open) -> None:

@@ -249,6 +249,51 @@ def test_an_address_that_lags_behind_changes_nothing():
     assert link(test) == {"head": "4"}
 
 
+def suggesting():
+    import streamlit as st
+
+    from vizformer.web.link import state
+
+    page = st.session_state.get("page", "attention")
+    state.pull(page)
+    if page == "attention":
+        st.text("suggested" if state.suggest(layer=2, head=1) else "said")
+    st.number_input("head", 0, 100, **state.bind("head"))
+    st.button("keep", on_click=state.keep_suggested)
+    st.button("query", on_click=lambda: state.update(query=4))
+    state.push()
+
+
+def test_what_a_page_suggests_is_shown_and_left_out_of_the_link_until_the_reader_takes_it():
+    test = AppTest.from_function(suggesting, default_timeout=20).run()
+    assert (view(test).layer, view(test).head, link(test)) == (2, 1, {})
+    test.session_state["page"] = "masks"
+    assert (view(test.run()).layer, view(test).head, link(test)) == (0, 0, {})  # a page that suggests nothing
+    test.session_state["page"] = "attention"
+    assert (view(test.run()).layer, test.text[0].value) == (2, "suggested")
+    test.number_input(key="view.head").set_value(3).run()
+    assert (link(test), test.text[0].value) == ({"layer": "2", "head": "3"}, "said")
+    test.number_input(key="view.head").set_value(0).run()
+    assert link(test) == {"layer": "2", "head": "0"}
+
+
+@pytest.mark.parametrize("taken", ["keep", "query"])
+def test_a_suggestion_is_taken_with_a_row_of_it_and_on_the_way_to_another_page(taken):
+    test = AppTest.from_function(suggesting, default_timeout=20).run()
+    next(button for button in test.button if button.label == taken).click().run()
+    assert link(test) == {"layer": "2", "head": "1"} | ({"query": "4"} if taken == "query" else {})
+
+
+@pytest.mark.parametrize("said", [{"layer": "0"}, {"head": "0"}, {"layer": "1"}])
+def test_a_link_that_names_a_layer_or_a_head_always_wins(said):
+    test = AppTest.from_function(suggesting, default_timeout=20)
+    test.query_params.update(said)
+    test.run()
+    assert test.text[0].value == "said"
+    assert (view(test).layer, view(test).head) == (int(said.get("layer", 0)), 0)
+    assert link(test) == said
+
+
 def test_back_shows_what_was_there_even_a_text_too_long_for_a_link(monkeypatch):
     text = "字" * 1000
     test = app()

@@ -5,17 +5,18 @@ A report has a name that says model, files and texts, so that whoever asks for t
 
 import hashlib
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
 from vizformer.analysis.corpus_heads import Corpus, HeadReport
+from vizformer.analysis.corpus_heads.bundled_report import bundled_report
 from vizformer.analysis.corpus_heads.report_file import read_report
 from vizformer.analysis.corpus_heads.worker import PROGRESS, REPORT, UNREADABLE, Request
 from vizformer.errors import VizformerError
 from vizformer.jobs.queue import Job, JobQueue
 from vizformer.messages import N_
-from vizformer.web.catalogue import session_folders
+from vizformer.web.catalogue import session_folders, sources
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.link.model_ref import ModelRef
@@ -90,6 +91,15 @@ def name_of(model: ModelRef, corpus: Corpus) -> str:
     """The name of the report on a model (with the stamp of its files) and texts."""
     said = f"{model} {model.stamp} {corpus.key}"
     return hashlib.blake2b(said.encode(), digest_size=8).hexdigest()
+
+
+@cached
+def bundled(model: ModelRef, corpus: Corpus) -> HeadReport | None:
+    """The report of a bundled model as it is, on these texts, that comes with VizFormer; None where none does."""
+    if model.source != "bundled" or model.base != replace(model, stamp=""):
+        return None
+    path = bundled_report(sources.folder(model), corpus)
+    return read_report(path) if path.is_file() else None
 
 
 @cached

@@ -9,7 +9,7 @@ live in the address (`?text=...&head=3`), so that an address pasted into another
 """
 
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import Field, dataclass, field, fields, replace
@@ -25,6 +25,9 @@ from vizformer.web.link.view import View, link_name
 
 REMEMBERED = 64  # addresses per session that Back can return to exactly
 
+SUGGESTED = ("kind", "layer", "head", "new", "hidden")  # fields of which a page may choose what is worth seeing
+_TAKES = (*SUGGESTED[1:], "query")  # whose change makes what is suggested the reader's choice
+
 _FIELDS: dict[str, Field[Any]] = {f.name: f for f in fields(View)}
 _IN_LINKS: dict[str, Field[Any]] = {link_name(f): f for f in fields(View)}
 _apart: ContextVar[str] = ContextVar("apart", default="")
@@ -36,6 +39,12 @@ class _Memory:
     """A session's view and what it knows about the addresses that stood for its views."""
 
     view: View = field(default_factory=View)
+    suggested: dict[str, Any] = field(
+        default_factory=dict
+    )  # fields that a page has chosen -> what the link says of them
+    said: frozenset[str] = (
+        frozenset()
+    )  # fields that the link names, or the reader chose, though they are at their default
     page: str | None = None  # None: nothing has been read from a link yet
     drawn: object = None  # what the page was drawn for: see `draw`
     holds: Collection[str] = ()  # what the page's address holds of the view; empty: all
@@ -50,10 +59,18 @@ class _Memory:
     placed: dict[str, int] = field(default_factory=dict)  # widget -> the visit in which it was drawn last
     placing: dict[str, int] = field(default_factory=dict)  # the same of the run that goes on
 
+    @property
+    def linked(self) -> View:
+        """The view without what a page has suggested: what the link says."""
+        return replace(self.view, **self.suggested)
+
+    def show(self, view: View, said: Collection[str]) -> None:
+        self.view, self.suggested, self.said = view, {}, frozenset(said)
+
     def remember(self, address: _Address) -> None:
         self.current = address
         self.seen.pop(address, None)
-        self.seen[address] = self.view
+        self.seen[address] = self.linked
         while len(self.seen) > REMEMBERED:
             del self.seen[next(iter(self.seen))]
 
@@ -133,6 +150,8 @@ def update(**changes: object) -> View:
     known = {name: value for name, value in changes.items() if value is not None or _FIELDS[name].default is None}
     changed = replace(memory.view, **cast(dict[str, Any], known))
     if changed != memory.view:
+        if memory.suggested and any(getattr(changed, name) != getattr(memory.view, name) for name in _TAKES):
+            keep_suggested()  # another row of a head that was suggested: that head is the reader's from now on
         memory.view = changed
         memory.notices = []
         push()
@@ -176,9 +195,40 @@ def fit(**limits: int | Collection[object]) -> View:
                         otherwise=str(otherwise),
                     )
                 )
-            memory.view = replace(memory.view, **{name: otherwise})
+            memory.view, memory.said = replace(memory.view, **{name: otherwise}), memory.said - {name}
     push()
     return memory.view
+
+
+def suggest(**values: object) -> bool:
+    """Shows these values of fields of which neither the link nor the reader has said any; whether it does.
+
+    The link goes on to leave them out, so that it opens on what is worth seeing of any other sentence.  They hold until the
+    page runs anew; what the reader changes of them makes all of them said.
+    """
+    memory = _memory()
+    linked = memory.linked
+    if any(name in memory.said or getattr(linked, name) != _FIELDS[name].default for name in values):
+        return False
+    memory.suggested |= {name: getattr(linked, name) for name in values}
+    memory.view = replace(memory.view, **cast(dict[str, Any], values))
+    return True
+
+
+def keep_suggested() -> None:
+    """What a page has suggested counts as the reader's choice from now on: for ways to other pages."""
+    memory = _memory()
+    memory.said, memory.suggested = memory.said | memory.suggested.keys(), {}
+    push()
+
+
+def unsay(*names: str) -> None:
+    """These fields go back to their default, and a page may suggest them again."""
+    memory = _memory()
+    memory.view, memory.suggested = memory.linked, {}
+    memory.view = replace(memory.view, **cast(dict[str, Any], {name: _FIELDS[name].default for name in names}))
+    memory.said = memory.said.difference(names)
+    push()
 
 
 def bind(name: str) -> dict[str, Any]:
@@ -256,6 +306,7 @@ def pull(page: str, holds: Collection[str] = ()) -> bool:
     first, moved, memory.page = memory.page is None, memory.page != page, page
     memory.drawn = None
     memory.holds = holds
+    memory.view, memory.suggested = memory.linked, {}
     if moved:
         memory.notices = []
         memory.visit += 1
@@ -264,12 +315,14 @@ def pull(page: str, holds: Collection[str] = ()) -> bool:
         return False
     back = bool(getattr(get_script_run_ctx(suppress_warning=True), "is_history_navigation", False))
     if back and address in memory.seen:
-        memory.view, memory.notices = memory.seen[address], []
+        memory.show(memory.seen[address], _said(parameters, memory.seen[address]))
+        memory.notices = []
     elif first or back or (parameters and (moved or address not in memory.seen)):
-        memory.view, memory.notices = _read(parameters)
+        view, memory.notices = _read(parameters)
         memory.began = not parameters
         if memory.began:
-            memory.view = replace(memory.view, model=beginning().model, text=beginning().text)
+            view = replace(view, model=beginning().model, text=beginning().text)
+        memory.show(view, _said(parameters, view))
         read = True
     elif not moved:  # an address that is out of date: `push` corrects it
         return False
@@ -295,14 +348,16 @@ def carry(**beside: str) -> None:
 def adopt(parameters: dict[str, str]) -> None:
     """Shows what these parameters say, on the same page."""
     memory = _memory()
-    memory.view, memory.notices = _read({name: value for name, value in parameters.items() if name in _IN_LINKS})
+    view, memory.notices = _read({name: value for name, value in parameters.items() if name in _IN_LINKS})
+    memory.show(view, _said(parameters, view))
     push()
 
 
 def link() -> dict[str, str]:
     """The parameters of the address that stands for the view on this page."""
     memory = _memory()
-    found = {name: value for name, value in _write(memory.view).items() if not memory.holds or name in memory.holds}
+    written = _write(memory.linked, memory.said)
+    found = {name: value for name, value in written.items() if not memory.holds or name in memory.holds}
     # A view at its defaults has a link that says nothing: where that means something else to the reader, it names the model.
     return found if found or beginning() == beginnings.CHINESE else {"model": str(memory.view.model)}
 
@@ -320,13 +375,18 @@ def push() -> None:
         memory.heard(memory.page, parameters)
 
 
-def _write(view: View) -> dict[str, str]:
+def _write(view: View, said: Collection[str] = ()) -> dict[str, str]:
     link = {}
     for name, f in _IN_LINKS.items():
-        if (value := getattr(view, f.name)) != f.default:
+        if (value := getattr(view, f.name)) != f.default or f.name in said:
             write: Callable[[Any], str] = f.metadata.get("write", str)
             link[name] = write(value)
     return link
+
+
+def _said(parameters: Mapping[str, str], view: View) -> set[str]:
+    """What an address names, and the view took over, of what a page may suggest."""
+    return {name for name in SUGGESTED if parameters.get(link_name(_FIELDS[name])) == str(getattr(view, name))}
 
 
 def _read(parameters: dict[str, str]) -> tuple[View, list[Message]]:

@@ -16,8 +16,8 @@ SHOWN = 6  # keys that are named
 
 
 @guarded()
-def choose(subject: Subject, kind: Kind) -> None:
-    """The choices, folded away, and beside them what is chosen."""
+def choose(subject: Subject, kind: Kind, why: str) -> None:
+    """The choices, folded away, and beside them why this head is shown and what is chosen."""
     overs = [over for over in OVERS if kind != "cross" or over != "rollout"]
     state.fit(over=overs)
     left, right = st.columns([3, 13], vertical_alignment="center")
@@ -25,7 +25,7 @@ def choose(subject: Subject, kind: Kind) -> None:
         st.radio(_("Heads"), overs, format_func=_overs().__getitem__, **state.bind("over"))
         st.radio(_("Keys left out"), WITHOUTS, format_func=_withouts().__getitem__, **state.bind("without"))
         st.radio(_("Rows and columns"), LEVELS, format_func=_levels().__getitem__, **state.bind("level"))
-    if said := _said(subject, kind):
+    if said := [*([why] if why and state.view().over == "one" else []), *_said(subject, kind)]:
         right.caption("  \n".join(said))
 
 

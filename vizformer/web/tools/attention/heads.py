@@ -10,7 +10,7 @@ from vizformer.web.tools.attention.head_lines import as_lines, as_lines_together
 from vizformer.web.tools.attention.head_maps import as_map, as_one_map
 from vizformer.web.tools.attention.head_text import as_text
 from vizformer.web.tools.attention.heads_of_kind import Heads
-from vizformer.web.widgets import row_names
+from vizformer.web.widgets import row_names, telling
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
@@ -25,7 +25,7 @@ def heads(subject: Subject) -> None:
     n_layers = config.layers_of(kind)
     state.fit(layer=n_layers, head=config.n_heads, query=len(queries), key=len(keys))
     shape = (n_layers, config.n_heads, len(queries), len(keys))
-    aids.choose(subject, kind)
+    aids.choose(subject, kind, telling.open_on_a_head(subject, kind))
     here = Heads(subject, kind, shape, queries, keys)
     if state.view().picture == "lines":
         if state.view().over != "one" and aids.fits(subject, kind):
@@ -47,5 +47,6 @@ def heads(subject: Subject) -> None:
         query=view.query_of(queries),
     )
     if presses.button(there, type="tertiary", key="attention.steps"):
+        state.keep_suggested()
         state.update(part="arithmetic")  # of the lesson, which begins with another part
         st.switch_page("pages/learn/qkv.py")

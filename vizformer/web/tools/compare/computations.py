@@ -90,6 +90,24 @@ def check(subject: Subject, given: Mapping[str, np.ndarray], tolerance: float) -
     return Checked(subject, tolerance, comparison, said, drawn)
 
 
+@cached
+def example(subject: Subject) -> Checked:
+    """A program with one mistake: it joins the heads of the first layer with reshape alone.
+
+    Raises:
+        TraceError: a text that is too long for this page.
+    """
+    checkpoint, trace = subject.checkpoint, subject.trace
+    layer = f"{next(iter(trace.tokens))}.0.self."
+    names = [step.name for step in named(subject) if step.name.startswith(layer)]
+    names = names[: names.index(f"{layer}concat") + 1]
+    right = {name: expected(checkpoint, trace, name) for name in names}
+    given = {name: value for name, value in right.items() if value is not None}
+    heads = given[f"{layer}z"]  # [n_heads, n, d_head]
+    given[f"{layer}concat"] = heads.reshape(heads.shape[1], -1)
+    return check(subject, given, usual_tolerance())
+
+
 def too_long(subject: Subject) -> tuple[int, int] | None:
     """How many tokens the text has and how many it may have, where it has more; else None."""
     n = length(subject.trace)

@@ -7,13 +7,11 @@ from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.compare import computations
-from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _, translate
 
 LOGITS = "logits"
 
 
-@laboratory
 def steps_wanted(subject: Subject) -> None:
     """The steps of a layer, what the program has to read, and how the file is written."""
     steps = computations.named(subject)

@@ -37,6 +37,7 @@ def show(checked: Checked, current: Subject) -> None:
     if not comparison.steps:
         return
     first = comparison.first
+    _table(checked, first)
     if first is None:
         st.success(
             _(
@@ -47,7 +48,6 @@ def show(checked: Checked, current: Subject) -> None:
         )
     else:
         _first(first, checked)
-    _table(checked, first)
 
 
 def _first(first: Compared, checked: Checked) -> None:

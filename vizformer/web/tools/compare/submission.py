@@ -8,7 +8,9 @@ from vizformer.web.catalogue import uploads
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import presses
 from vizformer.web.tools.compare import computations, findings
+from vizformer.web.tools.compare.expected_steps import steps_wanted
 from vizformer.web.widgets import dropzone
+from vizformer.web.widgets.choices import BESIDE
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import errors
 from vizformer.web.words.i18n import _
@@ -20,13 +22,29 @@ _ROUND = "compare.round"  # of uploads: a new one begins with an empty box
 
 @laboratory
 def hand_in(subject: Subject) -> None:
-    """The form, and below it what was found last in this session."""
-    _form(subject)
-    if (message := st.session_state.pop(_ERROR, None)) is not None:
-        errors.show(message)
-    checked: computations.Checked | None = st.session_state.get(_CHECKED)
-    if checked is not None:
-        findings.show(checked, current=subject)
+    """What was found last in this session, or an example; beside it the form."""
+    picture, beside = st.columns(BESIDE, gap="medium")
+    with beside:
+        st.markdown(
+            _(
+                "Write a Transformer of your own, give it this model's weights and this sentence, and hand in the numbers "
+                "that it computes on the way. The page finds the first step that departs from the model's own, and tries "
+                "known mistakes on it."
+            )
+        )
+        _form(subject)
+        steps_wanted(subject)
+    with picture:
+        if (message := st.session_state.pop(_ERROR, None)) is not None:
+            errors.show(message)
+        checked: computations.Checked | None = st.session_state.get(_CHECKED)
+        if checked is None:
+            st.caption(
+                _(
+                    "An example, until you hand in numbers of your own: a program that joins its heads with reshape alone."
+                )
+            )
+        findings.show(checked or computations.example(subject), current=subject)
 
 
 def _form(subject: Subject) -> None:
@@ -49,9 +67,8 @@ def _form(subject: Subject) -> None:
             placeholder="tensor([[ 0.0342, 0.9238], [ 0.1110, 0.8890]])",
             key="compare.text",
         )
-        left, right = st.columns([2, 1])
-        name = left.selectbox(_("Which step a printed tensor is"), names, key="compare.name")
-        tolerance = right.selectbox(
+        name = st.selectbox(_("Which step a printed tensor is"), names, key="compare.name")
+        tolerance = st.selectbox(
             _("Tolerance"),
             computations.tolerances(),
             index=computations.tolerances().index(computations.usual_tolerance()),

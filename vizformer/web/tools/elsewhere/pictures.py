@@ -5,17 +5,21 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.heads.attention_arrays import AttentionArrays
+from vizformer.analysis.heads.attention_arrays import AttentionArrays, read_attention
+from vizformer.analysis.heads.telling_head import telling
+from vizformer.assets import asset
 from vizformer.components import attention, lines
 from vizformer.components.payload import LIMIT_BYTES, HeadsPayload
 from vizformer.errors import TraceError
 from vizformer.figures.figure import Figure
 from vizformer.messages import N_
 from vizformer.web.catalogue import session_folders
-from vizformer.web.catalogue.bounded_cache import Cache, limit
+from vizformer.web.catalogue.bounded_cache import Cache, cached, limit
+from vizformer.web.widgets.choices import line
 from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.words import counts
 from vizformer.web.words.errors import plain
@@ -69,17 +73,42 @@ def forget() -> None:
         st.session_state.pop(name, None)
 
 
+@cached
+def example() -> dict[str, tuple[AttentionArrays, HeadsPayload | None]]:
+    """Arrays that come with VizFormer, for a page on which nothing was handed in yet."""
+    path = asset("attention", "example.npz")
+    return {name: (arrays, _packed(arrays)) for name, arrays in read_attention(path.name, path.read_bytes()).items()}
+
+
 def pictures() -> None:
-    """What was handed in last."""
+    """What was handed in last; an example where nothing was."""
     handed_in: _HandedIn | None = st.session_state.get(_FOUND)
-    if handed_in is None:
-        return
-    found = handed_in.found()
+    found = example() if handed_in is None else handed_in.found()
     names = list(found)
-    name = names[0]
-    if len(names) > 1:
-        name = st.selectbox(_("Which of the arrays"), names, key="elsewhere.group", width=420) or name
+    kinds = {"map": _("Map"), "lines": _("Lines")}
+    with line():
+        name = names[0]
+        if len(names) > 1:
+            name = st.selectbox(_("Which of the arrays"), names, key="elsewhere.group", width=320) or name
+        picture = st.segmented_control(
+            _("Picture"),
+            list(kinds),
+            default="map",
+            format_func=kinds.__getitem__,
+            label_visibility="collapsed",
+            key="elsewhere.picture",
+        )
+        if handed_in is None:
+            st.caption(
+                _("An example, until you hand in arrays of your own below: the cross-attention of a translator.")
+            )
     arrays, packed = found[name]
+    for note in arrays.notes:
+        st.info(translate(note, plain))
+    if picture == "lines":
+        _as_lines(name, arrays, packed)
+    else:
+        _as_map(name, arrays, packed)
     layers, heads, n_q, n_k = arrays.shape
     st.caption(
         plain(name)
@@ -92,23 +121,27 @@ def pictures() -> None:
             n_k=n_k,
         )
     )
-    for note in arrays.notes:
-        st.info(translate(note, plain))
-    kinds = {"map": _("Map"), "lines": _("Lines")}
-    picture = st.segmented_control(
-        _("Picture"), list(kinds), default="map", format_func=kinds.__getitem__, key="elsewhere.picture"
-    )
-    if picture == "lines":
-        _as_lines(name, arrays, packed)
-    else:
-        _as_map(name, arrays, packed)
     if layers > 1 or arrays.layers[0] != name:
         with st.expander(_("Which array became which layer")):
             st.markdown("\n".join(f"- {layer}: {plain(called)}" for layer, called in enumerate(arrays.layers)))
 
 
+def telling_place(arrays: AttentionArrays) -> tuple[int, int, int]:
+    """Layer, head and row to open on: the largest weight of the last row that has a word to look at."""
+    keys = np.array(
+        [any(map(str.isalnum, text)) and not text.startswith("<") for text in arrays.key_tokens], dtype=bool
+    )
+    for query in reversed(range(arrays.shape[2])):
+        text = arrays.query_tokens[query]
+        itself = arrays.query_tokens == arrays.key_tokens  # (as far as tokens tell: of self-attention)
+        found = telling(arrays.weights[:, :, query], keys & (np.arange(len(keys)) != (query if itself else -1)))
+        if found is not None and any(map(str.isalnum, text)) and not text.startswith("<"):
+            return found.layer, found.head, query
+    return 0, 0, 0
+
+
 def _as_map(name: str, arrays: AttentionArrays, packed: HeadsPayload | None) -> None:
-    last = st.session_state.get(_SELECTED)
+    last = st.session_state.get(_SELECTED) or attention.Selection(*telling_place(arrays))
     shown = attention.peek(key="elsewhere.heads", selected=last)
     wanted = min(shown.layer, arrays.shape[0] - 1), min(shown.head, arrays.shape[1] - 1)
     payload = packed or attention.pack(arrays, chosen=wanted, limit=_LIMIT)

@@ -20,7 +20,7 @@ from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
-_STRIP, _CLICKED, _SEVERAL = "blanks.strip", "blanks.clicked", "blanks.several"
+_STRIP, _CLICKED, _SEVERAL, _OPENED = "blanks.strip", "blanks.clicked", "blanks.several", "blanks.opened"
 NOWHERE = 0  # the start mark, which cannot be hidden
 EXAMPLES = ("The cat sat on the chair.", "She opened the door and went in.", "我有一只猫。", "今天天气很好。")
 
@@ -30,8 +30,10 @@ def blank(subject: Subject) -> None:
     """The sentence, what is hidden in it, and what the model makes of that."""
     shown = subject.unedited.tokens
     several = st.session_state.get(_SEVERAL, False)
-    hidden, focus = choice(shown, several)
     chances = computations.guesses(subject.unedited)
+    typed = [i for i, token in enumerate(shown) if token.piece == mask_piece(subject)]
+    why = "" if typed else open_on_a_blank(subject, shown, chances)
+    hidden, focus = choice(shown, several)
     tokens.mount(
         chips(subject, shown, hidden, chances),
         selected=focus,
@@ -39,21 +41,36 @@ def blank(subject: Subject) -> None:
         words=words(tokens.ENGLISH),
         key=_STRIP,
     )
-    left, right = st.columns([3, 2], vertical_alignment="center")
-    left.toggle(_("Hide several words"), key=_SEVERAL)
-    right.button(_("Show all words again"), on_click=_show_all, disabled=not hidden, key="blanks.none")
-    typed = [i for i, token in enumerate(shown) if token.piece == mask_piece(subject)]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.toggle(_("Hide several words"), key=_SEVERAL)
+        st.button(_("Show all words again"), on_click=_show_all, disabled=not hidden, key="blanks.none")
+        examples(subject.model)
+        if why:
+            st.caption(why)
     if not hidden and not typed:
-        nothing_hidden(subject.model, chances)
+        nothing_hidden(chances)
         return
     all_hidden = tuple(sorted({*hidden, *typed}))
     focus = focus if focus in all_hidden else all_hidden[-1]
-    filled_in(subject, shown, hidden, all_hidden)
     prediction, looking = st.columns([2, 3])
     with prediction:
         candidates(subject, shown, hidden, focus, truth=focus not in typed)
+        filled_in(subject, shown, hidden, all_hidden)
     with looking:
         attention(subject, shown, hidden, all_hidden, focus)
+
+
+def open_on_a_blank(subject: Subject, shown: Shown, chances: np.ndarray) -> str:
+    """Hides the word that the model finds most surely where nobody has hidden one; and why."""
+    words = [i for i, token in enumerate(shown) if any(map(str.isalnum, token.text)) and not math.isnan(chances[i])]
+    if not words:
+        return ""
+    surest = max(words, key=lambda i: chances[i])
+    if not state.suggest(hidden=str(surest)):
+        return ""
+    if st.session_state.get(_OPENED) != (subject.text, surest):
+        st.session_state[_OPENED], st.session_state[_CLICKED] = (subject.text, surest), surest
+    return _("Hidden is the word that the model finds most surely.")
 
 
 def choice(shown: Shown, several: bool) -> tuple[tuple[int, ...], int]:
@@ -87,7 +104,7 @@ def chips(subject: Subject, shown: Shown, hidden: Positions, chances: np.ndarray
     return row
 
 
-def nothing_hidden(model: ModelRef, chances: np.ndarray) -> None:
+def nothing_hidden(chances: np.ndarray) -> None:
     if (mean := mean_guess(chances)) is not None:
         st.caption(
             _(
@@ -98,14 +115,17 @@ def nothing_hidden(model: ModelRef, chances: np.ndarray) -> None:
         )
     else:
         st.caption(_("The model knows no word of this text, so there is none to hide."))
-    if not (examples := [text for text in EXAMPLES if model_cache.reads(model, text)]):
+
+
+def examples(model: ModelRef) -> None:
+    """Sentences that the model can read."""
+    if not (found := [text for text in EXAMPLES if model_cache.reads(model, text)]):
         return
-    st.caption(_("Or try one of these:"))
-    with st.container(horizontal=True):
-        for text in examples:
+    with st.popover(_("Examples")):
+        for text in found:
             if presses.button(text, key=f"blanks.example.{text}"):
                 state.update(text=text)
-                _show_all()
+                state.unsay("hidden")
                 st.rerun()  # the whole page: it is another sentence
 
 

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from vizformer.analysis import Kind, TraceNumbers
 from vizformer.analysis.costs.generation_cost import TextCosts, text_costs
 from vizformer.components.packing import pack_lines
@@ -44,6 +46,13 @@ class Text:
     @property
     def kinds(self) -> tuple[DecoderKind, ...]:
         return ("decoder", "cross") if self.source else ("decoder",)
+
+    @property
+    def least_sure(self) -> int | None:
+        """The new token, by its number, to which the model gave the least probability; None where there is none."""
+        steps = self.steps
+        given = steps.before[steps.candidates == np.array(steps.ids, dtype=np.int64)[:, None]]  # (each is among them)
+        return int(given.argmin()) if len(given) else None
 
 
 @cached

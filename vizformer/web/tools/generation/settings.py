@@ -6,34 +6,53 @@ import streamlit as st
 
 from vizformer.web.link import generation_settings, state
 from vizformer.web.link.generation_settings import Settings
+from vizformer.web.widgets.choices import line, more
 from vizformer.web.words.i18n import _
 
 
 def choose() -> Settings:
-    """How the next token is chosen."""
+    """How the next token is chosen: the way in the line of settings, the rest in "More"."""
     settings = generation_settings.read(state.view().sampling)
     names = {"greedy": _("Greedy"), "sampling": _("Sampling"), "beam": _("Beam search")}
-    strategy, new, penalty = st.columns([3, 2, 2], vertical_alignment="bottom")
-    with strategy:
+    with line():
         st.segmented_control(
             _("How the next token is chosen"),
             generation_settings.STRATEGIES,
             format_func=names.__getitem__,
             required=True,
+            label_visibility="collapsed",
             **tied("strategy", settings),
         )
-    most = generation_settings.MOST_IN_A_BEAM if settings.strategy == "beam" else generation_settings.MOST_NEW
-    new.number_input(
+        with more():
+            rest(settings)
+    return settings
+
+
+def rest(settings: Settings) -> None:
+    """What is seldom set."""
+    beam = settings.strategy == "beam"
+    st.number_input(
         _("New tokens, at most"),
         1,
         generation_settings.MOST_NEW,
-        help=_("Here at most {most}.", most=most),
+        help=_(
+            "Here at most {most}.",
+            most=generation_settings.MOST_IN_A_BEAM if beam else generation_settings.MOST_NEW,
+        ),
         **tied("new", settings),
     )
-    if settings.strategy == "beam":
-        beam_settings(settings)
-        return settings
-    penalty.slider(
+    if beam:
+        limits = generation_settings.LIMITS
+        st.slider(_("Width: texts side by side"), *map(int, limits["width"]), **tied("width", settings))
+        st.slider(
+            _("Length penalty α"),
+            *limits["alpha"],
+            step=0.1,
+            help=_("Results are compared by log p / ((5 + length) / 6)^α: 0 favours short texts."),
+            **tied("alpha", settings),
+        )
+        return
+    st.slider(
         _("Repetition penalty"),
         *generation_settings.LIMITS["penalty"],
         step=0.05,
@@ -44,42 +63,29 @@ def choose() -> Settings:
         st.caption(_("Greedy: always the most probable token. Nothing is drawn, so there is no seed."))
     else:
         sampling_settings(settings)
-    return settings
 
 
 def sampling_settings(settings: Settings) -> None:
-    temperature, top_k, top_p, min_p, seed = st.columns(5, vertical_alignment="bottom")
-    temperature.slider(
+    st.slider(
         _("Temperature"),
         *generation_settings.LIMITS["temperature"],
         step=0.05,
         help=_("Below 1 the distribution is sharpened, above 1 flattened; 0 takes the most probable token."),
         **tied("temperature", settings),
     )
-    top_k.number_input(
+    st.number_input(
         "top-k",
         0,
         int(generation_settings.LIMITS["top_k"][1]),
         help=_("Only the k most probable tokens stay; 0 keeps all."),
         **tied("top_k", settings),
     )
-    top_p.slider(
-        "top-p",
-        0.0,
-        1.0,
-        step=0.01,
-        help=_("Only the most probable tokens that together reach p stay; 1 keeps all."),
-        **tied("top_p", settings),
-    )
-    min_p.slider(
-        "min-p",
-        0.0,
-        1.0,
-        step=0.01,
-        help=_("Only tokens at least this many times as probable as the best one stay; 0 keeps all."),
-        **tied("min_p", settings),
-    )
-    seed.number_input(
+    for name, label, told in (
+        ("top_p", "top-p", _("Only the most probable tokens that together reach p stay; 1 keeps all.")),
+        ("min_p", "min-p", _("Only tokens at least this many times as probable as the best one stay; 0 keeps all.")),
+    ):
+        st.slider(label, 0.0, 1.0, step=0.01, help=told, **tied(name, settings))
+    st.number_input(
         _("Seed"),
         0,
         generation_settings.LARGEST_SEED,
@@ -90,20 +96,6 @@ def sampling_settings(settings: Settings) -> None:
         st.caption(_("Temperature 0: only the most probable token is left; the cuts and the seed change nothing."))
     elif settings.top_p == 0 or settings.top_k == 1 or settings.min_p == 1:
         st.caption(_("The cut leaves only the most probable token: the same as greedy, whatever the seed."))
-
-
-def beam_settings(settings: Settings) -> None:
-    width, alpha = st.columns(2)
-    width.slider(
-        _("Width: texts side by side"), *map(int, generation_settings.LIMITS["width"]), **tied("width", settings)
-    )
-    alpha.slider(
-        _("Length penalty α"),
-        *generation_settings.LIMITS["alpha"],
-        step=0.1,
-        help=_("Results are compared by log p / ((5 + length) / 6)^α: 0 favours short texts."),
-        **tied("alpha", settings),
-    )
 
 
 def tied(name: str, settings: Settings) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.heads.telling_head import telling_head
 from vizformer.components import player
 from vizformer.components.player import PlayerSelection, Written, branch_text, read_branch
 from vizformer.figures.figure import Figure
@@ -17,6 +18,7 @@ from vizformer.web.tools.generation.costs import costs
 from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
+from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -28,7 +30,9 @@ def written(subject: Subject, settings: Settings) -> None:
     """The text, step by step; a token taken by hand writes it anew from there."""
     forget_branch(subject, settings)
     config = subject.config
-    view = state.fit(layer=config.n_decoder_layers, head=config.n_heads)
+    state.fit(layer=config.n_decoder_layers, head=config.n_heads)
+    why = open_under_way(subject, settings)
+    view = state.view()
     last: PlayerSelection | None = st.session_state.get(_SHOWN)
     kind = last.kind if last is not None and view.kind == "encoder" else view.kind  # this page has no encoder's map
     kind = kind if config.n_encoder_layers else "decoder"
@@ -56,11 +60,29 @@ def written(subject: Subject, settings: Settings) -> None:
     take_away(replace(picture, code=lambda: in_python.of_text(*key)), key="player")
     st.session_state[_SHOWN] = chosen
     keep(chosen, seen)
+    if why:
+        st.caption(why)
     with st.expander(_("The whole text")):
         st.text(text.read or _("(nothing: the model ended at once)"))
     if subject.edited:
         st.caption(_("With numbers set by hand every step is a full forward; the counts below are those without them."))
     costs(subject, text, chosen.step)
+
+
+def open_under_way(subject: Subject, settings: Settings) -> str:
+    """Opens on the new token of which the model was least sure, and on the head that says most of its row; and why."""
+    with st.spinner(_("Writing …"), show_time=False):
+        text = computations.text(subject, settings, usable(subject, state.view().branch))
+    if (step := text.least_sure) is None or not state.suggest(new=step):
+        return ""
+    kind = text.kinds[-1]
+    if (head := telling_head(text.trace, kind, text.start + step - 1)) is not None:
+        state.suggest(layer=head.layer, head=head.head)
+    return _(
+        "Shown is the new token {step}, “{token}”: of no other was the model less sure.",
+        step=step,
+        token=plain(text.tokens[text.start + step].text),
+    )
 
 
 def _picture(shown: Written, chosen: PlayerSelection, page: Callable[[], str]) -> Picture:
@@ -95,7 +117,8 @@ def forget_branch(subject: Subject, settings: Settings) -> None:
     basis = (subject, settings)
     before = st.session_state.get(_BASIS)
     if before is not None and before != basis:
-        state.update(branch="", new=0)
+        state.unsay("new")
+        state.update(branch="")
     st.session_state[_BASIS] = basis
 
 

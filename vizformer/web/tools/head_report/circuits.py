@@ -12,8 +12,9 @@ from vizformer.components import composition
 from vizformer.figures import head_report as head_figures
 from vizformer.figures.tables import MOST_ROWS, Table
 from vizformer.web.catalogue import model_cache
+from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.head_report import chosen_head, computations
+from vizformer.web.tools.head_report import computations
 from vizformer.web.widgets import chart, data_table, lesson
 from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.words.figure_words import words
@@ -145,7 +146,7 @@ def together(model: ModelRef, layer: int, head: int) -> None:
         key="head_report.graph",
     )
     if chosen is not None and chosen != (layer, head):
-        chosen_head.choose(*chosen)
+        state.update(layer=chosen[0], head=chosen[1])
         st.rerun()  # what stands above shows the head as well
 
 
@@ -177,7 +178,7 @@ def choose(others: list[tuple[int, int]], here: tuple[int, int]) -> None:
     """The other head of the row that was clicked."""
     rows = st.session_state[f"head_report.composition.{here[0]}.{here[1]}"]["selection"]["rows"]
     if rows and rows[0] < len(others):
-        chosen_head.choose(*others[rows[0]])
+        state.update(layer=others[rows[0]][0], head=others[rows[0]][1])
 
 
 def table(pairs: list[tuple[str, str, float]], row: str, column: str, value: str) -> None:

@@ -28,11 +28,11 @@ def texts(model: ModelRef) -> Corpus | None:
         "zh": _("Chinese: sentences, with translations"),
         OWN: _("My own texts"),
     }
-    st.segmented_control(
+    st.selectbox(
         _("Texts to measure on"),
         CORPORA,
         format_func=names.__getitem__,
-        required=True,
+        width=320,
         **lesson.setting("headreport.texts", usual, CORPORA),
     )
     chosen = lesson.value("headreport.texts", usual, CORPORA)

@@ -18,10 +18,8 @@ from vizformer.web.words.i18n import _, translate
 SHOWN = 64  # tokens of a text, around which a map is still read
 
 
-def one_head(
-    model: ModelRef, corpus: Corpus, report: HeadReport, found: KindReport, measure: str, place: tuple[int, int]
-) -> None:
-    """The chosen head."""
+def in_words(report: HeadReport, found: KindReport, measure: str, place: tuple[int, int]) -> None:
+    """What the chosen head does."""
     layer, head = place
     st.subheader(_("Layer {layer}, head {head}", layer=layer, head=head), anchor=False)
     st.text(wording.sentence(found, layer, head, report.texts))
@@ -39,6 +37,11 @@ def one_head(
     elif found.mean["beside_sinks"][place] < LEAST_COMPARED:
         said += " · " + _("too little attention outside the sinks to be compared with other heads")
     st.caption(said)
+
+
+def its_map(model: ModelRef, corpus: Corpus, found: KindReport, measure: str, place: tuple[int, int]) -> None:
+    """The chosen head on the text where the measure is strongest."""
+    layer, head = place
     number = int(found.strongest[measure][place]) if measure in found.strongest else -1
     if number < 0:
         return

@@ -6,39 +6,40 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.corpus_heads import Corpus, KindReport
-from vizformer.components import cells
+from vizformer.analysis.corpus_heads import Corpus, HeadReport, KindReport
 from vizformer.figures import head_report as head_figures
-from vizformer.web.catalogue import head_reports
+from vizformer.figures.figure import Figure
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.head_report import chosen_head, wording
+from vizformer.web.tools.head_report import one_head, wording
 from vizformer.web.tools.head_report.circuits import circuits
-from vizformer.web.tools.head_report.one_head import one_head
-from vizformer.web.widgets import chart, data_table, folded_box, lesson
-from vizformer.web.widgets.downloads import Picture, caption, take_away
+from vizformer.web.widgets import chart, folded_box, heads_grid, lesson
+from vizformer.web.widgets.choices import BESIDE, kind_of_attention, line
+from vizformer.web.widgets.downloads import Picture, caption
 from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
 
-ROW, MOST_ROWS = 35, 12  # px, and rows of the table before it scrolls
+MOST_ROWS = 12  # of the table before it scrolls
 
 
 @laboratory
-def results(model: ModelRef, corpus: Corpus, name: str) -> None:
+def results(model: ModelRef, corpus: Corpus, report: HeadReport) -> None:
     """Everything that is shown of a report; what is clicked in it draws nothing else."""
-    report = head_reports.report(name)
-    kinds = list(report.kinds)
-    view = state.fit(kind=kinds)
-    if len(kinds) > 1:
-        names = {kind: labels.kind_label(kind) for kind in kinds}
-        st.segmented_control(
-            _("Kind of attention"), kinds, format_func=names.__getitem__, required=True, **state.bind("kind")
-        )
-        view = state.view()
-    found = report.kinds[view.kind]
+    with line():
+        found = report.kinds[kind_of_attention(list(report.kinds))]
+        measure = chosen_measure(found)
     state.fit(layer=found.shape[0], head=found.shape[1])
+    suggested = not lesson.value("headreport.first", False)  # of a link from before: head 0 of layer 0 was chosen
+    left, beside = st.columns(BESIDE, gap="medium")
+    with left:
+        picture(found, measure, heads_grid.shown(found.mean[measure], suggested=suggested))
+    place = state.view().layer, state.view().head
+    with beside:
+        st.caption(wording.meaning(measure))
+        one_head.in_words(report, found, measure, place)
+    one_head.its_map(model, corpus, found, measure, place)
+    table(found, measure)
     if report.texts < report.given:
         st.caption(
             _(
@@ -51,11 +52,6 @@ def results(model: ModelRef, corpus: Corpus, name: str) -> None:
         with st.expander(_("Why each weight of this model is what it is")):
             for message in wording.WHY:
                 st.text(translate(message))
-    measure = chosen_measure(found)
-    picture(found, measure)
-    table(found, measure)
-    place = chosen_head.place(found, measure)
-    one_head(model, corpus, report, found, measure, place)
     with folded_box.folded(_("Circuits from the weights"), key="head_report.circuits") as is_open:
         if is_open:
             circuits(model, found.kind, place)
@@ -80,54 +76,29 @@ def chosen_measure(found: KindReport) -> str:
         _("Measure"),
         known,
         format_func=titles.__getitem__,
-        width=420,
+        label_visibility="collapsed",
+        width=320,
         **lesson.setting("headreport.measure", known[0], known),
     )
-    measure = lesson.value("headreport.measure", known[0], known)
-    st.caption(wording.meaning(measure))
-    return measure
+    return lesson.value("headreport.measure", known[0], known)
 
 
-def picture(found: KindReport, measure: str) -> None:
+def picture(found: KindReport, measure: str, place: tuple[int, int]) -> None:
     """A cell for every head; a click chooses it."""
-    values = found.mean[measure]
-    if max(found.shape) > cells.LARGEST or measure not in wording.SHARES or not np.isfinite(values).all():
-        figure = figures.measure_of_heads(
-            values, measure=wording.title(measure), signed=measure == "copying", words=words(head_figures.ENGLISH)
-        )
-        chart.show(figure, key="head_report.picture")
-        return
-    place = chosen_head.place(found, measure)
-    said = words(cells.ENGLISH) | {
-        "grid_label": _(
-            "Rows are layers, columns are heads. The arrow keys move from cell to cell, Enter chooses one."
-        ),
-        "cell": _("layer {row}, head {column}"),
-        "none": _("No head is chosen."),
-    }
-    chosen = cells.mount(
-        [_("L{layer}", layer=layer) for layer in range(found.shape[0])],
-        [_("H{head}", head=head) for head in range(found.shape[1])],
-        values=values,
-        selected=place,
-        words=said,
-        key="head_report.cells",
-    )
-    figure_words, name = words(head_figures.ENGLISH), wording.title(measure)
-    take_away(
-        Picture(
-            f"heads-{measure}",
-            caption(name, sentence=False),
-            lambda: figures.measure_of_heads(values, measure=name, words=figure_words),
-        ),
-        key="head_report.cells",
-    )
-    if chosen is not None and chosen != place:
-        chosen_head.choose(*chosen)
+    values, name, figure_words = found.mean[measure], wording.title(measure), words(head_figures.ENGLISH)
+
+    def figure() -> Figure:
+        return figures.measure_of_heads(values, measure=name, signed=measure == "copying", words=figure_words)
+
+    taken = Picture(f"heads-{measure}", caption(name, sentence=False), figure)
+    if measure in wording.SHARES:
+        heads_grid.grid(values, place, figure, taken, key="head_report")
+    else:
+        chart.show(figure(), key="head_report.picture")
 
 
 def table(found: KindReport, measure: str) -> None:
-    """Every head, sorted by the measure; the boxes above leave some out, a click on a row chooses it."""
+    """Every head, sorted by the measure; the slider above leaves some out, a click on a row chooses it."""
     values = found.mean[measure]
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     least = low
@@ -141,31 +112,13 @@ def table(found: KindReport, measure: str) -> None:
             format="%.2f",
             key=f"head_report.least.{found.kind}.{measure}",
         )
-    order = np.argsort(-np.where(np.isfinite(values), values, -np.inf), axis=None, kind="stable")
-    places = [tuple(int(at) for at in np.unravel_index(index, found.shape)) for index in order]
-    places = [place for place in places if values[place] >= least - 1e-12]
-    if not places:
-        return
-    data_table.show(
-        columns(found, measure, places),
-        hide_index=True,
-        height=ROW * (1 + min(len(places), MOST_ROWS)) + 2,
-        on_select=lambda: choose(places),
-        selection_mode="single-row",
-        key="head_report.table",
-    )
-    st.caption(_("A click in the first column of a row shows that head below; a click on a title sorts."))
+    places = [place for place in heads_grid.in_order(values) if values[place] >= least - 1e-12]
+    if places:
+        heads_grid.table(columns(found, measure, places), places, key="head_report", most_rows=MOST_ROWS)
+        st.caption(_("A click in the first column of a row shows that head; a click on a title sorts."))
 
 
-def choose(places: list[tuple[int, ...]]) -> None:
-    """The row that was clicked."""
-    rows = st.session_state["head_report.table"]["selection"]["rows"]
-    if rows and rows[0] < len(places):
-        layer, head = places[rows[0]]
-        chosen_head.choose(layer, head)
-
-
-def columns(found: KindReport, measure: str, places: list[tuple[int, ...]]) -> dict[str, Any]:
+def columns(found: KindReport, measure: str, places: list[tuple[int, int]]) -> dict[str, Any]:
     """The table by its columns: the chosen measure first, with its spread over the texts."""
     grouped = found.n_kv_heads < found.shape[1]
     table: dict[str, Any] = {

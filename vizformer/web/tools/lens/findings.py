@@ -7,7 +7,7 @@ from vizformer.analysis.attribution.findings import Finding
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import presses, sitemap
 from vizformer.web.link import state
-from vizformer.web.tools.lens import computations, layers, terms
+from vizformer.web.tools.lens import computations, terms
 from vizformer.web.tools.lens.token_choice import Asked
 from vizformer.web.widgets import lesson
 from vizformer.web.words.errors import plain
@@ -40,8 +40,8 @@ def remarkable(subject: Subject, asked: Asked) -> None:
 def picture(finding: Finding, number: int) -> None:
     """The way to the picture of a finding: a head on the page Attention, or what is drawn below."""
     if finding.head is None:
-        below = (terms.ANCHOR, _("the terms")) if finding.what in ("part", "layer") else (layers.ANCHOR, _("the lens"))
-        st.markdown(f"[→ {below[1]}](#{below[0]})")
+        if finding.what in ("part", "layer"):  # (the lens is beside it)
+            st.markdown(f"[→ {_('the terms')}](#{terms.ANCHOR})")
         return
     label = "→ " + _("L{layer} H{head}", layer=finding.layer, head=finding.head)
     if presses.button(label, type="tertiary", key=f"lens.finding.{number}", help=_("This head on the page Attention")):

@@ -13,7 +13,7 @@ from vizformer.text import Token
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.lens import computations
 from vizformer.web.tools.lens.token_choice import Asked
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets.choices import one_of
 from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.running_text import running_text
@@ -21,7 +21,6 @@ from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _
 
 WORK = 1.5e9  # parameters times tokens: above it the gradients take half a minute and more
-METHODS = ("integrated", "gradient")
 
 
 def inputs(subject: Subject, asked: Asked) -> None:
@@ -46,14 +45,7 @@ def opened(subject: Subject, asked: Asked) -> None:
         )
         return
     names = {"integrated": _("integrated gradients"), "gradient": _("gradient × input")}
-    st.segmented_control(
-        _("Method"),
-        METHODS,
-        format_func=names.__getitem__,
-        required=True,
-        **lesson.setting("lens.method", "integrated", METHODS),
-    )
-    method = lesson.value("lens.method", "integrated", METHODS)
+    method = one_of(_("Method"), "lens.method", names, labelled=False)
     found = computations.inputs(subject, asked.position, asked.token, asked.against)
     if subject.edited:
         st.caption(_("Numbers set by hand are left out here: this is the model as it is."))

@@ -21,7 +21,6 @@ from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
 
-ANCHOR = "lens-layers"
 GRID, ROW = "lens.cells", "lens.row"
 COLUMNS = 12
 """Positions that are shown at once."""
@@ -48,16 +47,19 @@ def window(position: int, n: int) -> int:
     return min(position // COLUMNS * COLUMNS, max(0, n - COLUMNS))
 
 
-def layers(subject: Subject, asked: Asked) -> None:
-    """The table, the chosen position layer by layer, and what the lens takes for granted."""
-    st.html(f'<div id="{ANCHOR}"></div>')
-    st.subheader(_("After every layer"), anchor=False)
+def in_words(subject: Subject, asked: Asked) -> None:
+    """Where the answer comes to the top, and what the table is."""
+    st.markdown(first_after(subject, asked))
     st.caption(
         _(
             "Each cell is the token that the model would say if it ended there, the colour its probability: the row of "
             "the residual stream goes straight to the head. A click chooses a position."
         )
     )
+
+
+def layers(subject: Subject, asked: Asked) -> None:
+    """The table, the chosen position layer by layer, and what the lens takes for granted."""
     sequence = subject.trace.tokens[position_choice.stack(subject)]
     first = window(asked.position, len(sequence))
     positions = tuple(range(first, min(first + COLUMNS, len(sequence))))
@@ -130,29 +132,32 @@ def row_name(point: int) -> str:
     return _("embeddings") if point == 0 else _("layer {layer}", layer=point - 1)
 
 
-def one_position(subject: Subject, asked: Asked) -> None:
-    """The chosen position: where the answer comes to the top, and the first tokens after every layer."""
+def first_after(subject: Subject, asked: Asked) -> str:
+    """After which layer the answer comes to the top (Markdown)."""
     found = computations.lens(subject, (asked.position,), (asked.token,))
     answer = plain(asked.text)
     settled, appears = found.settled(0), found.appears(0)
     if settled is not None and settled > 0:
-        said = _("“{answer}” is first from layer {layer} on, and stays so.", answer=answer, layer=settled - 1)
-    elif settled == 0:
-        said = _("“{answer}” is first from the embeddings on.", answer=answer)
-    elif appears is not None:
-        said = _("“{answer}” is first after some layer, but does not stay so.", answer=answer)
-    else:
-        at = int(found.rank[:, 0].argmin())
-        best, tied = f"{found.rank[at, 0]:,}", int(found.tied[at, 0])
-        said = _("“{answer}” is never first; its best place is number {rank}.", answer=answer, rank=best)
-        if tied > 1:
-            said = _(
-                "“{answer}” is never alone in first place; at best it is one of {n} tokens that tie for number {rank}.",
-                answer=answer,
-                n=tied,
-                rank=best,
-            )
-    st.markdown(said)
+        return _("“{answer}” is first from layer {layer} on, and stays so.", answer=answer, layer=settled - 1)
+    if settled == 0:
+        return _("“{answer}” is first from the embeddings on.", answer=answer)
+    if appears is not None:
+        return _("“{answer}” is first after some layer, but does not stay so.", answer=answer)
+    at = int(found.rank[:, 0].argmin())
+    best, tied = f"{found.rank[at, 0]:,}", int(found.tied[at, 0])
+    if tied > 1:
+        return _(
+            "“{answer}” is never alone in first place; at best it is one of {n} tokens that tie for number {rank}.",
+            answer=answer,
+            n=tied,
+            rank=best,
+        )
+    return _("“{answer}” is never first; its best place is number {rank}.", answer=answer, rank=best)
+
+
+def one_position(subject: Subject, asked: Asked) -> None:
+    """The first tokens after every layer at the chosen position."""
+    found = computations.lens(subject, (asked.position,), (asked.token,))
     names = computations.texts(subject, tuple(int(id) for id in found.top[:, 0].ravel()))
     count = found.top.shape[2]
     table: dict[str, list[object]] = {_("Ended after"): [row_name(point) for point in range(len(found.points))]}

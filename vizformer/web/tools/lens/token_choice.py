@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.analysis.attribution.terms import Against
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.lens import computations
 from vizformer.web.widgets import lesson, position_choice
+from vizformer.web.widgets.choices import one_of
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
@@ -30,8 +32,8 @@ class Asked:
     against: Against
 
 
-def choose(subject: Subject) -> Asked:
-    """Draws the choices."""
+def choose(subject: Subject, settings: DeltaGenerator) -> Asked:
+    """Draws the positions here, and the other choices in the line of settings."""
     position = position_choice.choose(subject, key="lens.position")
     best = subject_cache.predictions(subject, position)
     right = computations.right(subject)[position]
@@ -44,26 +46,18 @@ def choose(subject: Subject) -> Asked:
     if right not in names:
         ids.insert(1, right)
         names[right] = _("the text's: “{token}”", token=texts[right])
-    left, middle = st.columns(2)
-    with left:
+    others = {"mean": _("the mean of all tokens"), "next": _("the next best token"), "none": _("nothing")}
+    with settings:
         st.selectbox(
             _("The answer that is looked at"),
             ids,
             format_func=names.__getitem__,
+            width=320,
             **lesson.setting("lens.token", OWN, ids),
         )
+        less = one_of(_("Compare the logit with"), "lens.against", others)
     chosen = lesson.value("lens.token", OWN, ids)
     token = best[0].token.id if chosen == OWN else chosen
-    others = {"mean": _("the mean of all tokens"), "next": _("the next best token"), "none": _("nothing")}
-    with middle:
-        st.segmented_control(
-            _("Compare the logit with"),
-            list(others),
-            format_func=others.__getitem__,
-            required=True,
-            **lesson.setting("lens.against", "mean", list(others)),
-        )
-    less = lesson.value("lens.against", "mean", list(others))
     against: Against = "mean" if less == "mean" else None
     if less == "next":
         against = next(one.token.id for one in best if one.token.id != token)

@@ -203,6 +203,5 @@ def _take_example() -> None:
             second="",
             edits="",
             position=None,
-            layer=0,
-            head=0,
         )
+        state.unsay("layer", "head")

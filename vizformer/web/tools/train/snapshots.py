@@ -30,8 +30,11 @@ def explore(name: str, plan: Plan, now: State) -> None:
     with left:
         loss(plan, now, index)
     with right:
-        text = question(plan)
-        answer(name, index, text)
+        asked = st.container()
+        with st.container(key="train_question"):
+            text = question(plan)
+        with asked:
+            answer(name, index, text)
     heads(name, plan, index, text)
     position_vectors(name, plan, now, index)
     if not plan.on.ends:

@@ -4,6 +4,7 @@ from typing import Literal
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.analysis.causes.ablation import Part
 from vizformer.analysis.causes.neurons_left_out import NeuronEffects
@@ -11,45 +12,49 @@ from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if import computations, other_texts, wording
-from vizformer.web.tools.what_if.place import Place
+from vizformer.web.tools.what_if.place import Place, choose
 from vizformer.web.widgets import in_python, lesson, watched_work
+from vizformer.web.widgets.choices import BESIDE, more, one_of
 from vizformer.web.words.i18n import _
 
 LISTED = 15
-HOW: tuple[Literal["zero", "mean"], ...] = ("zero", "mean")
 FELT = 1e-3  # nats
 LIKELY = 256  # neurons of a large model that are taken out
 
 
-def all_neurons(subject: Subject, place: Place) -> None:
-    """The network, what stands in the place of a neuron, and the table."""
+def all_neurons(subject: Subject, settings: DeltaGenerator) -> None:
+    """The network, what stands in the place of a neuron, and the table.
+
+    Args:
+        settings: the page's line of settings.
+    """
     blocks = {
         wording.write([part]): part for part in computations.parts(subject) if part.sublayer.endswith("feedforward")
     }
-    left, right = st.columns(2)
     usual = list(blocks)[-1]
-    left.selectbox(
-        _("The network"),
-        list(blocks),
-        format_func=lambda written: wording.name(blocks[written]),
-        **lesson.setting("whatif.block", usual, list(blocks)),
-    )
-    block = blocks[lesson.value("whatif.block", usual, list(blocks))]
-    names = {"zero": _("nothing (zero)"), "mean": _("its mean over other texts")}
-    right.segmented_control(
-        _("Replace the removed neuron with"),
-        HOW,
-        format_func=names.__getitem__,
-        required=True,
-        **lesson.setting("whatif.neuron", "zero", HOW),
-    )
-    instead: Literal["zero"] | computations.Mean = "zero"
-    if lesson.value("whatif.neuron", "zero", HOW) == "mean":
-        instead = computations.Mean(other_texts.choose(subject))
-    most = how_many(subject, block)
-    effects = swept(subject, place, block, instead, most)
-    if effects is not None:
-        strongest(subject, place, effects)
+    with settings:
+        st.selectbox(
+            _("The network"),
+            list(blocks),
+            format_func=lambda written: wording.name(blocks[written]),
+            label_visibility="collapsed",
+            width=280,
+            **lesson.setting("whatif.block", usual, list(blocks)),
+        )
+        block = blocks[lesson.value("whatif.block", usual, list(blocks))]
+        with more():
+            names = {"zero": _("nothing (zero)"), "mean": _("its mean over other texts")}
+            instead: Literal["zero"] | computations.Mean = "zero"
+            if one_of(_("Replace the removed neuron with"), "whatif.neuron", names) == "mean":
+                instead = computations.Mean(other_texts.choose(subject))
+            most = how_many(subject, block)
+    picture, beside = st.columns(BESIDE, gap="medium")
+    with beside:
+        place = choose(subject)
+    with picture:
+        effects = swept(subject, place, block, instead, most)
+        if effects is not None:
+            strongest(subject, place, effects)
     st.caption(_("The same in Python"))
     st.code(code(subject, place, block, instead, most), language="python", wrap_lines=True)
 
@@ -63,14 +68,7 @@ def how_many(subject: Subject, block: Part) -> int:
         "likely": _("the {n} of which a gradient expects most", n=LIKELY),
         "all": _("all {n}", n=f"{n:,}"),
     }
-    st.segmented_control(
-        _("Which neurons"),
-        list(names),
-        format_func=names.__getitem__,
-        required=True,
-        **lesson.setting("whatif.which", "likely", list(names)),
-    )
-    return n if lesson.value("whatif.which", "likely", list(names)) == "all" else LIKELY
+    return n if one_of(_("Which neurons"), "whatif.which", names) == "all" else LIKELY
 
 
 def cost(subject: Subject, block: Part, neurons: int) -> float:

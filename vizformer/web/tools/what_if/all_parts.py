@@ -1,6 +1,8 @@
 """One part after the other taken out: a picture of all heads, the parts that matter most, looking against mattering."""
 
+import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from vizformer import figures
 from vizformer.analysis import Kind, kinds
@@ -11,40 +13,73 @@ from vizformer.figures import head_report as head_figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.tools.what_if import computations, wording
-from vizformer.web.tools.what_if.place import Place
+from vizformer.web.tools.what_if.place import Place, choose, choose_instead
+from vizformer.web.tools.what_if.switched_off_parts import choose_parts, switched_off
 from vizformer.web.tools.what_if.wording import signed
 from vizformer.web.widgets import chart, lesson, watched_work
+from vizformer.web.widgets.choices import BESIDE, kind_of_attention, more
 from vizformer.web.words import labels
+from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 LISTED = 10
 
 
-def all_parts(subject: Subject, place: Place) -> None:
-    """The sweep; where it takes long, it waits for a button."""
-    effects = swept(subject, place)
-    if effects is None:
-        return
+def all_parts(subject: Subject, settings: DeltaGenerator) -> None:
+    """The sweep as a picture of the heads, with the part that matters most; where it takes long, it waits for a button."""
+    with settings:
+        kind_box = st.container(width="content")
+        with more():
+            instead = choose_instead(subject)
+    picture, beside = st.columns(BESIDE, gap="medium")
+    with beside:
+        place = choose(subject, instead)
+        matters = st.container()
+        chosen = choose_parts(subject)
+    with picture:
+        effects = swept(subject, place)
+    if effects is not None:
+        first = max(effects, key=lambda one: one.divergence)
+        with kind_box:
+            kind = chosen_kind(subject, effects)
+        with matters:
+            st.markdown(most_said(place, first))
+        with picture:
+            chart.show(
+                figures.measure_of_heads(
+                    by_head(effects, subject.trace, kind),
+                    measure=_("KL, nats"),
+                    title=_("How far the answer moves without each head, {kind}", kind=labels.kind_label(kind)),
+                    words=words(head_figures.ENGLISH),
+                ),
+                key="what_if.heads",
+                title_above=True,
+            )
+    if chosen:
+        switched_off(subject, place, chosen)
+    if effects is not None:
+        strongest(place, effects)
+        looking_and_mattering(subject, place, kind)
+
+
+def chosen_kind(subject: Subject, effects: tuple[Effect, ...]) -> Kind:
+    """The kind of attention; where nobody has chosen one, that of the head without which the answer moves most."""
     usable = kinds(subject.trace)
-    kind = state.fit(kind=usable).kind
-    if len(usable) > 1:
-        st.segmented_control(
-            _("Kind of attention"), usable, format_func=labels.kind_label, required=True, **state.bind("kind")
-        )
-        kind = state.view().kind
-    chart.show(
-        figures.measure_of_heads(
-            by_head(effects, subject.trace, kind),
-            measure=_("KL, nats"),
-            title=_("How far the answer moves without each head, {kind}", kind=labels.kind_label(kind)),
-            words=words(head_figures.ENGLISH),
-        ),
-        key="what_if.heads",
-        title_above=True,
+    state.suggest(kind=max(usable, key=lambda kind: float(np.nanmax(by_head(effects, subject.trace, kind)))))
+    return kind_of_attention(usable)
+
+
+def most_said(place: Place, first: Effect) -> str:
+    """What the answer needs most, in a sentence (Markdown)."""
+    return _(
+        "It needs **{part}** most: without it the answer moves by {value} nats (KL), and the probability of “{token}” by "
+        "{points} percentage points.",
+        part=wording.name(first.part),
+        value=matrix.number(first.divergence),
+        token=plain(place.best[0].token.text),
+        points=signed(100 * first.probability, 1),
     )
-    strongest(place, effects)
-    looking_and_mattering(subject, place, kind)
 
 
 def swept(subject: Subject, place: Place) -> tuple[Effect, ...] | None:

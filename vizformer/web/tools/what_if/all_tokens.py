@@ -1,6 +1,7 @@
 """The tokens of the input, taken out one after the other: how far the answer moves without each."""
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.analysis.causes.neurons_left_out import Stack
 from vizformer.analysis.causes.tokens_left_out import TokenEffect, Way, ways
@@ -8,51 +9,44 @@ from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if import computations, wording
-from vizformer.web.tools.what_if.place import Place
-from vizformer.web.widgets import in_python, lesson, watched_work
+from vizformer.web.tools.what_if.place import Place, choose
+from vizformer.web.widgets import in_python, watched_work
+from vizformer.web.widgets.choices import BESIDE, more, one_of
 from vizformer.web.words.i18n import _
 
 
-def all_tokens(subject: Subject, place: Place) -> None:
-    """The stack, how a token is taken out, and the table of all tokens."""
+def all_tokens(subject: Subject, settings: DeltaGenerator) -> None:
+    """The stack, how a token is taken out (in the line of settings), and the table of all tokens."""
     stacks: list[Stack] = [stack for stack in ("encoder", "decoder") if stack in subject.trace.tokens]
     stack: Stack = stacks[0]
-    if len(stacks) > 1:
-        named = {"encoder": _("the sentence"), "decoder": _("what the decoder has read")}
-        st.segmented_control(
-            _("Tokens of"),
-            stacks,
-            format_func=named.__getitem__,
-            required=True,
-            **lesson.setting("whatif.stack", stacks[0], stacks),
-        )
-        stack = lesson.value("whatif.stack", stacks[0], stacks)  # type: ignore[assignment]  # (one of `stacks`)
-    possible = ways(subject.checkpoint, stack)
-    names = {
-        "mask": _("the mask token in its place"),
-        "unknown": _("the unknown token in its place"),
-        "unseen": _("nobody may look at it"),
-    }
-    st.segmented_control(
-        _("How a token is taken out"),
-        possible,
-        format_func=names.__getitem__,
-        required=True,
-        **lesson.setting("whatif.tokenway", possible[0], possible),
-    )
-    way: Way = lesson.value("whatif.tokenway", possible[0], possible)  # type: ignore[assignment]  # (one of `possible`)
+    with settings:
+        if len(stacks) > 1:
+            named = {"encoder": _("the sentence"), "decoder": _("what the decoder has read")}
+            stack = one_of(_("Tokens of"), "whatif.stack", named, labelled=False)  # type: ignore[assignment]
+        names = {
+            "mask": _("the mask token in its place"),
+            "unknown": _("the unknown token in its place"),
+            "unseen": _("nobody may look at it"),
+        }
+        possible = {str(way): names[way] for way in ways(subject.checkpoint, stack)}
+        with more():
+            way: Way = one_of(_("How a token is taken out"), "whatif.tokenway", possible)  # type: ignore[assignment]
     n = len(subject.trace.tokens[stack])
-    effects = watched_work.watched(
-        computations.tokens,
-        (subject, stack, place.row, place.token, way),
-        quick=watched_work.cost(subject, n) < watched_work.AT_ONCE,
-        runs=n,
-        begin=_("Take out one token after the other"),
-        key="what_if.tokens",
-    )
-    if effects is not None:
-        listed(subject, place, effects)
+    picture, beside = st.columns(BESIDE, gap="medium")
+    with beside:
+        place = choose(subject)
         explained(way)
+    with picture:
+        effects = watched_work.watched(
+            computations.tokens,
+            (subject, stack, place.row, place.token, way),
+            quick=watched_work.cost(subject, n) < watched_work.AT_ONCE,
+            runs=n,
+            begin=_("Take out one token after the other"),
+            key="what_if.tokens",
+        )
+        if effects is not None:
+            listed(subject, place, effects)
     st.caption(_("The same in Python"))
     st.code(code(subject, place, stack, way), language="python", wrap_lines=True)
 

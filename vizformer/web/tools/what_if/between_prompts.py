@@ -1,6 +1,7 @@
 """Patches between two prompts: parts of the clean run in the corrupted one, or paths from head to head."""
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.analysis import kinds
 from vizformer.analysis.heads.maps import n_layers
@@ -10,33 +11,36 @@ from vizformer.web.tools.what_if import patched_cells
 from vizformer.web.tools.what_if.patch_maps import maps
 from vizformer.web.tools.what_if.patched_cells import Asked
 from vizformer.web.tools.what_if.paths import paths
-from vizformer.web.tools.what_if.prompts import Prompts, choose
+from vizformer.web.tools.what_if.prompts import Prompts, choose, second
 from vizformer.web.tools.what_if.wording import signed
-from vizformer.web.widgets import lesson
-from vizformer.web.words import labels
+from vizformer.web.widgets.choices import BESIDE, kind_of_attention, one_of
 from vizformer.web.words.i18n import _
 
-WHATS = ("stream", "heads", "heads_by_position", "patterns", "paths")
 
-
-def between_prompts(subject: Subject) -> None:
+def between_prompts(subject: Subject, settings: DeltaGenerator) -> None:
     """Two prompts, what is patched, the maps, and one cell."""
-    by_path = lesson.value("whatif.what", "stream", WHATS) == "paths"
-    st.caption(
-        _(
-            "One prompt is held. A head sends what it put out for the other prompt to one receiver alone. This shows which "
-            "part of the model reads what the head writes (Wang et al. 2022)."
-        )
-        if by_path
-        else _(
-            "The model reads the corrupted prompt, and one part of its numbers is replaced by what the same part was for "
-            "the clean prompt. Where the clean answer comes back, that part carries what differs (Vig et al. 2020; Meng "
-            "et al. 2022)."
-        )
-    )
-    prompts = choose(subject)
+    with settings:
+        what = what_is_patched()
+    by_path = what == "paths"
+    corrupted = second(subject)
+    picture, beside = st.columns(BESIDE, gap="medium")
+    with beside:
+        prompts = choose(subject, corrupted)
+        if prompts is not None:
+            explained(prompts, by_path=by_path)
     if prompts is None:
         return
+    with picture:
+        if by_path:
+            paths(prompts, settings)
+        else:
+            with settings:
+                asked = patch_choice(prompts, what)
+            maps(prompts, asked)
+
+
+def explained(prompts: Prompts, *, by_path: bool) -> None:
+    """What is measured, and what a cell says."""
     answer, other = (patched_cells.text_of(prompts, token) for token in (prompts.answer, prompts.other))
     pair = prompts.pair
     st.text(
@@ -54,11 +58,18 @@ def between_prompts(subject: Subject) -> None:
         if by_path
         else _("A cell is the share of this difference that its patch brings back: 0 none of it, 1 all of it.")
     )
-    what = what_is_patched()
-    if what == "paths":
-        paths(prompts)
-    else:
-        maps(prompts, patch_choice(prompts, what))
+    st.caption(
+        _(
+            "One prompt is held. A head sends what it put out for the other prompt to one receiver alone. This shows which "
+            "part of the model reads what the head writes (Wang et al. 2022)."
+        )
+        if by_path
+        else _(
+            "The model reads the corrupted prompt, and one part of its numbers is replaced by what the same part was for "
+            "the clean prompt. Where the clean answer comes back, that part carries what differs (Vig et al. 2020; Meng "
+            "et al. 2022)."
+        )
+    )
 
 
 def what_is_patched() -> str:
@@ -70,14 +81,7 @@ def what_is_patched() -> str:
         "patterns": _("patterns of heads"),
         "paths": _("paths from head to head"),
     }
-    st.segmented_control(
-        _("What is patched"),
-        WHATS,
-        format_func=names.__getitem__,
-        required=True,
-        **lesson.setting("whatif.what", "stream", WHATS),
-    )
-    return lesson.value("whatif.what", "stream", WHATS)
+    return one_of(_("What is patched"), "whatif.what", names, labelled=False)
 
 
 def patch_choice(prompts: Prompts, what: str) -> Asked:
@@ -86,20 +90,19 @@ def patch_choice(prompts: Prompts, what: str) -> Asked:
     usable = [kind for kind in kinds(trace) if what != "stream" or kind != "cross"]
     if what == "stream" and state.view().kind == "cross":  # nobody asked for it here
         state.update(kind="decoder")
-    kind = state.fit(kind=usable).kind
-    stacks = {"encoder": _("Encoder"), "decoder": _("Decoder")}
-    if len(usable) > 1:
-        st.segmented_control(
-            _("Stack") if what == "stream" else _("Kind of attention"),
-            usable,
-            format_func=stacks.__getitem__ if what == "stream" else labels.kind_label,
-            required=True,
-            **state.bind("kind"),
-        )
-        kind = state.view().kind
+    kind = kind_of_attention(
+        usable, names={"encoder": _("Encoder"), "decoder": _("Decoder")} if what == "stream" else None
+    )
     if what != "heads_by_position":
-        return Asked(what, kind)  # type: ignore[arg-type]  # (one of WHATS)
+        return Asked(what, kind)  # type: ignore[arg-type]  # (one of `names`)
     layers = n_layers(trace, kind)
     state.fit(layer=layers)
-    st.selectbox(_("Layer"), range(layers), width=160, **state.bind("layer"))
+    st.selectbox(
+        _("Layer"),
+        range(layers),
+        format_func=lambda layer: _("layer {layer}", layer=layer),
+        label_visibility="collapsed",
+        width=160,
+        **state.bind("layer"),
+    )
     return Asked("heads_by_position", kind, state.view().layer)

@@ -1,6 +1,7 @@
 """Gates over heads, learned on a text set: which heads help, hinder or do not matter, beside the plain ablation."""
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from vizformer import figures
 from vizformer.analysis import kinds
@@ -10,9 +11,9 @@ from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.figures import head_report as head_figures
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.link import state
 from vizformer.web.tools.what_if import computations, other_texts, wording
 from vizformer.web.widgets import chart, in_python, lesson, watched_work
+from vizformer.web.widgets.choices import BESIDE, kind_of_attention, more, one_of
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -23,26 +24,47 @@ LISTED = 20
 ROLE_NAMES = ("facilitating", "interfering", "irrelevant")
 
 
-def learned_gates(subject: Subject) -> None:
+def learned_gates(subject: Subject, settings: DeltaGenerator) -> None:
     """The text set, the push, the seeds; then the roles as a picture and as a table."""
-    st.caption(
+    model = Subject(subject.model, "", "")
+    with settings:
+        shown = st.container(horizontal=True)
+        with more():
+            on = text_set(subject)
+            st.segmented_control(
+                _("Push on the gates, nats per token"),
+                PUSHES,
+                required=True,
+                **lesson.setting("whatif.push", 0.01, PUSHES),
+            )
+            st.segmented_control(_("Seeds"), SEEDS, required=True, **lesson.setting("whatif.seeds", 3, SEEDS))
+    push, seeds = lesson.value("whatif.push", 0.01, PUSHES), lesson.value("whatif.seeds", 3, SEEDS)
+    picture, beside = st.columns(BESIDE, gap="medium")
+    with picture:
+        found = learned(subject, model, on, push, seeds)
+        if found is not None:
+            with shown:
+                names = role_names()
+                role: Role = one_of(_("Shown"), "whatif.role", names, labelled=False)  # type: ignore[assignment]
+                kind = kind_of_attention(kinds(subject.trace))
+            chart.show(
+                figures.measure_of_heads(
+                    table_of(found, role, kind),
+                    measure=_("score"),
+                    title=_("{role}, {kind}", role=names[role], kind=labels.kind_label(kind)),
+                    words=words(head_figures.ENGLISH),
+                ),
+                key="what_if.gates.map",
+                title_above=True,
+            )
+    beside.caption(
         _(
             "Causal head gating (Nam et al. 2025): what each head puts out is multiplied by a gate between 0 and 1, and the "
             "gates alone are learned, so that the model predicts a set of texts well; once while every gate is pushed open, "
             "once while it is pushed shut."
         )
     )
-    model = Subject(subject.model, "", "")
-    on = text_set(subject)
-    left, right = st.columns(2)
-    left.segmented_control(
-        _("Push on the gates, nats per token"), PUSHES, required=True, **lesson.setting("whatif.push", 0.01, PUSHES)
-    )
-    right.segmented_control(_("Seeds"), SEEDS, required=True, **lesson.setting("whatif.seeds", 3, SEEDS))
-    push, seeds = lesson.value("whatif.push", 0.01, PUSHES), lesson.value("whatif.seeds", 3, SEEDS)
-    found = learned(subject, model, on, push, seeds)
     if found is not None:
-        map_of_roles(subject, found)
         roles(found)
     st.caption(_("The same in Python"))
     st.code(code(subject, on, push, seeds), language="python", wrap_lines=True)
@@ -50,20 +72,10 @@ def learned_gates(subject: Subject) -> None:
 
 def text_set(subject: Subject) -> computations.GateTexts | Corpus:
     """The texts on which the gates are learned."""
-    possible = ("corpus", "own", "repeated") if subject.config.architecture == "decoder-only" else ("corpus", "own")
-    names = {
-        "corpus": _("texts of the bundled collection"),
-        "own": _("My own texts"),
-        "repeated": _("random tokens that come twice"),
-    }
-    st.segmented_control(
-        _("Learned on"),
-        possible,
-        format_func=names.__getitem__,
-        required=True,
-        **lesson.setting("whatif.gatetexts", "corpus", possible),
-    )
-    chosen = lesson.value("whatif.gatetexts", "corpus", possible)
+    names = {"corpus": _("texts of the bundled collection"), "own": _("My own texts")}
+    if subject.config.architecture == "decoder-only":
+        names["repeated"] = _("random tokens that come twice")
+    chosen = one_of(_("Learned on"), "whatif.gatetexts", names)
     if chosen == "repeated":
         return "repeated"
     own = other_texts.box() if chosen == "own" else None
@@ -86,37 +98,6 @@ def learned(
         runs=steps,
         begin=_("Learn the gates"),
         key="what_if.gates",
-    )
-
-
-def map_of_roles(subject: Subject, found: HeadGates) -> None:
-    """One score of every head of one kind of attention."""
-    names = role_names()
-    left, right = st.columns(2)
-    left.segmented_control(
-        _("Shown"),
-        ROLE_NAMES,
-        format_func=names.__getitem__,
-        required=True,
-        **lesson.setting("whatif.role", ROLE_NAMES[0], ROLE_NAMES),
-    )
-    role: Role = lesson.value("whatif.role", ROLE_NAMES[0], ROLE_NAMES)  # type: ignore[assignment]  # (one of them)
-    usable = kinds(subject.trace)
-    kind = state.fit(kind=usable).kind
-    if len(usable) > 1:
-        right.segmented_control(
-            _("Kind of attention"), usable, format_func=labels.kind_label, required=True, **state.bind("kind")
-        )
-        kind = state.view().kind
-    chart.show(
-        figures.measure_of_heads(
-            table_of(found, role, kind),
-            measure=_("score"),
-            title=_("{role}, {kind}", role=names[role], kind=labels.kind_label(kind)),
-            words=words(head_figures.ENGLISH),
-        ),
-        key="what_if.gates.map",
-        title_above=True,
     )
 
 

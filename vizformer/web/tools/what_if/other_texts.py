@@ -5,26 +5,19 @@ import streamlit as st
 from vizformer.analysis.corpus_heads import Corpus
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if import computations
-from vizformer.web.widgets import lesson, own_texts
+from vizformer.web.widgets import own_texts
+from vizformer.web.widgets.choices import one_of
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
 MOST_CHARACTERS = 6_000  # of the reader's own: about as many as the bundled ones that are read
 TOO_MANY_UNKNOWN = 0.05
-WHOSE = ("bundled", "own")
 
 
 def choose(subject: Subject) -> Corpus | None:
     """The reader's own texts; None for the bundled ones, also while there are no others."""
     names = {"bundled": _("texts of the bundled collection"), "own": _("My own texts")}
-    st.segmented_control(
-        _("The other texts"),
-        WHOSE,
-        format_func=names.__getitem__,
-        required=True,
-        **lesson.setting("whatif.texts", "bundled", WHOSE),
-    )
-    texts = box() if lesson.value("whatif.texts", "bundled", WHOSE) == "own" else None
+    texts = box() if one_of(_("The other texts"), "whatif.texts", names) == "own" else None
     notes(subject, texts, computations.MEAN_TEXTS)
     return texts
 

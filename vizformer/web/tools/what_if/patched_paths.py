@@ -1,7 +1,7 @@
 """Cached computations of the paths between heads."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from vizformer.analysis import Kind, PathPatched, Receiver, path_edit, path_patch_runs
 from vizformer.analysis.causes.ablation import Part, parts_of
@@ -16,8 +16,6 @@ from vizformer.web.tools.what_if.prompts import Prompts
 
 Into = Literal["logits", "q", "k", "v"]
 Held = Literal["clean", "corrupted"]
-INTO: tuple[Into, ...] = get_args(Into)
-HELD: tuple[Held, ...] = get_args(Held)
 
 
 @dataclass(frozen=True)

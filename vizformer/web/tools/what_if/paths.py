@@ -2,26 +2,28 @@
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.analysis import PathPatched, kinds
 from vizformer.analysis.causes.ablation import Part
 from vizformer.web.link import state
 from vizformer.web.tools.what_if import patched_cells, patched_paths, wording
 from vizformer.web.tools.what_if.one_cell import opening, three_runs
-from vizformer.web.tools.what_if.patched_paths import HELD, INTO, Path
+from vizformer.web.tools.what_if.patched_paths import Path
 from vizformer.web.tools.what_if.prompts import Prompts
 from vizformer.web.tools.what_if.share_map import CELL, chosen_cell, one_map, window
 from vizformer.web.tools.what_if.wording import signed
 from vizformer.web.widgets import lesson, watched_work
-from vizformer.web.words import labels
+from vizformer.web.widgets.choices import kind_of_attention, more, one_of
 from vizformer.web.words.i18n import _
 
 TO, HEAD, STANDS = "whatif.to", "whatif.tohead", "whatif.held"
 
 
-def paths(prompts: Prompts) -> None:
+def paths(prompts: Prompts, settings: DeltaGenerator) -> None:
     """The boxes, the map of the senders, the chosen path and the code."""
-    asked = choose(prompts)
+    with settings:
+        asked = choose(prompts)
     found = measured(prompts, asked)
     sender = None
     if found is not None:
@@ -42,39 +44,24 @@ def paths(prompts: Prompts) -> None:
 
 def choose(prompts: Prompts) -> Path:
     """Who sends, who receives, and which prompt is held."""
-    usable = kinds(prompts.clean.trace)
-    kind = state.fit(kind=usable).kind
-    if len(usable) > 1:
-        st.segmented_control(
-            _("Heads that send"), usable, format_func=labels.kind_label, required=True, **state.bind("kind")
-        )
-        kind = state.view().kind
+    kind, head = kind_of_attention(kinds(prompts.clean.trace), _("Heads that send")), ""
     names = {"logits": _("the logits"), "q": _("a query"), "k": _("a key"), "v": _("a value")}
-    left, right = st.columns(2)
-    left.segmented_control(
-        _("What receives"), INTO, format_func=names.__getitem__, required=True, **lesson.setting(TO, "logits", INTO)
-    )
-    into, head = lesson.value(TO, "logits", INTO), ""
+    into = one_of(_("What receives"), TO, names)
     if into != "logits":
         heads = {wording.write([part]): part for part in patched_paths.heads(prompts.clean)}
         usual = list(heads)[-1]
-        right.selectbox(
+        st.selectbox(
             _("of the head"),
             list(heads),
             format_func=lambda written: wording.name(heads[written]),
+            width=280,
             **lesson.setting(HEAD, usual, list(heads)),
         )
         head = lesson.value(HEAD, usual, list(heads))
     held_names = {"clean": _("the clean prompt: what is lost"), "corrupted": _("the corrupted one: what comes back")}
-    st.segmented_control(
-        _("What is held"),
-        HELD,
-        format_func=held_names.__getitem__,
-        required=True,
-        **lesson.setting(STANDS, "clean", HELD),
-    )
-    held = lesson.value(STANDS, "clean", HELD)
-    return Path(kind, into, head, held)  # type: ignore[arg-type]  # (some of INTO and HELD)
+    with more():
+        held = one_of(_("What is held"), STANDS, held_names)
+    return Path(kind, into, head, held)  # type: ignore[arg-type]  # (one of `names`, one of `held_names`)
 
 
 def measured(prompts: Prompts, asked: Path) -> PathPatched | None:

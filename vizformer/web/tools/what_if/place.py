@@ -12,11 +12,11 @@ from vizformer.web.link import state
 from vizformer.web.tools.what_if import other_texts
 from vizformer.web.tools.what_if.computations import Drawn, Instead, Mean
 from vizformer.web.widgets import lesson
+from vizformer.web.widgets.choices import one_of
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
-HOW = ("zero", "mean", "resample")
 DRAWS = (4, 8, 16, 32)
 SEEDS = range(1000)
 
@@ -41,8 +41,8 @@ class Place:
         return self.best[0].token.id
 
 
-def choose(subject: Subject, *, with_instead: bool = True) -> Place:
-    """The boxes; without that of what stands in the place of a part it is zero."""
+def choose(subject: Subject, instead: Instead = "zero") -> Place:
+    """The strip of the rows, and the model's own answer at the chosen one."""
     stack = "decoder" if "decoder" in subject.trace.tokens else "encoder"
     sequence = subject.trace.tokens[stack]
     chosen, usual = state.fit(position=len(sequence)).position, usual_row(subject)
@@ -57,7 +57,6 @@ def choose(subject: Subject, *, with_instead: bool = True) -> Place:
     )
     row = usual if row is None else row
     state.update(position=None if row == usual else row)
-    instead = choose_instead(subject) if with_instead else "zero"
     best = subject_cache.predictions(subject, row)
     st.text(
         _(
@@ -76,14 +75,7 @@ def choose_instead(subject: Subject) -> Instead:
         "mean": _("its mean over other texts"),
         "resample": _("what it put out for other texts"),
     }
-    st.segmented_control(
-        _("Replace the removed part with"),
-        HOW,
-        format_func=names.__getitem__,
-        required=True,
-        **lesson.setting("whatif.instead", "zero", HOW),
-    )
-    how = lesson.value("whatif.instead", "zero", HOW)
+    how = one_of(_("Replace the removed part with"), "whatif.instead", names)
     if how == "mean":
         st.caption(
             _(

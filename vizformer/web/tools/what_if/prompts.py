@@ -48,9 +48,8 @@ class Prompts:
         return PromptPair(self.clean.trace, self.corrupted.trace, self.row, self.answer, self.other)
 
 
-def choose(subject: Subject) -> Prompts | None:
-    """Draws the choices; None, with the reason, where the prompts cannot be compared."""
-    corrupted = second(subject)
+def choose(subject: Subject, corrupted: str) -> Prompts | None:
+    """Draws the choices beside the second prompt; None, with the reason, where the two cannot be compared."""
     if not corrupted:
         st.info(_("Write a second prompt that differs from the sentence above in a word or two, or choose an example."))
         return None

@@ -19,8 +19,8 @@ MOST = 8  # parts that a link carries
 NAME = "whatif.off"
 
 
-def switched_off(subject: Subject, place: Place) -> None:
-    """The box of parts, and what becomes of the answer without them."""
+def choose_parts(subject: Subject) -> tuple[Part, ...]:
+    """The box of parts."""
     known = computations.parts(subject)
     chosen = wording.read(lesson.value(NAME, ""), known)
     key = "what_if.off"
@@ -35,8 +35,11 @@ def switched_off(subject: Subject, place: Place) -> None:
         key=key,
         on_change=_take,
     )
-    if not chosen:
-        return
+    return chosen
+
+
+def switched_off(subject: Subject, place: Place, chosen: tuple[Part, ...]) -> None:
+    """What becomes of the answer without these parts."""
     before, after = place.best, computations.without(subject, chosen, place.instead, place.row)
     found = computations.effect(subject, chosen, place.instead, place.row, place.token)
     rows = [

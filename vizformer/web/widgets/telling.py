@@ -1,0 +1,43 @@
+"""What a page opens on where nobody has chosen a head: the one that the numbers of this sentence single out, and why."""
+
+from typing import TYPE_CHECKING
+
+from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link import state
+from vizformer.web.words import labels
+from vizformer.web.words.errors import plain
+from vizformer.web.words.i18n import _
+
+if TYPE_CHECKING:
+    from vizformer.analysis import Kind
+    from vizformer.analysis.heads.telling_head import TellingHead
+
+
+@cached
+def head(subject: Subject, kind: "Kind", query: int) -> "TellingHead | None":
+    """The head whose row says most about one other word; see `telling_head`."""
+    from vizformer.analysis.heads.telling_head import telling_head
+
+    return telling_head(subject.trace, kind, query)
+
+
+def open_on_a_head(subject: Subject, kind: "Kind") -> str:
+    """Shows that head where nobody has chosen one, or a row or a cell of it; why, in half a sentence (Markdown)."""
+    view = state.view()
+    if view.query is not None or view.key is not None or view.lines:
+        return ""
+    queries, keys = (subject.trace.tokens[stack] for stack in labels.stacks(kind))
+    query = view.query_of(queries)
+    found = head(subject, kind, query)
+    if found is None or not state.suggest(layer=found.layer, head=found.head):
+        return ""
+    return _(
+        "Shown is layer {layer}, head {head}: of all heads its row “{query}” looks most at one other word, “{key}” "
+        "({weight}).",
+        layer=found.layer,
+        head=found.head,
+        query=plain(queries[query].text),
+        key=plain(keys[found.key].text),
+        weight=f"{found.weight:.2f}",
+    )
