@@ -31,7 +31,7 @@ def test_a_file_is_handed_in_and_looked_at(open_tab, lang: str, show: str, lines
 
     hand_in(npz(maps=maps, tokens=["the", "big", "red", "cat", "sat", "on", "a", "mat", "."]))
     readout = page.locator(".vf-readout").first
-    expect(readout).to_contain_text("the")
+    expect(readout).to_contain_text("mat")
     expect(page.get_by_text(off)).to_be_visible()
     page.get_by_text(lines, exact=True).click()
     tab.settled()

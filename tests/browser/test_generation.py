@@ -13,7 +13,7 @@ def link(tab) -> dict[str, str]:
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("locale", "play"), [("en-US", "Play"), ("zh-CN", "播放")])
 def test_playing_branching_and_a_reload(open_tab, locale, play):
-    tab = open_tab("/generation?text=他喜欢喝水。", locale=locale)
+    tab = open_tab("/generation?new=0&text=他喜欢喝水。", locale=locale)
     view = tab.page.locator(".vf-player")
     expect(view).to_have_attribute("data-step", "0")
     tab.settled()

@@ -8,6 +8,8 @@ import pytest
 from playwright.sync_api import FrameLocator, Page, expect
 
 import vizformer as vf
+from vizformer.analysis.heads.attention_arrays import read_attention
+from vizformer.web.tools.elsewhere.pictures import telling_place
 
 pytestmark = pytest.mark.browser
 
@@ -59,6 +61,8 @@ def test_a_saved_trace_is_handed_in_on_the_page_for_other_programs(open_tab, tmp
     tab.page.locator("input[type=file]").set_input_files(path)
     expect(tab.page.get_by_text("trace.safetensors")).to_be_visible()
     tab.page.get_by_role("button", name="Show", exact=True).click()
-    expect(tab.page.locator(".vf-readout").first).to_contain_text("query 0 “我”")
-    weight = trace["encoder.0.self"].pattern(0)[0].max()
+    layer, head, query = telling_place(read_attention(path.name, path.read_bytes())["encoder"])
+    said = f"query {query} “{trace.tokens['encoder'][query].text}”"
+    expect(tab.page.locator(".vf-readout").first).to_contain_text(said)
+    weight = trace[f"encoder.{layer}.self"].pattern(head)[query].max()
     expect(tab.page.locator(".vf-readout").first).to_contain_text(f"{weight:.4f}")

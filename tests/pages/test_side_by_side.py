@@ -94,6 +94,16 @@ def test_two_steps_of_a_training_are_compared_with_their_weights(open_app, boxes
     assert app.selectbox(key="view.model").value == ModelRef("training", TRAINING, "0")
 
 
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_it_opens_with_two_runs_and_the_head_that_differs_most(open_app, locale):
+    app = open_app(PAGE, locale=locale)
+    assert not app.exception
+    assert not app.info
+    values, chosen = np.array(grid(app)["values"]), grid(app)["selected"]
+    assert np.unravel_index(values.argmax(), values.shape) == (chosen["row"], chosen["column"])
+    assert not {"layer", "head"} & set(app.query_params)
+
+
 def test_what_is_chosen_goes_into_the_link(open_app):
     app = open_app(PAGE, model=f"{TRAINING}@0", text="gcadgcadg")
     assert "Choose a second model" in app.info[0].value

@@ -28,6 +28,7 @@ from vizformer.web.words.i18n import _, translate
 
 _ARRAYS = Cache(lambda: limit() // 2)  # of all sessions, and what is made of them: payloads, small maps
 _FOUND = "elsewhere.found"
+ERROR = "elsewhere.error"  # of what was handed in last, until it is shown
 _SELECTED = "elsewhere.selection"
 _LIMIT = LIMIT_BYTES // 3  # bytes of all heads that go to the browser at once
 
@@ -83,6 +84,10 @@ def example() -> dict[str, tuple[AttentionArrays, HeadsPayload | None]]:
 def pictures() -> None:
     """What was handed in last; an example where nothing was."""
     handed_in: _HandedIn | None = st.session_state.get(_FOUND)
+    if (
+        handed_in is None and ERROR in st.session_state
+    ):  # what was handed in cannot be shown: an example would hide that
+        return
     found = example() if handed_in is None else handed_in.found()
     names = list(found)
     kinds = {"map": _("Map"), "lines": _("Lines")}

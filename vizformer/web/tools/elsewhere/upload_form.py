@@ -15,7 +15,6 @@ from vizformer.web.widgets import dropzone
 from vizformer.web.words import errors
 from vizformer.web.words.i18n import _
 
-_ERROR = "elsewhere.error"  # of what was handed in last, until it is shown
 _ROUND = "elsewhere.round"  # of uploads: a new one begins with an empty box
 _CHARACTERS = 100_000  # of tokens
 _ONE_AT_A_TIME = Lock()  # while a file is read, it takes several times the memory that stays
@@ -66,16 +65,16 @@ def hand_in() -> None:
         pictures.forget()
         try:
             if file is None:
-                st.session_state[_ERROR] = N_("Choose a file first.")
+                st.session_state[pictures.ERROR] = N_("Choose a file first.")
             else:
                 pictures.keep(_read(file.name, file.getvalue(), queries, keys))
         except VizformerError as error:
-            st.session_state[_ERROR] = error.message
+            st.session_state[pictures.ERROR] = error.message
         finally:
             uploads.forget([] if file is None else [file.file_id])
             st.session_state[_ROUND] = number + 1
         st.rerun()  # with an empty box for files
-    if (message := st.session_state.pop(_ERROR, None)) is not None:
+    if (message := st.session_state.pop(pictures.ERROR, None)) is not None:
         errors.show(message)
 
 

@@ -9,7 +9,7 @@ from vizformer.analysis import TwoRuns, two_runs
 from vizformer.analysis.causes.prompt_pairs import EXAMPLES
 from vizformer.web.catalogue import model_list, sources, training_steps, trainings
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.link import state
+from vizformer.web.link import beginnings, state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import model_assumptions
 from vizformer.web.widgets.model_input import readable
@@ -151,6 +151,7 @@ def is_first_of(example: Example, subject: Subject) -> bool:
 def examples() -> tuple[Example, ...]:
     """Prompts that come with VizFormer, and the beginning and the end of the training that does."""
     found = [Example(ModelRef("bundled", one.model), one.clean, None, one.corrupted) for one in EXAMPLES]
+    found.append(Example(beginnings.ENGLISH.model, beginnings.ENGLISH.text, None, "The dog was hungry, so it went to"))
     name = trainings.example().name
     plan = trainings.run(name).plan
     text = plan.on.text(plan.on.read(plan.on.example), plan.architecture)
