@@ -27,6 +27,13 @@ def page() -> None:
         return
     over = now.phase == "over"
     st.fragment(guarded()(watch), run_every=None if over else POLL)(name, was_over=over)
+    if not state.view().run:
+        st.caption(
+            _(
+                "This is a training that is over: a small model has learned to repeat what came before. Drag through it; "
+                "then have a model of your own trained, with the choices above."
+            )
+        )
     if over and state.view().run and trainings.folder(name) is not None:
         guarded()(keep)(name)
 

@@ -339,7 +339,7 @@ def test_a_training_is_shown_while_it_runs(open_app, queue):
 def test_a_finished_training_is_shown_before_ones_own(open_app):
     app = open_app(PAGE)
     assert not app.exception
-    assert any("training that is over" in box.value for box in app.info)
+    assert any("training that is over" in box.value for box in app.caption)
     slider = next(box for box in app.select_slider if (box.key or "").startswith("train.slider."))
     assert slider.value == example_training.PLAN.steps
     app = slider.set_value(0).run()
