@@ -41,7 +41,8 @@ def picture(finding: Finding, number: int) -> None:
     """The way to the picture of a finding: a head on the page Attention, or what is drawn below."""
     if finding.head is None:
         if finding.what in ("part", "layer"):  # (the lens is beside it)
-            st.markdown(f"[→ {_('the terms')}](#{terms.ANCHOR})")
+            below = _("the terms")  # (the extractor does not look into f-strings)
+            st.markdown(f"[→ {below}](#{terms.ANCHOR})")
         return
     label = "→ " + _("L{layer} H{head}", layer=finding.layer, head=finding.head)
     if presses.button(label, type="tertiary", key=f"lens.finding.{number}", help=_("This head on the page Attention")):
