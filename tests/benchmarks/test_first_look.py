@@ -1,5 +1,6 @@
 """What is measured of a page's first picture: on a page made for it, whose picture and whose shift are known."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from playwright.sync_api import Browser
 
 from tests.benchmarks import first_look
 from tests.benchmarks.first_look import Look
+from tests.browser.driver import Server
 from vizformer.web.frame.sitemap import COURSE
 
 APP = """<div data-testid="stApp" data-test-connection-state="CONNECTED" data-test-script-state="running">
@@ -79,3 +81,14 @@ def test_an_empty_canvas_is_no_picture_and_a_moved_one_is_a_shift(browser: Brows
         page.evaluate("() => document.querySelector('p').style.paddingBottom = '200px'")
         page.wait_for_function("() => window.look.shift > 0")
         assert first_look.seen(page, "/", "later", 1280, "en-US").top == seen.top + 200
+
+
+@pytest.mark.sweep
+@pytest.mark.browser
+@pytest.mark.slow
+@pytest.mark.parametrize("language", first_look.LANGUAGES)
+@pytest.mark.parametrize("width", first_look.TOPS)
+def test_no_page_and_no_part_moves_while_it_comes(browser: Browser, tmp_path: Path, width: int, language: str) -> None:
+    with Server(log=tmp_path / "log.txt") as server, first_look.tab(browser, width, language) as page:
+        looks = [first_look.opened(page, server.url, path, "later", width, language) for path in first_look.places()]
+    assert not [first_look.row(one) for one in looks if one.shift >= first_look.SHIFT]
