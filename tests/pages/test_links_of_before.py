@@ -83,7 +83,7 @@ PARTS = {
     "/masks?part=conventions": ["Part: conventions"],
     "/masks?model=stories&text=a+cat+sat&part=mistakes": ["Part: mistakes", "Sentence: a cat sat"],
     "/masks?part=leak": ["Part: leak", "Stack: decoder"],
-    "/masks?part=leak&slide=words": ["slide 9 of 10"],
+    "/masks?part=leak&slide=words": ["slide 21 of 25"],
     "/block?part=norm": ["Part: norm"],
     "/block?part=residual": ["Part: residual"],
     "/block?part=order": ["Part: order"],
