@@ -15,7 +15,12 @@ from vizformer.web.words.i18n import _
 def page() -> None:
     names = {"sentence": _("Your sentence"), "toy": _("The lectures' toy: 3 rows of 4 numbers")}
     st.segmented_control(
-        _("Material"), list(names), format_func=names.__getitem__, required=True, **state.bind("material")
+        _("Material"),
+        list(names),
+        format_func=names.__getitem__,
+        required=True,
+        label_visibility="collapsed",
+        **state.bind("material"),
     )
     if state.view().material == "toy":
         toy()

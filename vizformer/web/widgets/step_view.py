@@ -84,24 +84,24 @@ def _go(step: int) -> None:
 
 def show_step(step: Step, index: int, labels: Labels, code: str, *, details: bool, before: Step | None = None) -> None:
     """Draws a step; `details` adds the tables behind it (every number, and sums term by term)."""
-    st.subheader(f"{index} · {translate(step.title, plain)}", anchor=False)
-    words, beside = st.columns([3, 2], gap="medium")
+    numbers, words = st.columns([3, 2], gap="medium")
+    with numbers:
+        for operand in step.operands:
+            _tables(operand.value, operand.axes, translate(operand.meaning), labels, step.blocked)
+        _tables(step.result, step.axes, _result_name(step), labels, step.blocked)
+        for made in step.also:
+            _tables(made.tensor.value, made.tensor.axes, translate(made.tensor.meaning), labels, step.blocked)
+        st.latex(step.live)
+        if before is not None:
+            _changes(step, before, labels)
+        proof_line(step)
     with words:
+        st.subheader(f"{index} · {translate(step.title, plain)}", anchor=False)
         st.markdown(translate(step.text, plain))
         st.latex(step.formula)
-    with beside:
         st.caption(_("The same in PyTorch"))
-        tall = len(code) > LONG_CODE  # numbers written out: the formula beside it must not end far above
+        tall = len(code) > LONG_CODE  # numbers written out: what stands beside it must not end far above
         st.code(code, language="python", wrap_lines=True, height=TALLEST if tall else "content")
-    st.latex(step.live)
-    for operand in step.operands:
-        _tables(operand.value, operand.axes, translate(operand.meaning), labels, step.blocked)
-    _tables(step.result, step.axes, _result_name(step), labels, step.blocked)
-    for made in step.also:
-        _tables(made.tensor.value, made.tensor.axes, translate(made.tensor.meaning), labels, step.blocked)
-    if before is not None:
-        _changes(step, before, labels)
-    proof_line(step)
     if details:
         _details(step, labels)
 

@@ -4,6 +4,7 @@ import streamlit as st
 
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
+from vizformer.web.widgets.choices import line
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
@@ -20,7 +21,13 @@ def choose_stack(known: list[str]) -> str:
     if st.session_state.get("layer.stack") != stack_of_site():
         st.session_state["layer.stack"] = stack_of_site()
     st.segmented_control(
-        _("Stack"), known, format_func=titles.__getitem__, required=True, key="layer.stack", on_change=_take_stack
+        _("Stack"),
+        known,
+        format_func=titles.__getitem__,
+        required=True,
+        label_visibility="collapsed",
+        key="layer.stack",
+        on_change=_take_stack,
     )
     return stack_of_site()
 
@@ -32,11 +39,15 @@ def _take_stack() -> None:
 @guarded()
 def choose_layer(subject: Subject) -> None:
     """Which layer of which stack."""
-    with st.container(key="bar-place"):
-        which, number = st.columns([2, 1])
-    with which:
+    with line():
         stack = choose_stack([name for name in ("encoder", "decoder") if name in subject.trace.tokens])
-    config = subject.config
-    n_layers = config.layers_of(stack)
-    state.fit(layer=n_layers)
-    number.selectbox(_("Layer"), range(n_layers), **state.bind("layer"))
+        n_layers = subject.config.layers_of(stack)
+        state.fit(layer=n_layers)
+        st.selectbox(
+            _("Layer"),
+            range(n_layers),
+            format_func=lambda layer: _("layer {layer}", layer=layer),
+            label_visibility="collapsed",
+            width=160,
+            **state.bind("layer"),
+        )

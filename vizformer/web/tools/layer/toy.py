@@ -27,6 +27,7 @@ def toy() -> None:
         st.caption(_("The numbers set by hand do not fit here and are left out. Undo or reset them."))
         edited = ""
         steps = toy_cache.toy_layer(stack)
+    overview(steps, lambda step: {})
     st.caption(
         _(
             "What torch.manual_seed(42), torch.randn(3, 1, 4) and nn.TransformerEncoderLayer(d_model=4, nhead=2, "
@@ -34,7 +35,6 @@ def toy() -> None:
         )
     )
     toy_editor(stack)
-    overview(steps, lambda step: {})
     walk(steps, lambda step: {}, toy_cache.toy_layer(stack) if edited else None)
     if stack == "encoder":
         interface()

@@ -11,6 +11,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame.sitemap import COURSE
 from vizformer.web.tools.worksheet import paper
 from vizformer.web.widgets import lesson
+from vizformer.web.widgets.choices import more
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.questions import Question, Registry
 from vizformer.web.words import labels
@@ -30,20 +31,26 @@ def sheet(subject: Subject, registries: Mapping[str, Registry]) -> None:
         registries: the questions of each lesson, by its address.
     """
     st.html(matrix.style() + paper.style())
-    with st.container(key="worksheet-settings"):
-        left, middle, right = st.columns(3, vertical_alignment="bottom")
-        seed = left.number_input(
-            _("Version"), SEEDS[0], SEEDS[-1], step=1, **lesson.setting("worksheet.seed", SEEDS[0], SEEDS)
+    with st.container(key="worksheet-settings", horizontal=True, vertical_alignment="bottom"):
+        seed = st.number_input(
+            _("Version"),
+            SEEDS[0],
+            SEEDS[-1],
+            step=1,
+            width=200,
+            **lesson.setting("worksheet.seed", SEEDS[0], SEEDS),
         )
-        key = middle.toggle(_("Show the answers"), **lesson.setting("worksheet.key", False))
-        calculations = right.toggle(_("Calculations"), **lesson.setting("worksheet.calculations", True))
-        chosen = _lessons()
-        st.caption(
-            _(
-                "Another version has other numbers in its calculations, and the choices of its questions in another order. "
-                "Print with the browser: the sheet alone comes onto the paper, the answers on a page of their own."
+        key = st.toggle(_("Show the answers"), **lesson.setting("worksheet.key", False))
+        calculations = st.toggle(_("Calculations"), **lesson.setting("worksheet.calculations", True))
+        with more():
+            chosen = _lessons()
+            st.caption(
+                _(
+                    "Another version has other numbers in its calculations, and the choices of its questions in another "
+                    "order. Print with the browser: the sheet alone comes onto the paper, the answers on a page of their "
+                    "own."
+                )
             )
-        )
     tokens = [token.text for token in subject.tokens if not token.special] or labels.texts(subject.tokens)
     problems = worksheet(tokens, int(seed)) if calculations else ()
     asked, left_out = _questions(subject, {url: registries[url] for url in chosen})
