@@ -69,7 +69,7 @@ def test_causal_is_the_models_own_and_the_numbers_are_the_traces(open_app: Open)
     ],
 )
 def test_other_masks_are_laid_over_the_models_scores(open_app: Open, dials: str, of_length: object) -> None:
-    app = open_app(PAGE, model="stories", dials=dials)
+    app = open_app(PAGE, model="stories", dials=dials, layer=0, head=0)
     assert not app.exception
     record = load("stories").trace(TEXT)["decoder.0.self"]
     expected = masked_attention(record, 0, of_length(record.q.shape[1]))  # type: ignore[operator]
@@ -160,7 +160,8 @@ def test_the_code_beside_a_mask_builds_that_mask(kind: MaskKind, causal: bool) -
 @pytest.mark.parametrize("model", ["zh-en", "stories", "cloze"])
 def test_a_painted_mask_is_run_by_the_model(open_app: Open, model: str) -> None:
     flips = ((2, 0), (2, 1), (2, 2), (1, 3))
-    app = open_app(PAGE, model=model, part="paint", dials=f"masks.cells_a:{mask_bitmap.write(flips)}")
+    dials = f"masks.cells_a:{mask_bitmap.write(flips)}"
+    app = open_app(PAGE, model=model, part="paint", dials=dials, layer=0, head=0)
     assert not app.exception
     checkpoint = load(model)
     trace = checkpoint.trace(TEXT)

@@ -9,6 +9,8 @@ from tests.pages.reading import array, chart, marked, number, run, tables
 from vizformer import load
 from vizformer.analysis import head_maps
 from vizformer.analysis.heads import qk_circuit, score_scaling, soft_lookup
+from vizformer.analysis.heads.telling_head import telling_head
+from vizformer.web.link.view import usual_query
 
 PAGE = "pages/learn/qkv.py"
 TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
@@ -62,7 +64,7 @@ def test_the_sentence_is_a_table_too(open_app: Open, model: str) -> None:
 
 
 def test_at_another_temperature_nothing_is_proved(open_app: Open) -> None:
-    app = open_app(PAGE, part="lookup", text=TEXTS["zh-en"], dials="qkv.t:2")
+    app = open_app(PAGE, part="lookup", text=TEXTS["zh-en"], dials="qkv.t:2", layer=0, head=0)
     assert not app.success
     found = soft_lookup.head_look_up(load("zh-en").trace(TEXTS["zh-en"]), "encoder.0.self", 0, 4, temperature=2.0)
     assert [number(row[3]) for row in tables(app)[1][: len(found.dots)]] == pytest.approx(found.found.weights, abs=1e-4)
@@ -211,3 +213,23 @@ def test_the_scores_of_a_long_sentence_are_drawn_without_their_digits(open_app: 
     app = open_app(PAGE, part="three", text=TEXTS["zh-en"] * 5)
     assert not app.error
     assert [chart.proto.spec.count("texttemplate") for chart in app.get("plotly_chart")[:2]] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("page", "part"), [("qkv", "lookup"), ("qkv", "three"), ("masks", "kinds"), ("masks", "paint")]
+)
+def test_a_part_opens_on_the_head_that_says_most(open_app: Open, page: str, part: str) -> None:
+    text = TEXTS["zh-en"]
+    app = open_app(f"pages/learn/{page}.py", part=part, text=text)
+    assert not app.exception
+    kind = "decoder" if page == "masks" else "encoder"
+    trace = load("zh-en").trace(text)
+    found = telling_head(trace, kind, usual_query(trace.tokens[kind]))
+    assert (found.layer, found.head) != (0, 0)
+    boxes = {box.key: box for box in app.selectbox}
+    assert (boxes["view.layer"].value, boxes["view.head"].value) == (found.layer, found.head)
+    assert any(f"layer {found.layer}, head {found.head}: of all heads" in one.value for one in app.caption)
+    assert "layer" not in app.query_params  # of another sentence the link shows another head
+    app = boxes["view.layer"].set_value(0).run()
+    assert str(app.query_params["layer"]) in ("0", "['0']")
+    assert not any("of all heads" in one.value for one in app.caption)

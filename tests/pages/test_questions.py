@@ -285,7 +285,7 @@ def test_what_a_row_adds_up_to_is_what_is_left_over(open_app: Open, model: str, 
     record = trace[f"{stack}.0.self"]
     found = masked_attention(record, 0, MaskRecipe("causal").mask(len(trace.tokens[stack])))
     left = left_over(found.scores, found.blocked)
-    app = open_app("pages/learn/masks.py", part="mistakes", model=model, text=text)
+    app = open_app("pages/learn/masks.py", part="mistakes", model=model, text=text, layer=0, head=0)
     kept = left[left >= 0.01].min()  # the row that loses most, of those that keep something
     assert right(enter(app, "masks", "sum", round(float(kept), 3)))
     app = open_app("pages/learn/masks.py", part="conventions", model=model, text=text)

@@ -26,7 +26,7 @@ from vizformer.web.link.view import View, link_name
 REMEMBERED = 64  # addresses per session that Back can return to exactly
 
 SUGGESTED = ("kind", "layer", "head", "new", "hidden")  # fields of which a page may choose what is worth seeing
-_TAKES = (*SUGGESTED[1:], "query")  # whose change makes what is suggested the reader's choice
+_TAKES = (*SUGGESTED[1:], "query", "edits")  # whose change makes what is suggested the reader's choice
 
 _FIELDS: dict[str, Field[Any]] = {f.name: f for f in fields(View)}
 _IN_LINKS: dict[str, Field[Any]] = {link_name(f): f for f in fields(View)}
@@ -115,6 +115,11 @@ def is_chosen(view: View) -> bool:
     if view.model == begun.model and (_memory().began or view.text == begun.text):
         return False
     return view.model != beginnings.CHINESE.model
+
+
+def linked() -> View:
+    """The view as the link says it: without what a page has suggested."""
+    return _memory().linked
 
 
 def page() -> str:

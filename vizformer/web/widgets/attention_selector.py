@@ -10,19 +10,22 @@ from vizformer.text import Token
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
-from vizformer.web.widgets import lesson, row_names
+from vizformer.web.widgets import lesson, row_names, telling
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
 
 @guarded()
-def choose(subject: Subject, *, cross: bool = True, head: bool = True, query: bool = True) -> None:
-    """Draws the boxes.
+def choose(
+    subject: Subject, *, cross: bool = True, head: bool = True, query: bool = True, suggest: bool = False
+) -> str:
+    """Draws the boxes; why they open on this head, where it was suggested (Markdown).
 
     Args:
         cross: whether cross-attention can be chosen; where it cannot and is, the decoder's self-attention takes over.
         head, query: whether these are asked for.
+        suggest: whether to open on the head that the numbers single out.
     """
     config = subject.config
     usable = tuple(kind for kind in kinds(subject.trace) if cross or kind != "cross")
@@ -32,6 +35,7 @@ def choose(subject: Subject, *, cross: bool = True, head: bool = True, query: bo
     n_layers = config.layers_of(kind)
     queries = subject.trace.tokens[labels.stacks(kind)[0]]
     state.fit(layer=n_layers, head=config.n_heads, query=len(queries))
+    why = telling.open_on_a_head(subject, kind) if suggest else ""
     with st.container(key=state.widget("bar-place"), horizontal=True, vertical_alignment="bottom"):
         if len(usable) > 1:
             names = {"encoder": _("Encoder self"), "decoder": _("Decoder self"), "cross": _("Cross")}
@@ -45,6 +49,7 @@ def choose(subject: Subject, *, cross: bool = True, head: bool = True, query: bo
             choose_query(subject, kind)
     if query:
         row_names.caption(subject, kind, state.view().query_of(queries))
+    return why
 
 
 def choose_query(subject: Subject, kind: str, label: str = "") -> None:

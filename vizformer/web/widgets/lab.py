@@ -39,6 +39,12 @@ def controls() -> DeltaGenerator:
     return st.container(horizontal=True, vertical_alignment="bottom")
 
 
+def aside(said: str) -> None:
+    """Shows a sentence, small, where there is one."""
+    if said:
+        st.caption(said)
+
+
 def questions(parts: Sequence["Laboratory"]) -> Registry:
     """The questions of a lesson, in the order of its parts."""
     return {name: question for part in parts for name, question in part.questions.items()}

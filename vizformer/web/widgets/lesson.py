@@ -137,11 +137,11 @@ def _shown(entry: Entry, parts: Parts, unnamed: Callable[[View], str] | None) ->
     if last != entry.url:
         presenting.restart()
         if state.view().part not in keys:  # from another lesson: nobody asked for it here
-            state.update(part="" if unnamed is None or unnamed(state.view()) == keys[0] else keys[0])
+            state.update(part="" if unnamed is None or unnamed(state.linked()) == keys[0] else keys[0])
     chosen = state.fit(part=("", *keys)).part
     st.session_state[_UNNAMED] = ""
     if not chosen:
-        chosen = keys[0] if unnamed is None else unnamed(state.view())
+        chosen = keys[0] if unnamed is None else unnamed(state.linked())
         st.session_state[_UNNAMED] = "" if unnamed is None else chosen
     return keys.index(chosen)
 

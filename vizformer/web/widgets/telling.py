@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
+from vizformer.web.link.view import View
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _
@@ -22,10 +23,18 @@ def head(subject: Subject, kind: "Kind", query: int) -> "TellingHead | None":
     return telling_head(subject.trace, kind, query)
 
 
+def usual_head(subject: Subject, kind: "Kind") -> tuple[int, int]:
+    """The layer and the head that a page opens on."""
+    found = (
+        None if subject.edited else head(subject, kind, View().query_of(subject.trace.tokens[labels.stacks(kind)[0]]))
+    )
+    return (0, 0) if found is None else (found.layer, found.head)
+
+
 def open_on_a_head(subject: Subject, kind: "Kind") -> str:
     """Shows that head where nobody has chosen one, or a row or a cell of it; why, in half a sentence (Markdown)."""
     view = state.view()
-    if view.query is not None or view.key is not None or view.lines:
+    if subject.edited or view.query is not None or view.key is not None or view.lines:
         return ""
     queries, keys = (subject.trace.tokens[stack] for stack in labels.stacks(kind))
     query = view.query_of(queries)

@@ -17,8 +17,8 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import View
-from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge
-from vizformer.web.widgets.lab import Laboratory
+from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge, telling
+from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 
@@ -36,7 +36,7 @@ def contributions(subject: Subject, site: str, query: int) -> Contributions:
 def draw(subject: Subject) -> None:
     """Where each head's slice goes, and what each head adds."""
     st.html(table.style())
-    attention_selector.choose(subject)
+    why = attention_selector.choose(subject, suggest=True)
     view, query, config = state.view(), attention_selector.query(subject), subject.config
     site = attention_selector.site()
     found, said = contributions(subject, site, query), words(head_split.ENGLISH)
@@ -48,6 +48,7 @@ def draw(subject: Subject) -> None:
         list(rows.values()), named, [slices[name] for name in rows], chosen=view.head, title=title, words=said
     )
     chart.show(shown, key="heads.slices")
+    aside(why)
     lengths, shares, parts = [*found.norms], [*found.shares], [*found.parts]
     heads = [lab.text("head", head=head) for head in range(config.n_heads)]
     if found.bias is not None:
@@ -83,11 +84,12 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("without")
-def question(subject: Subject, site: str = "", head: int = 0, query: int | None = None) -> lesson.Number:
+def question(subject: Subject, site: str = "", head: int = 0, query: int = 0) -> lesson.Number:
     """What is left of a number of the output when a head is switched off?"""
-    kind = kinds(subject.trace)[0]
-    site = site or site_name(kind, 0)
-    query = View().query_of(subject.trace.tokens[labels.stacks(kind)[0]]) if query is None else query
+    if not site:
+        kind = kinds(subject.trace)[0]
+        layer, head = telling.usual_head(subject, kind)
+        site, query = site_name(kind, layer), View().query_of(subject.trace.tokens[labels.stacks(kind)[0]])
     found = contributions(subject, site, query)
     out, part, left = (float(row[0]) for row in (found.slices.out, found.parts[head], found.without(head)))
     values = {"out": _signed(out), "part": _signed(part), "left": _signed(left)}

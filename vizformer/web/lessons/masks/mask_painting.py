@@ -21,7 +21,7 @@ from vizformer.web.link.mask_bitmap import Cells
 from vizformer.web.widgets import head_downloads, lesson, row_names
 from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.downloads import take_away
-from vizformer.web.widgets.lab import Laboratory, controls
+from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
@@ -54,7 +54,7 @@ def draw(subject: Subject) -> None:
     with controls():
         names = {kind: labels.kind_label(kind) for kind in kinds(subject.trace)}
         attention = lab.buttons("on", names, causal_on(subject), label_visibility="collapsed")
-        place(subject, attention)
+        why = place(subject, attention)
     view = state.view()
     layers = layers_masked_alike(subject.trace, attention, view.layer)
     queries, keys = tokens(subject, attention)
@@ -77,6 +77,7 @@ def draw(subject: Subject) -> None:
         take_away(*head_downloads.mask(drawn, " · ".join(told), texts), key=f"{_PAINT}.{attention}")
         with st.container(horizontal=True):
             _buttons(flips, own[:rows, :columns] > 0)
+        aside(why)
         _blind(masked, row_names.numbered(subject, attention))
         if len(layers) < n_layers(subject.trace, attention):
             lab.note("layers", layers=ranges(layers))

@@ -18,8 +18,8 @@ from vizformer.text import Token
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.widgets import proof_badge
-from vizformer.web.widgets.lab import Laboratory
+from vizformer.web.widgets import proof_badge, telling
+from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, translate
 
@@ -81,18 +81,19 @@ def record(subject: Subject, attention: Kind, layer: int) -> AttentionRecord:
     return subject.trace[site_name(attention, layer)]
 
 
-def place(subject: Subject, attention: Kind) -> None:
-    """Boxes for the layer and the head, held within what the model has."""
+def place(subject: Subject, attention: Kind) -> str:
+    """Boxes for the layer and the head, held within what the model has; why they open on this head, if nobody chose it."""
     layers, heads = n_layers(subject.trace, attention), subject.config.n_heads
     state.fit(layer=layers, head=heads)
+    why = telling.open_on_a_head(subject, attention)
     st.selectbox(_("Layer"), range(layers), width=80, **state.bind("layer"))
     st.selectbox(_("Head"), range(heads), width=80, **state.bind("head"))
+    return why
 
 
 def notes(lab: Laboratory, subject: Subject, attention: Kind, masked: Masked, *, own: bool) -> None:
     """The lines under a mask: whether it is the model's own and agrees with it, and of how many positions it is drawn."""
-    if said := _own_mask(lab, subject, attention):
-        st.caption(said)
+    aside(_own_mask(lab, subject, attention))
     if (n := max(masked.reasons.shape)) > mask.LARGEST:
         lab.note("first", shown=mask.LARGEST, n=n)
     values = {"difference": f"{masked.proof.difference:.1g}", "anchor": translate(masked.proof.anchor)}

@@ -14,8 +14,8 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks.masked_head import causal_head, causal_on, place, record, table, tokens
 from vizformer.web.link import state
-from vizformer.web.widgets import lesson, row_names
-from vizformer.web.widgets.lab import Laboratory, controls
+from vizformer.web.widgets import lesson, row_names, telling
+from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import labels
 
 lab = Laboratory("masks", "mistakes", wide=True)
@@ -54,7 +54,7 @@ def draw(subject: Subject) -> None:
     rows, keys = row_names.numbered(subject, attention), labels.texts(tokens(subject, attention)[1])
     with controls():
         mistake = lab.buttons("mistake", MISTAKES, label_visibility="collapsed")
-        place(subject, attention)
+        why = place(subject, attention)
         view = state.view()
         masked = causal_head(subject, view.layer, view.head)
         row = lab.box("query", rows, _worst(masked, mistake))
@@ -66,6 +66,7 @@ def draw(subject: Subject) -> None:
         lab.say("fused", value=f"{blind_output(subject, view.layer, view.head, row):g}")
     else:
         _row_by_row(masked, keys, rows, row, mistake)
+    aside(why)
     if mistake == "after":
         lesson.ask(question(subject, view.layer, view.head))
     given = {"scores": masked.scores[row] if mistake == "half" else masked.scores, "n": len(rows), "row": row}
@@ -74,8 +75,9 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("sum")
-def question(subject: Subject, layer: int = 0, head: int = 0) -> lesson.Number:
-    """What does a row add up to that was masked after its softmax?"""
+def question(subject: Subject, *place: int) -> lesson.Number:
+    """What does a row add up to that was masked after its softmax?  `place` is a layer and a head."""
+    layer, head = place or telling.usual_head(subject, causal_on(subject))
     masked = causal_head(subject, layer, head)
     row = _worst(masked, "after")
     given, left = (float(share(masked.scores, masked.blocked)[row]) for share in (given_away, left_over))

@@ -12,7 +12,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks.masked_head import causal_head, causal_on, place, record, table, tokens
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson, row_names
-from vizformer.web.widgets.lab import Laboratory, controls
+from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
@@ -66,7 +66,7 @@ def draw(subject: Subject) -> None:
     """The causal mask as four tables with the call each belongs to, and the weights where two are mixed up."""
     attention = causal_on(subject)
     with controls():
-        place(subject, attention)
+        why = place(subject, attention)
         mixed = lab.toggle("mixed")
     view = state.view()
     masked, agreed = causal_head(subject, view.layer, view.head), agreement(subject, view.layer, view.head)
@@ -89,6 +89,7 @@ def draw(subject: Subject) -> None:
             lab.note("checked", difference=f"{agreed[name]:.1g}")
     if n > SHOWN:
         lab.note("tables", shown=SHOWN, n=n)
+    aside(why)
     lesson.ask(question(subject))
     st.caption(_("The same in PyTorch"))
     lines = {f"{name}_mask": line for name, line in NOTATIONS.items()}

@@ -83,7 +83,7 @@ def draw(subject: Subject) -> None:
         kind = lab.buttons("kind", KINDS, "causal", label_visibility="collapsed")
         attention = shown_on(subject, kind)
         if attention is not None:
-            place(subject, attention)
+            why = place(subject, attention)
     if attention is None:
         st.info(lab.text("alone"))
         model_suggestions.offer(model_cache.reads_target, "masks")
@@ -103,7 +103,7 @@ def draw(subject: Subject) -> None:
     mask.mount(drawn, words=texts, key=_PANELS)
     told = [head_downloads.head_name(attention, view.layer, view.head), lab.text(f"kind.{kind}")]
     take_away(*head_downloads.mask(drawn, " · ".join(told), texts), key=_PANELS)
-    lab.note("on", attention=labels.kind_label(attention))
+    st.caption(f"{lab.text('on', attention=labels.kind_label(attention))} {why}")
     notes(lab, subject, attention, masked, own=masked.own)
     if batched:
         _show_batch(subject, other, second, attention)

@@ -12,7 +12,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, lesson, proof_badge, row_names
-from vizformer.web.widgets.lab import Laboratory, controls
+from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import labels
 
 lab = Laboratory("qkv", "lookup")
@@ -42,8 +42,9 @@ def draw(subject: Subject) -> None:
         temperature = lab.steps("t", TEMPERATURES, 1.0)
     _notes(query, temperature)
     st.markdown(lab.text("model"))
-    attention_selector.choose(subject)
+    why = attention_selector.choose(subject, suggest=True)
     _sentence(subject, temperature)
+    aside(why)
     lesson.ask(question(subject, state.view().kind))
 
 

@@ -16,7 +16,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.qkv.lookup import TEMPERATURES
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, chart, lesson, row_names
-from vizformer.web.widgets.lab import Laboratory, controls
+from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 
@@ -102,13 +102,14 @@ def question(subject: Subject, kind: Kind | None = None) -> lesson.Choice | None
 def _real_head(subject: Subject) -> None:
     """The same measures in a head of the model."""
     st.markdown(lab.text("model"))
-    attention_selector.choose(subject, query=False)
+    why = attention_selector.choose(subject, query=False, suggest=True)
     view, d_head, own = state.view(), subject.config.d_head, subject.config.attention_scale
     head = score_scale(subject, attention_selector.site(), view.head)
     names = {False: lab.text("row.plain"), True: lab.text("row.divided", d=d_head, divisor=f"{head.divisor:.4g}")}
     rows = [Row((name, *head.means(divided=divided))) for divided, name in names.items()]
     columns = list(lab.texts("columns", ("scores", "deviation", "largest", "slope")).values())
     st.html(table.to_html(columns, rows, caption=lab.text("place", layer=view.layer, head=view.head)))
+    aside(why)
     lab.note("trained", d=d_head, deviation=f"{head.dots:.3g}")
     if own is not None:
         lab.note("undivided", scale=f"{own:g}")

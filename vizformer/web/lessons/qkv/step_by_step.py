@@ -8,7 +8,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import View
 from vizformer.web.widgets import attention_selector, lesson, row_names
-from vizformer.web.widgets.lab import Laboratory
+from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.number_editor import head_editor, what_changed
 from vizformer.web.widgets.step_view import walk
@@ -33,8 +33,9 @@ def unnamed(view: View) -> str:
 @lab.draws
 def draw(subject: Subject) -> None:
     """The steps, so near to the top that a step further is seen, and below them what sets numbers by hand."""
-    attention_selector.choose(subject)
+    why = attention_selector.choose(subject, suggest=True)
     _steps(subject)
+    aside(why)
     _editing(subject)
     lesson.ask(question(subject, state.view().kind))
 
@@ -68,7 +69,7 @@ def question(subject: Subject, kind: Kind | None = None) -> lesson.Number | None
 def _steps(subject: Subject) -> None:
     """The steps, one at a time or all at once."""
     view = state.view()
-    if unnamed(view) != "arithmetic":
+    if unnamed(state.linked()) != "arithmetic":
         state.update(**lesson.held())  # back at the first step of the first head: the link must still lead here
     chosen = attention_selector.site(), view.head, attention_selector.query(subject)
     keys = labels.texts(subject.trace.tokens[labels.stacks(view.kind)[1]])

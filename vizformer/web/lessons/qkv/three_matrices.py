@@ -13,7 +13,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge, row_names
 from vizformer.web.widgets.cell_question import LARGEST
-from vizformer.web.widgets.lab import Laboratory, controls
+from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 
@@ -50,13 +50,14 @@ def draw(subject: Subject) -> None:
     st.html(table.style())
     with controls():
         way = lab.buttons("matrices", ("identity", "shared"))
-    attention_selector.choose(subject, cross=False, query=False)
+    why = attention_selector.choose(subject, cross=False, query=False, suggest=True)
     view, site = state.view(), attention_selector.site()
     scores, every = forms(subject, site, view.head), asymmetries(subject, site)
     of_head, S = every[view.head], scores.learned
     for column, one in zip(st.columns(2), (way, "learned"), strict=True):
         with column:
             _picture(subject, one, getattr(scores, one), of_head[one])
+    aside(why)
     lesson.ask(question(subject, view.kind))
     (i, j), record = of_head["learned"].pair, subject.trace[site]
     d_head, divides = record.q.shape[2], abs(record.scale - record.q.shape[2] ** -0.5) <= 1e-9
