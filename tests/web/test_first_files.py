@@ -15,6 +15,7 @@ from starlette.routing import Route
 from streamlit import file_util
 
 from tools import first_picture as tool
+from vizformer.assets import asset
 from vizformer.web.frame import first_files, first_picture, first_visitor, inline_scripts
 from vizformer.web.frame.first_files import FirstFiles
 from vizformer.web.frame.sitemap import SECTIONS
@@ -201,3 +202,9 @@ def test_a_server_that_cannot_open_its_first_page_says_so_in_its_log_and_goes_on
     monkeypatch.setattr(first_visitor, "prepare_torch", broken)
     asyncio.run(first_visitor.visit())
     assert "could not be opened" in caplog.text
+
+
+@pytest.mark.parametrize("path", ["/", "/attention", "/explore"])
+def test_the_styles_of_the_frame_are_there_before_anything_is_drawn(path):
+    style = asset("app.css").read_text(encoding="utf-8")
+    assert f"<style>{style}</style>" in Answer(path).body.decode()
