@@ -22,8 +22,8 @@ from vizformer.web.words import lesson_words
 
 LESSONS = sorted(path.stem for path in asset("lessons", SOURCE).glob("*.toml"))
 PROSE = {"text", "try", "wrong"}  # Markdown, in which braces stand for themselves
-KNOWN = {*PROSE, "title", "label", "asks", "question", "why"}  # read by the machinery of the lessons
-SHOWN_BY = {"text", "texts", "say", "note", "buttons", "box", "slider", "toggle", "asked", "asks"}
+KNOWN = {*PROSE, "title", "label", "asks", "question", "why", "choices"}  # read by the machinery of the lessons
+SHOWN_BY = {"text", "texts", "say", "note", "buttons", "box", "slider", "toggle", "asked", "asks", "choice"}
 
 
 def listed(lesson: str, code: str) -> dict[str, list[str]]:
@@ -99,7 +99,7 @@ def asked_for(module: ModuleType, of_one: str) -> Iterator[str]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SHOWN_BY:
             of, name = node.func.value, node.args[0] if node.args else None
             if isinstance(of, ast.Name) and of.id == of_one and isinstance(name, ast.Constant):
-                yield f"asks.{name.value}" if node.func.attr in ("asked", "asks") else name.value
+                yield f"asks.{name.value}" if node.func.attr in ("asked", "asks", "choice") else name.value
 
 
 def found(words: Any, path: str) -> Any:

@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons import cross, errors, heads, masks, qkv
+from vizformer.web.lessons import cross, errors, heads, masks, qkv, training
 from vizformer.web.lessons.block import questions as block
 from vizformer.web.lessons.costs import questions as costs
 from vizformer.web.lessons.decoding import questions as decoding
 from vizformer.web.lessons.map import questions as map_
 from vizformer.web.lessons.positions import questions as positions
 from vizformer.web.lessons.tokens import questions as tokens
-from vizformer.web.lessons.training import questions as training
 from vizformer.web.tools.worksheet.sheet import sheet
 from vizformer.web.widgets.lab import questions
 from vizformer.web.widgets.model_input import subject_box
@@ -26,7 +25,7 @@ LESSONS: Mapping[str, Registry] = {
     sitemap.BLOCK.url: block.QUESTIONS,
     sitemap.CROSS.url: questions(cross.PARTS),
     sitemap.DECODING.url: decoding.QUESTIONS,
-    sitemap.TRAINING.url: training.QUESTIONS,
+    sitemap.TRAINING.url: questions(training.PARTS),
     sitemap.COSTS.url: costs.QUESTIONS,
     sitemap.ERRORS.url: questions(errors.PARTS),
 }

@@ -19,8 +19,10 @@ from vizformer.explain.adam_numbers import adam
 from vizformer.explain.loss_parts import Asked, asked_rows, loss_numbers, losses
 from vizformer.model import Trace
 from vizformer.training.schedule import inverse_square_root, peak
-from vizformer.web.lessons.training import computations
+from vizformer.web.lessons.training import batches
+from vizformer.web.lessons.training import dropout as passes
 from vizformer.web.lessons.training.adam import GRADIENTS
+from vizformer.web.lessons.training.measured import notes
 from vizformer.web.link.model_ref import ModelRef
 
 PAGE = "pages/learn/training.py"
@@ -93,7 +95,7 @@ def test_the_smoothed_target_and_the_gradient(open_app: Open, model: str) -> Non
 
 def test_the_two_trainings_are_the_bundled_ones(open_app: Open) -> None:
     app = open_app(PAGE, **link("zh-en", "smoothing"))
-    found = by_smoothing(computations.notes("smoothing"))
+    found = by_smoothing(notes("smoothing"))
     ours, paper = tables(app)[1:]
     assert [number(row[1]) for row in ours] == pytest.approx([one.perplexity for one in found.values()], abs=0.01)
     assert [row[1:] for row in paper] == [["4.67", "25.3"], ["4.92", "25.8"], ["5.47", "25.7"]]
@@ -154,13 +156,13 @@ def test_the_gradient_of_the_readers_sentence(open_app: Open, model: str) -> Non
 def test_what_was_left_out_is_the_bundled_measurement(open_app: Open) -> None:
     app = open_app(PAGE, part="without", text=TEXTS["zh-en"], dials="training.of:1")
     assert not app.exception
-    found = left_out_curves(computations.notes("left_out"))
+    found = left_out_curves(notes("left_out"))
     for curve, one in zip(chart(app, 0)["data"], found.values(), strict=True):
         np.testing.assert_allclose(array(curve["y"]), one.curves[1], rtol=1e-5)
     for row, one in zip(tables(app)[0], found.values(), strict=True):
         assert [number(cell) for cell in row[1:-1]] == pytest.approx(one.last, abs=1e-3)
         assert row[-1] == f"{one.learned} of {len(one.last)}"
-    assert run(app.code[0].value)["times"] == pytest.approx(computations.notes("left_out")["recipe"]["warmup"])
+    assert run(app.code[0].value)["times"] == pytest.approx(notes("left_out")["recipe"]["warmup"])
     radio = next(r for r in app.radio if r.key.startswith("ask.training.without"))
     app = radio.set_value(1).run()
     app = next(b for b in app.button if b.key.startswith("ask.training.without.button")).click().run()
@@ -174,7 +176,7 @@ def test_the_loss_of_several_passes_with_dropout(open_app: Open, model: str) -> 
     assert not app.error
     checkpoint, trace, asked = asked_of(model)
     rows, right = [one.row for one in asked], [one.right.id for one in asked]
-    found = dropout.training_losses(checkpoint.model, trace, rows, right, 0.3, 0, computations.DROPOUT_RUNS)
+    found = dropout.training_losses(checkpoint.model, trace, rows, right, 0.3, 0, passes.PASSES)
     shown = [number(row[1]) for row in tables(app)[0]]
     assert shown == pytest.approx([losses(trace, asked).mean, *found, found.mean()], abs=1e-3)
     done = run(app.code[0].value)
@@ -195,15 +197,15 @@ def test_shared_tables_are_counted(open_app: Open, model: str) -> None:
 def test_padding_is_measured_on_the_bundled_sentences(open_app: Open, model: str) -> None:
     app = open_app(PAGE, **link(model, "batches", "training.size:4"))
     assert not app.exception
-    lengths = computations.sentence_lengths(ModelRef.parse(model))
+    lengths = batches.sentence_lengths(ModelRef.parse(model))
     assert len(lengths) >= 30
     for row, order in zip(tables(app)[0], ("mixed", "length"), strict=True):
         found = batches_of(lengths, 4, order)  # type: ignore[arg-type]
         assert [number(cell) for cell in row[1:3]] == [found.cells, found.tokens]
         assert number(row[3]) == pytest.approx(100 * found.waste, abs=0.06)
-    notes = computations.notes("padding")
+    corpus = notes("padding")
     assert number(tables(app)[1][0][3]) == pytest.approx(
-        100 * (1 - notes["mixed"]["tokens"] / notes["mixed"]["cells"]), abs=0.06
+        100 * (1 - corpus["mixed"]["tokens"] / corpus["mixed"]["cells"]), abs=0.06
     )
     done = run(next(one.value for one in app.code if "torch" in one.value))
     assert 0 < float(done["padding"]) < 1
@@ -212,7 +214,7 @@ def test_padding_is_measured_on_the_bundled_sentences(open_app: Open, model: str
 def test_the_mean_of_checkpoints_is_the_bundled_measurement(open_app: Open) -> None:
     app = open_app(PAGE, part="average", text=TEXTS["zh-en"], dials="training.run:1")
     assert not app.exception
-    found = averaging(computations.notes("smoothing"))
+    found = averaging(notes("smoothing"))
     single, mean = chart(app, 0)["data"]
     np.testing.assert_allclose(array(single["y"]), found[1].losses, rtol=1e-5)
     np.testing.assert_allclose(array(mean["y"]), found[1].mean_loss, rtol=1e-5)

@@ -32,6 +32,11 @@ class Number:
     text: str
 
 
+def numbers(spec: str, *values: float) -> tuple[Number, ...]:
+    """Cells of numbers that are written alike, by a format: ",", ".1%", "+.4f"."""
+    return tuple(Number(float(value), f"{value:{spec}}".replace("-", "−")) for value in values)
+
+
 def style() -> str:
     """The style sheet that the tables need once per page."""
     return f"<style>{(Path(__file__).parent / 'table.css').read_text(encoding='utf-8')}</style>"

@@ -26,7 +26,7 @@ from streamlit.delta_generator import DeltaGenerator
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.widgets.questions import Question, Registry
+from vizformer.web.widgets.questions import Choice, Question, Registry
 from vizformer.web.words import lesson_words
 
 Option = TypeVar("Option", bound=str | int | float)
@@ -94,6 +94,11 @@ class Laboratory:
         """
         said = {key: self.text(f"asks.{name}.{key}", **values) for key in ("question", "why")}
         return {"lesson": self.lesson, "name": name, "about": " ".join(map(str, about)), **said}
+
+    def choice(self, name: str, names: Sequence[str], right: str, /, *about: object, **values: object) -> Choice:
+        """A question whose choices, of which one is right, are in its words by these names."""
+        choices = [self.text(f"asks.{name}.choices.{one}", **values) for one in names]
+        return Choice(choices=choices, answer=names.index(right), **self.asked(name, *about, **values))
 
     # --- words ---
 

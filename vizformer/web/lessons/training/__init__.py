@@ -1,1 +1,17 @@
-"""The laboratories of the lesson Training."""
+"""The laboratories of the lesson Training, in the order of its parts."""
+
+from vizformer.web.lessons.training import (
+    adam,
+    averaging,
+    batches,
+    dropout,
+    gradient,
+    left_out,
+    loss,
+    rate,
+    sharing,
+    smoothing,
+)
+
+_IN_ORDER = (loss, smoothing, rate, adam, gradient, left_out, dropout, sharing, batches, averaging)
+PARTS = tuple(part.lab for part in _IN_ORDER)

@@ -1,79 +1,64 @@
-"""The laboratory Averaging: the last checkpoints of a training, and one model of the mean of their weights."""
+"""A laboratory of the lesson Training: the last checkpoints of a training, and the mean of their weights."""
 
 import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.training import small_trainings
 from vizformer.analysis.training.small_trainings import CHECKPOINTS_APART, Averaging
 from vizformer.components import table
-from vizformer.components.table import Number, Row
+from vizformer.components.table import Row, numbers
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.training import computations
+from vizformer.web.lessons.training.measured import notes
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.words.i18n import _
+from vizformer.web.widgets.lab import Laboratory, controls
 
+lab = Laboratory("training", "average")
 CODE = """last = [torch.nn.Linear(3, 2) for _ in range(5)]  # five checkpoints of one training
 mean = torch.nn.Linear(3, 2)
 states = [model.state_dict() for model in last]
 mean.load_state_dict({name: torch.stack([state[name] for state in states]).mean(0) for name in states[0]})"""
 
 
-@laboratory
-def averaging(subject: Subject) -> None:
+@cached
+def trainings() -> tuple[Averaging, ...]:
+    """The bundled trainings."""
+    return small_trainings.averaging(notes("smoothing"))
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """The bundled trainings, checkpoint by checkpoint."""
-    st.html(table.style())
-    runs = computations.averaging()
-    lesson.ask(mean_question())
-    names = [_run(run) for run in runs]
-    chosen = st.selectbox(
-        _("Which training"),
-        range(len(runs)),
-        format_func=names.__getitem__,
-        **lesson.setting("training.run", 0, range(len(runs))),
-    )
+    runs = trainings()
+    names = [lab.text("name", eps=run.smoothing, seed=run.seed) for run in runs]
+    with controls():
+        chosen = lab.box("run", names, 0)
     run = runs[chosen]
     count = len(run.losses)
     chart.show(
         figures.line_curves(
             np.arange(1, count + 1),
-            {_("single checkpoints"): np.array(run.losses), _("the mean of all five"): np.full(count, run.mean_loss)},
-            place_title=_("checkpoint"),
-            value_title=_("loss (nats per token)"),
-            hover=_("{name}, checkpoint {place}: {value}"),
+            {lab.text("single"): np.array(run.losses), lab.text("mean"): np.full(count, run.mean_loss)},
+            place_title=lab.text("checkpoint"),
+            value_title=lab.text("loss"),
+            hover=lab.text("hover"),
             height=340,
-            title=_("Held-out loss: {name}", name=names[chosen]),
+            title=lab.text("held", name=names[chosen]),
         ).update_traces(mode="lines+markers"),
         key="training.averaging",
     )
+    lesson.ask(mean(subject))
     rows = [
         Row(
-            (
-                names[index],
-                Number(one.losses[-1], f"{one.losses[-1]:.3f}"),
-                Number(one.mean_loss, f"{one.mean_loss:.3f}"),
-                Number(one.bleu, f"{one.bleu:.1f}"),
-                Number(one.mean_bleu, f"{one.mean_bleu:.1f}"),
-            ),
-            "marked" if index == chosen else "",
+            (name, *numbers(".3f", one.losses[-1], one.mean_loss), *numbers(".1f", one.bleu, one.mean_bleu)),
+            "marked" if one is run else "",
         )
-        for index, one in enumerate(runs)
+        for name, one in zip(names, runs, strict=True)
     ]
-    columns = (
-        _("training"),
-        _("loss, the last one"),
-        _("loss, the mean"),
-        _("BLEU, the last one"),
-        _("BLEU, the mean"),
-    )
-    st.html(table.to_html(columns, rows))
-    st.caption(
-        _(
-            "The same small trainings as in the part Smoothing; the last five checkpoints, {apart} updates apart. The paper "
-            "took the last 5 of the base model, one every 10 minutes, and the last 20 of the big one.",
-            apart=CHECKPOINTS_APART,
-        )
-    )
+    columns = lab.texts("columns", ("training", "last", "mean", "last_bleu", "mean_bleu"))
+    st.html(table.style() + table.to_html(list(columns.values()), rows))
+    lab.note("trainings", apart=CHECKPOINTS_APART)
     lesson.formula(
         r"\bar w = \tfrac{1}{k} \sum_{i=1}^{k} w_i",
         live=rf"k = {count}: \quad L(\bar w) = {run.mean_loss:.4f}, \qquad \tfrac1k \textstyle\sum_i L(w_i) = "
@@ -82,36 +67,11 @@ def averaging(subject: Subject) -> None:
     )
 
 
-def mean_question() -> lesson.Choice:
+@lab.asks("mean")
+def mean(subject: Subject) -> lesson.Choice:
     """How good is the mean of five checkpoints?"""
-    runs = computations.averaging()
-    better = sum(run.mean_loss < min(run.losses) for run in runs)
-    return lesson.Choice(
-        "training",
-        "mean",
-        _(
-            "Five checkpoints of one training; every weight of a new model is the mean of its five values. In {n} small "
-            "trainings: how is its loss on held-out sentences?",
-            n=len(runs),
-        ),
-        [
-            _("mostly lower than that of each of the five"),
-            _("between them"),
-            _("mostly higher than that of each of the five"),
-        ],
-        0
-        if better > len(runs) / 2
-        else 2
-        if sum(run.mean_loss > max(run.losses) for run in runs) > len(runs) / 2
-        else 1,
-        _(
-            "Lower than each of the five in {better} of {n} trainings. Every checkpoint stands somewhere beside the "
-            "valley's floor, on another side; their mean is nearer to the middle.",
-            better=better,
-            n=len(runs),
-        ),
-    )
-
-
-def _run(run: Averaging) -> str:
-    return _("ε = {eps:g}, seed {seed}", eps=run.smoothing, seed=run.seed)
+    runs = trainings()
+    n, better = len(runs), sum(run.mean_loss < min(run.losses) for run in runs)
+    worse = sum(run.mean_loss > max(run.losses) for run in runs)
+    right = "lower" if better > n / 2 else "higher" if worse > n / 2 else "between"
+    return lab.choice("mean", ("lower", "between", "higher"), right, n=n, better=better)

@@ -1,86 +1,71 @@
-"""The laboratory Dropout: the loss of the same text, pass by pass, while dropout is on."""
+"""A laboratory of the lesson Training: the loss of the same text, pass by pass, while dropout is on."""
 
+import numpy as np
 import streamlit as st
 
+from vizformer.analysis.training import dropout
 from vizformer.components import table
-from vizformer.components.table import Number, Row
+from vizformer.components.table import Row, numbers
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons.training import computations, place
+from vizformer.web.lessons.training.measured import paper_table
+from vizformer.web.lessons.training.predictions import affordable, hidden_now, losses, prediction, say_unless_predicts
 from vizformer.web.widgets import lesson
-from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.words.i18n import _
+from vizformer.web.widgets.lab import Laboratory, controls
 
+lab = Laboratory("training", "dropout")
 RATES = (0.0, 0.1, 0.2, 0.3, 0.5)
+PASSES = 4  # over the text
 PAPER = ((0.0, 5.77, 24.6), (0.1, 4.92, 25.8), (0.2, 4.95, 25.5))  # dropout, perplexity, BLEU: Table 3, row D and base
 
 
-@laboratory
-def dropout(subject: Subject) -> None:
+@cached
+def training_losses(subject: Subject, hidden: int | None, p: float, seed: int) -> np.ndarray:
+    """The mean loss of the text in several passes with dropout."""
+    asked = losses(subject, hidden).asked
+    rows, right = [one.row for one in asked], [one.right.id for one in asked]
+    model, trace = subject.checkpoint.model, prediction(subject, hidden)
+    return dropout.training_losses(model, trace, rows, right, p, seed, PASSES)
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """The loss in use, and in several passes of training."""
-    if not place.rows(subject):
+    if not say_unless_predicts(lab, subject):
         return
-    st.html(table.style())
-    p = st.select_slider("p", RATES, **lesson.setting("training.p", 0.1, RATES))
-    seed = lesson.value("training.seed", 0, range(1000))
-    st.button(
-        _("Draw again"), on_click=lesson.change, args=("training.seed", (seed + 1) % 1000, 0), key="training.again"
-    )
-    if not computations.affordable(subject):
-        st.info(_("This model or this text is too large for several passes while you wait. Choose a smaller one."))
+    with controls():
+        p = lab.steps("p", RATES, 0.1)
+        seed = lesson.value("training.seed", 0, range(1000))
+        drawn = ("training.seed", (seed + 1) % 1000, 0)
+        st.button(lab.text("again"), on_click=lesson.change, args=drawn, key="training.again")
+    if not affordable(subject):
+        st.info(lab.text("large"))
         return
-    hidden = place.usual(subject)
-    own = computations.losses(subject, hidden)
-    passes = computations.training_losses(subject, hidden, p, seed)
+    hidden = hidden_now(subject)
+    mean, passes = losses(subject, hidden).mean, training_losses(subject, hidden, p, seed)
     rows = [
-        Row((_("in use"), Number(own.mean, f"{own.mean:.4f}")), "marked"),
-        *(
-            Row((_("training, pass {n}", n=index + 1), Number(float(one), f"{one:.4f}")))
-            for index, one in enumerate(passes)
-        ),
-        Row((_("mean of the passes"), Number(float(passes.mean()), f"{passes.mean():.4f}")), "sum"),
+        Row((lab.text("used"), *numbers(".4f", mean)), "marked"),
+        *(Row((lab.text("pass", n=n), *numbers(".4f", one))) for n, one in enumerate(passes, 1)),
+        Row((lab.text("mean"), *numbers(".4f", passes.mean())), "sum"),
     ]
-    st.html(table.to_html(("", _("mean loss of your text (nats)")), rows))
+    st.html(table.style() + table.to_html(("", lab.text("loss")), rows))
+    lesson.ask(reported(subject))
+    one, other = passes[:2]
     lesson.formula(
         r"L_\text{train} = L(\text{text}, b), \quad b \sim \text{Bernoulli}(1 - p) \qquad L_\text{eval} = L(\text{text})",
-        live=rf"{passes[0]:.4f} \neq {passes[1]:.4f} \qquad L_\text{{eval}} = {own.mean:.4f}"
-        if p
-        else rf"{passes[0]:.4f} = {passes[1]:.4f}",
+        live=rf"{one:.4f} \neq {other:.4f} \qquad L_\text{{eval}} = {mean:.4f}" if p else rf"{one:.4f} = {other:.4f}",
         code=f"layer = torch.nn.TransformerEncoderLayer(16, 2, 32, dropout={p}, batch_first=True)\n"
         "x = torch.randn(1, 5, 16)\n"
         "one, other = layer.train()(x), layer(x)  # two passes, two results\n"
         "used = layer.eval()(x)",
     )
-    lesson.ask(reported_question())
-    st.markdown(_("**What it is good for**"))
-    columns = (_("the paper, base model"), _("perplexity"), "BLEU")
-    paper = [
-        Row((f"p = {rate:g}", Number(perplexity, f"{perplexity:.2f}"), Number(bleu, f"{bleu:.1f}")))
-        for rate, perplexity, bleu in PAPER
-    ]
-    st.html(table.to_html(columns, paper))
-    st.page_link(
-        sitemap.BLOCK.file,
-        label=_("One row with dropout, and where it acts: lesson 7"),
-    )
+    st.markdown(lab.text("good"))
+    st.html(paper_table(lab, "p", PAPER))
+    st.page_link(sitemap.BLOCK.file, label=lab.text("block"))
 
 
-def reported_question() -> lesson.Choice:
-    return lesson.Choice(
-        "training",
-        "reported",
-        _(
-            "A training reports a loss of 2.1 while it runs; the same model, measured on the same texts afterwards with "
-            "model.eval(), has 1.9. What has happened?"
-        ),
-        [
-            _("a mistake: the same texts have the same loss"),
-            _("while it trained, dropout was on"),
-            _("the model has learned the texts by heart"),
-        ],
-        1,
-        _(
-            "With numbers dropped the model predicts worse, so the loss that is reported in training is too high. (It is "
-            "also a mean over steps, of which the first were worse.)"
-        ),
-    )
+@lab.asks("reported")
+def reported(subject: Subject) -> lesson.Choice:
+    """Why is the loss lower after the training?"""
+    return lab.choice("reported", ("mistake", "dropout", "heart"), "dropout")

@@ -1,19 +1,25 @@
-"""The laboratory Gradient: one training step on the reader's own sentence, matrix by matrix."""
+"""A laboratory of the lesson Training: the gradient of one step on the reader's own sentence, matrix by matrix."""
 
 import math
 
+import numpy as np
 import streamlit as st
 
+from vizformer.analysis.training import gradient
 from vizformer.analysis.training.gradient import StepGradient
 from vizformer.components import table
-from vizformer.components.table import Number, Row
+from vizformer.components.table import Row, numbers
+from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.training import computations, place
+from vizformer.web.lessons.training import predictions
+from vizformer.web.lessons.training.predictions import affordable, hidden_now
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.cell_question import LARGEST
-from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.words.i18n import _
+from vizformer.web.widgets.lab import Laboratory
 
+lab = Laboratory("training", "gradient")
 CODE = """torch.manual_seed(0)
 layer = torch.nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
 table = torch.nn.Embedding(20, 16)  # for the tokens and for the logits
@@ -24,30 +30,37 @@ lengths = {name: p.grad.norm().item() for name, p in layer.named_parameters()}
 total = torch.nn.utils.clip_grad_norm_([*layer.parameters(), table.weight], 1.0)  # before it was clipped"""
 
 
-@laboratory
-def gradient(subject: Subject) -> None:
+@cached
+def step_gradient(subject: Subject, hidden: int | None) -> StepGradient:
+    """The gradient of one step."""
+    asked = predictions.losses(subject, hidden).asked
+    return gradient.step_gradient(subject.checkpoint.model, predictions.prediction(subject, hidden), asked)
+
+
+@cached
+def matrix_lengths(model: ModelRef) -> np.ndarray:
+    """The length of every matrix."""
+    return gradient.matrix_lengths(model_cache.checkpoint(model).model)
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """Where the sentence would change the model most."""
-    if not place.rows(subject):
+    if not predictions.say_unless_predicts(lab, subject):
         return
+    if not affordable(subject):
+        st.info(lab.text("large"))
+        return
+    found = step_gradient(subject, hidden_now(subject))
+    lesson.ask(largest(subject))
     st.html(table.style())
-    if not computations.affordable(subject):
-        st.info(_("This model or this text is too large for a gradient while you wait. Choose a smaller one."))
-        return
-    found = computations.step_gradient(subject, place.usual(subject))
-    lesson.ask(largest_question(found, f"{subject}"))
-    _table(subject, found)
+    _table(found, found.norms, ".3f", "length")
+    _table(found, found.norms / matrix_lengths(subject.model), ".4f", "relative")
+    parts = {
+        name: f"{length:.4f}" for name, length in (("loss", found.loss), ("total", found.total), ("table", found.table))
+    }
+    lab.say("whole", rows=f"{found.table_rows:,}", n=f"{subject.config.vocab_size:,}", **parts)
     at = found.largest
-    st.text(
-        _(
-            "The mean loss of your text is {loss}. All gradients together have the length {total}; that of the table of "
-            "tokens has {table}, in {rows} of {n} rows.",
-            loss=f"{found.loss:.4f}",
-            total=f"{found.total:.4f}",
-            table=f"{found.table:.4f}",
-            rows=f"{found.table_rows:,}",
-            n=f"{subject.config.vocab_size:,}",
-        )
-    )
     lesson.formula(
         r"\begin{aligned} g_W &= \partial L / \partial W \\ |g_W| &= \sqrt{\textstyle\sum_{ij} g_{ij}^2}, \qquad "
         r"|g| = \sqrt{\textstyle\sum_W |g_W|^2} \end{aligned}",
@@ -55,26 +68,37 @@ def gradient(subject: Subject) -> None:
         rf"{float(found.norms[at]):.4f} \\ |g| &= {found.total:.4f} \end{{aligned}}",
         code=CODE,
     )
-    lesson.ask(rows_question(found, subject))
+    lesson.ask(rows(subject))
 
 
-def rows_question(found: StepGradient, subject: Subject) -> lesson.Choice:
-    return lesson.Choice(
-        "training",
-        "rows",
-        _(
-            "Your text has few different tokens. In how many of the {n} rows of the table of tokens is the gradient not 0?",
-            n=f"{subject.config.vocab_size:,}",
-        ),
-        [_("in those of its tokens"), _("in nearly all"), _("in none: tables are not trained")],
-        1 if found.table_rows > subject.config.vocab_size // 2 else 0,
-        _(
-            "In {rows}. Where the table is used for the logits too, the loss pushes every token down a little that was not "
-            "the right one: p − q is 0 for none. With a table for the input alone, only rows that were read have one.",
-            rows=f"{found.table_rows:,}",
-        ),
-        about=f"{subject}",
-    )
+def _asked(subject: Subject) -> StepGradient | None:
+    if not (predictions.predicts(subject) and affordable(subject)):
+        return None
+    return step_gradient(subject, hidden_now(subject))
+
+
+@lab.asks("largest")
+def largest(subject: Subject) -> lesson.CellChoice | None:
+    """Which matrix has the longest gradient?"""
+    found = _asked(subject)
+    if found is None or max(len(found.layers), len(found.kinds)) > LARGEST:
+        return None
+    short = [
+        layer.replace("encoder", "enc").replace("decoder", "dec") for layer in found.layers
+    ]  # there is little room
+    at = found.largest
+    said = lab.asked("largest", subject, kind=found.kinds[at[1]], layer=found.layers[at[0]])
+    return lesson.CellChoice(grid=lesson.Grid(short, list(found.kinds), found.shares), answer=at, **said)
+
+
+@lab.asks("rows")
+def rows(subject: Subject) -> lesson.Choice | None:
+    """In how many rows of the table of tokens is the gradient not 0?"""
+    if (found := _asked(subject)) is None:
+        return None
+    n = subject.config.vocab_size
+    right = "all" if found.table_rows > n // 2 else "own"
+    return lab.choice("rows", ("own", "all", "none"), right, subject, n=f"{n:,}", rows=f"{found.table_rows:,}")
 
 
 def _tex(kind: str) -> str:
@@ -83,57 +107,9 @@ def _tex(kind: str) -> str:
     return rf"{name}_{{{low.rstrip(chr(39))}}}" + "'" * low.endswith("'")
 
 
-def _short(layer: str) -> str:
-    """A layer's name beside the picture, where there is little room."""
-    return layer.replace("encoder", "enc").replace("decoder", "dec")
-
-
-def largest_question(found: StepGradient, about: str) -> lesson.CellChoice | None:
-    rows, columns = [_short(layer) for layer in found.layers], list(found.kinds)
-    if max(len(rows), len(columns)) > LARGEST:
-        return None
-    at = found.largest
-    return lesson.CellChoice(
-        "training",
-        "largest",
-        _("One step is trained on your text. Which matrix of the layers has the longest gradient?"),
-        lesson.Grid(rows, columns, found.shares),
-        at,
-        _(
-            "{kind} of {layer}. The cells hold each matrix's share of the sum of squares. Usually those of W_Q and W_K "
-            "are shorter: they come through the softmax, which passes little on where its weights are nearly 0 or 1.",
-            kind=columns[at[1]],
-            layer=found.layers[at[0]],
-        ),
-        about,
-    )
-
-
-def _table(subject: Subject, found: StepGradient) -> None:
+def _table(found: StepGradient, lengths: np.ndarray, spec: str, caption: str) -> None:
     shown = [
-        Row(
-            (
-                layer,
-                *(
-                    "" if math.isnan(value) else Number(float(value), f"{value:.3f}")
-                    for value in map(float, found.norms[row])
-                ),
-            )
-        )
-        for row, layer in enumerate(found.layers)
+        Row((layer, *("" if math.isnan(value) else numbers(spec, value)[0] for value in line)))
+        for layer, line in zip(found.layers, lengths.tolist(), strict=True)
     ]
-    st.html(table.to_html(("", *found.kinds), shown, caption=_("Length of the gradient, |g_W|")))
-    relative = found.norms / computations.matrix_lengths(subject.model)
-    shown = [
-        Row(
-            (
-                layer,
-                *(
-                    "" if math.isnan(value) else Number(float(value), f"{value:.4f}")
-                    for value in map(float, relative[row])
-                ),
-            )
-        )
-        for row, layer in enumerate(found.layers)
-    ]
-    st.html(table.to_html(("", *found.kinds), shown, caption=_("The same over the length of the matrix, |g_W| / |W|")))
+    st.html(table.to_html(("", *found.kinds), shown, caption=lab.text(caption)))

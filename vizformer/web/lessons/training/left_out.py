@@ -1,130 +1,93 @@
-"""The laboratory Left out: the same small training without warm-up, without scaling, without the sums."""
+"""A laboratory of the lesson Training: the same small training without warm-up, without scaling, without the sums."""
 
 import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.training import small_trainings
+from vizformer.analysis.training.small_trainings import LeftOutCurves
 from vizformer.components import table
-from vizformer.components.table import Number, Row
+from vizformer.components.table import Number, Row, numbers
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons.training import computations
+from vizformer.web.lessons.training.measured import notes
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.words.i18n import _
+from vizformer.web.widgets.lab import Laboratory, controls
+
+lab = Laboratory("training", "without")
+LEFT_OUT = ("nothing", "warm-up", "scaling", "residual")
 
 
-@laboratory
-def left_out(subject: Subject) -> None:
-    """Bundled curves, seed by seed in the table."""
-    st.html(table.style())
-    notes, curves = computations.notes("left_out"), computations.left_out_curves()
-    recipe, guessing = notes["recipe"], notes["guessing"]
-    names = {
-        "nothing": _("nothing left out"),
-        "warm-up": _("no warm-up"),
-        "scaling": _("no √d"),
-        "residual": _("no residual connection"),
-    }
-    lesson.ask(without_question())
-    seeds = tuple(recipe["seeds"])
-    seed = st.segmented_control(_("Seed"), seeds, required=True, **lesson.setting("training.of", seeds[0], seeds))
-    row = seeds.index(seeds[0] if seed is None else seed)
+@cached
+def curves() -> dict[str, LeftOutCurves]:
+    """The bundled trainings, by what was left out."""
+    return small_trainings.left_out_curves(notes("left_out"))
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
+    """The bundled curves of one seed; all seeds in the table."""
+    measured, found, names = notes("left_out"), curves(), lab.texts("name", LEFT_OUT)
+    recipe, guessing = measured["recipe"], measured["guessing"]
+    seeds, d, warmup, factor = (recipe[name] for name in ("seeds", "d_model", "warmup", "factor"))
+    with controls():
+        row = seeds.index(lab.buttons("of", {seed: str(seed) for seed in seeds}))
     chart.show(
         figures.line_curves(
-            np.array(notes["updates"]),
-            {names[name]: curve.curves[row] for name, curve in curves.items()},
-            place_title=_("update"),
-            value_title=_("loss (nats per symbol)"),
-            hover=_("{name}, update {place}: {value}"),
+            np.array(measured["updates"]),
+            {names[name]: curve.curves[row] for name, curve in found.items()},
+            place_title=lab.text("update"),
+            value_title=lab.text("loss"),
+            hover=lab.text("hover"),
             value_range=(0.0, 1.4 * guessing),
             height=360,
-            title=_("Saying symbols in reverse, seed {seed}", seed=seeds[row]),
+            title=lab.text("reverse", seed=seeds[row]),
         ),
         key="training.left_out",
     )
+    lesson.ask(without(subject))
     rows = [
         Row(
             (
                 names[name],
-                *(Number(float(value), f"{value:.3f}") for value in curve.last),
-                Number(curve.learned, _("{n} of {of}", n=curve.learned, of=len(seeds))),
+                *numbers(".3f", *curve.last),
+                Number(curve.learned, lab.text("learned", n=curve.learned, of=len(seeds))),
             )
         )
-        for name, curve in curves.items()
+        for name, curve in found.items()
     ]
-    columns = (_("left out"), *(_("loss, seed {seed}", seed=one) for one in seeds), _("learned it"))
-    caption = _("After {n} updates; guessing has {loss}", n=recipe["updates"], loss=f"{guessing:.2f}")
-    st.html(table.to_html(columns, rows, caption=caption))
-    st.caption(
-        _(
-            "Letters drawn blindly by somebody who knows where the answer ends would have a loss of {blind}. Without the "
-            "sums the model gets below that, but far from the order of the letters. Without warm-up it is a matter of luck.",
-            blind=f"{notes['blind']:.2f}",
-        )
-    )
-    st.caption(
-        _(
-            "Encoder-decoder, post-norm, {layers} + {layers} layers, d = {d}, warm-up {warmup}. Measured once and bundled; "
-            "in a checkout this makes them again: {command}",
-            layers=recipe["n_layers"],
-            d=recipe["d_model"],
-            warmup=recipe["warmup"],
-            command="`python -m recipes.omissions left_out.json`",
-        )
-    )
-    peak = recipe["factor"] * (recipe["d_model"] * recipe["warmup"]) ** -0.5
+    losses = (lab.text("columns.loss", seed=seed) for seed in seeds)
+    columns = (lab.text("columns.out"), *losses, lab.text("columns.learned"))
+    caption = lab.text("after", n=recipe["updates"], loss=f"{guessing:.2f}")
+    st.html(table.style() + table.to_html(columns, rows, caption=caption))
+    lab.note("blind", blind=f"{measured['blind']:.2f}")
+    command = "`python -m recipes.omissions left_out.json`"
+    lab.note("recipe", layers=recipe["n_layers"], d=d, warmup=warmup, command=command)
     lesson.formula(
         r"\begin{aligned} \eta_t &= c\, d^{-0.5} \min(t^{-0.5},\, t\, w^{-1.5}) \\ "
         r"\text{no warm-up: } t &\leftarrow \max(t, w) \end{aligned}",
-        live=rf"{recipe['factor']} \cdot ({recipe['d_model']} \cdot {recipe['warmup']})^{{-0.5}} = {peak:.4f}",
-        code=f"d, warmup = {recipe['d_model']}, {recipe['warmup']}\n"
-        f"usual = lambda t: {recipe['factor']} * d**-0.5 * min(t**-0.5, t * warmup**-1.5)\n"
+        live=rf"{factor} \cdot ({d} \cdot {warmup})^{{-0.5}} = {factor * (d * warmup) ** -0.5:.4f}",
+        code=f"d, warmup = {d}, {warmup}\n"
+        f"usual = lambda t: {factor} * d**-0.5 * min(t**-0.5, t * warmup**-1.5)\n"
         "first, without_warmup = usual(1), usual(max(1, warmup))\n"
         "times = without_warmup / first  # so many times as large is the first step",
     )
-    lesson.ask(times_question())
-    st.page_link(
-        sitemap.BLOCK.file, query_params={"part": "order"}, label=_("Post-norm against pre-norm, trained: lesson 7")
-    )
-    st.page_link(sitemap.TRAIN.file, label=_("Train one yourself, with your own learning rate: the page Train"))
+    lesson.ask(times(subject))
+    st.page_link(sitemap.BLOCK.file, query_params={"part": "order"}, label=lab.text("norm"))
+    st.page_link(sitemap.TRAIN.file, label=lab.text("train"))
 
 
-def times_question() -> lesson.Number:
-    """How much larger is the first step without warm-up?"""
-    recipe = computations.notes("left_out")["recipe"]
-    return lesson.Number(
-        "training",
-        "times",
-        _(
-            "Without warm-up the first step is taken at the peak. How many times as large is its learning rate as with {n} "
-            "steps of warm-up?",
-            n=recipe["warmup"],
-        ),
-        recipe["warmup"],
-        _(
-            "The rate grows in a straight line up to step {n}, so the first step has one part in {n} of it.",
-            n=recipe["warmup"],
-        ),
-    )
-
-
-def without_question() -> lesson.Choice:
+@lab.asks("without")
+def without(subject: Subject) -> lesson.Choice:
     """Without which one does the small model learn all the same?"""
-    notes, curves = computations.notes("left_out"), computations.left_out_curves()
-    count = len(notes["recipe"]["seeds"])
-    return lesson.Choice(
-        "training",
-        "without",
-        _(
-            "One thing is left out of the training each time. Without which one does this small model learn all the same, "
-            "whatever the seed?"
-        ),
-        [_("without the warm-up"), _("without √d"), _("without the residual connection")],
-        next(i for i, name in enumerate(("warm-up", "scaling", "residual")) if curves[name].learned == count),
-        _(
-            "Here it learns even faster: saying symbols in reverse is a task about positions, and without √d the tokens' "
-            "rows are small beside those of the positions. The paper gives no reason for the factor. It makes up for the "
-            "small numbers that the table needs where it is used for the logits too."
-        ),
-    )
+    names = LEFT_OUT[1:]
+    found, seeds = curves(), notes("left_out")["recipe"]["seeds"]
+    return lab.choice("without", names, next(name for name in names if found[name].learned == len(seeds)))
+
+
+@lab.asks("times")
+def times(subject: Subject) -> lesson.Number:
+    """How much larger is the first step without warm-up?"""
+    warmup = notes("left_out")["recipe"]["warmup"]
+    return lesson.Number(answer=warmup, **lab.asked("times", n=warmup))

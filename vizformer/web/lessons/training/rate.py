@@ -1,48 +1,45 @@
-"""The laboratory Learning rate: up in a straight line, then down with the root of the step."""
+"""A laboratory of the lesson Training: the learning rate, up in a straight line, then down with the root of the step."""
 
-import streamlit as st
+import numpy as np
 
 from vizformer import figures
-from vizformer.training.schedule import inverse_square_root, peak
+from vizformer.training.schedule import inverse_square_root, peak, rates, unbounded
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.training import computations
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.words.i18n import _
+from vizformer.web.widgets.lab import Laboratory, controls
 
+lab = Laboratory("training", "rate")
 WIDTHS = (64, 128, 256, 512, 768, 1024)
 WARMUPS = (100, 400, 1000, 2000, 4000, 8000, 16_000)
 STEPS = (1, 10, 100, 400, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 100_000)
 LAST = 5  # times the warm-up that the picture shows
+POINTS = 240  # of the curves
 
 
-@laboratory
-def rate(subject: Subject) -> None:
-    """The curve with sliders for width, warm-up and step."""
-    lesson.ask(peak_question())
-    d = st.select_slider("d_model", WIDTHS, **lesson.setting("training.d", 512, WIDTHS))
-    warmup = st.select_slider(_("Warm-up steps"), WARMUPS, **lesson.setting("training.warmup", 4000, WARMUPS))
-    step = st.select_slider(_("Step"), STEPS, **lesson.setting("training.step", 1000, STEPS))
+@lab.draws
+def draw(subject: Subject) -> None:
+    """The two curves, of which the smaller counts."""
+    with controls():
+        d = lab.steps("d", WIDTHS, 512)
+        warmup = lab.steps("warmup", WARMUPS, 4000)
+        step = lab.steps("step", STEPS, 1000)
     now, highest = inverse_square_root(step, d_model=d, warmup=warmup), peak(d, warmup)
-    last = max(LAST * warmup, step)
-    steps, rates, rising, falling = computations.schedule(d, warmup, last)
+    steps = np.unique(np.linspace(1, max(LAST * warmup, step), POINTS).astype(int))
+    curves = (rates(steps, d, warmup), *unbounded(steps, d, warmup))
     chart.show(
         figures.line_curves(
             steps,
-            {
-                _("learning rate"): 1e4 * rates,
-                _("step · warm-up^−1.5"): 1e4 * rising,
-                _("step^−0.5"): 1e4 * falling,
-            },
-            place_title=_("step"),
-            value_title=_("learning rate, in 1/10,000"),
-            hover=_("{name}, step {place}: {value}"),
+            {lab.text(name): 1e4 * curve for name, curve in zip(("rate", "rising", "falling"), curves, strict=True)},
+            place_title=lab.text("place"),
+            value_title=lab.text("value"),
+            hover=lab.text("hover"),
             value_range=(0.0, 1.4e4 * highest),
-            mark=(step, _("step {n}", n=f"{step:,}")),
-            title=_("The smaller of two curves; the corner is at step {n}", n=f"{warmup:,}"),
+            mark=(step, lab.text("mark", n=f"{step:,}")),
+            title=lab.text("corner", n=f"{warmup:,}"),
         ),
         key="training.rate",
     )
+    lesson.ask(peak_question(subject))
     smaller = rf"{step} \cdot {warmup}^{{-1.5}}" if step < warmup else rf"{step}^{{-0.5}}"
     lesson.formula(
         r"\eta_t = d_\mathrm{model}^{-0.5} \cdot \min\!\left(t^{-0.5},\; t \cdot \mathrm{warmup}^{-1.5}\right)",
@@ -56,50 +53,25 @@ def rate(subject: Subject) -> None:
         "schedule = torch.optim.lr_scheduler.LambdaLR(adam, factor)  # schedule.step() after every adam.step()\n"
         "rate = factor(step - 1)",
     )
-    st.caption(
-        _(
-            "The paper: d_model = 512, 4,000 steps of warm-up, 100,000 steps (12 hours) for the base model. Your sentence "
-            "plays no part here. The models that this app brings along were trained with the same formula."
-        )
-    )
-    lesson.ask(wide_question())
+    lab.note("formula")
+    lesson.ask(wide(subject))
 
 
-def wide_question() -> lesson.Choice:
-    return lesson.Choice(
-        "training",
-        "wide",
-        _("A model with d_model = 2048 instead of 512, the same warm-up. How high is its peak?"),
-        [_("four times as high"), _("half as high"), _("the same"), _("a quarter")],
-        1,
-        _(
-            "The width enters as d_model^−0.5: four times as wide, half the learning rate. Sums over more numbers move "
-            "further when every weight moves a little."
-        ),
-    )
+@lab.asks("peak")
+def peak_question(subject: Subject) -> lesson.Number:
+    """How high is the peak of the big model?"""
+    highest = peak(1024, 4000)
+    said = lab.asked("peak", rate=f"{highest:.2e}")
+    return lesson.Number(answer=1e4 * highest, tolerance=0.1, written="{:.2f}".format, **said)
+
+
+@lab.asks("wide")
+def wide(subject: Subject) -> lesson.Choice:
+    """How high is the peak of a model four times as wide?"""
+    return lab.choice("wide", ("four", "half", "same", "quarter"), "half")
 
 
 def _tex(value: float) -> str:
     """Three digits that count, with a power of ten."""
     mantissa, __, exponent = f"{value:.2e}".partition("e")
     return rf"{mantissa} \cdot 10^{{{int(exponent)}}}"
-
-
-def peak_question() -> lesson.Number:
-    highest = peak(1024, 4000)
-    return lesson.Number(
-        "training",
-        "peak",
-        _(
-            "d_model = 1024 and 4,000 steps of warm-up, as in the paper's big model: how high is the learning rate at its "
-            "peak? Enter it in ten-thousandths (6 for 0.0006)."
-        ),
-        1e4 * highest,
-        _(
-            "At step 4,000 both curves are the same, and the rate is (1024 · 4000)^−0.5 = {rate}. The paper does not print "
-            "such numbers; they follow from the formula.",
-            rate=f"{highest:.2e}",
-        ),
-        tolerance=0.1,
-        written="{:.2f}".format,
-    )

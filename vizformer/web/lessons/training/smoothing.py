@@ -1,94 +1,96 @@
-"""The laboratory Smoothing: the target as bars, the floor of the loss, the gradient, and two small trainings."""
+"""A laboratory of the lesson Training: a smoothed target, the floor of its loss, and two small trainings."""
+
+from typing import Literal
 
 import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.training import small_trainings
+from vizformer.analysis.training.small_trainings import SmoothingMarks
 from vizformer.components import table
-from vizformer.components.table import Number, Row
+from vizformer.components.table import Number, Row, numbers
 from vizformer.explain.loss_parts import LossNumbers
+from vizformer.training import loss
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.training import computations
-from vizformer.web.lessons.training.place import choose
-from vizformer.web.lessons.training.two_trainings import two_trainings
+from vizformer.web.lessons.training.measured import notes, paper_table
+from vizformer.web.lessons.training.predictions import choose, loss_numbers, say_unless_predicts, share
 from vizformer.web.widgets import chart, lesson, proof_badge
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
 
+lab = Laboratory("training", "smoothing")
 EPSILONS = (0.0, 0.05, 0.1, 0.2, 0.3)
 PAPER = (
     (0.0, 4.67, 25.3),
     (0.1, 4.92, 25.8),
     (0.2, 5.47, 25.7),
-)  # smoothing, perplexity, BLEU: Table 3, rows D and base
+)  # smoothing, perplexity, BLEU: Table 3, row D and base
 
 
-@laboratory
-def smoothing(subject: Subject) -> None:
+@cached
+def by_smoothing() -> dict[float, SmoothingMarks]:
+    """The bundled trainings, without smoothing and with it."""
+    return small_trainings.by_smoothing(notes("smoothing"))
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """One row with a smoothed target, then what smoothing does to a whole training."""
     st.html(table.style())
-    place = choose(subject)
-    if place is not None:
-        eps = st.select_slider("ε", EPSILONS, **lesson.setting("training.eps", 0.1, EPSILONS))
-        found = computations.loss_numbers(subject, place.hidden, place.index, eps)
+    if say_unless_predicts(lab, subject):
+        with controls():
+            place = choose(lab, subject)
+            eps = lab.steps("eps", EPSILONS, 0.1)
+        found = loss_numbers(subject, place, eps)
         _target(found)
-        _numbers(found)
-        proof_badge.show(
-            found.proof,
-            _(
-                "PyTorch's cross_entropy with label_smoothing gives the same, to {difference}.",
-                difference=f"{found.proof.difference:.1g}",
-            ),
-        )
+        proof_badge.show(found.proof, lab.text("checked", difference=f"{found.proof.difference:.1g}"))
         _formula(found)
-        lesson.ask(floor_question(subject))
-    two_trainings()
+        lesson.ask(floor(subject))
+    _two_trainings(subject)
+
+
+@lab.asks("floor")
+def floor(subject: Subject) -> lesson.Number:
+    """What is the least loss with smoothing?"""
+    n = subject.config.vocab_size
+    least = loss.smoothing_floor(n, 0.1)
+    said = lab.asked("floor", n, n=f"{n:,}", floor=f"{least:.4f}")
+    return lesson.Number(answer=least, tolerance=0.2, written="{:.2f}".format, **said)
+
+
+@lab.asks("worse")
+def worse(subject: Subject) -> lesson.Choice:
+    """What became of perplexity and BLEU in the paper?"""
+    return lab.choice("worse", ("both", "bleu", "perplexity"), "bleu")
 
 
 def _target(found: LossNumbers) -> None:
-    names = [*labels.told_apart(found.tokens), _("{n} other tokens", n=f"{found.rest:,}")]
+    """The target as bars, then all numbers of the row."""
+    names = [*labels.told_apart(found.tokens), lab.text("others", n=f"{found.rest:,}")]
     chart.show(
         figures.next_token_bars(
             names,
             np.array([*found.target, found.rest_target]),
-            title=_("The target q with ε = {eps:g}", eps=found.eps),
+            title=lab.text("target", eps=found.eps),
             words=words(figures.ENGLISH),
         ),
         key="training.target",
     )
-
-
-def _numbers(found: LossNumbers) -> None:
-    rows = [
-        Row(
-            (
-                name,
-                Number(float(q), labels.percent(float(q))),
-                Number(float(p), labels.percent(float(p))),
-                Number(float(g), f"{g:+.4f}".replace("-", "−")),
-            ),
-            "marked" if index == found.right else "",
-        )
-        for index, (name, q, p, g) in enumerate(
-            zip(labels.told_apart(found.tokens), found.target, found.probabilities, found.gradient, strict=True)
-        )
-    ]
-    rows.append(
-        Row(
-            (
-                _("{n} other tokens", n=f"{found.rest:,}"),
-                Number(found.rest_target, labels.percent(found.rest_target)),
-                Number(found.rest_probability, labels.percent(found.rest_probability)),
-                Number(found.rest_gradient, f"{found.rest_gradient:+.4f}".replace("-", "−")),
-            ),
-            "faint",
-        )
+    columns = (
+        (*found.target, found.rest_target),
+        (*found.probabilities, found.rest_probability),
+        (*found.gradient, found.rest_gradient),
     )
-    columns = (_("token"), _("target q"), _("probability p"), _("gradient p − q"))
-    caption = _("The gradient on the logits: a step down lowers what is positive and raises what is negative")
-    st.html(table.to_html(columns, rows, bar=2, caption=caption))
+    kinds: dict[int, Literal["marked", "faint"]] = {found.right: "marked", len(names) - 1: "faint"}
+    rows = [
+        Row((name, share(q), share(p), *numbers("+.4f", g)), kinds.get(index, ""))
+        for index, (name, q, p, g) in enumerate(zip(names, *columns, strict=True))
+    ]
+    titles = [lab.text(name) for name in ("token", "q", "probability", "gradient")]
+    st.html(table.to_html(titles, rows, bar=2, caption=lab.text("step")))
 
 
 def _formula(found: LossNumbers) -> None:
@@ -113,24 +115,42 @@ def _formula(found: LossNumbers) -> None:
     )
 
 
-def floor_question(subject: Subject) -> lesson.Number:
-    v = subject.config.vocab_size
-    floor = computations.smoothing_floor(v, 0.1)
-    return lesson.Number(
-        "training",
-        "floor",
-        _(
-            "ε = 0.1 and {n} tokens. A model finds the best probabilities that there are for this target. What is its loss, "
-            "in nats? (Estimate: right within 0.2.)",
-            n=f"{v:,}",
-        ),
-        floor,
-        _(
-            "{floor}: the entropy of the target itself. A loss of 0 is out of reach, so losses with and without smoothing "
-            "cannot be compared; a perplexity is computed without it.",
-            floor=f"{floor:.4f}",
-        ),
-        tolerance=0.2,
-        written="{:.2f}".format,
-        about=f"{v}",
+def _two_trainings(subject: Subject) -> None:
+    """The two bundled trainings beside the paper's."""
+    measured, marks = notes("smoothing"), by_smoothing()
+    recipe, pairs = measured["recipe"], measured["pairs"]
+    st.markdown(lab.text("trainings"))
+    lesson.ask(worse(subject))
+    named = {0.0: lab.text("without"), 0.1: "ε = 0.1"}
+    chart.show(
+        figures.line_curves(
+            np.array(marks[0.0].steps),
+            {named[eps]: one.perplexities for eps, one in marks.items()},
+            place_title=lab.text("update"),
+            value_title=lab.text("perplexity"),
+            hover=lab.text("hover"),
+            digits=2,
+            height=340,
+            title=lab.text("held", n=len(recipe["seeds"])),
+        ).update_traces(mode="lines+markers"),
+        key="training.perplexity",
     )
+    rows = [
+        Row(
+            (
+                named[eps],
+                *numbers(".2f", one.perplexity),
+                *numbers(".1%", one.sure, one.right),
+                Number(one.bleu, " / ".join(f"{value:.1f}" for value in one.bleus)),
+            )
+        )
+        for eps, one in marks.items()
+    ]
+    columns = [lab.text(name) for name in ("ours", "perplexity", "sure", "often", "bleu")]
+    st.html(table.to_html(columns, rows) + paper_table(lab, "ε", PAPER))
+    plain, smoothed = marks[0.0].bleus, marks[0.1].bleus
+    wins = sum(b > a for a, b in zip(plain, smoothed, strict=True))
+    counts = {"n": f"{measured['parameters']:,}", "updates": f"{recipe['updates']:,}", "pairs": f"{pairs['train']:,}"}
+    size, higher = lab.text("size", **counts, test=pairs["test"]), lab.text("higher", wins=wins, n=len(plain))
+    command = "`python -m recipes.smoothing cmn.txt smoothing.json`"
+    st.caption(f"{size} {higher} {lab.text('again', command=command)}")
