@@ -22,7 +22,7 @@ from vizformer.training.schedule import inverse_square_root, peak
 from vizformer.web.lessons.training import batches
 from vizformer.web.lessons.training import dropout as passes
 from vizformer.web.lessons.training.adam import GRADIENTS
-from vizformer.web.lessons.training.measured import notes
+from vizformer.web.lessons.training.measurements import notes
 from vizformer.web.link.model_ref import ModelRef
 
 PAGE = "pages/learn/training.py"

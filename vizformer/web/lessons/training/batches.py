@@ -10,7 +10,7 @@ from vizformer.components.table import Row, numbers
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.training.measured import notes
+from vizformer.web.lessons.training.measurements import notes
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.lab import Laboratory, controls

@@ -9,7 +9,7 @@ from vizformer.components.table import Row, numbers
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons.training.measured import paper_table
+from vizformer.web.lessons.training.measurements import paper_table
 from vizformer.web.lessons.training.predictions import affordable, hidden_now, losses, prediction, say_unless_predicts
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.lab import Laboratory, controls

@@ -11,7 +11,7 @@ from vizformer.components.table import Number, Row, numbers
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons.training.measured import notes
+from vizformer.web.lessons.training.measurements import notes
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 

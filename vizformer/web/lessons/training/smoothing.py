@@ -14,7 +14,7 @@ from vizformer.explain.loss_parts import LossNumbers
 from vizformer.training import loss
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.training.measured import notes, paper_table
+from vizformer.web.lessons.training.measurements import notes, paper_table
 from vizformer.web.lessons.training.predictions import choose, loss_numbers, say_unless_predicts, share
 from vizformer.web.widgets import chart, lesson, proof_badge
 from vizformer.web.widgets.lab import Laboratory, controls
