@@ -10,15 +10,16 @@ def sentence(tab):
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
-    ("locale", "show", "right", "answered"),
+    ("locale", "fold", "show", "right", "answered"),
     [
-        ("en-US", "Show the answer", "Right.", "1 of 6 questions answered"),
-        ("zh-CN", "看答案", "答对了。", "已答 1 题，共 6 题"),
+        ("en-US", "Before you look: a question", "Show the answer", "Right.", "1 of 6 questions answered"),
+        ("zh-CN", "看图前先想一题", "看答案", "答对了。", "已答 1 题，共 6 题"),
     ],
 )
-def test_a_cell_is_clicked_and_its_numbers_come_with_the_answer(open_tab, locale, show, right, answered):
+def test_a_cell_is_clicked_and_its_numbers_come_with_the_answer(open_tab, locale, fold, show, right, answered):
     tab = open_tab("/cross?part=alignment", locale=locale)
     cells = tab.page.locator(".vf-cells").get_by_role("gridcell")
+    tab.page.get_by_text(fold, exact=True).click()
     expect(cells.first).to_have_text("")
     with tab.runs():
         cells.nth(3 * 7 + 4).click()  # the row of "a", the column of 猫

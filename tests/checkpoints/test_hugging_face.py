@@ -142,7 +142,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("gpt2", dict(scale_attn_by_inverse_layer_idx=True), "scale_attn_by_inverse_layer_idx=true: supported is false"),
     ("gpt2", dict(scale_attn_weights=False), "scale_attn_weights=false: supported is true"),
     ("gpt2", dict(add_cross_attention=True), "add_cross_attention=true: this is not supported"),
-    ("gpt2", dict(activation_function="tanh"), 'activation_function="tanh": supported are relu, gelu,'),
+    ("gpt2", dict(activation_function="tanh"), 'activation_function="tanh": supported are relu, relu2, gelu,'),
     ("gpt2", dict(n_head=3), "d_model=16 is not divisible by n_heads=3"),
     ("gpt2", dict(n_layer="3", n_head=-1), 'n_layer="3": it must be a whole number.*n_head=-1|n_head=-1.*n_layer="3"'),
     ("gpt2", dict(quantization_config={"bits": 4}), r"quantization_config={.*}: the weights are quantised"),

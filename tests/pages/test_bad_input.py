@@ -2,8 +2,7 @@
 
 import pytest
 
-from vizformer.web.frame import page_frame, sitemap
-from vizformer.web.link import state
+from vizformer.web.frame import sitemap
 
 PAGES = [
     "pages/explore/attention.py",
@@ -262,14 +261,3 @@ def test_pairs_that_come_twice_are_drawn_once(open_app):
     assert not errors(app)
     [chosen] = [box.value for box in app.multiselect if box.label == "Pairs of dimensions"]
     assert chosen == [1, 5]
-
-
-def test_a_run_that_was_cut_short_changes_nothing(monkeypatch):
-    changed = []
-    monkeypatch.setattr(page_frame.st, "session_state", {page_frame._LANGUAGE_KEY: None})
-    monkeypatch.setattr(state, "update", lambda **changes: changed.append(changes))
-    page_frame._change_language()  # as when Train is clicked while the page is still drawn
-    assert changed == []
-    page_frame.st.session_state[page_frame._LANGUAGE_KEY] = "zh_CN"
-    page_frame._change_language()
-    assert changed == [{"lang": "zh_CN"}]

@@ -334,7 +334,7 @@ def test_the_ratio_at_a_temperature_is_the_one_that_is_drawn_from(
     assert right(enter(app, "decoding", "ratio", round(first / second, 2)))
 
 
-# --- the picture comes first, its question with the words beside it ----------------------------------------------------
+# --- a question is never beside, or below, its own answer -------------------------------------------------------------
 
 
 @pytest.mark.sample(2)
@@ -346,9 +346,10 @@ def test_the_ratio_at_a_temperature_is_the_one_that_is_drawn_from(
         ("decoding", "shift", "trained to say", "html:<td"),
         ("cross", "alignment", "looks most at", "html:<td"),
         ("costs", "complexity", "in a number of steps", "html:<td"),
+        ("costs", "results", "beats every ensemble", "plotly_chart"),
     ],
 )
-def test_a_question_stands_with_the_words_and_not_above_the_picture(
+def test_a_question_stands_above_what_shows_its_answer(
     open_app: Open, page: str, part: str, asked: str, picture: str
 ) -> None:
     app = open_app(f"pages/learn/{page}.py", part=part)
@@ -357,7 +358,7 @@ def test_a_question_stands_with_the_words_and_not_above_the_picture(
     found = [(one.type, one.proto.body if one.type == "html" else getattr(one, "value", "")) for one in app.main]
     question_at = next(i for i, (__, text) in enumerate(found) if "Predict first." in str(text) and asked in str(text))
     shown_at = next(i for i, (type_, text) in enumerate(found) if type_ == kind and holds in str(text))
-    assert question_at > shown_at
+    assert question_at < shown_at
 
 
 def test_the_words_beside_a_question_do_not_tell_its_answer() -> None:

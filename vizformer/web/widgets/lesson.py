@@ -28,7 +28,7 @@ from vizformer.web.link import link_settings, state
 from vizformer.web.link.link_settings import Setting
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import PAPER, View
-from vizformer.web.widgets import glossary, questions, slides
+from vizformer.web.widgets import class_question, glossary, questions, slides
 from vizformer.web.widgets.cell_question import ask_cell
 from vizformer.web.widgets.laboratory import Part, Parts, Shown, beside_others, laboratory, place_beside
 from vizformer.web.widgets.lesson_text import prose
@@ -306,11 +306,17 @@ def change(name: str, new: Setting, default: Setting) -> None:
         state.update(settings=link_settings.write(settings))
 
 
-def ask(question: Question | None, *, here: bool = False) -> None:
+def ask(question: Question | None, *, here: bool = False, folded: bool = False) -> None:
     """Asks a question, to be answered before the answer is shown; nothing where the text has none to offer.
 
-    It stands with the words of the part, or, where it is the picture itself, `here`.
+    It stands with the words of the part, or, where it is the picture itself, `here`.  Where the picture shows its answer
+    it stands above the picture, `folded` into one line; in a class it is unfolded.
     """
+    if folded and question is not None:
+        in_class = class_question.part_of(question.lesson, question.name) != "nobody"
+        with st.expander(_("Before you look: a question"), expanded=in_class):
+            ask(question, here=True)
+        return
     with nullcontext() if here else place_beside():
         match question:
             case Choice():

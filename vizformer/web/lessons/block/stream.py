@@ -22,7 +22,7 @@ def stream(subject: Subject) -> None:
     """One token's row at every point of a layer, or of all layers."""
     st.html(table.style())
     place = choose(subject)
-    lesson.ask(growth_question(subject, place))  # first: the picture below gives it away
+    lesson.ask(growth_question(subject, place), folded=True)  # first: the picture below gives it away
     name = subject.trace.tokens[place.stack][place.row].text
     ranges = {"layer": _("this layer"), "stack": _("all layers")}
     shown = st.segmented_control(

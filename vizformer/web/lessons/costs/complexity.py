@@ -37,7 +37,7 @@ def complexity(subject: Subject) -> None:
     st.html(table.style())
     own, d = len(subject.tokens), subject.config.d_model
     lesson.ask(times_question(subject))
-    lesson.ask(path_question())
+    lesson.ask(path_question(), folded=True)
     n = wording.length("costs.n", own)
     k = st.slider(_("Kernel width k"), min(KERNELS), max(KERNELS), **lesson.setting("costs.k", 3, KERNELS))
     r = st.slider(_("Window r"), min(WINDOWS), max(WINDOWS), **lesson.setting("costs.r", 8, WINDOWS))

@@ -90,8 +90,7 @@ def _count(subject: Subject) -> str:
 @laboratory
 def translations() -> None:
     """Table 2 and its picture, by themselves: another language moves nothing else."""
-    lesson.ask(beaten_question())
-
+    lesson.ask(beaten_question(), folded=True)
     names = {"de": _("English to German"), "fr": _("English to French")}
     chosen = st.segmented_control(
         _("Translation"),

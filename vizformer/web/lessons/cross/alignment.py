@@ -69,6 +69,7 @@ def draw(subject: Subject) -> None:
     found, by_hand = alignment(subject), links(subject)
     chosen = found.mean[layer] if head == MEAN else found.by_head[layer, head]
     weights = _weights(subject, layer, head)
+    lesson.ask(question(subject), folded=True)
     map_downloads.show(
         Heatmap(
             weights,
@@ -86,7 +87,6 @@ def draw(subject: Subject) -> None:
     if by_hand:
         hits = sum(int(chosen[link.row]) in link.columns for link in by_hand)
         lab.say("by_hand", hits=hits, all=len(by_hand))
-    lesson.ask(question(subject))
     _score(subject, layer, head)
     _formula(subject, layer, head, weights, chosen)
     see_also(lab, sitemap.ATTENTION)

@@ -30,7 +30,7 @@ def shift(subject: Subject) -> None:
     if not rows:
         st.info(_("This text has one token only, so nothing follows it. Type one more word."))
         return
-    lesson.ask(shift_question(subject))
+    lesson.ask(shift_question(subject), folded=True)
     columns = (_("row"), _("reads"), _("correct next token"), _("its probability"), _("−log P"), _("model's choice"))
     shown = [
         Row(

@@ -67,7 +67,7 @@ def _take(first: dict[str, ModelRef]) -> None:
 @laboratory
 def boxes(subject: Subject) -> None:
     """The drawing, and beside it what the chosen box is."""
-    lesson.ask(share_question(subject))  # first: the boxes below give it away
+    lesson.ask(share_question(subject), folded=True)  # first: the boxes below give it away
     config = subject.config
     n, target = computations.lengths(subject)
     found = {box.key: box for box in computations.boxes(subject.model, n, target)}
