@@ -53,7 +53,7 @@ def test_the_first_that_departs_is_marked_drawn_and_named(open_app: Open) -> Non
     )
     app = sent(open_app(PAGE, text=TEXT), text)
     assert not app.exception
-    assert any("encoder.0.self.concat" in box.value.replace("\\", "") for box in app.error)
+    assert any("encoder.0.self.concat" in box.value.replace("\\", "") for box in app.warning)
     assert "joined with reshape or view alone" in said(app)
     rows = tables(app)[0]
     assert [row[-1] for row in rows] == ["agrees", "departs", "departs"]
@@ -90,7 +90,7 @@ def test_what_cannot_be_read_is_said(open_app: Open) -> None:
     for text, words in (("hello", "no tensor in this text"), ("[1, ..., 2]", "dots in place"), ("", "paste a tensor")):
         app = sent(open_app(PAGE, text=TEXT), text)
         assert not app.exception
-        assert any(words in box.value.replace("\\", "") for box in (*app.error, *app.info)), text
+        assert any(words in box.value.replace("\\", "") for box in (*app.error, *app.warning, *app.info)), text
 
 
 def test_a_file_of_steps_is_read_and_not_kept(open_app: Open) -> None:

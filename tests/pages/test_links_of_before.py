@@ -305,7 +305,7 @@ OF_THE_OLD_DOOR = {
     "&picture=lines",
     "/?edits=encoder.0.self%21unscaled&position=2": "/attention?edits=encoder.0.self%21unscaled&position=2",
     "/?step=5&part=arithmetic": "/attention?step=5&part=arithmetic",  # carried along from another page
-    "/": "/",
+    "/": "/?model=zh-en",  # an empty link means the model of the reader's language
     "/?model=stories&text=a+cat+sat&lang=zh_CN": "/?model=stories&text=a+cat+sat&lang=zh_CN",
     "/?target=I+have+a+dog.": "/?target=I+have+a+dog.",
 }

@@ -118,9 +118,10 @@ def test_the_form_asks_whose_the_tables_are(open_app, locale, label, vocabulary)
         box.set_value("two_emb.weight")
         app.selectbox(key=f"assume.{OPEN}.logit_scale").set_value("nothing")
         app.selectbox(key=f"assume.{OPEN}.causal").set_value(True)
-        app.button[-1].click().run()
+        app.selectbox(key=f"assume.{OPEN}.scaled_rows").set_value("tokens")
+        next(one for one in app.button if one.label == "Open under these assumptions").click().run()
         link = app.query_params["model"]
-        wanted = [*answered.split(";"), "logit_scale=nothing", "causal=True"]
+        wanted = [*answered.split(";"), "logit_scale=nothing", "causal=True", "scaled_rows=tokens"]
         assert sorted((link if isinstance(link, str) else link[0]).split(";")) == sorted(wanted)
     else:
         app = open_app(REPORT, locale=locale, model=answered)

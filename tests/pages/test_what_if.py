@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.pages.conftest import Open
@@ -63,7 +64,8 @@ def test_small_effects_are_not_zeros_and_a_difference_of_shares_is_in_points(ope
     app = open_app(PAGE, model="zh-en", text="我有一只猫。")
     assert not app.exception
     (heads,) = chart(app, 0)["data"]
-    printed = [filled(heads["texttemplate"], value, "") for value in array(heads["z"]).ravel()]
+    said = np.ravel(heads["text"]) if "text" in heads else [""] * array(heads["z"]).size
+    printed = [filled(heads["texttemplate"], *one) for one in zip(array(heads["z"]).ravel(), said, strict=True)]
     assert max(map(float, printed)) > 0
     assert len(set(printed)) > len(printed) / 2
     heads_of_tables = " ".join(html.proto.body for html in app.get("html"))

@@ -75,6 +75,7 @@ def train(reader, seed):
 
 WIDGETS = ("selectbox", "slider", "checkbox", "button_group", "button", "radio", "text_input", "number_input")
 OF_ALL_PAGES = {
+    "search",
     "view.text",
     "view.target",
     "view.model",

@@ -51,7 +51,7 @@ def show(checked: Checked, current: Subject) -> None:
 
 
 def _first(first: Compared, checked: Checked) -> None:
-    st.error(
+    st.warning(
         _(
             "The first step that departs: **{name}** · {title}",
             name=plain(first.name),

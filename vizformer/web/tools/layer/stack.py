@@ -43,10 +43,11 @@ def choose_layer(subject: Subject) -> None:
         stack = choose_stack([name for name in ("encoder", "decoder") if name in subject.trace.tokens])
         n_layers = subject.config.layers_of(stack)
         state.fit(layer=n_layers)
+        names = [_("layer {layer}", layer=layer) for layer in range(n_layers)]
         st.selectbox(
             _("Layer"),
             range(n_layers),
-            format_func=lambda layer: _("layer {layer}", layer=layer),
+            format_func=names.__getitem__,
             label_visibility="collapsed",
             width=160,
             **state.bind("layer"),
