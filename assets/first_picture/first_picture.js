@@ -15,7 +15,7 @@ const isDrawn = (page) => [...page.querySelectorAll(".st-key-walk *")]
   .some((one) => one.shadowRoot?.querySelector(".vf-walkthrough[data-scene]"));
 
 const isLive = () => {
-  if (document.querySelector("[role=dialog]")) return true;
+  if (document.querySelector("[role=dialog], [data-testid=stProgress]")) return true;  // it asks, or works for long
   const page = document.querySelector("[data-testid=stApp][data-test-script-state=notRunning] .st-key-page-body");
   return page && !page.querySelector(WAITING) && (!data || isDrawn(page) || page.querySelector(WRONG));
 };

@@ -38,7 +38,7 @@ def test_a_text_file_is_read_and_the_link_holds_all_of_it(
     sentence = readout.inner_text()
     tab.goto(tab.address)
     tab.settled()
-    expect(page.locator(".st-key-bar input").first).to_have_value(STORY)
+    expect(page.locator(".st-key-bar").get_by_test_id("stTextInput").locator("input").first).to_have_value(STORY)
     expect(readout).to_have_text(sentence)
 
 

@@ -62,7 +62,7 @@ def test_the_same_view_in_another_browser_in_its_own_language(open_tab):
         expect(root).to_have_attribute(f"data-{name}", value)
     box = other.page.get_by_label("句子", exact=True)
     expect(box).to_be_hidden()  # one line says what it is, and unfolds it
-    other.page.locator("label").filter(has_text=f"更改：{SENTENCE}").click()
+    other.page.locator("label").filter(has_text=f"菜单 · {SENTENCE}").click()
     expect(box).to_have_value(SENTENCE)
     expect(other.page.get_by_role("radio", name="交叉注意力")).to_have_attribute("aria-checked", "true")
     width = other.page.evaluate("() => [document.documentElement.scrollWidth, window.innerWidth]")
@@ -123,7 +123,7 @@ def test_text_is_shown_as_text(open_tab):
 
 
 def test_a_number_set_by_hand(open_tab):
-    tab = open_tab(f"/qkv?text={SENTENCE}&step=5")
+    tab = open_tab(f"/qkv?text={SENTENCE}&step=5&layer=0&head=0")
     tab.page.get_by_text("Change a number", exact=True).click()
     with tab.runs():
         # (by the keyboard: while the box unfolds, what is below moves away between the two halves of a click)

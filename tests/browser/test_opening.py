@@ -61,8 +61,7 @@ def test_an_upload_shows_its_heads_and_belongs_to_one_session(open_tab, written,
     assert "model=upload" in tab.address
     address = tab.address
     tab.settled()
-    with tab.runs():
-        page.get_by_role("link", name="Attention", exact=True).click()
+    tab.visit("Attention")
     heads_are_shown(tab, written)
     tab.settled()
     other = open_tab(address)
@@ -99,8 +98,7 @@ def test_a_model_of_a_hub_is_fetched_by_its_name(open_tab, written, tmp_path):
             expect(page.get_by_text("GPT2LMHeadModel")).to_be_visible()
             expect(page).to_have_url(re.compile(re.escape(quote("hub/somebody/tiny-gpt2", safe=""))))
             tab.settled()
-            with tab.runs():
-                page.get_by_role("link", name="Attention", exact=True).click()
+            tab.visit("Attention")
             heads_are_shown(tab, written)
             asked = list(hub.asked)
             assert not any("pytorch_model" in path for path in asked)
@@ -171,8 +169,7 @@ def test_a_path_opens_on_this_computer_and_nowhere_else(open_tab, written, tmp_p
         expect(page).to_have_url(re.compile("model=path%2F[0-9a-f]{12}$"))
         address = tab.address
         tab.settled()
-        with tab.runs():
-            page.get_by_role("link", name="Attention", exact=True).click()
+        tab.visit("Attention")
         heads_are_shown(tab, written)
         tab.settled()
         same = open_tab(address, at=through)  # another port, but this computer still

@@ -51,11 +51,15 @@ def walk(steps: Sequence[Step], labels: Callable[[Step], Labels], before: Sequen
             args=(current + 1,),
         )
         everything = st.toggle(_("All at once"), key="steps.all", persist_state="session")
+        if not everything:  # beside the button that changes it
+            _heading(steps[current], current)
     st.html(matrix.style())
     for index, step in enumerate(steps):
         if everything or index == current:
             code = snippet(steps, index).text(_(_STAND_INS))
-            show_step(step, index, labels(step), code, details=not everything, before=unedited.get(step.key))
+            if everything:
+                _heading(step, index)
+            show_step(step, labels(step), code, details=not everything, before=unedited.get(step.key))
 
 
 def overview(steps: Sequence[Step], labels: Callable[[Step], Labels]) -> None:
@@ -82,7 +86,11 @@ def _go(step: int) -> None:
     state.update(step=step)
 
 
-def show_step(step: Step, index: int, labels: Labels, code: str, *, details: bool, before: Step | None = None) -> None:
+def _heading(step: Step, index: int) -> None:
+    st.subheader(f"{index} · {translate(step.title, plain)}", anchor=False, width="content")
+
+
+def show_step(step: Step, labels: Labels, code: str, *, details: bool, before: Step | None = None) -> None:
     """Draws a step; `details` adds the tables behind it (every number, and sums term by term)."""
     numbers, words = st.columns([3, 2], gap="medium")
     with numbers:
@@ -96,7 +104,6 @@ def show_step(step: Step, index: int, labels: Labels, code: str, *, details: boo
             _changes(step, before, labels)
         proof_line(step)
     with words:
-        st.subheader(f"{index} · {translate(step.title, plain)}", anchor=False)
         st.markdown(translate(step.text, plain))
         st.latex(step.formula)
         st.caption(_("The same in PyTorch"))
