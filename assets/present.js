@@ -36,7 +36,7 @@
     if (!step || document.querySelector(OPEN)) return;
     if (event.key.startsWith("Arrow") && inside instanceof Element && inside.matches(OWN_ARROWS)) return;
     if (event.key === "Escape" && typing) return;
-    const moved = step !== "present-end" && scrolls(step === "slide-next" ? 1 : -1);
+    const moved = step !== "present-end" && !own() && scrolls(step === "slide-next" ? 1 : -1); // of the notes, a press is a step
     const button = document.querySelector(`.st-key-${step} :is(button:not(:disabled), a)`);
     if (!moved && !button) return;
     event.preventDefault();
