@@ -30,6 +30,7 @@ EXAMPLES = (
     "dog bites man",
     "Transformer base",
     "Transformer big",
+    *filter(None, asset("corpora", "en.txt").read_text(encoding="utf-8").splitlines()),  # the texts of head reports
     *(text for one in OCCASIONS for text in (one.first, one.second, one.third)),
 )
 ELSEWHERE = ("pages/learn/reading.py", "pages/learn/glossary.py")  # titles of papers; terms in the other languages

@@ -76,7 +76,7 @@ def _first(first: Compared, checked: Checked) -> None:
     else:
         st.text(
             _(
-                "None of the known mistakes gives these numbers. Hand in the steps before this one too, until one that "
+                "No known mistake gives these numbers. Hand in the steps before this one too, until one that "
                 "agrees stands next to one that does not."
             )
         )
