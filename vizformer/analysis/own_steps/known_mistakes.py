@@ -18,7 +18,7 @@ from vizformer.analysis.own_steps.first_departure import LOGITS, agrees, results
 from vizformer.analysis.own_steps.mistakes_of_steps import Names
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import Step, layer_steps
-from vizformer.explain.arrays import float64
+from vizformer.explain.arrays import float64, is_half
 from vizformer.messages import N_, Message
 from vizformer.model import Trace
 
@@ -46,6 +46,8 @@ def hints(
     value = next(value for found, _, _, value in results(steps, layer) if found == name)
     general = _general(given, value, tolerance)
     if checkpoint.model.config.residual == "parallel":  # whose sublayers both read what entered the layer
+        return general
+    if any(is_half(x.dtype) for step in steps for x in step.inputs.values()):  # its code rounds on purpose: not in float64
         return general
     start = max((places[one][0] + 1 for one in agreed if one in places and places[one][0] < target), default=0)
     before = _names_before(steps)
