@@ -64,6 +64,7 @@ def test_an_example_and_another_model_change_the_whole_page(open_tab):
     tab.settled()
     expect(tab.page.get_by_text("no cross-attention")).to_have_count(0)
     tab = open_tab("/tokens?part=context")
+    tab.page.get_by_role("button", name="Examples").click()
     with tab.runs():
         tab.page.get_by_role("button", name="打", exact=True).click()
     tab.settled()
