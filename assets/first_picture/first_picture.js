@@ -3,6 +3,7 @@ const cover = document.getElementById("first-picture");
 const app = document.getElementById("root");
 const data = cover.querySelector("script").textContent;
 const LONGEST = data ? 20000 : 8000;  // ms; the page below says what goes on
+const LONG = 5000;  // ms, after which work that says how far it is shall be seen
 const STILL = 4;  // frames in which the page below has not become longer or shorter
 const WAITING = "[data-testid=stSkeleton], [data-testid=stAppSkeleton]";
 const WRONG = "[data-testid=stException], [data-testid=stAlert]";
@@ -15,7 +16,8 @@ const isDrawn = (page) => [...page.querySelectorAll(".st-key-walk *")]
   .some((one) => one.shadowRoot?.querySelector(".vf-walkthrough[data-scene]"));
 
 const isLive = () => {
-  if (document.querySelector("[role=dialog], [data-testid=stProgress]")) return true;  // it asks, or works for long
+  if (document.querySelector("[role=dialog]")) return true;
+  if (performance.now() > LONG && document.querySelector("[data-testid=stProgress]")) return true;
   const page = document.querySelector("[data-testid=stApp][data-test-script-state=notRunning] .st-key-page-body");
   return page && !page.querySelector(WAITING) && (!data || isDrawn(page) || page.querySelector(WRONG));
 };
