@@ -30,7 +30,9 @@ EXAMPLES = (
     "dog bites man",
     "Transformer base",
     "Transformer big",
-    *filter(None, asset("corpora", "en.txt").read_text(encoding="utf-8").splitlines()),  # the texts of head reports
+    # The texts of head reports.
+    *filter(None, asset("corpora", "en.txt").read_text(encoding="utf-8").splitlines()),
+    *filter(None, re.split(r"[\t\n]", asset("corpora", "zh.tsv").read_text(encoding="utf-8"))),
     *(text for one in OCCASIONS for text in (one.first, one.second, one.third)),
 )
 ELSEWHERE = ("pages/learn/reading.py", "pages/learn/glossary.py")  # titles of papers; terms in the other languages
