@@ -1,4 +1,4 @@
-"""The arrays with which the page Attention from elsewhere begins: as any program might have saved them.
+"""The arrays with which the page From other programs begins: as any program might have saved them.
 
     python -m recipes.attention_example assets/attention/example.npz      # seconds
 

@@ -1,4 +1,4 @@
-"""What every head of the bundled models does, measured on the texts with which the page Head report begins.
+"""What every head of the bundled models does, measured on the texts with which the page What each head does begins.
 
     python -m recipes.head_reports assets/head_reports      # a minute on one core
 
@@ -29,7 +29,7 @@ def make(folder: Path) -> list[Path]:
         if report is not None:
             made.append(folder / bundled_report(asset("models", name), corpus).name)
             write_report(report, made[-1])
-    for path in set(folder.iterdir()) - set(made):
+    for path in set(folder.glob("*.npz")) - set(made):
         path.unlink()
     return made
 

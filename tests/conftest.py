@@ -2,6 +2,7 @@
 
 import os
 import sys
+import zlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -48,13 +49,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def leave_to_the_sweep(items: list[pytest.Item]) -> None:
-    """Of a function with the mark `sample(n)`, n cases belong to `make test`, spread evenly; the others are swept."""
+    """Of a function with the mark `sample(n)`, n cases belong to `make test`, spread evenly; the others are swept.
+
+    Where they begin differs by function, and moves on from one to the next: else all would keep the same model.
+    """
     cases: dict[tuple[str, int], list[pytest.Item]] = {}
     for item in items:
         if sample := item.get_closest_marker("sample"):
             cases.setdefault((item.nodeid.partition("[")[0], sample.args[0]), []).append(item)
-    for (_, n), of_one in cases.items():
-        kept = {i * len(of_one) // n for i in range(n)}
+    for (name, n), of_one in cases.items():
+        step, first = max(1, len(of_one) // n), zlib.crc32(name.encode())
+        kept = {i * len(of_one) // n + (first + i) % step for i in range(n)}
         for i, item in enumerate(of_one):
             if i not in kept:
                 item.add_marker("sweep")

@@ -160,7 +160,9 @@ def test_of_a_sampled_function_some_cases_spread_evenly_stay_and_the_others_are_
     items = [case(f"test_fields[{i}]", sample) for i in range(7)]
     others = [case("test_fields_of_another[0]"), case("test_few[0]", sample)]
     leave_to_the_sweep([*others, *items])
-    assert [i for i, item in enumerate(items) if not item.add_marker.called] == [0, 2, 4]
+    kept = [i for i, item in enumerate(items) if not item.add_marker.called]
+    assert len(kept) == 3
+    assert all(first <= one < first + 2 for one, first in zip(kept, (0, 2, 4), strict=True))
     assert not any(item.add_marker.called for item in others)
 
 

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from vizformer.web.frame import sitemap
+from vizformer.web.frame.search import WANTED
 from vizformer.web.widgets import glossary
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.i18n import _, language, translate
@@ -15,9 +16,7 @@ _LESSON = "glossary.lesson"
 def page() -> None:
     found = terms(language())
     search, which = st.columns([2, 1], vertical_alignment="bottom")
-    wanted = search.text_input(
-        _("Find a term"), placeholder=_("part of a word, in English or Chinese"), key="glossary.search"
-    )
+    wanted = search.text_input(_("Find a term"), placeholder=_("part of a word, in English or Chinese"), key=WANTED)
     titles = {"": _("All lessons"), **{entry.url: translate(entry.title) for entry in sitemap.COURSE}}
     lesson = which.selectbox(_("Taught in"), list(titles), format_func=titles.__getitem__, key=_LESSON)
     keys = [key for key, term in found.items() if (not lesson or lesson in term.lessons) and matches(key, wanted)]

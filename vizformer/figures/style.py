@@ -125,8 +125,8 @@ def printed(values: NDArray[np.floating]) -> dict[str, object]:
     small = (values != 0) & (np.abs(values) < 0.5 * 10.0**-digits)
     if digits > MOST_DIGITS or not small.any():
         return {"texttemplate": f"%{{z:.{digits}f}}" if digits <= MOST_DIGITS else "%{z:.1e}"}
-    said = np.where(small, np.char.mod("%.0e", values), np.char.mod(f"%.{digits}f", values)).tolist()
-    return {"text": said, "texttemplate": "%{text}"}
+    said = np.where(small, np.char.mod("%.0e", values), np.char.mod(f"%.{digits}f", values))
+    return {"text": np.where(np.isnan(values), "", said).tolist(), "texttemplate": "%{text}"}
 
 
 def room(text: str, size: int) -> int:

@@ -223,8 +223,9 @@ def _batches(checkpoint: Checkpoint, texts: Sequence[Trace], prompts: Sequence[i
 def _first_tokens(trace: Trace, stack: str) -> Sequence[Token]:
     """As many as are read; what an encoder reads ends with its end mark all the same."""
     tokens = trace.tokens[stack]
-    ends = stack == "encoder" and tokens[-1].special
-    return [*tokens[: MOST_TOKENS - 1], tokens[-1]] if ends and len(tokens) > MOST_TOKENS else tokens[:MOST_TOKENS]
+    if len(tokens) > MOST_TOKENS and stack == "encoder" and tokens[-1].special:
+        return [*tokens[: MOST_TOKENS - 1], tokens[-1]]
+    return tokens[:MOST_TOKENS]
 
 
 def _fit(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from vizformer.analysis.attribution.predictions import Prediction, writable
+from vizformer.analysis.attribution.predictions import Prediction, most_probable
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_
@@ -68,17 +68,13 @@ def forced_rows(checkpoint: Checkpoint, trace: Trace, count: int = 5) -> tuple[F
     if checkpoint.model.encoder is not None and end is not None:
         wanted.append(end)
     probabilities = torch.softmax(trace.logits[: len(wanted)].double(), dim=-1)  # [rows, vocab_size]
-    top = writable(checkpoint, probabilities).topk(min(count, probabilities.shape[-1])).indices
     named = checkpoint.tokenizer.tokens(wanted)
     return tuple(
         ForcedRow(
             read=tokens[i],
             wanted=named[i],
             probability=float(probabilities[i, id]),
-            best=tuple(
-                Prediction(token, float(probabilities[i, token.id]))
-                for token in checkpoint.tokenizer.tokens(top[i].tolist())
-            ),
+            best=most_probable(checkpoint, trace.logits[i], count),
         )
         for i, id in enumerate(wanted)
     )

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
+from vizformer.analysis.attribution.predictions import writable
 from vizformer.checkpoints import Checkpoint
 from vizformer.model import Transformer
 from vizformer.model.initialisation import without_memory
@@ -86,9 +87,9 @@ def training_answers(checkpoint: Checkpoint, trace: Trace, p: float, seed: int, 
         position = int(torch.softmax(trace.logits.double(), -1).amax(-1).argmin())
         logits = twin(*(one.to(device) for one in ids))[:, position].double()  # [runs, vocab_size]
         own = trace.logits[position].double()
-    token = int(own.argmax())
+    token = int(writable(checkpoint, own).argmax())
     training = torch.softmax(logits, -1)[:, token].cpu().numpy()
-    agree = int((logits.argmax(-1) == token).sum())
+    agree = int((writable(checkpoint, logits).argmax(-1) == token).sum())
     return Answers(position, token, float(torch.softmax(own, -1)[token]), training, agree)
 
 

@@ -13,6 +13,7 @@ A number of the author's decides where a text cannot: the loss of a text, or log
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from vizformer.checkpoints.tensors.questions import KNOWN_CODE, SETTLED, Questio
 from vizformer.checkpoints.weighing.author import Printed, printed
 from vizformer.checkpoints.weighing.material import LEAST_TOKENS, Asked, asked, by_counting, last_logits, losses
 from vizformer.checkpoints.weighing.search import Answers, Apart, Measured, Search
-from vizformer.errors import TraceError, VizformerError
+from vizformer.errors import CheckpointError, TraceError, VizformerError
 from vizformer.messages import N_, Message
 from vizformer.model import Transformer
 
@@ -158,10 +159,9 @@ def evidence(
     content = text if isinstance(text, str) else " ".join(map(str, text))
     present = load(source, mapping=mapping, device=device, **answers)
     by_names = present.report
-    if (
-        by_names.taken.get(KNOWN_CODE.name) == "usual"
-    ):  # the names tell nothing of a forward that was changed: its roles do
-        present = load(source, mapping=mapping, device=device, **_by_role(source, by_names.answers))
+    if by_names.taken.get(KNOWN_CODE.name) == "usual":  # the names tell nothing of a forward that was changed: roles do
+        with suppress(CheckpointError):  # what does not open by its roles is weighed by what its names leave open
+            present = load(source, mapping=mapping, device=device, **_by_role(source, by_names.answers))
     report = present.report
     open_still = [q for q in report.questions if report.taken.get(q.name) != "beside" and q.name != KNOWN_CODE.name]
     tried = [q for q in open_still if len(q.open) > 1]

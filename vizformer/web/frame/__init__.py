@@ -1,1 +1,1 @@
-"""What every page has around it: navigation, language, what the server does when it starts and ends."""
+"""What every page has around it: the bar, language, what the server does when it starts and ends."""

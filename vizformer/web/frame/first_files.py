@@ -41,7 +41,7 @@ TYPES = {
     ".css": "text/css; charset=utf-8",
     ".woff2": "font/woff2",
 }
-_STATIC = re.compile(r"static/(?:js|css|media)/[\w-][\w.-]*")
+_STATIC = re.compile(r"static/(?:js|css|media)/[\w-][\w.-]{0,200}", re.ASCII)
 _ROOT = '<div id="root"></div>'
 
 

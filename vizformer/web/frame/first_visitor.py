@@ -6,6 +6,7 @@ What is imported, read and computed for the page is there then; and what its pic
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -38,10 +39,14 @@ class _Visitor(SessionClient):
 
 async def visit() -> None:
     """Prepares torch, then opens the first page; nobody waits for it, and what goes wrong there goes wrong alone."""
+    await _alone(asyncio.to_thread(prepare_torch))
+    for language in LANGUAGES:
+        await _alone(_open(_Visitor(language)))
+
+
+async def _alone(work: Awaitable[None]) -> None:
     try:
-        await asyncio.to_thread(prepare_torch)
-        for language in LANGUAGES:
-            await _open(_Visitor(language))
+        await work
     except Exception:
         logging.getLogger(__name__).exception("The first page could not be opened while the server started.")
 

@@ -7,7 +7,7 @@ from vizformer.messages import N_, Message
 
 @dataclass(frozen=True, eq=False)  # one object a page
 class Entry:
-    """A page in the navigation: its file, its address (the same in every language), title and what it shows.
+    """A page: its file, its address (the same in every language), title and what it shows.
 
     `holds` are the fields of the view that its address holds, as the address calls them; all where none are named.
     A lesson says how many `minutes` it takes and which lessons come before it (`after`, by their addresses).

@@ -21,22 +21,18 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.widgets import lesson
+from vizformer.web.widgets.choices import line
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.widgets.questions import Choice, Question, Registry
 from vizformer.web.words import lesson_words
 
+controls = line  # the settings of a laboratory, above its picture
 Option = TypeVar("Option", bound=str | int | float)
 Number = TypeVar("Number", int, float)
 Ask = TypeVar("Ask", bound=Callable[..., Question | None])
-
-
-def controls() -> DeltaGenerator:
-    """The line for the settings of a laboratory, above its picture."""
-    return st.container(horizontal=True, vertical_alignment="bottom")
 
 
 def aside(said: str) -> None:

@@ -96,8 +96,10 @@ def _body(
         slides.show(entry, parts, _shown(entry, parts, unnamed), subject)
         return
     if state.view().slide == PAPER:
-        _paper(entry, parts, subject)
-        return
+        if st.session_state.setdefault(_LAST, entry.url) == entry.url:
+            _paper(entry, parts, subject)
+            return
+        presenting.end()  # another lesson: nobody asked to print it
     index = _choose(entry, parts, unnamed)
     if subject is not None:
         _part(entry, parts[index], subject)
@@ -215,9 +217,7 @@ def _paper(entry: Entry, parts: Parts, subject: Subject | None) -> None:
             st.markdown(words.text)
             if subject is not None:
                 _printed(part, subject)
-            for title, texts in ((_("Try this"), words.tries), (_("Often got wrong"), words.wrongs)):
-                for text in texts:
-                    st.markdown(f"**{title}**  \n{text}")
+            slides.boxes(words)
 
 
 @laboratory

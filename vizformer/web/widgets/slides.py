@@ -92,6 +92,11 @@ def _draw(part: Shown, name: str, text: str, subject: Subject | None) -> None:
 def _notes(part: Shown, words: Prose) -> None:
     st.subheader(part.name, anchor=False)
     st.markdown(words.text)
+    boxes(words)
+
+
+def boxes(words: Prose) -> None:
+    """What there is to try, and what is often got wrong, written out."""
     for title, texts in ((_("Try this"), words.tries), (_("Often got wrong"), words.wrongs)):
         for text in texts:
             st.markdown(f"**{title}**  \n{text}")

@@ -68,6 +68,7 @@ def draw(subject: Subject) -> None:
     texts = labels.texts(tokens)[: len(symbols)]
     one, every = (said_again(memory, symbols) for memory in ("one", "every"))
     said = lab.texts("figure", ("place_title", "value_title", "hover", "title"))
+    lesson.ask(question(subject), folded=True)
     chart.show(
         figures.line_curves(
             np.arange(1, longest + 1),
@@ -93,7 +94,6 @@ def draw(subject: Subject) -> None:
     # In words: a line at this place would be another figure, which is drawn anew, for every text.
     right = {memory: f"{shares[len(symbols) - 1]:.0%}" for memory, shares in about.right.items()}
     lab.say("here", symbols=counts.symbols(len(symbols)), one=right["one"], every=right["every"])
-    lesson.ask(question(subject))
     _said(texts, symbols, one.symbols, every.symbols)
     st.button(lab.text("others"), on_click=lesson.change, args=("cross.seed", (seed + 1) % 100, 0), key="cross.draw")
     names = [_name(symbol, symbols, texts) for symbol in every.symbols]

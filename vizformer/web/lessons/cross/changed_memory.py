@@ -90,8 +90,7 @@ def question(subject: Subject) -> lesson.Choice | None:
         return None
     n = len(subject.trace.tokens["encoder"])
     names = ("none", "even", "before", "nan")
-    choices = [lab.text(f"asks.empty.choices.{name}", n=n) for name in names]
-    return lesson.Choice(choices=choices, answer=1, **lab.asked("empty", subject, n=n, share=f"{1 / n:.4f}"))
+    return lab.choice("empty", names, "even", subject, n=n, share=f"{1 / n:.4f}")
 
 
 def _left_out(subject: Subject) -> int:

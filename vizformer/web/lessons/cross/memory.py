@@ -40,6 +40,7 @@ def draw(subject: Subject) -> None:
         source = lab.box("source", [translate(in_words(output)) for output in outputs], len(outputs) - 1)
     view, readers = state.view(), memory_readers(subject)
     record, reader = trace[f"decoder.{view.layer}.cross"], readers[view.layer]
+    lesson.ask(memory_question(subject), folded=True)
     map_downloads.show(
         Heatmap(
             record.pattern(view.head).float().cpu().numpy(),
@@ -68,7 +69,6 @@ def draw(subject: Subject) -> None:
         st.error(lab.text("otherwise", layer=view.layer))
     agrees = lab.text("queries", difference=f"{reader.proof.difference:.1g}")
     proof_badge.show(reader.proof, agrees, edited=bool(subject.edited))
-    lesson.ask(memory_question(subject))
     lesson.ask(keys_question(subject))
     _mask_and_cache(subject)
     _formula(subject)
@@ -81,9 +81,8 @@ def memory_question(subject: Subject) -> lesson.Choice | None:
     if not has_two_stacks(subject.model):
         return None
     names = ("first", "last", "own", "source") if subject.config.n_encoder_layers > 1 else ("last", "own", "source")
-    choices, n = lab.texts("asks.memory.choices", names), len(subject.trace.tokens["encoder"])
-    said = lab.asked("memory", subject, layers=subject.config.n_decoder_layers, n=n)
-    return lesson.Choice(choices=list(choices.values()), answer=names.index("last"), **said)
+    n = len(subject.trace.tokens["encoder"])
+    return lab.choice("memory", names, "last", subject, layers=subject.config.n_decoder_layers, n=n)
 
 
 @lab.asks("keys")

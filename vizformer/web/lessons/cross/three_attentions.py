@@ -43,6 +43,7 @@ def draw(subject: Subject) -> None:
         names = {one: labels.kind_label(one) for one in usable}
         chosen: Kind = lab.buttons("kind", names, default, label_visibility="collapsed")
     drawn, texts, one = plan.columns(lab, subject, found), words(architecture.ENGLISH), found[chosen]
+    lesson.ask(question(subject), folded=True)
     architecture.mount(drawn, selected=plan.box_of(chosen), words=texts, key="cross.plan")
     take_away(
         Picture(
@@ -63,7 +64,6 @@ def draw(subject: Subject) -> None:
     st.html(table.to_html(("", *lab.texts("columns", ("asks", "answers", "scores", "mask")).values()), rows))
     agrees = lab.text("agrees", difference=f"{one.proof.difference:.1g}")
     proof_badge.show(one.proof, agrees, edited=bool(subject.edited))
-    lesson.ask(question(subject))
     _formula(subject, one)
     see_also(lab, sitemap.QKV, sitemap.MASKS)
     meets(lab, subject)

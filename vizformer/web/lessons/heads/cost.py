@@ -40,13 +40,13 @@ def draw(subject: Subject) -> None:
         n = asked_length(lab, "n", len(subject.tokens))
         costs = layer_costs(subject.model, n)
         numbers = [one.n_heads for one in costs]
-        h = lab.steps("h", numbers, config.n_heads)
+        h = lab.steps("h", numbers, config.n_heads) if len(numbers) > 1 else config.n_heads
     chosen, title = costs[numbers.index(h)], lab.text("layer", n=f"{n:,}")
     lines = {name: np.array([getattr(one, name) for one in costs]) for name in COUNTS}
+    lesson.ask(question(subject), folded=True)
     chart.show(
         figures.head_costs(numbers, lines, at=h, title=title, words=words(figure_words.ENGLISH)), key="heads.costs"
     )
-    lesson.ask(question(subject))
     d, w = config.d_model, config.n_heads * config.d_head  # the same width, but for models that say otherwise
     square, wide, live, also = (
         (r"d_\mathrm{model}^2", r"d_\mathrm{model}", f"{d}^2", "")
@@ -82,10 +82,12 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("cost")
-def question(subject: Subject) -> lesson.Choice:
+def question(subject: Subject) -> lesson.Choice | None:
     """What would one wide head cost?"""
     config, n = subject.config, len(subject.tokens)
     costs = {one.n_heads: one.projections + one.products for one in layer_costs(subject.model, n)}
+    if len(costs) < 2:  # an odd width: there is one way to cut it
+        return None
     h = config.n_heads
     other = 1 if h > 1 else max(costs)
     times, right = max(h, other), costs[other]

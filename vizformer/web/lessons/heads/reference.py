@@ -78,8 +78,7 @@ def draw(subject: Subject) -> None:
 @lab.asks("reader")
 def question(subject: Subject) -> lesson.Choice:
     """What can a model know at the pronoun that reads from left to right?"""
-    choices = lab.texts("asks.reader.choices", ("nothing", "little", "moved"))
-    return lesson.Choice(choices=list(choices.values()), answer=0, **lab.asked("reader"))
+    return lab.choice("reader", ("nothing", "little", "moved"), "nothing")
 
 
 def _verdict(found: ReferenceShift) -> None:

@@ -43,9 +43,9 @@ def draw(subject: Subject) -> None:
             g = lab.steps("kv", numbers, g)
     title, said = _sharing(config.n_heads, g), words(figure_words.ENGLISH)
     drawn = figures.shared_heads(config.n_heads, g, chosen=state.view().head, title=title, words=said)
+    lesson.ask(question(subject), folded=True)
     chart.show(drawn, key="heads.sharing")
     st.text(_really(subject))
-    lesson.ask(question(subject))
     rows = [
         Row(
             (

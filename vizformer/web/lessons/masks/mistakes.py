@@ -59,6 +59,8 @@ def draw(subject: Subject) -> None:
         masked = causal_head(subject, view.layer, view.head)
         row = lab.box("query", rows, _worst(masked, mistake))
     st.html(matrix.style())
+    if mistake == "after":
+        lesson.ask(question(subject, view.layer, view.head), folded=True)
     if mistake == "half":
         _precision(precisions(subject, view.layer, view.head, row))
     elif mistake == "blind":
@@ -67,8 +69,6 @@ def draw(subject: Subject) -> None:
     else:
         _row_by_row(masked, keys, rows, row, mistake)
     aside(why)
-    if mistake == "after":
-        lesson.ask(question(subject, view.layer, view.head))
     given = {"scores": masked.scores[row] if mistake == "half" else masked.scores, "n": len(rows), "row": row}
     code = CODES[mistake].format(**lab.texts("code", ("wrong", "always")))
     st.code(lesson.pasteable(code, given), language="python", wrap_lines=True)

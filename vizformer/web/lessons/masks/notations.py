@@ -110,7 +110,5 @@ def question(subject: Subject) -> lesson.Choice:
     last = len(masked.scores) - 1
     weights = mistakes.mixed_up(masked.scores, masked.blocked)[last]
     seen = "none" if np.isnan(weights).all() else "itself" if np.flatnonzero(weights).tolist() == [last] else "others"
-    choices = lab.texts("asks.notation.choices", ("all", "itself", "others", "none"))
     query = row_names.numbered(subject, causal_on(subject))[last]
-    said = lab.asked("notation", subject, query=query, n=last + 1)
-    return lesson.Choice(choices=list(choices.values()), answer=list(choices).index(seen), **said)
+    return lab.choice("notation", ("all", "itself", "others", "none"), seen, subject, query=query, n=last + 1)

@@ -11,7 +11,7 @@ from vizformer.components.table import Number, Row
 from vizformer.options.positions import Positions
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions import computations
-from vizformer.web.lessons.positions.schemes import names
+from vizformer.web.lessons.positions.schemes import choose_pair, names
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words import labels
@@ -33,19 +33,7 @@ def place_function(subject: Subject) -> None:
     st.html(table.style())
     tokens = computations.words_only(subject)[: computations.MOST]
     numbered = labels.numbered(tokens)
-    last = len(tokens) - 1
-    m = st.selectbox(
-        _("The token that asks, at place m"),
-        range(last + 1),
-        format_func=numbered.__getitem__,
-        **lesson.setting("positions.query", last, range(last + 1)),
-    )
-    n = st.selectbox(
-        _("The token that answers, at place n"),
-        range(m + 1),
-        format_func=numbered.__getitem__,
-        **lesson.setting("positions.key", 0, range(m + 1)),
-    )
+    m, n = choose_pair(numbered, _("The token that asks, at place m"), _("The token that answers, at place n"))
     shown = {"query": numbered[m], "key": numbered[n]}
     said = _("Token and place go into f; the query and the key that come out are multiplied to a score.")
     st.html(

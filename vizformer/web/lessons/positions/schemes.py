@@ -1,6 +1,7 @@
 """Six ways to tell positions, in the lesson Positions: what each adds, where, and what that does to the scores."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import streamlit as st
@@ -47,6 +48,19 @@ def choose(setting: str, default: Positions) -> Positions:
     return chosen or default
 
 
+def choose_pair(numbered: Sequence[str], query: str, key: str) -> tuple[int, int]:
+    """The boxes for a query and for a key that is not after it, under these labels."""
+    last = len(numbered) - 1
+
+    def box(label: str, setting: str, default: int, options: range) -> int:
+        kept = lesson.setting(setting, default, options)
+        chosen: int = st.selectbox(label, options, format_func=numbered.__getitem__, **kept)
+        return chosen
+
+    m = box(query, "positions.query", last, range(last + 1))
+    return m, box(key, "positions.key", 0, range(m + 1))
+
+
 @laboratory
 def options(subject: Subject) -> None:
     """What the chosen scheme adds, with the numbers of the sentence, and its effect on the scores."""
@@ -55,19 +69,7 @@ def options(subject: Subject) -> None:
     tokens = computations.words_only(subject)[: computations.MOST]
     ids, numbered = tuple(token.id for token in tokens), labels.numbered(tokens)
     vocab_size = subject.config.input_vocab_size
-    last = len(tokens) - 1
-    i = st.selectbox(
-        _("Query i"),
-        range(last + 1),
-        format_func=numbered.__getitem__,
-        **lesson.setting("positions.query", last, range(last + 1)),
-    )
-    j = st.selectbox(
-        _("Key j"),
-        range(i + 1),
-        format_func=numbered.__getitem__,
-        **lesson.setting("positions.key", 0, range(i + 1)),
-    )
+    i, j = choose_pair(numbered, _("Query i"), _("Key j"))
     with st.popover(_("More")):
         head = st.selectbox(_("Head"), range(HEADS), **lesson.setting("positions.head", 1, range(HEADS)))
         pair = 0

@@ -29,7 +29,7 @@ def norms(subject: Subject) -> None:
     tokens = subject.tokens
     found = computations.norms(subject.model, tuple(token.id for token in tokens))
     if found.positions is None:
-        lesson.ask(longest_question(subject, found))
+        lesson.ask(longest_question(subject, found), folded=True)
     else:
         lesson.ask(forgotten_question(subject, found))
     st.toggle(

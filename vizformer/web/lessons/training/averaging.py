@@ -36,6 +36,7 @@ def draw(subject: Subject) -> None:
         chosen = lab.box("run", names, 0)
     run = runs[chosen]
     count = len(run.losses)
+    lesson.ask(mean(subject), folded=True)
     chart.show(
         figures.line_curves(
             np.arange(1, count + 1),
@@ -48,7 +49,6 @@ def draw(subject: Subject) -> None:
         ).update_traces(mode="lines+markers"),
         key="training.averaging",
     )
-    lesson.ask(mean(subject))
     rows = [
         Row(
             (name, *numbers(".3f", one.losses[-1], one.mean_loss), *numbers(".1f", one.bleu, one.mean_bleu)),

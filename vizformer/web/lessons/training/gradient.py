@@ -52,7 +52,8 @@ def draw(subject: Subject) -> None:
         st.info(lab.text("large"))
         return
     found = step_gradient(subject, hidden_now(subject))
-    lesson.ask(largest(subject))
+    lesson.ask(largest(subject), folded=True)
+    lesson.ask(rows(subject), folded=True)
     st.html(table.style())
     _table(found, found.norms, ".3f", "length")
     _table(found, found.norms / matrix_lengths(subject.model), ".4f", "relative")
@@ -68,7 +69,6 @@ def draw(subject: Subject) -> None:
         rf"{float(found.norms[at]):.4f} \\ |g| &= {found.total:.4f} \end{{aligned}}",
         code=CODE,
     )
-    lesson.ask(rows(subject))
 
 
 def _asked(subject: Subject) -> StepGradient | None:

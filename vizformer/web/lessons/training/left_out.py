@@ -33,6 +33,7 @@ def draw(subject: Subject) -> None:
     seeds, d, warmup, factor = (recipe[name] for name in ("seeds", "d_model", "warmup", "factor"))
     with controls():
         row = seeds.index(lab.buttons("of", {seed: str(seed) for seed in seeds}))
+    lesson.ask(without(subject), folded=True)
     chart.show(
         figures.line_curves(
             np.array(measured["updates"]),
@@ -46,7 +47,6 @@ def draw(subject: Subject) -> None:
         ),
         key="training.left_out",
     )
-    lesson.ask(without(subject))
     rows = [
         Row(
             (

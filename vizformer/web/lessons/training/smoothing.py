@@ -45,10 +45,10 @@ def draw(subject: Subject) -> None:
             place = choose(lab, subject)
             eps = lab.steps("eps", EPSILONS, 0.1)
         found = loss_numbers(subject, place, eps)
+        lesson.ask(floor(subject), folded=True)
         _target(found)
         proof_badge.show(found.proof, lab.text("checked", difference=f"{found.proof.difference:.1g}"))
         _formula(found)
-        lesson.ask(floor(subject))
     _two_trainings(subject)
 
 

@@ -59,7 +59,7 @@ _CHOICES: dict[str, dict[str, Message]] = {
         "rope_before_heads": N_("rotary, before queries and keys are split into heads"),
     },
     "qkv_rows": {
-        "q_k_v": N_("all of query, then all of key, then all of value"),
+        "q_k_v": N_("in the order of its name: of qkv all of query, then all of key, then all of value"),
         "by_head": N_("head by head: query, key and value of each"),
         "by_number": N_("number by number: of each, query, key and value of all heads"),
         "by_head_number": N_("head by head, and there number by number: query, key and value of each"),

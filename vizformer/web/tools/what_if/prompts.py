@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
+from vizformer.analysis.attribution.predictions import writable
 from vizformer.analysis.causes.prompt_pairs import EXAMPLES, PromptExample, PromptPair
 from vizformer.components import tokens
 from vizformer.web.catalogue import subject_cache
@@ -162,7 +163,8 @@ def where(clean: Subject, corrupted: Subject, *, given: bool) -> int:
 def usual_row(clean: Subject, corrupted: Subject, *, given: bool) -> int:
     """After a text or a target that was given; else at the first [MASK], or where the two answers first differ."""
     config, last = clean.config, len(clean.trace.logits) - 1
-    differs = (clean.trace.logits.argmax(-1) != corrupted.trace.logits.argmax(-1)).nonzero()[:, 0].tolist()
+    one, other = (writable(clean.checkpoint, subject.trace.logits).argmax(-1) for subject in (clean, corrupted))
+    differs = (one != other).nonzero()[:, 0].tolist()
     if config.architecture == "decoder-only" or (given and last in differs):
         return last
     if config.architecture == "encoder-only" and config.mask_id is not None:
