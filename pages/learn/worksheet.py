@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons import cross, errors, heads, masks, qkv, training
+from vizformer.web.lessons import map as map_
 from vizformer.web.lessons.block import questions as block
 from vizformer.web.lessons.costs import questions as costs
 from vizformer.web.lessons.decoding import questions as decoding
-from vizformer.web.lessons.map import questions as map_
 from vizformer.web.lessons.positions import questions as positions
 from vizformer.web.lessons.tokens import questions as tokens
 from vizformer.web.tools.worksheet.sheet import sheet
@@ -16,7 +16,7 @@ from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.widgets.questions import Registry
 
 LESSONS: Mapping[str, Registry] = {
-    sitemap.MAP.url: map_.QUESTIONS,
+    sitemap.MAP.url: questions(map_.PARTS),
     sitemap.TOKENS.url: tokens.QUESTIONS,
     sitemap.POSITIONS.url: positions.QUESTIONS,
     sitemap.QKV.url: questions(qkv.PARTS),

@@ -9,16 +9,16 @@ from vizformer import figures, load
 from vizformer.analysis.costs.model_boxes import Box
 from vizformer.figures import files, tables
 from vizformer.figures.figure import Figure
-from vizformer.web.lessons.map import box_words, computations
+from vizformer.web.lessons.map import drawing
 from vizformer.web.link.model_ref import ModelRef
 
 
 def boxes_of(name: str) -> list[Box]:
-    return list(computations.boxes(ModelRef("bundled", name), 7, 5 if name == "zh-en" else 0))
+    return list(drawing.boxes(ModelRef("bundled", name), 7, 5 if name == "zh-en" else 0))
 
 
 def drawn(name: str, boxes: list[Box]) -> Figure:
-    columns = box_words.columns(boxes, load(name).model.config)
+    columns = drawing.columns(boxes, load(name).model.config)
     return figures.model_drawing(columns, {box.key: box.parameters for box in boxes}, parameters_title="parameters")
 
 
@@ -44,12 +44,12 @@ def test_every_box_of_a_model_is_drawn_and_they_do_not_overlap(name: str) -> Non
         assert all(r <= left or right <= x or t <= bottom or top <= b for x, r, b, t in others)
     svg = files.as_file(figure, "svg", caption="a model").decode()
     for box in boxes:
-        assert box_words.title(box, load(name).model.config).replace("&", "&amp;") in svg
+        assert drawing.title(box, load(name).model.config).replace("&", "&amp;") in svg
         if not box.inside:
-            assert box_words.shape(box.output) in svg
+            assert drawing.shape(box.output) in svg
     notes = figure.parts[1]["annotations"]
     outside = [n["text"] for n in notes if not any(r > n["x"] > x and t > n["y"] > b for x, r, b, t in places)]
-    columns = box_words.columns(boxes, load(name).model.config)
+    columns = drawing.columns(boxes, load(name).model.config)
     assert sorted(outside) == sorted(one for column in columns for one in (column["title"], column["frame"]) if one)
     for number, column in enumerate(columns):  # it stands above the middle of its boxes
         (title,) = (n for n in notes if n["text"] == column["title"])

@@ -20,7 +20,7 @@ from vizformer.analysis.costs.model_boxes import architecture
 from vizformer.analysis.training.recurrent import gru_gradients, transformer_gradients
 from vizformer.assets import asset
 from vizformer.training.gru import load_gru
-from vizformer.web.lessons.map import computations
+from vizformer.web.lessons.map import gru as felt
 from vizformer.web.widgets.lesson_text import lesson_prose
 from vizformer.web.words.errors import plain
 
@@ -279,7 +279,7 @@ def test_tokens_of_bytes_are_explained_where_the_curves_have_some(open_app: Open
 
 
 def test_a_model_too_large_to_be_differentiated_is_said_to_be(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(computations, "AFFORDABLE", 10**9)
+    monkeypatch.setattr(felt, "AFFORDABLE", 10**9)
     app = open_app(PAGE, part="gru", text=LONG, model="zh-en")
     assert not app.exception
     assert any("too large" in info.value for info in app.info)

@@ -153,7 +153,7 @@ class Laboratory:
         chosen: Number = st.select_slider(self.text(name), options, format_func=written, **kept)
         return chosen
 
-    def toggle(self, name: str, default: bool = False) -> bool:
-        """Yes or no."""
-        chosen: bool = st.toggle(self.text(name), **self.setting(name, default))
+    def toggle(self, name: str, default: bool = False, **values: object) -> bool:
+        """Yes or no; `values` are for the placeholders of its text."""
+        chosen: bool = st.toggle(self.text(name, **values), **self.setting(name, default))
         return chosen

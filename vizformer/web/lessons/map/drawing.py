@@ -1,4 +1,4 @@
-"""The drawing, in the lesson The map: the whole model as boxes with live shapes, and what the chosen box is."""
+"""A laboratory of the lesson The map: the whole model as boxes with live shapes, and what the chosen box is."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,40 +6,125 @@ from collections.abc import Sequence
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.costs import model_boxes
 from vizformer.analysis.costs.model_boxes import Box
 from vizformer.components import architecture
 from vizformer.config import ModelConfig
 from vizformer.figures.tables import Table
+from vizformer.messages import ranges
 from vizformer.web.catalogue import model_cache, model_list, sources
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.map import box_formulas, box_sentences, box_words, computations
+from vizformer.web.frame import sitemap
+from vizformer.web.frame.sitemap import Entry
+from vizformer.web.lessons.map.box_formulas import formula
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.downloads import Picture, caption, take_away
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.words import counts, labels
-from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
 
+lab = Laboratory("map", "drawing", wide=True)
 _DRAWING, _SWITCH = "map.drawing", "map.switch"
 MOST_TENSORS = 16  # of a box that are named; a mixture of experts can have hundreds
+ARCHITECTURES = ("encoder-decoder", "decoder-only", "encoder-only")
+_LAYER = (sitemap.BLOCK, sitemap.LAYER)
+BOXES: dict[str, tuple[str, tuple[Entry, ...]]] = {
+    "tokens": ("plain", (sitemap.TOKENS,)),
+    "embedding": ("table", (sitemap.TOKENS,)),
+    "segments": ("table", (sitemap.TOKENS,)),
+    "projection": ("table", (sitemap.TOKENS,)),
+    "positions": ("table", (sitemap.POSITIONS,)),
+    "norm": ("norm", _LAYER),
+    "attention": ("attention", (sitemap.QKV, sitemap.HEADS)),
+    "cross": ("attention", (sitemap.QKV, sitemap.MASKS)),
+    "mask": ("attention", (sitemap.MASKS,)),
+    "rotation": ("attention", (sitemap.POSITIONS,)),
+    "alibi": ("attention", (sitemap.POSITIONS,)),
+    "relative": ("attention", (sitemap.POSITIONS,)),
+    "disentangled": ("attention", (sitemap.POSITIONS, sitemap.LAYER)),
+    "feedforward": ("feedforward", _LAYER),
+    "add": ("norm", _LAYER),
+    "add_norm": ("norm", _LAYER),
+    "transform": ("feedforward", (sitemap.LAYER,)),
+    "unembedding": ("table", (sitemap.LAYER,)),
+    "logit_bias": ("table", (sitemap.LAYER,)),
+    "softmax": ("plain", (sitemap.GENERATION,)),
+}
+"""Kind of box -> its colour, and the lessons and pages that take it apart."""
+ASKED = {
+    "tables": ("tokens", "embedding", "positions", "segments", "unembedding"),
+    "attentions": ("attention", "cross"),
+    "feedforwards": ("feedforward",),
+    "norms": ("norm", "add_norm"),
+}
 
 
-def drawing(subject: Subject) -> None:
-    switch()  # another model: the whole page runs again
-    boxes(subject)
+def lengths(subject: Subject) -> tuple[int, int]:
+    """Tokens of the stack that reads the text, and of the decoder that writes (0 where there is none beside it)."""
+    tokens = subject.trace.tokens
+    return len(subject.tokens), len(tokens["decoder"]) if "encoder" in tokens and "decoder" in tokens else 0
 
 
-@guarded()
-def switch() -> None:
+@cached
+def boxes(model: ModelRef, n: int, target: int) -> tuple[Box, ...]:
+    """The drawing's boxes, see `analysis.costs.model_boxes`; no prediction where the files hold no head for it."""
+    found = model_boxes.architecture(model_cache.checkpoint(model).model, n, target)
+    return found if model_cache.predicts(model) else tuple(box for box in found if box.section != "prediction")
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
+    """The drawing, and beside it what the chosen box is."""
+    _switch()
+    lesson.ask(share(subject), folded=True)  # first: the boxes below give it away
+    config, (n, target) = subject.config, lengths(subject)
+    found = {box.key: box for box in boxes(subject.model, n, target)}
+    default = next(box.key for box in found.values() if box.kind == "attention")
+    now = lesson.value("map.box", default, found.keys())
+    sizes = {box.key: box.parameters for box in found.values()}
+    total = sum(sizes.values())
+    drawn, texts = columns([*found.values()], config), words(architecture.ENGLISH)
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        chosen = architecture.mount(drawn, selected=now, words=texts, key=_DRAWING)
+        picture = Picture(
+            "model",
+            caption(),
+            lambda: figures.model_drawing(drawn, sizes, parameters_title=lab.text("columns.parameters")),
+            page=lambda: architecture.to_html(drawn, selected=now, words=texts),
+            told=lambda: _told([*found.values()], config),
+        )
+        take_away(picture, key=_DRAWING)
+        form = "both" if target else "one"
+        lab.note("all", form=form, tokens=counts.tokens(n), written=target, total=total)
+        if not any(box.section == "prediction" for box in found.values()):
+            lab.note("headless")
+    if chosen is not None and chosen != now:
+        lesson.change("map.box", chosen, default)
+        now = chosen
+    with right:
+        _detail(subject, found[now], total)
+
+
+@lab.asks("share")
+def share(subject: Subject) -> lesson.Choice:
+    """Where are most of the parameters?"""
+    found = boxes(subject.model, *lengths(subject))
+    sizes = {name: sum(box.parameters for box in found if box.kind in kinds) for name, kinds in ASKED.items()}
+    names = lab.texts("asks.share.choices", list(ASKED))
+    listed = _("; ").join(f"{names[name]}: {size:,}" for name, size in sizes.items())
+    total = sum(box.parameters for box in found)
+    return lab.choice(
+        "share", list(sizes), max(sizes, key=sizes.__getitem__), subject.model, total=total, counts=listed
+    )
+
+
+def _switch() -> None:
     """The three architectures, each as the first model on the shelf that has it."""
-    names = {
-        "encoder-decoder": _("Encoder-decoder"),
-        "decoder-only": _("Decoder-only"),
-        "encoder-only": _("Encoder-only"),
-    }
     first: dict[str, ModelRef] = {}
     for model in model_list.that_open():
         first.setdefault(model_cache.options(model).architecture, model)
@@ -48,12 +133,15 @@ def switch() -> None:
     first[own] = now
     if st.session_state.get(_SWITCH) != own:
         st.session_state[_SWITCH] = own
+    names = {
+        name: f"{lab.text(f'switch.{name}')} · {sources.title(first[name])}" for name in ARCHITECTURES if name in first
+    }
     st.segmented_control(
-        _("Architecture"),
-        [name for name in names if name in first],
+        lab.text("switch.label"),
+        names,
         required=True,
         key=_SWITCH,
-        format_func=lambda name: f"{names[name]} · {sources.title(first[name])}",
+        format_func=names.__getitem__,
         on_change=_take,
         args=(first,),
     )
@@ -64,149 +152,173 @@ def _take(first: dict[str, ModelRef]) -> None:
         state.update(model=first[chosen], edits="")
 
 
-@laboratory
-def boxes(subject: Subject) -> None:
-    """The drawing, and beside it what the chosen box is."""
-    lesson.ask(share_question(subject), folded=True)  # first: the boxes below give it away
-    config = subject.config
-    n, target = computations.lengths(subject)
-    found = {box.key: box for box in computations.boxes(subject.model, n, target)}
-    headless = not any(box.section == "prediction" for box in found.values())
-    default = next(box.key for box in found.values() if box.kind == "attention")
-    now = lesson.value("map.box", default, found.keys())
-    total = sum(box.parameters for box in found.values())
-    boxes, texts = box_words.columns(list(found.values()), config), words(architecture.ENGLISH)
-    left, right = st.columns([3, 2], gap="large")
-    with left:
-        chosen = architecture.mount(
-            boxes,
-            selected=now,
-            words=texts,
-            key=_DRAWING,
+# --- what the boxes say -----------------------------------------------------------------------------------------------
+
+
+def title(box: Box, config: ModelConfig) -> str:
+    """What is written on the box."""
+    forms = {"mask": box.section, "feedforward": "one" if config.n_experts is None else "experts"}
+    norm = "rms" if config.norm == "rms_norm" else "layer"
+    return lab.text(f"boxes.{box.kind}.title", form=forms.get(box.kind, norm))
+
+
+def about(box: Box, config: ModelConfig) -> str:
+    """What the box does, in a sentence or two; Markdown, nothing that was typed in it."""
+    kind, decoder, window = box.kind, box.section == "decoder", config.sliding_window or 1
+    experts = kind == "feedforward" and config.n_experts is not None
+    forms = {  # which of the wordings of a kind
+        "tokens": "written" if decoder and config.architecture == "encoder-decoder" else "read",
+        "projection": "back" if box.section == "prediction" else "into",
+        "positions": "learned" if config.positions == "learned" else "waves",
+        "rotation": "whole" if config.rope_dims is None else "part",
+        "mask": _mask(config),
+        "feedforward": "experts" if experts else "parallel" if config.residual == "parallel" else "one",
+    }
+    values = {
+        "d": config.d_model,
+        "d_ff": config.d_ff,
+        "d_head": config.d_head,
+        "d_table": config.d_embedding,
+        "vocab": config.input_vocab_size if box.section == "encoder" else config.vocab_size,
+        "scale": f"{config.embedding_factor:g}",
+        "segments": config.n_segments,
+        "turned": config.rope_dims,
+        "rotating": ranges(config.rope_layers or ()),
+        "span": config.disentangled_span,
+        "whom": lab.text(f"whom.{'before' if decoder else 'all'}"),
+        "heads": counts.heads(config.n_heads),
+        "window": f"{window:,}",
+        "reach": f"{window - 1:,}",
+        "windowed": ranges(sorted(config.windowed_layers)),
+        "experts": config.n_experts,
+        "chosen": config.experts_per_token,
+        "width": config.expert_width,
+        "shared": config.d_shared_expert,
+        "with_experts": ranges(config.expert_layers or ()),
+    }
+    scaled = config.scaled_embedding and config.factor_of(box.section) != 1
+    further = {
+        "scaled": kind == "embedding" and config.embedding_scale != 1,
+        "by_root": kind == "embedding" and config.embedding_scale == 1 and scaled,
+        "some_rotate": kind == "rotation" and config.rope_layers is not None,
+        "shared_expert": experts and config.d_shared_expert is not None,
+        "some_experts": experts and config.expert_layers is not None,
+    }
+    said = [lab.text(f"boxes.{kind}.about", form=forms.get(kind), **values)]
+    said += [lab.text(f"further.{name}", **values) for name, holds in further.items() if holds]
+    return " ".join([*said, *map(translate, config.sentences() if kind == "attention" else ())])
+
+
+def _mask(config: ModelConfig) -> str:
+    """Which mask the self-attention has, in some or all of its layers."""
+    if config.sliding_window is None:
+        return "causal"
+    if config.architecture == "encoder-only":
+        return "around"
+    return "window" if len(config.windowed_layers) == config.n_decoder_layers else "windows"
+
+
+def leads_to(box: Box, config: ModelConfig) -> tuple[Entry, ...]:
+    """The lessons and pages that take the box apart."""
+    blanks = box.kind == "softmax" and config.architecture == "encoder-only"
+    return (sitemap.BLANKS,) if blanks else BOXES[box.kind][1]
+
+
+def shape(dims: Sequence[int]) -> str:
+    return f"[{', '.join(map(str, dims))}]"
+
+
+def _count(box: Box) -> str:
+    """Its parameters, as they are written on it."""
+    if box.shared or not box.copy:
+        return lab.text("shared") if box.shared else ""
+    return f"{box.copies} × {box.copy:,}" if box.copies > 1 else f"{box.copy:,}"
+
+
+def columns(boxes: Sequence[Box], config: ModelConfig) -> list[architecture.Column]:
+    """The drawing: a column for each stack; the prediction belongs to the last one."""
+    sections = list(dict.fromkeys(box.section for box in boxes if box.section != "prediction"))
+    found: list[architecture.Column] = []
+    memory = [box.key for box in boxes if box.section == "encoder"][-1:] if len(sections) == 2 else []
+    for section in sections:
+        last = section == sections[-1]
+        own = [box for box in boxes if box.section == section or (last and box.section == "prediction")]
+        layers = max(box.copies for box in own)
+        found.append(
+            {
+                "title": lab.text(f"stacks.{section}"),
+                "frame": lab.text("frame", form="many" if layers > 1 else "one", layers=layers),
+                "boxes": [_drawn(box, config, memory) for box in own],
+            }
         )
-        take_away(
-            Picture(
-                "model",
-                caption(),
-                lambda: figures.model_drawing(
-                    boxes, {box.key: box.parameters for box in found.values()}, parameters_title=_("parameters")
-                ),
-                page=lambda: architecture.to_html(boxes, selected=now, words=texts),
-                told=lambda: _told(list(found.values()), config),
-            ),
-            key=_DRAWING,
-        )
-        if target:
-            st.caption(
-                _(
-                    "For your sentence: {read} read, {written} written so far. All boxes together: "
-                    "{total:,} parameters.",
-                    read=counts.tokens(n),
-                    written=target,
-                    total=total,
-                )
-            )
-        else:
-            st.caption(
-                _(
-                    "For your sentence: {tokens}. All boxes together: {total:,} parameters.",
-                    tokens=counts.tokens(n),
-                    total=total,
-                )
-            )
-        if headless:
-            st.caption(_("It ends with vectors: this model's files hold no head that predicts tokens."))
-    if chosen is not None and chosen != now:
-        lesson.change("map.box", chosen, default)
-        now = chosen
-    with right:
-        detail(subject, found[now], total)
+    return found
+
+
+def _drawn(box: Box, config: ModelConfig, memory: Sequence[str]) -> architecture.Box:
+    return {
+        "key": box.key,
+        "kind": BOXES[box.kind][0],
+        "title": title(box, config),
+        "shape": shape(box.output),
+        "count": _count(box),
+        "note": lab.text("note", title=title(box, config), about=about(box, config)),
+        "framed": box.repeated,
+        "inside": box.inside,
+        "skip": box.skip,
+        "fed_by": box.fed_by,
+        "source": memory[0] if memory and box.kind == "cross" else "",
+    }
 
 
 def _told(boxes: Sequence[Box], config: ModelConfig) -> tuple[str, Table]:
     """The box with most parameters in a sentence, and all boxes as a table."""
     largest = max(boxes, key=lambda box: box.parameters)
-    said = _(
-        "Boxes: {n}. Most parameters: {box}, {count:,}.",
-        n=len(boxes),
-        box=box_words.title(largest, config),
-        count=largest.parameters,
-    )
+    said = lab.text("told", n=len(boxes), box=title(largest, config), count=largest.parameters)
     rows = [
-        (
-            index,
-            box_words.title(box, config),
-            ", ".join(box_words.shape(one) for one in box.inputs),
-            box_words.shape(box.output),
-            box.parameters,
-        )
+        (index, title(box, config), ", ".join(map(shape, box.inputs)), shape(box.output), box.parameters)
         for index, box in enumerate(boxes)
     ]
-    return said, Table((_("number"), _("box"), _("goes in"), _("comes out"), _("parameters")), rows, len(rows))
+    names = lab.texts("columns", ("number", "box", "into", "out", "parameters"))
+    return said, Table(tuple(names.values()), rows, len(rows))
 
 
-def share_question(subject: Subject) -> lesson.Choice:
-    """Where are most of the parameters?"""
-    found = computations.boxes(subject.model, *computations.lengths(subject))
-    total = sum(box.parameters for box in found)
-    kinds = {
-        _("the tables of tokens and positions"): ("tokens", "embedding", "positions", "segments", "unembedding"),
-        _("the attentions of all layers"): ("attention", "cross"),
-        _("the feed-forward networks of all layers"): ("feedforward",),
-        _("the norms"): ("norm", "add_norm"),
-    }
-    counts = {name: sum(box.parameters for box in found if box.kind in of) for name, of in kinds.items()}
-    choices = list(counts)
-    listed = _("; ").join(f"{name}: {count:,}" for name, count in counts.items())
-    return lesson.Choice(
-        "map",
-        "share",
-        _("This model has {total:,} parameters. Which of these holds most of them?", total=total),
-        choices,
-        choices.index(max(choices, key=counts.__getitem__)),
-        _(
-            "Counted over all layers: {counts}. Click the boxes to see where they come from. In large models the layers "
-            "hold nearly everything; a small model with a table for thousands of tokens is another matter.",
-            counts=listed,
-        ),
-        about=f"{subject.model}",
-    )
+# --- the chosen box ---------------------------------------------------------------------------------------------------
 
 
-def detail(subject: Subject, box: Box, total: int) -> None:
+def _detail(subject: Subject, box: Box, total: int) -> None:
     """A box in words and numbers, and the lessons that take it apart."""
     config = subject.config
-    st.subheader(box_words.title(box, config))
-    st.markdown(box_sentences.about(box, config))
+    st.subheader(title(box, config))
+    st.markdown(about(box, config))
     if box.kind == "tokens":
-        shown = subject.trace.tokens[box.section]
-        st.text("  ".join(labels.numbered(shown)))
-    st.markdown(shapes(box))
-    if formula := box_formulas.formula(box, config):
-        st.latex(formula)
-    st.markdown(box_words.parameters(box, total))
+        st.text("  ".join(labels.numbered(subject.trace.tokens[box.section])))
+    into, out = lab.text("and").join(map(shape, box.inputs)), shape(box.output)
+    st.markdown(
+        lab.text("flow", form="inside" if into and box.inside else "both" if into else "out", into=into, out=out)
+    )
+    if written := formula(box, config):
+        st.latex(written)
+    st.markdown(_parameters(box, total))
     if box.tensors:
-        named = [f"`{name} {box_words.shape(shape)}`" for name, shape in box.tensors[:MOST_TENSORS]]
+        named = [f"`{name} {shape(dims)}`" for name, dims in box.tensors[:MOST_TENSORS]]
         if len(box.tensors) > MOST_TENSORS:
-            named.append(_("and {n} more", n=len(box.tensors) - MOST_TENSORS))
+            named.append(lab.text("more", n=len(box.tensors) - MOST_TENSORS))
         st.markdown(" · ".join(named))
         st.caption(_("The same in PyTorch"))
-        sizes = [tuple(shape) for __, shape in box.tensors]
+        sizes = [tuple(dims) for __, dims in box.tensors]
         code = f"sum(math.prod(shape) for shape in {sizes})"
         if len(sizes) > MOST_TENSORS:  # experts: many of a few shapes
             code = f"sum(times * math.prod(shape) for shape, times in {dict(Counter(sizes))}.items())"
         st.code(lesson.pasteable(code, {}), language="python", wrap_lines=True)
     with st.container(horizontal=True):
-        for entry in box_words.leads_to(box, config):
-            st.page_link(entry.file, label=_("Take it apart: {page} →", page=translate(entry.title)))
+        for entry in leads_to(box, config):
+            st.page_link(entry.file, label=lab.text("apart", page=translate(entry.title)))
 
 
-def shapes(box: Box) -> str:
-    """What goes in and what comes out; Markdown."""
-    out = box_words.shape(box.output)
-    if not box.inputs:
-        return _("Out: **{shape}**", shape=out)
-    into = _(" and ").join(box_words.shape(dims) for dims in box.inputs)
-    if box.inside:
-        return _("Works on **{shape}**", shape=out)
-    return _("In: **{into}** · Out: **{out}**", into=into, out=out)
+def _parameters(box: Box, total: int) -> str:
+    """How many numbers of the box were learned; Markdown."""
+    if box.shared or not box.copy:
+        return lab.text("learned", form="shared" if box.shared else "none")
+    form = "others" if box.others else "one" if box.copies == 1 else "many"
+    sizes = {"copies": box.copies, "copy": box.copy, "others": box.others, "count": box.parameters, "total": total}
+    return lab.text("learned", form=form, share=f"{box.parameters / total:.1%}", **sizes)

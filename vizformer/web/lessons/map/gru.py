@@ -1,180 +1,156 @@
-"""The laboratory of A GRU beside it in the lesson The map: how strongly early tokens are felt at the last one."""
+"""A laboratory of the lesson The map: how strongly early tokens are felt at the last one, by a GRU and a Transformer."""
+
+import json
+from itertools import chain
 
 import numpy as np
 import streamlit as st
+from jaxtyping import Float
 
 from vizformer import figures
-from vizformer.analysis.training.recurrent import felt, least_felt
+from vizformer.analysis.training import recurrent
+from vizformer.analysis.training.recurrent import felt, jacobian_cost, least_felt
+from vizformer.assets import asset
 from vizformer.explain import latex
 from vizformer.figures import reach as reach_figures
+from vizformer.text import Token, Tokenizer
+from vizformer.training.gru import GRULanguageModel, load_gru
 from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.map import computations
+from vizformer.web.catalogue.torch_setup import prepare_torch
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import View
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
 
+lab = Laboratory("map", "gru")
+EXAMPLE = "那个我在北京上大学时认识的朋友，现在在那个城市工作。"
+LONGEST = 48
+"""Tokens whose gradients are computed: an exact Jacobian takes a second for 27 of them, and grows with their number."""
+AFFORDABLE = 6 * 10**10
+"""The most that an exact Jacobian may cost (`jacobian_cost`): the bundled models stay below with `LONGEST` tokens."""
 CODE = """t = {t}
 x = torch.randn(1, {n}, {d_x})  # stands in for the vectors of the {n} tokens
 gru = torch.nn.GRU({d_x}, {d_h}, batch_first=True)  # untrained here
 jacobian = torch.autograd.functional.jacobian(lambda tokens: gru(tokens)[0][0, -1], x)[:, 0]  # [d_h, n, d_x]
 sizes = jacobian.norm(dim=(0, 2))  # [n]
 share = sizes[t] / sizes[-1]"""
-EXAMPLE = "那个我在北京上大学时认识的朋友，现在在那个城市工作。"
 
 
-@laboratory
-def gru(subject: Subject) -> None:
+@cached
+def trained() -> tuple[GRULanguageModel, Tokenizer]:
+    """The bundled GRU."""
+    prepare_torch()
+    return load_gru(asset("lessons", "map"))
+
+
+@cached
+def losses() -> tuple[float, float]:
+    """Held-out losses on Chinese of the GRU and of `stories`, nats a token."""
+    files = (asset("lessons", "map", "gru.json"), asset("models", "stories", "training.json"))
+    own, other = (json.loads(file.read_text(encoding="utf-8"))["held_out"]["chinese"] for file in files)
+    return own, other
+
+
+def read(text: str) -> tuple[Token, ...]:
+    """The first tokens of the text as the GRU reads them."""
+    return trained()[1].encode(text)[:LONGEST]
+
+
+@cached
+def gru_gradients(text: str) -> Float[np.ndarray, " n"]:
+    """|d h_last / d x_t| of the GRU for every token."""
+    return recurrent.gru_gradients(trained()[0], [token.id for token in read(text)])
+
+
+@cached
+def transformer_gradients(model: ModelRef, text: str) -> Float[np.ndarray, " n"]:
+    """|d y_last / d x_t| of the stack that reads the text, for its first tokens."""
+    loaded = model_cache.checkpoint(model)
+    tokens = loaded.encode(text)[:LONGEST]
+    return recurrent.transformer_gradients(loaded.model, [token.id for token in tokens], loaded.segments(tokens))
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """How much every token still counts at the last one: in a small trained GRU, and in the chosen model."""
     text = subject.text
+    lesson.ask(question(subject))
+    settings = controls()
     if text != EXAMPLE and model_cache.reads(subject.model, EXAMPLE):
         untouched = text == View().text  # a short one, in which no token is far from the last
-        chosen = st.toggle(_("Read this long sentence: {text}", text=EXAMPLE), **lesson.setting("map.long", untouched))
-        text = EXAMPLE if chosen else text
-    curves = gradients(subject, text)
-    recurrent = curves[_("GRU")][1]
-    lesson.ask(felt_question(subject))
+        with settings:
+            text = EXAMPLE if lab.toggle("long", untouched, text=EXAMPLE) else text
+    curves = _curves(subject, text)
     furthest = min(len(sizes) for texts, sizes in curves.values()) - 1
-    scales = {"log": _("logarithmic"), "linear": _("linear")}
-    back = furthest
-    if furthest > 0:
-        back = st.slider(
-            _("Tokens before the last"), 0, furthest, **lesson.setting("map.back", furthest, range(furthest + 1))
-        )
-    scale = st.segmented_control(
-        _("Scale"),
-        list(scales),
-        format_func=scales.__getitem__,
-        required=True,
-        **lesson.setting("map.scale", "log", tuple(scales)),
-    )
+    with settings:
+        back = lab.slider("back", 0, furthest, furthest) if furthest > 0 else furthest
+        logarithmic = lab.buttons("scale", ("log", "linear")) == "log"
+    title, said = lab.text("strongly"), words(reach_figures.ENGLISH)
     chart.show(
-        figures.gradient_reach(
-            curves,
-            back=back,
-            logarithmic=scale == "log",
-            title=_("How strongly a token is felt at the last position"),
-            words=words(reach_figures.ENGLISH),
-        ),
-        key="map.gradients",
+        figures.gradient_reach(curves, back=back, logarithmic=logarithmic, title=title, words=said), key="map.gradients"
     )
     for name, (texts, sizes) in curves.items():
         at, least = felt(sizes, back), least_felt(sizes)
-        st.text(
-            _(
-                "{name}: token {at} “{token}” counts {share} of the last token's own; the least is {least} at token "
-                "{where} “{what}”.",
-                name=name,
-                at=at.token,
-                token=texts[at.token],
-                share=labels.percent(at.share),
-                least=labels.percent(least.share),
-                where=least.token,
-                what=texts[least.token],
-            )
-        )
-    own_tokens({name: texts for name, (texts, __) in curves.items()})
+        here = {"at": at.token, "token": texts[at.token], "share": labels.percent(at.share)}
+        weakest = {"where": least.token, "what": texts[least.token], "least": labels.percent(least.share)}
+        lab.say("counts", name=name, **here, **weakest)
+    tokens = {name: texts for name, (texts, __) in curves.items()}
+    if len(tokens) == 2:
+        (first, own), (second, other) = tokens.items()
+        if own != other:
+            ends = {"last": plain(own[-1]), "end": plain(other[-1])}
+            lab.note("differ", first=plain(first), second=plain(second), own=len(own), other=len(other), **ends)
+    aside(labels.bytes_said([*chain(*tokens.values())]))
     if any((sizes == 0).any() for __, sizes in curves.values()):
-        st.caption(
-            _(
-                "Where a curve is missing, nothing arrives: layer after layer, the window of this model reaches no "
-                "further back."
-            )
-        )
-    gradient_formula(recurrent, back)
-    about = computations.gru_training()
-    if max(len(sizes) for texts, sizes in curves.values()) >= computations.LONGEST:
-        st.caption(_("The first {n} tokens are read here.", n=computations.LONGEST))
-    st.caption(
-        _(
-            "The GRU: {parameters:,} parameters, the tokens and the training text of stories. Loss on Chinese sentences "
-            "it never saw: {loss:.2f} nats a token; the Transformer stories has {other:.2f}.",
-            parameters=about.parameters,
-            loss=about.loss,
-            other=about.transformer_loss,
-        )
-    )
+        lab.note("missing")
+    _formula(gru_gradients(text), back)
+    if max(map(len, tokens.values())) >= LONGEST:
+        lab.note("first", n=LONGEST)
+    loss, other_loss = losses()
+    lab.note("about", parameters=trained()[0].n_parameters, loss=loss, other=other_loss)
 
 
-def gradients(subject: Subject, text: str) -> dict[str, tuple[list[str], np.ndarray]]:
-    """Name -> tokens of the text, and how strongly each is felt at the last one."""
-    tokens = labels.texts(model_cache.checkpoint(subject.model).encode(text))[: computations.LONGEST]
-    with st.spinner(_("Computing every derivative …"), show_time=False):
-        found = {_("GRU"): (labels.texts(computations.gru_tokens(text)), computations.gru_gradients(text))}
-        if computations.affordable(subject.model, len(tokens)):
-            name = _("Transformer {model}", model=subject.title)
-            found[name] = (tokens, computations.transformer_gradients(subject.model, text))
-        else:
-            st.info(
-                _(
-                    "This model is too large for its exact gradient to be computed while you wait: here is the GRU "
-                    "alone. The bundled models are small enough."
-                )
-            )
-    return found
-
-
-def felt_question(subject: Subject) -> lesson.Number | None:
+@lab.asks("felt")
+def question(subject: Subject) -> lesson.Number | None:
     """How much of the first word arrives at the last position of the GRU?"""
-    tokens, sizes = computations.gru_tokens(subject.text), computations.gru_gradients(subject.text)
-    texts, last = labels.texts(tokens), len(tokens) - 1
+    tokens = read(subject.text)
+    last = len(tokens) - 1
     first = next((i for i, token in enumerate(tokens) if not token.special), last)
     if first == last:  # the first word is the last token
         return None
-    share = felt(sizes, last - first).share
-    return lesson.Number(
-        "map",
-        "felt",
-        _(
-            "The GRU reads your sentence token by token. How strongly is token {first}, “{token}”, felt at the last "
-            "position, in percent of the last token itself?",
-            first=first,
-            token=texts[first],
-        ),
-        100 * share,
-        _(
-            "Measured: {share}. What the GRU knows of “{token}” has passed through {steps} more cells, and each of them "
-            "writes over a part of it. The curve shows every token.",
-            share=labels.percent(share),
-            token=texts[first],
-            steps=last - first,
-        ),
-        tolerance=10,
-        written="{:.1f}".format,
-        about=subject.text,
-    )
+    share = felt(gru_gradients(subject.text), last - first).share
+    values = {
+        "first": first,
+        "token": labels.texts(tokens)[first],
+        "share": labels.percent(share),
+        "steps": last - first,
+    }
+    said = lab.asked("felt", subject.text, **values)
+    return lesson.Number(answer=100 * share, tolerance=10, written="{:.1f}".format, **said)
 
 
-def own_tokens(read: dict[str, list[str]]) -> None:
-    """Says where the two curves are over different tokens, and what labels of bytes mean."""
-    if len(read) == 2:
-        (first, own), (second, other) = read.items()
-        if own != other:
-            st.caption(
-                _(
-                    "The two curves are over different tokens, as each network has a tokenizer of its own: {first} "
-                    "reads {n} and ends with “{last}”, {second} reads {m} and ends with “{end}”. With the model stories "
-                    "both read the same ones.",
-                    first=plain(first),
-                    second=plain(second),
-                    n=len(own),
-                    m=len(other),
-                    last=plain(own[-1]),
-                    end=plain(other[-1]),
-                )
-            )
-    if said := labels.bytes_said([text for texts in read.values() for text in texts]):
-        st.caption(said)
+def _curves(subject: Subject, text: str) -> dict[str, tuple[list[str], np.ndarray]]:
+    """Name -> tokens of the text, and how strongly each is felt at the last one."""
+    checkpoint = model_cache.checkpoint(subject.model)
+    tokens = labels.texts(checkpoint.encode(text))[:LONGEST]
+    with st.spinner(lab.text("computing"), show_time=False):
+        found = {"GRU": (labels.texts(read(text)), gru_gradients(text))}
+        if jacobian_cost(checkpoint.model, len(tokens)) <= AFFORDABLE:
+            found[lab.text("transformer", model=subject.title)] = tokens, transformer_gradients(subject.model, text)
+        else:
+            st.info(lab.text("large"))
+    return found
 
 
-def gradient_formula(recurrent: np.ndarray, back: int) -> None:
+def _formula(sizes: np.ndarray, back: int) -> None:
     """The norm of the Jacobian, and its value for the chosen token."""
-    t, last = len(recurrent) - 1 - back, len(recurrent) - 1
-    size, end, cell = float(recurrent[t]), float(recurrent[last]), computations.gru()[0].gru
+    t, last, cell = len(sizes) - 1 - back, len(sizes) - 1, trained()[0].gru
+    size, end = float(sizes[t]), float(sizes[last])
     st.latex(r"\frac{\partial h_n}{\partial h_t} = \prod_{s=t}^{n-1} \frac{\partial h_{s+1}}{\partial h_s}")
     lesson.formula(
         r"\left\|\frac{\partial h_n}{\partial x_t}\right\|_F = \sqrt{\textstyle\sum_{i,j}"
@@ -182,5 +158,5 @@ def gradient_formula(recurrent: np.ndarray, back: int) -> None:
         live=rf"\left\|\tfrac{{\partial h_{{{last}}}}}{{\partial x_{{{t}}}}}\right\|_F \Big/ "
         rf"\left\|\tfrac{{\partial h_{{{last}}}}}{{\partial x_{{{last}}}}}\right\|_F"
         rf" = \frac{{{latex.number(size)}}}{{{latex.number(end)}}} = {latex.number(size / end)}",
-        code=CODE.format(n=len(recurrent), t=t, d_x=cell.input_size, d_h=cell.hidden_size),
+        code=CODE.format(n=len(sizes), t=t, d_x=cell.input_size, d_h=cell.hidden_size),
     )

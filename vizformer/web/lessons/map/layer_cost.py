@@ -1,73 +1,88 @@
-"""What a layer costs, in the lesson The map: its multiplications against the number of tokens."""
+"""A laboratory of the lesson The map: the multiplications of a layer against the number of tokens."""
 
+import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.costs import layer_types
+from vizformer.analysis.costs.layer_types import LayerType, Sizes, full_cost, table_cost
 from vizformer.figures import reach as reach_figures
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.map import computations, layer_types
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+
+lab = Laboratory("map", "cost")
+FORMULAS: dict[LayerType, tuple[str, str]] = {  # in the paper's table, and of every matrix product
+    "attention": ("n²d", "2n²d + 4nd²"),
+    "recurrent": ("nd²", "6nd² (GRU)"),
+    "contiguous": ("knd²", "knd²"),
+    "restricted": ("min(r, n) nd", "2 min(r, n) nd + 4nd²"),
+}
 
 
-@laboratory
-def cost(subject: Subject) -> None:
+def cost(kind: LayerType, sizes: Sizes, full: bool) -> int:
+    """Multiplications of a layer: as in the paper's table, or of every matrix product."""
+    return int((full_cost if full else table_cost)(kind, sizes))
+
+
+@cached
+def curves(d: int, k: int, r: int, full: bool) -> tuple[np.ndarray, dict[LayerType, np.ndarray]]:
+    """Numbers of tokens, and what each layer type costs at them (the two convolutions cost the same)."""
+    return layer_types.cost_curves(d, k, r, full=full)
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """The multiplications of a layer against the number of tokens."""
-    n, d = computations.lengths(subject)[0], subject.config.d_model
-    lesson.ask(cost_question(subject))  # first: the table below gives it away
-    ways = {"table": _("the paper's table"), "products": _("every matrix product")}
-    counted = st.segmented_control(
-        _("Count"),
-        list(ways),
-        format_func=ways.__getitem__,
-        required=True,
-        **lesson.setting("map.count", "table", tuple(ways)),
-    )
-    k, r = layer_types.widths()
-    full = counted == "products"
-    grid, curves = computations.cost_curves(d, k, r, full)
-    titles = layer_types.names()
+    n, d = len(subject.tokens), subject.config.d_model
+    lesson.ask(question(subject))  # first: the table below gives it away
+    with controls():
+        full = lab.buttons("count", ("table", "products")) == "products"
+        k, r = lab.slider("k", 2, 9, 3), lab.slider("r", 2, 32, 8)
+    grid, found = curves(d, k, r, full)
     chart.show(
         figures.cost_curves(
             grid,
-            {titles[kind]: curve for kind, curve in curves.items()},
+            {lab.text(f"kind.{kind}"): curve for kind, curve in found.items()},
             here=n,
-            crossing=(d, computations.cost("attention", d, d, k, r, full)),
-            crossing_name=_("n = d = {d}", d=d),
-            title=_("Multiplications of a layer that is d = {d} wide", d=d),
+            crossing=(d, cost("attention", Sizes(d, d, k, r), full)),
+            crossing_name=lab.text("crossing", d=d),
+            title=lab.text("layer", d=d),
             words=words(reach_figures.ENGLISH),
         ),
         key="map.costs",
     )
-    st.markdown(layer_types.cost_table(n, d, k, r, full))
-    layer_types.cost_formula(n, d, full)
-
-
-def cost_question(subject: Subject) -> lesson.Choice:
-    """Which layer needs fewer multiplications, by the paper's table?"""
-    n, d = computations.lengths(subject)[0], subject.config.d_model
-    own = computations.cost("attention", n, d, 3, 8, full=False)  # (neither depends on kernel or window)
-    other = computations.cost("recurrent", n, d, 3, 8, full=False)
-    choices = [_("the self-attention layer"), _("the recurrent layer"), _("neither: both need the same")]
-    return lesson.Choice(
-        "map",
-        "cost",
-        _(
-            "Your sentence has {tokens}, the model is d = {d} wide. By the paper's table, which layer needs fewer "
-            "multiplications?",
-            tokens=counts.tokens(n),
-            d=d,
-        ),
-        choices,
-        0 if own < other else 1 if own > other else 2,
-        _(
-            "Self-attention: n²d = {own:,}. Recurrent: nd² = {other:,}. They are equal where n = d, here at {d} tokens.",
-            own=own,
-            other=other,
-            d=d,
-        ),
-        about=f"{subject.model} {subject.text}",
+    sizes = Sizes(n, d, k, r)
+    st.markdown(_table(sizes, full))
+    own, other = (cost(kind, sizes, full) for kind in ("attention", "recurrent"))
+    sign = "<" if own < other else ">" if own > other else "="
+    compared, code = (
+        ("2n^2d + 4nd^2 < 6nd^2", "2 * n**2 * d + 4 * n * d**2 < 6 * n * d**2")
+        if full
+        else ("n^2 d < n d^2", "n**2 * d < n * d**2")
     )
+    lesson.formula(rf"{compared} \iff n < d", live=f"{own} {sign} {other}", code=code, given={"n": n, "d": d})
+
+
+@lab.asks("cost")
+def question(subject: Subject) -> lesson.Choice:
+    """Which layer needs fewer multiplications, by the paper's table?"""
+    n, d = len(subject.tokens), subject.config.d_model
+    own, other = (cost(kind, Sizes(n, d), full=False) for kind in ("attention", "recurrent"))
+    right = "attention" if own < other else "recurrent" if own > other else "neither"
+    values = {"tokens": counts.tokens(n), "d": d, "own": own, "other": other}
+    return lab.choice("cost", ("attention", "recurrent", "neither"), right, subject.model, subject.text, **values)
+
+
+def _table(sizes: Sizes, full: bool) -> str:
+    """The column of costs, for this sentence and width, as Markdown."""
+    own = cost("attention", sizes, full)
+    rows = []
+    for kind, formulas in FORMULAS.items():
+        value = cost(kind, sizes, full)
+        rows.append(f"| {lab.text(f'kind.{kind}')} | {formulas[full]} | {value:,} | {value / own:.3g} × |")
+    names = lab.texts("columns", ("cost", "multiplications", "against")).values()
+    return "\n".join([f"| {' | '.join([f'n = {sizes.n:g}, d = {sizes.d}', *names])} |", "|---|:-:|--:|--:|", *rows])

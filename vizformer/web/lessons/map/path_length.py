@@ -1,86 +1,130 @@
-"""Why not an RNN, in the lesson The map: how many steps lie between the first token and the last output."""
+"""A laboratory of the lesson The map: how many steps lie between the first token and the last output, without an RNN."""
 
+from dataclasses import dataclass
+
+import numpy as np
 import streamlit as st
+from jaxtyping import Int
 
 from vizformer import figures
-from vizformer.analysis.costs.layer_types import LayerType
+from vizformer.analysis.costs import layer_types
+from vizformer.analysis.costs.layer_types import LAYER_TYPES, LayerType
+from vizformer.config import ModelConfig
 from vizformer.figures import reach as reach_figures
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.map import computations, layer_types
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.words import labels
+from vizformer.web.widgets.lab import Laboratory, controls
+from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+
+lab = Laboratory("map", "rnn")
+DRAWN = 40  # tokens in the picture
+FORMULAS: dict[LayerType, str] = {  # (plain text: LaTeX in a table takes the browser longer than all the rest)
+    "attention": "1",
+    "recurrent": "n",
+    "contiguous": "max(1, ⌈(n−1)/(k−1)⌉)",
+    "dilated": "max(1, ⌈logₖ n⌉)",
+    "restricted": "max(1, ⌈(n−1)/(r−1)⌉)",
+}
+ATTENTION = """n, d_head = {n}, {d_head}
+q, k, v = torch.randn(3, n, d_head)
+z = torch.softmax(q @ k.T / d_head**0.5, -1) @ v  # [n, n] @ [n, d_head]: every pair at once"""
+RECURRENT = """n, d = {n}, {d}
+x = torch.randn(n, d)
+h = torch.zeros(d)
+cell = torch.nn.GRUCell(d, d)
+for t in range(n):  # n times, one after the other
+    h = cell(x[t], h)"""
+DILATED = "next(layers for layers in range(1, n + 1) if k**layers >= n)"
 
 
-@laboratory
-def rnn(subject: Subject) -> None:
+@dataclass(frozen=True)
+class Path:
+    """A layer type's picture: levels above the input, who hears from whom, and the way from the first token."""
+
+    levels: int
+    edges: Int[np.ndarray, "edges 4"]
+    way: Int[np.ndarray, "steps 2"]
+
+
+@cached
+def path(kind: LayerType, n: int, k: int, r: int) -> Path:
+    edges, way = layer_types.connections(kind, n, k, r), layer_types.longest_path(kind, n, k, r)
+    return Path(layer_types.reach(kind, n, k, r).layers, edges, way)
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """How many steps lie between the first token and the last, in five kinds of layers."""
     tokens = labels.texts(subject.tokens)
-    n = len(tokens)
-    lesson.ask(path_question(subject))
-    titles = layer_types.names()
-    kind: LayerType = st.segmented_control(
-        _("Layer"),
-        computations.KINDS,
-        format_func=titles.__getitem__,
-        required=True,
-        **lesson.setting("map.kind", "recurrent", computations.KINDS),
-    )
-    k, r = layer_types.widths()
-    shown = tokens[: computations.DRAWN]
-    path = computations.path(kind, len(shown), k, r)
+    n, shown = len(tokens), tokens[:DRAWN]
+    lesson.ask(question(subject))
+    with controls():
+        kind = lab.buttons("kind", LAYER_TYPES, "recurrent")
+        k, r = lab.slider("k", 2, 9, 3), lab.slider("r", 2, 32, 8)
+    drawn, said = path(kind, len(shown), k, r), words(reach_figures.ENGLISH)
+    states, title = kind == "recurrent", lab.text("way")
     chart.show(
-        figures.path_picture(
-            shown,
-            path.levels,
-            path.edges,
-            path.way,
-            states=kind == "recurrent",
-            title=_("The way from the first token to the last output"),
-            words=words(reach_figures.ENGLISH),
-        ),
+        figures.path_picture(shown, drawn.levels, drawn.edges, drawn.way, states=states, title=title, words=said),
         key="map.path",
     )
     if n > len(shown):
-        st.caption(
-            _(
-                "The picture shows the first {shown} of {n} tokens; the numbers are for all of them.",
-                shown=len(shown),
-                n=n,
-            )
-        )
-    st.markdown(layer_types.path_table(n, k, r))
-    layer_types.path_formula(kind, n, k, r, subject.config)
+        lab.note("first", shown=len(shown), n=n)
+    st.markdown(_table(n, k, r))
+    _formula(kind, n, k, r, subject.config)
 
 
-def path_question(subject: Subject) -> lesson.Choice | None:
+@lab.asks("path")
+def question(subject: Subject) -> lesson.Choice | None:
     """How many layers of a convolution lie between the two ends of a text that is longer than the one on the page?"""
     if len(subject.tokens) < 2:  # nothing to be far from
         return None
     n, k = 10 * len(subject.tokens), 5
-    layers, dilated = (computations.reach(kind, n, k, k).layers for kind in ("contiguous", "dilated"))
+    layers, dilated = (layer_types.reach(kind, n, k, k).layers for kind in ("contiguous", "dilated"))
     choices = [dilated, -(-n // k), layers, n]
-    return lesson.Choice(
-        "map",
-        "path",
-        _(
-            "A convolution looks at {k} neighbouring positions, back only. It reads a text ten times as long as yours: {n} "
-            "tokens. How many layers have to be stacked before the last output can know the first token?",
-            k=k,
-            n=n,
-        ),
-        [f"{choice:,}" for choice in choices],
-        choices.index(layers),
-        _(
-            "Every layer reaches {reach} positions further back, and the first token is {last} back: {layers} layers. The "
-            "paper's n/k is an order of growth, not this number. A dilated convolution needs {dilated} layers, "
-            "self-attention one.",
-            reach=k - 1,
-            last=n - 1,
-            layers=layers,
-            dilated=dilated,
-        ),
-        about=f"{subject.model} {subject.text}",
-    )
+    values = {"k": k, "n": n, "reach": k - 1, "last": n - 1, "layers": layers, "dilated": dilated}
+    said = lab.asked("path", subject.model, subject.text, **values)
+    return lesson.Choice(choices=[f"{choice:,}" for choice in choices], answer=choices.index(layers), **said)
+
+
+def _table(n: int, k: int, r: int) -> str:
+    """The five kinds side by side, as Markdown."""
+    head = [
+        lab.text("yours", tokens=counts.tokens(n)),
+        *lab.texts("columns", ("layers", "sequential", "path")).values(),
+    ]
+    rows = []
+    for kind, formula in FORMULAS.items():
+        found = layer_types.reach(kind, n, k, r)
+        name = lab.text(f"kind.{kind}")
+        rows.append(f"| {name} | {found.layers} | {found.sequential} | {formula} = **{found.path}** |")
+    return "\n".join([f"| {' | '.join(head)} |", "|---|--:|--:|--:|", *rows])
+
+
+def _formula(kind: LayerType, n: int, k: int, r: int, config: ModelConfig) -> None:
+    """The longest path of the chosen kind, with the numbers (a single token is not far from anything: without)."""
+    steps = layer_types.reach(kind, n, k, r).path
+    if kind == "attention":
+        symbols, code = r"\text{path} = 1", ATTENTION.format(n=n, d_head=config.d_head)
+        live = rf"z_{{{n - 1}}} = \sum_{{j=0}}^{{{n - 1}}} w_{{{n - 1},j}}\, v_j"
+    elif kind == "recurrent":
+        symbols, code = r"h_t = f(x_t, h_{t-1}), \qquad \text{path} = n", RECURRENT.format(n=n, d=config.d_model)
+        live = _unrolled(n)
+    elif kind == "dilated":
+        symbols, code = r"\text{path} = \lceil \log_k n \rceil", DILATED
+        live = rf"\lceil \log_{{{k}}} {n} \rceil = {steps}"
+    else:
+        width, name = (k, "k") if kind == "contiguous" else (r, "r")
+        symbols = rf"\text{{path}} = \left\lceil \tfrac{{n - 1}}{{{name} - 1}} \right\rceil"
+        code = f"max(1, math.ceil((n - 1) / ({name} - 1)))"
+        live = rf"\left\lceil \tfrac{{{n} - 1}}{{{width} - 1}} \right\rceil = {steps}"
+    lesson.formula(symbols, live=live if n > 1 else "", code=code, given={"n": n, "k": k, "r": r})
+
+
+def _unrolled(n: int) -> str:
+    """The last state with all cells that the first token passes through, as LaTeX."""
+    shown = [f"f(x_{{{t}}}, " for t in range(n - 1, -1, -1)]
+    inner = "".join(shown) if n <= 3 else f"{shown[0]}{shown[1]}\\dots {shown[-1]}"
+    state = rf"h_{{{n - 1}}} = {inner}h_{{-1}}{')' * min(n, 3)}"
+    return rf"\begin{{gathered}} {state} \\ \text{{path}} = {n} \end{{gathered}}"  # two lines: they fit a phone
