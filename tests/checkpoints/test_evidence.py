@@ -65,6 +65,7 @@ def test_pairs_decide_for_an_encoder_decoder(tmp_path: Path) -> None:
     path = saved(weights("gamma and beta"), tmp_path / "model.pt")
     wrong = dict(n_heads=8, norm="deviation_norm", score_scale="root_of_d_model")
     found = vf.evidence(path, PAIRS, **COURSE | wrong)
+    assert found.complete  # on another processor the model learns a little otherwise, and the search takes another way
     assert all(COURSE.get(name, answer) == answer for name, answer in found.settled.items())
     assert {"n_heads", "norm_order", "norm", "scaled_embedding", "score_scale"} <= found.settled.keys()
     assert "norm_eps" not in found.settled

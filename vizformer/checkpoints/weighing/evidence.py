@@ -32,7 +32,7 @@ from vizformer.model import Transformer
 
 ERRORS = 3.0  # standard errors
 LEAST_DIFFERENCE = 1e-3  # nats per token
-MOST_COMBINATIONS = 400
+MOST_COMBINATIONS = 800
 MOST_BY_ROLE = 150  # where the names say a code, so that all that it fixes is tried besides
 MOST_SECONDS = 600.0
 
