@@ -20,7 +20,7 @@ def _page() -> None:
     if presses.button("Go", key="go"):
         st.text("went")
     with st.form("form"):
-        sent = presses.submit("Send")
+        sent = presses.submit("Send", key="send")
     if sent:
         st.text("sent")
 

@@ -22,10 +22,10 @@ def button(label: str, *, key: str, at: DeltaGenerator | None = None, **options:
     return _taken(key)
 
 
-def submit(label: str, **options: Any) -> bool:
+def submit(label: str, *, key: str, **options: Any) -> bool:
     """`st.form_submit_button`; whether it was pressed."""
-    st.form_submit_button(label, on_click=_note, args=(label,), **options)
-    return _taken(label)
+    st.form_submit_button(label, key=key, on_click=_note, args=(key,), **options)
+    return _taken(key)
 
 
 def _note(name: str) -> None:

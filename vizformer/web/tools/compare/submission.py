@@ -75,7 +75,7 @@ def _form(subject: Subject) -> None:
             format_func=lambda value: f"{value:g} · max(1, |x|)",
             key="compare.tolerance",
         )
-        sent = presses.submit(_("Compare"), type="primary")
+        sent = presses.submit(_("Compare"), key="compare.start", type="primary")
     st.caption(
         _(
             "Only numbers are read; no program is run here. At most {file} MB of files and {text} MB of text, which are not "

@@ -53,7 +53,7 @@ def hand_in() -> None:
             placeholder=_("one per line, or with blanks between them"),
             key="elsewhere.keys",
         )
-        sent = presses.submit(_("Show"), type="primary")
+        sent = presses.submit(_("Show"), key="elsewhere.show", type="primary")
     st.caption(
         _(
             "At most {limit} MB. Only numbers and texts are read; no program is run here. A .npz may hold the tokens "

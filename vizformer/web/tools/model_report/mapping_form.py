@@ -125,7 +125,7 @@ def _form(model: ModelRef, sheet: Sheet, current: RoleMapping) -> None:
             key=f"{key}.left_out",
             placeholder=_("none"),
         )
-        sent = presses.submit(_("Open with this mapping"), type="primary")
+        sent = presses.submit(_("Open with this mapping"), key="by_hand.open", type="primary")
     st.caption(
         _(
             "That a mapping opens says that the shapes fit together, not that it is true. Whether the numbers are those of "

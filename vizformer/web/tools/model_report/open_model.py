@@ -216,7 +216,7 @@ def _from_files() -> None:
             key=f"opening.files.{number}",
             max_upload_size=max(1, -(-limit // 2**20)),
         )
-        sent = presses.submit(_("Upload and open"))
+        sent = presses.submit(_("Upload and open"), key="open.upload")
     st.caption(
         _(
             "config.json, weights and tokenizer, side by side, or bare weights. At most {limit}, packed and unpacked, "

@@ -70,7 +70,7 @@ def ask(model: ModelRef, questions: tuple[Question, ...], known: dict[str, objec
                 columns = st.columns(2)
             with columns[number % 2]:
                 answers[question.name] = field(model, question, known.get(question.name))
-        sent = presses.submit(_("Open under these assumptions"), type="primary")
+        sent = presses.submit(_("Open under these assumptions"), key="questions.open", type="primary")
     if not sent:
         return
     chosen = {name: answer for name, answer in answers.items() if answer is not None}

@@ -45,7 +45,7 @@ def choose(shown: str, plan: Plan | None) -> None:
     st.caption(_explained(task))
     with st.form("train.form", border=True):
         choices = _model(task) | _course(task)
-        if presses.submit(_("Train"), type="primary"):
+        if presses.submit(_("Train"), key="train.start", type="primary"):
             _begin(task, choices)
             return
     if plan is not None and plan.task != task:
