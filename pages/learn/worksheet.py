@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons import cross, errors, heads, masks, qkv, training
+from vizformer.web.lessons import cross, decoding, errors, heads, masks, qkv, training
 from vizformer.web.lessons import map as map_
 from vizformer.web.lessons.block import questions as block
 from vizformer.web.lessons.costs import questions as costs
-from vizformer.web.lessons.decoding import questions as decoding
 from vizformer.web.lessons.positions import questions as positions
 from vizformer.web.lessons.tokens import questions as tokens
 from vizformer.web.tools.worksheet.sheet import sheet
@@ -24,7 +23,7 @@ LESSONS: Mapping[str, Registry] = {
     sitemap.MASKS.url: questions(masks.PARTS),
     sitemap.BLOCK.url: block.QUESTIONS,
     sitemap.CROSS.url: questions(cross.PARTS),
-    sitemap.DECODING.url: decoding.QUESTIONS,
+    sitemap.DECODING.url: questions(decoding.PARTS),
     sitemap.TRAINING.url: questions(training.PARTS),
     sitemap.COSTS.url: costs.QUESTIONS,
     sitemap.ERRORS.url: questions(errors.PARTS),

@@ -20,7 +20,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "masks": lesson_words.asked("masks"),
     "block": ("growth", "length", "neighbour", "depth", "warmup", "alone", "silent", "scale", "count", "order"),
     "cross": lesson_words.asked("cross"),
-    "decoding": ("shift", "answer", "forcing", "ratio", "temperature", "end", "cube"),
+    "decoding": lesson_words.asked("decoding"),
     "training": lesson_words.asked("training"),
     "costs": (
         "times",

@@ -141,7 +141,7 @@ class Laboratory:
 
     def slider(self, name: str, low: Number, high: Number, default: Number, step: Number | int = 1) -> Number:
         """A number between two."""
-        options = [low + step * i for i in range(round((high - low) / step) + 1)]
+        options = [round(low + step * i, 9) for i in range(round((high - low) / step) + 1)]  # as links write them: 0.3
         chosen: Number = st.slider(self.text(name), low, high, step=step, **self.setting(name, default, options))
         return chosen
 

@@ -5,88 +5,68 @@ from numpy import ndarray
 
 from vizformer import figures
 from vizformer.analysis.costs.generation_cost import text_costs
-from vizformer.analysis.decoding.ways import growth
+from vizformer.analysis.decoding import ways
 from vizformer.components import table
-from vizformer.components.table import Number, Row
+from vizformer.components.table import Number, Row, numbers
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons.decoding import computations
-from vizformer.web.lessons.decoding.other_model import writes
+from vizformer.web.lessons.decoding.writing import MOST_NEW, say_unless_writes
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
 
+lab = Laboratory("decoding", "cache")
 LENGTHS = (8, 16, 32, 64, 128, 256, 512, 1024)
+PARTS = ("attention", "projections", "feedforward", "unembedding")
 
 
-@laboratory
-def cache(subject: Subject) -> None:
+@cached
+def difference(subject: Subject) -> tuple[float, int]:
+    """Between the probabilities with the cache and without, on the reader's text, and in how many steps."""
+    return ways.cache_difference(subject.checkpoint, subject.text, MOST_NEW)
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """Multiplications with the cache and without, part by part, for n and 2n new tokens."""
-    if not writes(subject):
+    if not say_unless_writes(lab, subject):
         return
-    st.html(table.style())
-    lesson.ask(cube_question())
+    lesson.ask(cube(subject))
     config = subject.config
     memory = len(subject.trace.tokens["encoder"]) if config.n_encoder_layers else 0
-    n = st.select_slider(_("New tokens, n"), LENGTHS, **lesson.setting("decoding.n", 64, LENGTHS))
-    costs = text_costs(config, 1, min(n, 64), memory)
-    chart.show(
-        figures.multiplications(
-            costs.cached,
-            costs.uncached,
-            title=_("Multiplications of each of the first {n} steps", n=min(n, 64)),
-            words=words(figures.ENGLISH),
-        ),
-        key="decoding.multiplications",
-    )
-    without, kept = growth(config, n, memory)
-    names = (_("attention: q·k and weights·v"), _("projections"), _("feed-forward"), _("unembedding"))
+    with controls():
+        n = lab.steps("n", LENGTHS, 64)
+    drawn = min(n, 64)
+    costs, title = text_costs(config, 1, drawn, memory), lab.text("multiplications", n=drawn)
+    figure = figures.multiplications(costs.cached, costs.uncached, title=title, words=words(figures.ENGLISH))
+    chart.show(figure, key="decoding.multiplications")
+    without, kept = ways.growth(config, n, memory)
+    names = lab.texts("part", PARTS).values()
     rows = [Row((name, *_pair(without[:, part]), *_pair(kept[:, part]))) for part, name in enumerate(names)]
-    rows.append(Row((_("together"), *_pair(without.sum(1)), *_pair(kept.sum(1))), "sum"))
-    columns = (
-        _("part"),
-        _("without, n = {n}", n=n),
-        _("× at 2n"),
-        _("with, n = {n}", n=n),
-        _("× at 2n"),
-    )
-    st.html(table.to_html(columns, rows))
-    st.caption(
-        _(
-            "× 8 at twice the length is n³, × 4 is n², × 2 is n. “The cache turns n³ into n²” is said of the attention "
-            "alone; projections and feed-forward go from n² to n, and in short texts they are nearly everything."
-        )
-    )
-    difference, steps = computations.cache_difference(subject)
-    st.success(
-        _(
-            "Checked on this text, {steps} steps: the probabilities with the cache and without differ by {error} at most.",
-            steps=steps,
-            error=f"{difference:.1e}",
-        )
-    )
+    rows.append(Row((lab.text("part.together"), *_pair(without.sum(1)), *_pair(kept.sum(1))), "sum"))
+    times = lab.text("times")
+    columns = (lab.text("part.label"), lab.text("without", n=n), times, lab.text("with", n=n), times)
+    st.html(table.style() + table.to_html(columns, rows))
+    lab.note("growth")
+    error, steps = difference(subject)
+    st.success(lab.text("checked", steps=steps, error=f"{error:.1e}"))
     lesson.formula(
         r"\underbrace{\sum_{t=1}^{n} t^2}_{\text{without}} \approx \tfrac{n^3}{3} \qquad "
         r"\underbrace{\sum_{t=1}^{n} t}_{\text{with}} \approx \tfrac{n^2}{2}",
         live=rf"{sum(t * t for t in range(1, n + 1)):,} \qquad {sum(range(1, n + 1)):,}".replace(",", "{,}"),
         code=f"n = {n}\nt = torch.arange(1, n + 1)\nwithout, kept = (t**2).sum(), t.sum()  # dot products per head",
     )
-    st.page_link(sitemap.GENERATION.file, label=_("See it on a whole text, step by step: the page Generation"))
+    st.page_link(sitemap.GENERATION.file, label=lab.text("whole"))
 
 
-def _pair(values: ndarray) -> tuple[Number, Number]:
+@lab.asks("cube")
+def cube(subject: Subject) -> lesson.Choice:
+    """How does the work of the attention grow without a cache?"""
+    return lesson.Choice(choices=["2", "4", "8"], answer=2, **lab.asked("cube"))
+
+
+def _pair(values: ndarray) -> tuple[Number, ...]:
     """The number at n, and how many times as large it is at 2n."""
-    at_n, at_2n = (int(value) for value in values)
-    return Number(at_n, f"{at_n:,}"), Number(at_2n / at_n, f"{at_2n / at_n:.1f}")
-
-
-def cube_question() -> lesson.Choice:
-    return lesson.Choice(
-        "decoding",
-        "cube",
-        _("Without a cache, a text twice as long: how many times as many multiplications in the attention?"),
-        ["2", "4", "8"],
-        2,
-        _("Nearly 8: twice as many steps, and each compares twice as many queries with twice as many keys."),
-    )
+    at_n, at_2n = values
+    return *numbers(",", at_n), *numbers(".1f", at_2n / at_n)

@@ -1,84 +1,63 @@
-"""The laboratory One wrong token: teacher forcing against free running."""
+"""The laboratory One wrong token: the same error under teacher forcing, where it stays alone, and running free."""
 
 from itertools import zip_longest
 
 import streamlit as st
 
-from vizformer.analysis.decoding.teacher_forcing import LONGEST
+from vizformer.analysis.decoding import teacher_forcing
+from vizformer.analysis.decoding.teacher_forcing import LONGEST, ForcedRow, OneError
 from vizformer.components import table
 from vizformer.components.table import Number, Row
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.decoding import computations
-from vizformer.web.lessons.decoding.other_model import writes
+from vizformer.web.lessons.decoding.writing import say_unless_writes, writes
 from vizformer.web.widgets import lesson
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts
-from vizformer.web.words.i18n import _
 
+lab = Laboratory("decoding", "free")
 MOST_WRONG = 3  # wrong tokens to choose from
 
 
-@laboratory
-def free_running(subject: Subject) -> None:
-    """The same error under teacher forcing, where it stays alone, and running free, where the rest follows it."""
-    if not writes(subject):
+@cached
+def right_rows(subject: Subject) -> tuple[ForcedRow, ...]:
+    return teacher_forcing.right_rows(subject.checkpoint, subject.text, subject.trace)
+
+
+@cached
+def one_error(subject: Subject, step: int, rank: int) -> OneError:
+    return teacher_forcing.one_error(subject.checkpoint, subject.text, right_rows(subject), step, rank)
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
+    """The right text, and what is read and said after the error in either way."""
+    if not say_unless_writes(lab, subject):
         return
-    st.html(table.style())
-    rows = computations.right_rows(subject)
+    rows = right_rows(subject)
     last = len(rows) - 1
-    step = st.slider(
-        _("Token that goes wrong"),
-        0,
-        max(last, 1),
-        **lesson.setting("decoding.step", min(1, last), range(last + 1)),
+    with controls():
+        step = min(lab.slider("step", 0, max(last, 1), min(1, last)), last)
+        rank = lab.slider("rank", 1, MOST_WRONG, 1)
+    found = one_error(subject, step, rank - 1)
+    lesson.ask(forcing(subject, step))
+    free = [token.text for token in found.free]
+    cells = zip_longest(
+        [row.wanted.text for row in rows],
+        [row.read.text for row in rows],
+        [found.wrong.text if i == step else row.best[0].token.text for i, row in enumerate(rows)],
+        [rows[0].read.text, *free][: max(len(rows), len(free))],
+        free,
+        fillvalue="",
     )
-    rank = st.slider(
-        _("Which of the wrong ones, by probability"),
-        1,
-        MOST_WRONG,
-        **lesson.setting("decoding.rank", 1, range(1, MOST_WRONG + 1)),
-    )
-    found = computations.one_error(subject, min(step, last), rank - 1)
-    lesson.ask(forcing_question(step, last - found.step, f"{subject}{step}"))
-    columns = (
-        _("token"),
-        _("right text"),
-        _("forced: reads"),
-        _("forced: says"),
-        _("free: reads"),
-        _("free: says"),
-    )
-    shown = []
-    for i, (row, own) in enumerate(zip_longest(rows, found.free)):
-        said = "" if row is None else (found.wrong.text if i == found.step else row.best[0].token.text)
-        read = found.free[i - 1].text if 0 < i <= len(found.free) else rows[0].read.text if i == 0 else ""
-        same = row is not None and own is not None and row.wanted.id == own.id
-        shown.append(
-            Row(
-                (
-                    Number(i, str(i)),
-                    "" if row is None else row.wanted.text,
-                    "" if row is None else row.read.text,
-                    said,
-                    read,
-                    "" if own is None else own.text,
-                ),
-                "" if same else "marked",
-            )
-        )
-    st.html(table.to_html(columns, shown))
-    st.text(_("Running free, the text becomes: {text}", text=found.whole or _("(nothing)")))
-    st.caption(
-        _(
-            "After the error at token {step} (“{wrong}”), running free goes on to differ in {changed}; under teacher "
-            "forcing the next row reads the right token, and the error costs once.",
-            step=found.step,
-            wrong=found.wrong.text,
-            changed=counts.tokens(found.changed),
-        )
-    )
+    same = {i for i, (row, own) in enumerate(zip(rows, found.free, strict=False)) if row.wanted.id == own.id}
+    shown = [Row((Number(i, str(i)), *texts), "" if i in same else "marked") for i, texts in enumerate(cells)]
+    columns = lab.texts("columns", ("token", "right", "reads", "says", "reads_free", "says_free"))
+    st.html(table.style() + table.to_html(list(columns.values()), shown))
+    lab.say("becomes", text=found.whole or lab.text("nothing"))
+    lab.note("after", step=step, wrong=found.wrong.text, changed=counts.tokens(found.changed))
     if len(rows) == LONGEST:
-        st.caption(_("Only the first {n} tokens are compared.", n=LONGEST))
+        lab.note("first", n=LONGEST)
     lesson.formula(
         r"\text{forced: } P(y_t \mid y_1, \dots, y_{t-1}, x) \qquad "
         r"\text{free: } P(\hat y_t \mid \hat y_1, \dots, \hat y_{t-1}, x)",
@@ -88,17 +67,11 @@ def free_running(subject: Subject) -> None:
     )
 
 
-def forcing_question(step: int, later: int, about: str = "") -> lesson.Choice:
-    """What does an error in a row change in the `later` rows?"""
-    return lesson.Choice(
-        "decoding",
-        "forcing",
-        _("In training the model says a wrong token in row {step}. How many inputs of later rows change?", step=step),
-        ["0", "1", _("all {n}", n=max(later, 2))],
-        0,
-        _(
-            "None: the inputs are the right text, whatever was said. That is why all rows can be computed at once, and why "
-            "the model never meets its own errors while it learns (exposure bias)."
-        ),
-        about=about,
-    )
+@lab.asks("forcing")
+def forcing(subject: Subject, step: int = 1) -> lesson.Choice | None:
+    """What does an error in a row change in the rows after it?"""
+    if not writes(subject):
+        return None
+    last = len(right_rows(subject)) - 1
+    step = min(step, last)
+    return lab.choice("forcing", ("none", "one", "all"), "none", subject, step, step=step, later=max(last - step, 2))

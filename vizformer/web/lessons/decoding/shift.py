@@ -5,33 +5,46 @@ import math
 import numpy as np
 import streamlit as st
 
+from vizformer.analysis import AnswerCell, answer_cell
+from vizformer.analysis.decoding import teacher_forcing
+from vizformer.analysis.decoding.teacher_forcing import ForcedRow
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.explain import latex
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.decoding import computations
-from vizformer.web.lessons.decoding.other_model import writes
+from vizformer.web.lessons.decoding.writing import say_unless_writes, writes
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.cell_question import LARGEST
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.i18n import _
 
+lab = Laboratory("decoding", "shift")
 SHOWN = 40  # rows
 
 
-@laboratory
-def shift(subject: Subject) -> None:
-    """Each row with the token that it reads and the one that is right after it, and the sum of the losses."""
-    if not writes(subject):
+@cached
+def forced_rows(subject: Subject) -> tuple[ForcedRow, ...]:
+    """Each row with the token that it reads and the one that is right after it."""
+    return teacher_forcing.forced_rows(subject.checkpoint, subject.trace)
+
+
+@cached
+def own_answer(subject: Subject) -> AnswerCell | None:
+    """Where a row would read its own answer."""
+    return answer_cell(subject.trace, LARGEST)
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
+    """The rows, and the sum of their losses."""
+    if not say_unless_writes(lab, subject):
         return
-    st.html(table.style())
-    rows = computations.forced_rows(subject)
+    rows = forced_rows(subject)
     if not rows:
-        st.info(_("This text has one token only, so nothing follows it. Type one more word."))
+        st.info(lab.text("single"))
         return
-    lesson.ask(shift_question(subject), folded=True)
-    columns = (_("row"), _("reads"), _("correct next token"), _("its probability"), _("−log P"), _("model's choice"))
+    lesson.ask(next_token(subject), folded=True)
     shown = [
         Row(
             (
@@ -46,18 +59,12 @@ def shift(subject: Subject) -> None:
         )
         for i, row in enumerate(rows[:SHOWN])
     ]
-    st.html(table.to_html(columns, shown, bar=3))
+    columns = lab.texts("columns", ("row", "reads", "next", "probability", "loss", "choice"))
+    st.html(table.style() + table.to_html(list(columns.values()), shown, bar=3))
     if len(rows) > SHOWN:
-        st.caption(_("The first {shown} of {n} rows; the sum is over all.", shown=SHOWN, n=len(rows)))
-    st.caption(
-        _(
-            "{n} rows, computed in one forward. Framed: where the model itself would say something else ({wrong}). Compare "
-            "the columns: the input is the target shifted right by one place, with a start mark in front.",
-            n=len(rows),
-            wrong=sum(not row.is_right for row in rows),
-        )
-    )
-    lesson.ask(answer_question(subject))
+        lab.note("first", shown=SHOWN, n=len(rows))
+    lab.note("rows", n=len(rows), wrong=sum(not row.is_right for row in rows))
+    lesson.ask(blocked(subject))
     total = math.fsum(row.loss for row in rows)
     lesson.formula(
         r"L = -\sum_{t=1}^{n} \log P(y_t \mid y_{<t}, x) \qquad \text{perplexity} = e^{L/n}",
@@ -68,48 +75,28 @@ def shift(subject: Subject) -> None:
     )
 
 
-def shift_question(subject: Subject) -> lesson.Choice:
-    rows, other = computations.forced_rows(subject), computations.answer_cell(subject, LARGEST)
+@lab.asks("shift")
+def next_token(subject: Subject) -> lesson.Choice | None:
+    """Which token is a row trained to say?"""
+    rows = forced_rows(subject) if writes(subject) else ()
+    if not rows:
+        return None
+    other = own_answer(subject)
     told = None if other is None else other.query  # by the question after this one
     at = next((i for i in (1, 2) if i < len(rows) and i != told), 0)
-    row, others = rows[at], [*(other.wanted.text for other in rows), "</s>"]
-    choices = list(dict.fromkeys([row.read.text, row.wanted.text, *others]))[:3]
-    return lesson.Choice(
-        "decoding",
-        "shift",
-        _("Row {row} reads “{token}”. Which token is it trained to say?", row=at, token=row.read.text),
-        choices,
-        choices.index(row.wanted.text),
-        _("The next one of the same text: input and target are one text, shifted by one place."),
-        about=f"{subject}",
-    )
+    read, wanted = rows[at].read.text, rows[at].wanted.text
+    choices = list(dict.fromkeys([read, wanted, *(row.wanted.text for row in rows), "</s>"]))[:3]
+    said = lab.asked("shift", subject, row=at, token=read)
+    return lesson.Choice(choices=choices, answer=choices.index(wanted), **said)
 
 
-def answer_question(subject: Subject) -> lesson.CellChoice | None:
+@lab.asks("answer")
+def blocked(subject: Subject) -> lesson.CellChoice | None:
     """In which cell would a row read its own answer?"""
-    asked = computations.answer_cell(subject, LARGEST)
-    if asked is None:  # one token: its answer is no input
+    found = own_answer(subject) if writes(subject) else None
+    if found is None:  # one token: its answer is no input
         return None
-    tokens = labels.texts(subject.trace.tokens["decoder"][:LARGEST])
-    return lesson.CellChoice(
-        "decoding",
-        "answer",
-        _(
-            "All rows are computed at once, so the whole text goes in. The correct next token of row {row}, “{token}”, is "
-            "“{wanted}”. Which cell of the self-attention must be blocked, so that the row cannot simply read its answer?",
-            row=asked.query,
-            token=tokens[asked.query],
-            wanted=tokens[asked.key],
-        ),
-        lesson.Grid(tokens, tokens, asked.weights),
-        (asked.query, asked.key),
-        _(
-            "The row of “{token}”, the column of “{wanted}”, which stands one place further on. The causal mask blocks it "
-            "with all the rest of the future: its weight is {weight}. (The numbers are those of layer 0, averaged over "
-            "the heads.)",
-            token=tokens[asked.query],
-            wanted=tokens[asked.key],
-            weight=f"{asked.weights[asked.query, asked.key]:g}",
-        ),
-        about=f"{subject}",
-    )
+    tokens, (row, column) = labels.texts(subject.trace.tokens["decoder"][:LARGEST]), (found.query, found.key)
+    weight = f"{found.weights[row, column]:g}"
+    said = lab.asked("answer", subject, row=row, token=tokens[row], wanted=tokens[column], weight=weight)
+    return lesson.CellChoice(grid=lesson.Grid(tokens, tokens, found.weights), answer=(row, column), **said)

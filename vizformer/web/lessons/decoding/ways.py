@@ -2,43 +2,69 @@
 
 import numpy as np
 import streamlit as st
+from torch import Tensor
 
+from vizformer.analysis.decoding import ways
+from vizformer.analysis.decoding.ways import Written
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.explain import latex
+from vizformer.generation import Sampling
 from vizformer.text import Token
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.decoding import computations
-from vizformer.web.lessons.decoding.other_model import writes
+from vizformer.web.lessons.decoding.writing import MOST_NEW, greedy, say_unless_writes, writes
 from vizformer.web.widgets import lesson
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
-from vizformer.web.words.i18n import _
 
+lab = Laboratory("decoding", "ways")
 WIDTHS = (1, 2, 4)
 LAST_SEED = 999
 FAR = 5.0  # times as probable as the next token: from there on a higher temperature is asked about, else a lower one
 
 
-@laboratory
-def ways(subject: Subject) -> None:
+@cached
+def sampled(subject: Subject, temperature: float, seed: int) -> Written:
+    return ways.written(subject.checkpoint, subject.text, MOST_NEW, Sampling(temperature=temperature, seed=seed))
+
+
+@cached
+def written_greedily(subject: Subject) -> Written:
+    return ways.written_from(subject.checkpoint, subject.text, greedy(subject))
+
+
+@cached
+def beams(subject: Subject, width: int, alpha: float) -> list[Written]:
+    return ways.beams(subject.checkpoint, subject.text, MOST_NEW, width, alpha)
+
+
+@cached
+def first_distribution(subject: Subject) -> Tensor:
+    return ways.first_distribution(subject.checkpoint, subject.text)
+
+
+@cached
+def first_token(subject: Subject, temperature: float) -> list[tuple[Token, float, float]]:
+    return ways.warmed(subject.checkpoint, first_distribution(subject), temperature)
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """What each way writes, and how probable the model itself finds it."""
-    if not writes(subject):
+    if not say_unless_writes(lab, subject):
         return
-    st.html(table.style())
-    temperature = st.slider(_("Temperature T"), 0.1, 2.0, step=0.1, **lesson.setting("decoding.temperature", 1.0))
-    seed = st.number_input(_("Seed"), 0, LAST_SEED, **lesson.setting("decoding.seed", 0, range(LAST_SEED + 1)))
-    width = st.select_slider(_("Beam width"), WIDTHS, **lesson.setting("decoding.width", 2, WIDTHS))
-    alpha = st.slider(_("Length penalty α"), 0.0, 2.0, step=0.1, **lesson.setting("decoding.alpha", 0.6))
-    tokens = computations.first_token(subject, temperature)
-    lesson.ask(ratio_question(subject, tokens))
-    found = [(_("greedy"), computations.greedy(subject))]
-    found += [
-        (_("beam {width}, place {place}", width=width, place=place + 1), one)
-        for place, one in enumerate(computations.beams(subject, width, alpha)[:width])
-    ]
-    found.append((_("drawn, seed {seed}", seed=seed), computations.sampled(subject, temperature, seed)))
-    best = max(one.log_probability for __, one in found)
+    with controls():
+        temperature = lab.slider("temperature", 0.1, 2.0, 1.0, 0.1)
+        seed = st.number_input(lab.text("seed"), 0, LAST_SEED, **lab.setting("seed", 0, range(LAST_SEED + 1)))
+        width = lab.steps("width", WIDTHS, 2)
+        alpha = lab.slider("alpha", 0.0, 2.0, 0.6, 0.1)
+    lesson.ask(ratio(subject))
+    found = {lab.text("greedy"): written_greedily(subject)}
+    for place, one in enumerate(beams(subject, width, alpha)[:width], 1):
+        found[lab.text("beam", width=width, place=place)] = one
+    found[lab.text("drawn", seed=seed)] = sampled(subject, temperature, seed)
+    best = max(one.log_probability for one in found.values())
     rows = [
         Row(
             (
@@ -50,23 +76,18 @@ def ways(subject: Subject) -> None:
             ),
             "marked" if one.log_probability == best else "",
         )
-        for name, one in found
+        for name, one in found.items()
     ]
-    st.html(table.to_html((_("way"), _("text"), _("tokens"), "log P", _("score")), rows))
-    st.caption(
-        _(
-            "Framed: the most probable text of these. “…”: stopped after {n} tokens, before its end mark.",
-            n=computations.MOST_NEW,
-        )
-    )
+    columns = lab.texts("columns", ("way", "text", "tokens", "log", "score"))
+    st.html(table.style() + table.to_html(list(columns.values()), rows))
+    lab.note("framed", n=MOST_NEW)
+    tokens = first_token(subject, temperature)
     names = labels.told_apart([token for token, *__ in tokens])
-    before, after = st.columns(2)
-    for column, title, probabilities in (
-        (before, _("First new token: the model's own P"), [p for __, p, ___ in tokens]),
-        (after, _("The same at T = {temperature}", temperature=f"{temperature:g}"), [warmed for *__, warmed in tokens]),
-    ):
-        bars = [Row((name, Number(p, labels.percent(p)))) for name, p in zip(names, probabilities, strict=True)]
-        column.html(table.to_html((_("token"), _("probability")), bars, bar=1, caption=title))
+    titles = (lab.text("first"), lab.text("warmed", temperature=f"{temperature:g}"))
+    for column, title, of in zip(st.columns(2), titles, (1, 2), strict=True):
+        bars = [Row((name, Number(one[of], labels.percent(one[of])))) for name, one in zip(names, tokens, strict=True)]
+        heads = (lab.text("columns.token"), lab.text("columns.probability"))
+        column.html(table.to_html(heads, bars, bar=1, caption=title))
     __, p, warmed = tokens[0]
     lesson.formula(
         r"P_T(y) = \frac{P(y)^{1/T}}{\sum_{y'} P(y')^{1/T}} \qquad "
@@ -75,54 +96,32 @@ def ways(subject: Subject) -> None:
         code="warmed = p ** (1 / T)\nwarmed = warmed / warmed.sum()  # over these tokens only; the model sums over all",
         given={"p": np.array([one[1] for one in tokens]), "T": temperature},
     )
-    lesson.ask(temperature_question(names[0], warmed))
+    lesson.ask(limit(subject, temperature))
 
 
-def temperature_question(token: str, warmed: float) -> lesson.Choice:
-    return lesson.Choice(
-        "decoding",
-        "temperature",
-        _("At which temperature does drawing always give the greedy text?"),
-        [_("at 0, in the limit"), _("at 1"), _("at 100")],
-        0,
-        _(
-            "The smaller T, the more of the probability goes to the first token (“{token}” has {percent} now).",
-            token=token,
-            percent=labels.percent(warmed),
-        ),
-    )
-
-
-def ratio_question(subject: Subject, tokens: list[tuple[Token, float, float]]) -> lesson.Number:
+@lab.asks("ratio")
+def ratio(subject: Subject) -> lesson.Number | None:
     """What does the temperature make of the ratio of two probabilities?"""
+    if not writes(subject):
+        return None
+    tokens = first_token(subject, 1.0)
     first, second = labels.told_apart([token for token, *__ in tokens])[:2]
-    ratio = tokens[0][1] / tokens[1][1]
-    temperature = 2.0 if ratio > FAR else 0.5
-    warmed = ratio ** (1 / temperature)
-    return lesson.Number(
-        "decoding",
-        "ratio",
-        _(
-            "For the first new token the model finds “{first}” {ratio} times as probable as “{second}”. How many times as "
-            "probable is it at the temperature T = {temperature}?",
-            first=first,
-            second=second,
-            ratio=_written(ratio),
-            temperature=f"{temperature:g}",
-        ),
-        warmed,
-        _(
-            "{ratio}^(1 ÷ {temperature}) = {warmed}: the logits are divided by T, and with them the gap between the two. T "
-            "above 1 brings the probabilities nearer to each other, T below 1 drives them apart. Set the slider to "
-            "{temperature} and divide the two numbers on the right.",
-            ratio=_written(ratio),
-            temperature=f"{temperature:g}",
-            warmed=_written(warmed),
-        ),
-        tolerance=lesson.near(warmed, 0.1, least=0.1),
-        written=_written,
-        about=f"{subject}",
-    )
+    times = tokens[0][1] / tokens[1][1]
+    temperature = 2.0 if times > FAR else 0.5
+    warmed = times ** (1 / temperature)
+    values = {"ratio": _written(times), "temperature": f"{temperature:g}", "warmed": _written(warmed)}
+    said = lab.asked("ratio", subject, first=first, second=second, **values)
+    return lesson.Number(answer=warmed, tolerance=lesson.near(warmed, 0.1, least=0.1), written=_written, **said)
+
+
+@lab.asks("temperature")
+def limit(subject: Subject, temperature: float = 1.0) -> lesson.Choice | None:
+    """At which temperature is what is drawn the greedy text?"""
+    if not writes(subject):
+        return None
+    tokens = first_token(subject, temperature)
+    token, percent = labels.told_apart([token for token, *__ in tokens])[0], labels.percent(tokens[0][2])
+    return lab.choice("temperature", ("zero", "one", "hundred"), "zero", token=token, percent=percent)
 
 
 def _written(ratio: float) -> str:
