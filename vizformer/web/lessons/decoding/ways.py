@@ -83,18 +83,18 @@ def draw(subject: Subject) -> None:
     lab.note("framed", n=MOST_NEW)
     tokens = first_token(subject, temperature)
     names = labels.told_apart([token for token, *__ in tokens])
+    heads = (lab.text("columns.token"), lab.text("columns.probability"))
+    own, warm = ([one[1] for one in tokens], [one[2] for one in tokens])
     titles = (lab.text("first"), lab.text("warmed", temperature=f"{temperature:g}"))
-    for column, title, of in zip(st.columns(2), titles, (1, 2), strict=True):
-        bars = [Row((name, Number(one[of], labels.percent(one[of])))) for name, one in zip(names, tokens, strict=True)]
-        heads = (lab.text("columns.token"), lab.text("columns.probability"))
+    for column, title, shares in zip(st.columns(2), titles, (own, warm), strict=True):
+        bars = [Row((name, Number(p, labels.percent(p)))) for name, p in zip(names, shares, strict=True)]
         column.html(table.to_html(heads, bars, bar=1, caption=title))
-    __, p, warmed = tokens[0]
     lesson.formula(
         r"P_T(y) = \frac{P(y)^{1/T}}{\sum_{y'} P(y')^{1/T}} \qquad "
         r"\text{score} = \frac{\log P}{\left(\frac{5 + \text{length}}{6}\right)^{\alpha}}",
-        live=rf"P_{{{temperature:g}}} = {latex.number(warmed)} \quad (P = {latex.number(p)})",
+        live=rf"P_{{{temperature:g}}} = {latex.number(warm[0])} \quad (P = {latex.number(own[0])})",
         code="warmed = p ** (1 / T)\nwarmed = warmed / warmed.sum()  # over these tokens only; the model sums over all",
-        given={"p": np.array([one[1] for one in tokens]), "T": temperature},
+        given={"p": np.array(own), "T": temperature},
     )
     lesson.ask(limit(subject, temperature))
 
