@@ -5,7 +5,6 @@ with tab.runs():                      # waits until the server has finished answ
     tab.page.get_by_role("button", name="Next").click()
 """
 
-import re
 import socket
 import subprocess
 import sys
@@ -28,9 +27,6 @@ ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT = 60.0  # seconds; generous, the machine may be busy
 LOOKS = 30  # milliseconds between two looks at what has come: each takes nearly two of processor time
 QUIET = 0.2  # seconds that components have for asking for a run once they are painted
-
-# Streamlit looks for these beside a deep link before it tries the root: harmless.
-_EXPECTED_404 = re.compile(r"/_stcore/(health|host-config)$")
 
 
 class Server:
@@ -227,7 +223,7 @@ class Tab:
                 self.finished += message.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN
 
     def _on_console(self, message: ConsoleMessage) -> None:
-        if message.type == "error" and not _EXPECTED_404.search(message.location.get("url", "").split("?")[0]):
+        if message.type == "error":
             self.problems.append(message.text)
 
     def _on_request(self, request: Request) -> None:

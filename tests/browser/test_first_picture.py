@@ -1,6 +1,7 @@
 """The picture that the first page holds before the app is there: where it lies, how it looks, and that it goes."""
 
 import re
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import expect
@@ -22,10 +23,11 @@ LIVE = """() => {
 
 
 def held(tab, path="/"):
-    """Opens the first page, whose app is told nothing yet; returns what lets it go on."""
+    """Opens the first page, whose app does not begin yet; returns what lets it go on."""
     waiting, free = [], []
-    tab.page.route("**/_stcore/health", lambda route: route.continue_() if free else waiting.append(route))
-    tab.page.goto(tab.home + path)
+    tab.page.route("**/static/js/index.*.js", lambda route: route.continue_() if free else waiting.append(route))
+    tab.page.goto(tab.home + path, wait_until="commit")
+    tab.page.locator("#first-picture h1").wait_for(state="attached")
 
     def let_go() -> None:
         free.append(True)
@@ -93,3 +95,15 @@ def test_without_scripts_it_covers_nothing(browser, server):
     page.goto(server.url)
     expect(page.locator("#first-picture")).to_be_hidden()
     context.close()
+
+
+@pytest.mark.parametrize("path", ["/", "/masks?part=leak", "/masks?slide=words"])
+def test_a_page_connects_without_asking_where_the_server_is(open_tab, path):
+    tab = open_tab(None)
+    asked = []
+    tab.page.on("request", lambda request: asked.append(urlsplit(request.url).path))
+    tab.page.route("**/_stcore/health", lambda route: asked.append("held"))  # which is never answered
+    tab.goto(path)
+    expect(tab.page.get_by_role("heading", level=1)).to_be_visible()
+    assert "held" in asked
+    assert [path for path in asked if "/_stcore/" in path and not path.startswith("/_stcore/")] == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vizformer.web.frame import sitemap
+from vizformer.web.frame import first_files, sitemap
 from vizformer.web.link.languages import LANGUAGES
 from vizformer.web.widgets import long_text
 
@@ -30,6 +30,13 @@ def test_every_page_opens_in_every_language_more_than_once(open_app, page, local
         assert len(app.title) == 1
         assert app.button(key=SWITCH).label == LANGUAGES["en" if locale == "zh-CN" else "zh_CN"]
         app = app.run()
+
+
+def test_a_run_sends_nothing_that_stands_in_the_page_already(open_app):
+    text, __ = first_files.index("en", sitemap.HOME, has_picture=False, packed=False)
+    sent = [element.proto.body for element in open_app("pages/doors/learn.py").get("html")]
+    assert sent
+    assert not [body for body in sent if body.encode() in text]
 
 
 def test_the_browsers_language_is_the_first_choice(open_app):

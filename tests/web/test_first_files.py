@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import html
 import json
 import re
 from pathlib import Path
@@ -13,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from streamlit import file_util
+from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
 
 from tools import first_picture as tool
 from vizformer.assets import asset
@@ -94,7 +96,7 @@ def test_a_script_is_streamlits_file_byte_for_byte_and_stays_in_the_browser(base
         "/_stcore/host-config",
         "/masks/_stcore/health",
         "/favicon.png",
-        "/nowhere",
+        "/nowhere/deeper",
         "/masks/",
     ],
 )
@@ -117,7 +119,7 @@ def test_every_page_has_streamlits_page_and_its_scripts_come_along(base):
         answer = Answer(f"{base}/{url}")
         assert answer.status == 200
         assert NO_PICTURE in answer.body
-        assert answer.headers["cache-control"] == "no-cache"
+        assert answer.headers["cache-control"] == "private, no-cache"
     answer = Answer(f"{base}/masks", query="slide=on")  # which has no bar
     assert PICTURE not in answer.body
     text = answer.body.decode()
@@ -126,7 +128,10 @@ def test_every_page_has_streamlits_page_and_its_scripts_come_along(base):
     assert all((STATIC / name).is_file() for name in loaded)
     assert any("BidiComponent" in name for name in loaded)
     own_without, ours_without = (
-        re.sub(r'<link rel="modulepreload"[^>]*>|<title>.*?</title>|\s', "", one) for one in (own, text)
+        re.sub(
+            r'<link rel="modulepreload"[^>]*>|<title>.*?</title>|<script data.*</style>|\s', "", one, flags=re.DOTALL
+        )
+        for one in (own, text)
     )
     assert ours_without == own_without
 
@@ -167,8 +172,9 @@ def test_a_thousand_readers_of_the_first_page_are_kept_nothing_for():
 
 def test_the_script_may_run_and_a_text_of_the_picture_cannot_end_its_place(monkeypatch):
     text = Answer("/").body.decode()
-    inline = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
-    assert len(inline) == 2  # Streamlit's, and that of the picture
+    inline = re.findall(r"<script(?: data-[^>]*)?>(.*?)</script>", text, re.DOTALL)
+    assert len(inline) == 5  # Streamlit's, what mends that, and that of the picture
+    assert {inline_scripts.hashed(one) for one in inline} <= set(inline_scripts.hashes())
     assert len(inline_scripts.hashes()) == len(inline_scripts.NAMES) + 2
     monkeypatch.setitem(first_picture._made, "en", json.dumps({"note": "</script><script>alert(1)</script>"}))
     assert "alert(1)</script>" not in Answer("/").body.decode()
@@ -204,7 +210,16 @@ def test_a_server_that_cannot_open_its_first_page_says_so_in_its_log_and_goes_on
     assert "could not be opened" in caplog.text
 
 
-@pytest.mark.parametrize("path", ["/", "/attention", "/explore"])
-def test_the_styles_of_the_frame_are_there_before_anything_is_drawn(path):
+@pytest.mark.parametrize(("path", "query"), [("/", ""), ("/attention", ""), ("/masks", "slide=on"), ("/nowhere", "")])
+def test_the_frame_is_there_before_anything_is_drawn_and_the_browser_knows_the_server(path, query):
+    answer = Answer(path, query=query)
+    text = answer.body.decode()
     style = asset("app.css").read_text(encoding="utf-8")
-    assert f"<style>{style}</style>" in Answer(path).body.decode()
+    assert text.count(f"<style>{style}</style>") == 1
+    host = json.loads(html.unescape(re.search(r'<script data-host="([^"]*)">', text)[1]))
+    assert host == {"allowedOrigins": st.get_option("client.allowedOrigins"), "useExternalAuthToken": False}
+    cookie = answer.headers["set-cookie"]
+    token, _ = decode_xsrf_token_string(re.match(r"_streamlit_xsrf=([^;]+)", cookie)[1])
+    again = Answer(path, query=query, cookie=cookie.partition(";")[0], if_none_match=answer.headers["etag"])
+    assert again.status == 304
+    assert decode_xsrf_token_string(re.match(r"_streamlit_xsrf=([^;]+)", again.headers["set-cookie"])[1])[0] == token

@@ -1,5 +1,7 @@
 """What a browser asks for first, answered from memory: the page at an address of ours, and Streamlit's own scripts.
 
+The page holds what every run of every page would send otherwise: styles, and scripts that mend Streamlit's (`assets/`).
+
 A first visit asks for more than a hundred files.  Streamlit looks up each of them on the disk, through all its routes: 3 ms
 of the server each.  And the browser hears of the scripts of boxes and pictures when the first of them arrives; here the page
 names those that every page needs, so that they come along with the others.
@@ -17,11 +19,14 @@ from urllib.parse import parse_qs
 
 import streamlit as st
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.responses import Response
 from streamlit import file_util
+from streamlit.web.server.starlette.starlette_routes import _ensure_xsrf_cookie
 from streamlit.web.server.starlette.starlette_server_config import STATIC_ASSET_CACHE_MAX_AGE_SECONDS
 
-from vizformer.web.frame import first_picture
+from vizformer.assets import asset
+from vizformer.web.frame import first_picture, inline_scripts
 from vizformer.web.frame.sitemap import HOME, SECTIONS, Entry
 from vizformer.web.link.languages import SOURCE, match
 
@@ -42,6 +47,9 @@ TYPES = {
     ".woff2": "font/woff2",
 }
 _STATIC = re.compile(r"static/(?:js|css|media)/[\w-][\w.-]{0,200}", re.ASCII)
+_NOWHERE = re.compile(
+    r"(?!oauth2callback)[a-zA-Z][\w-]{0,100}", re.ASCII
+)  # no page: Streamlit says so, above the first one
 _ROOT = '<div id="root"></div>'
 
 
@@ -63,16 +71,18 @@ def found(scope: "Scope") -> Response | None:
     if (base and path == scope["path"]) or not path.startswith("/"):
         return None  # "/" alone, beside a base, is none of ours; Streamlit sends on what comes without the last slash
     headers, name = Headers(scope=scope), path[1:]
-    if (entry := pages().get(name)) is not None:
+    if (entry := pages().get(name) or (HOME if _NOWHERE.fullmatch(name) else None)) is not None:
         told = parse_qs(scope["query_string"][:10_000].decode("latin-1"))
         language = match(told.get("lang", [""])[0]) or preferred(headers.get("accept-language", ""))
         packed = "gzip" in headers.get("accept-encoding", "")
         has_picture = not name and not scope["query_string"]
         content, stamp = index(language, None if BARE & told.keys() else entry, has_picture=has_picture, packed=packed)
-        said = {"Cache-Control": "no-cache", "Vary": "Accept-Encoding, Accept-Language"}
+        said = {"Cache-Control": "private, no-cache", "Vary": "Accept-Encoding, Accept-Language"}
         if packed:
             said["Content-Encoding"] = "gzip"
-        return _answer(scope, headers, content, stamp, "text/html; charset=utf-8", said)
+        answer = _answer(scope, headers, content, stamp, "text/html; charset=utf-8", said)
+        _ensure_xsrf_cookie(Request(scope), answer)  # by which a browser is known: it connects before it asks for more
+        return answer
     if not _STATIC.fullmatch(name) or "range" in headers or (kept := static(name)) is None:
         return None
     content, stamp = kept
@@ -142,9 +152,16 @@ def _first(language: str, entry: Entry | None, picture: str) -> str:
     links = "".join(f'<link rel="modulepreload" crossorigin href="./{name}">' for name in _scripts(ALWAYS, text))
     text = text.replace("</head>", f"{links}</head>").replace("<title>Streamlit</title>", "<title>VizFormer</title>")
     text = text.replace('<html lang="en">', f'<html lang="{language.replace("_", "-")}">')
-    if entry is None:
-        return text
-    return text.replace(_ROOT, _ROOT + first_picture.markup(language, entry, picture, _scripts(LATER, text)))
+    host = {"allowedOrigins": st.get_option("client.allowedOrigins"), "useExternalAuthToken": False}
+    parts = [
+        _ROOT,
+        inline_scripts.written("connect.js", host=json.dumps(host)),
+        *map(inline_scripts.written, ("history.js", "accessible.js")),
+        f"<style>{asset('app.css').read_text(encoding='utf-8')}</style>",  # before anything of the app is drawn
+    ]
+    if entry is not None:
+        parts.append(first_picture.markup(language, entry, picture, _scripts(LATER, text)))
+    return text.replace(_ROOT, "".join(parts))
 
 
 def _scripts(sources: tuple[str, ...], text: str) -> list[str]:

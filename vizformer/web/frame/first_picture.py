@@ -91,7 +91,6 @@ def markup(language: str, entry: Entry, data: str, later: Iterable[str] = ()) ->
     title, *doors = (html.escape(catalogue(language).get(e.title.text, e.title.text)) for e in (entry, *DOORS))
     bar = f"<b>VizFormer</b>{''.join(f'<span>{door}</span>' for door in doors)}"
     return (
-        f"<style>{asset('app.css').read_text(encoding='utf-8')}</style>"  # before anything of the app is drawn
         "<noscript><style>#first-picture { display: none; }</style></noscript>"
         f'<div id="first-picture" aria-hidden="true" inert data-later="{" ".join(later)}">'
         f'<template shadowrootmode="open"><style>{_style()}</style>'

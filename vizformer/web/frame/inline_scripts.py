@@ -16,13 +16,18 @@ from streamlit import file_util
 from vizformer.assets import asset
 from vizformer.web.frame import first_picture
 
-NAMES = ("history.js", "accessible.js", "language.js", "cookie.js", "present.js", "part.js")
+NAMES = ("connect.js", "history.js", "accessible.js", "language.js", "cookie.js", "present.js", "part.js")
 
 
 def run(name: str, **told: str) -> None:
     """Has the browser run one of the scripts, each time that what it is told changes."""
+    st.html(written(name, **told), unsafe_allow_javascript=True)
+
+
+def written(name: str, **told: str) -> str:
+    """One of the scripts as it stands in a page."""
     given = "".join(f' data-{key}="{html.escape(value)}"' for key, value in told.items())
-    st.html(f"<script{given}>{_text(name)}</script>", unsafe_allow_javascript=True)
+    return f"<script{given}>{_text(name)}</script>"
 
 
 @cache
@@ -34,4 +39,9 @@ def hashes() -> list[str]:
     """The scripts that may stand in a page, ours and those of Streamlit's first page, as a policy names them."""
     first = Path(file_util.get_static_dir(), "index.html").read_text(encoding="utf-8")
     texts = [*map(_text, NAMES), first_picture.script(), *re.findall(r"<script>(.*?)</script>", first, re.DOTALL)]
-    return [f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in texts]
+    return list(map(hashed, texts))
+
+
+def hashed(text: str) -> str:
+    """A script, as a policy names it."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -47,9 +47,6 @@ def _run() -> None:
         menu_items={"Get help": None, "Report a bug": None, "About": f"**{NAME} {__version__}**"},
     )
     inline_scripts.run("language.js", tag=language().replace("_", "-"))
-    for script in ("history.js", "accessible.js"):
-        inline_scripts.run(script)
-    st.html(f"<style>{asset('app.css').read_text(encoding='utf-8')}</style>")
     bar.draw(entry)
     bar.head(entry)
     guarded()(class_door.banner)(presenting=presenting.is_on())
