@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons import cross, decoding, errors, heads, masks, qkv, training
+from vizformer.web.lessons import cross, decoding, errors, heads, masks, qkv, tokens, training
 from vizformer.web.lessons import map as map_
 from vizformer.web.lessons.block import questions as block
 from vizformer.web.lessons.costs import questions as costs
 from vizformer.web.lessons.positions import questions as positions
-from vizformer.web.lessons.tokens import questions as tokens
 from vizformer.web.tools.worksheet.sheet import sheet
 from vizformer.web.widgets.lab import questions
 from vizformer.web.widgets.model_input import subject_box
@@ -16,7 +15,7 @@ from vizformer.web.widgets.questions import Registry
 
 LESSONS: Mapping[str, Registry] = {
     sitemap.MAP.url: questions(map_.PARTS),
-    sitemap.TOKENS.url: tokens.QUESTIONS,
+    sitemap.TOKENS.url: questions(tokens.PARTS),
     sitemap.POSITIONS.url: positions.QUESTIONS,
     sitemap.QKV.url: questions(qkv.PARTS),
     sitemap.HEADS.url: questions(heads.PARTS),

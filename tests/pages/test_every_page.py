@@ -12,7 +12,7 @@ from tests.refs import stamped
 from vizformer.checkpoints import save
 from vizformer.web.catalogue import model_cache, server_folder
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons.tokens import computations
+from vizformer.web.lessons.tokens.embedding_rows import names
 from vizformer.web.widgets import lesson_text, model_suggestions
 
 BLANKS, GENERATION, ATTENTION, TOKENS, MAP, POSITIONS = (
@@ -178,14 +178,14 @@ def test_tokens_that_read_the_same_are_told_apart(open_app, shelf):
     assert not app.error
     key = stamped("models/short")
     ids = tuple(range(model_cache.options(key).vocab_size))
-    texts = computations.names(key, ids)
+    texts = names(key, ids)
     assert len(set(texts)) == len(texts)
     plain = [token.text for token in model_cache.checkpoint(key).tokenizer.tokens(list(ids))]
     twice = next(text for text in plain if plain.count(text) > 1)
     first, second = [id for id, text in enumerate(plain) if text == twice][:2]
-    assert computations.names(key, (first,)) == [twice]
-    apart = [*computations.names(key, (first,), beside=(second,)), *computations.names(key, (second,), beside=(first,))]
-    assert apart == computations.names(key, (first, second))
+    assert names(key, (first,)) == [twice]
+    apart = [*names(key, (first,), beside=(second,)), *names(key, (second,), beside=(first,))]
+    assert apart == names(key, (first, second))
     assert len(set(apart)) == 2
 
 

@@ -13,7 +13,7 @@ from vizformer.web.words.i18n import _, translate
 # lesson (its address) -> its questions, one or more in each part; what is counted
 QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "map": lesson_words.asked("map"),
-    "tokens": ("pieces", "merge", "products", "nearest", "static", "context", "lengths", "patches"),
+    "tokens": lesson_words.asked("tokens"),
     "positions": ("turn", "rotation", "product", "shuffle", "moved", "penalty", "longer"),
     "qkv": lesson_words.asked("qkv"),
     "heads": lesson_words.asked("heads"),

@@ -1,157 +1,188 @@
-"""How the lesson Tokens and embeddings draws one token in several sentences, from the table through every layer."""
+"""A laboratory of the lesson Tokens and embeddings: one token in several sentences, from the table through every layer."""
 
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.heads.minimal_pairs import minimal_pair
+from vizformer.analysis.vectors import contextual
 from vizformer.analysis.vectors.contextual import Contexts
+from vizformer.analysis.vectors.senses import SenseGap, sense_gap
+from vizformer.components import table
+from vizformer.components.table import Number, Row, numbers
 from vizformer.figures.embeddings import ENGLISH, Curve
+from vizformer.model import Trace
 from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import presses
-from vizformer.web.lessons.tokens import computations
-from vizformer.web.lessons.tokens.sense_table import senses_in_frames
-from vizformer.web.lessons.tokens.sentences import OCCASIONS
+from vizformer.web.lessons.tokens.sentences import FRAMES, OCCASIONS, beside, occasions
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson, model_suggestions
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.widgets.other_sentence import other_sentence
+from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
 
+lab = Laboratory("tokens", "context")
+AFFORDABLE = 100_000_000  # parameters of a model that reads sixty sentences while a reader waits
+RARE, CLEAR = 0.05, 0.1  # chance below which it is hardly luck; share from which the senses are told apart
 # One row for the layers' input and one after each layer; the last cosine is the one of the formula.
 CODE = (
     "same = F.cosine_similarity(x_A, x_B, dim=-1)  # [layers + 1, d_model] each: the last one is after the last layer"
 )
 
 
-@laboratory
-def context(subject: Subject) -> None:
+def _reading(model: ModelRef, text: str) -> Trace:
+    # Only what the encoder makes of it is compared, and that knows nothing of the target: any short one will do.
+    target = text.split()[0] if model_cache.reads_target(model) else ""
+    return Subject(model, text, target).trace
+
+
+@cached
+def shared(model: ModelRef, first: str, second: str) -> tuple[tuple[int, int], ...]:
+    """Places of the same token in two texts."""
+    return contextual.shared(_reading(model, first), _reading(model, second)) if second else ()
+
+
+@cached
+def compared(model: ModelRef, first: str, second: str, i: int, j: int) -> Contexts:
+    """A token of one text beside one of another, from the table through every layer."""
+    return contextual.contexts(model_cache.checkpoint(model), _reading(model, first), _reading(model, second), i, j)
+
+
+@cached
+def sense_gaps(model: ModelRef) -> dict[str, SenseGap]:
+    """Of each word in frames whose sentences the model can read; none where it is too large to read them all."""
+    if sum(parameter.numel() for parameter in model_cache.checkpoint(model).model.parameters()) > AFFORDABLE:
+        return {}
+    return {
+        token: sense_gap(lambda text: _reading(model, text), frames)
+        for token, frames in FRAMES.items()
+        if all(model_cache.reads(model, one.text) for written in frames for one in minimal_pair(written))
+    }
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """One token in two sentences and in a third, from the table through every layer."""
-    if occasions := computations.occasions(subject.model):
-        with st.popover(_("Examples")):
-            st.caption(_("The first sentence becomes the sentence of the page."))
-            for occasion in occasions:
-                if presses.button(
-                    occasion.token,
-                    help=occasion.first,
-                    key=f"tokens.take.{occasion.token}",
-                    disabled=subject.text == occasion.first,
-                ):
-                    state.update(text=occasion.first)
-                    st.rerun()  # the whole page, not this fragment alone
-    defaults = computations.seconds(subject)
-    second = other_sentence(_("Second sentence"), "second", defaults[0], subject.text)
-    third = other_sentence(_("Third: the same sense as the first"), "third", defaults[1], subject.text)
-    pairs = computations.shared(subject.model, subject.text, second) if second else ()
-    if not pairs:
-        st.info(_("The two sentences have no token in common. Write a second one that uses a word of the first."))
+    _examples(subject)
+    defaults = beside(subject)
+    second = other_sentence(lab.text("second"), "second", defaults[0], subject.text)
+    third = other_sentence(lab.text("third"), "third", defaults[1], subject.text)
+    places, again = (dict(shared(subject.model, subject.text, other)) for other in (second, third))
+    if not places:
+        st.info(lab.text("nothing"))
         return
     tokens = subject.tokens
-    names = {i: f"{i} · {tokens[i].text}" for i, __ in pairs}
     i = st.selectbox(
-        _("Token in both"),
-        list(names),
-        index=list(names).index(expected(subject, pairs)),
-        format_func=names.__getitem__,
+        lab.text("both"),
+        list(places),
+        index=list(places).index(_expected(subject, places)),
+        format_func=labels.numbered(tokens).__getitem__,
         key=f"tokens.both.{subject.model}.{subject.text}.{second}",
     )
-    j = dict(pairs)[i]
-    found = computations.contexts(subject.model, subject.text, second, i, j)
-    if found.others:  # else there is nothing that the cosine could be held against
-        lesson.ask(context_question(subject, second, i, found))
-    curves = [(_("first and second"), found)]
-    if third and (again := dict(computations.shared(subject.model, subject.text, third))).get(i) is not None:
-        control = computations.contexts(subject.model, subject.text, third, i, again[i])
-        curves.append((_("first and third"), control))
+    found = compared(subject.model, subject.text, second, i, places[i])
+    lesson.ask(question(subject, second, i))
+    curves = [Curve(lab.text("curve.second"), found.curve)]
+    if i in again:
+        control = compared(subject.model, subject.text, third, i, again[i])
+        curves.append(Curve(lab.text("curve.third"), control.curve))
     chart.show(
         figures.similarity_curves(
-            [Curve(name, one.curve) for name, one in curves],
+            curves,
             found.other,
             found.low,
             found.high,
             added=subject.config.positions in ("sinusoidal", "learned"),
-            title=_("“{token}” in two sentences", token=tokens[i].text),
+            title=lab.text("picture", token=tokens[i].text),
             words=words(ENGLISH),
         ),
         key="tokens.curves",
     )
-    last = len(found.same) - 2
-    st.text(
-        _(
-            "After layer {layer}: cosine {same}; two different tokens have {other} on average ({pairs} pairs).",
-            layer=last,
-            same=f"{found.same[-1]:.4f}",
-            other=f"{found.other[-1]:.4f}",
-            pairs=found.others,
-        )
-        if found.others
-        else _(
-            "After layer {layer}: cosine {same}. The two sentences have no different tokens to compare it with.",
-            layer=last,
-            same=f"{found.same[-1]:.4f}",
-        )
-    )
-    if subject.config.architecture == "decoder-only":
-        st.info(
-            _(
-                "This model reads from left to right: a vector depends on what stands before its token, never on what "
-                "follows. Where two sentences begin alike, the vectors are exactly the same, but for rounding."
-            )
-        )
+    last, same, other = len(found.same) - 2, f"{found.same[-1]:.4f}", f"{found.other[-1]:.4f}"
+    form = "pairs" if found.others else "alone"
+    lab.say("cosine", form=form, layer=last, same=same, other=other, pairs=found.others)
+    causal = subject.config.architecture == "decoder-only"
+    if causal:
+        st.info(lab.text("causal"))
         model_suggestions.offer(reads_both_sides, "tokens")
     lesson.formula(
         r"\cos\left(x^{A}_{l,i},\ x^{B}_{l,j}\right)",
-        live=rf"\cos\left(x^{{A}}_{{{last},{i}}},\ x^{{B}}_{{{last},{j}}}\right) = {found.same[-1]:.4f}",
+        live=rf"\cos\left(x^{{A}}_{{{last},{i}}},\ x^{{B}}_{{{last},{places[i]}}}\right) = {same}",
         code=CODE,
         given={"x_A": found.first, "x_B": found.second},
     )
-    senses_in_frames(subject)
+    if lab.toggle("senses"):
+        _senses(sense_gaps(subject.model), causal)
 
 
-def expected(subject: Subject, pairs: tuple[tuple[int, int], ...]) -> int:
+@lab.asks("context")
+def question(subject: Subject, second: str = "", at: int | None = None) -> lesson.Choice | None:
+    """Are the layers enough to make the vectors of one token differ?"""
+    second = second or beside(subject)[0]
+    places = dict(shared(subject.model, subject.text, second))
+    if not places:
+        return None
+    i = _expected(subject, places) if at is None else at
+    found = compared(subject.model, subject.text, second, i, places[i])
+    if not found.others:  # there is nothing that the cosine could be held against
+        return None
+    right = "exactly" if found.identical else "closer" if found.same[-1] > found.high[-1] else "unlike"
+    causal = subject.config.architecture == "decoder-only"
+    values = {
+        "form": "causal" if found.identical and causal else "measured",
+        "token": subject.tokens[i].text,
+        "same": f"{found.same[-1]:.4f}",
+        "other": f"{found.other[-1]:.4f}",
+    }
+    return lab.choice(
+        "context", ("exactly", "closer", "unlike"), right, subject.model, subject.text, second, i, **values
+    )
+
+
+def _examples(subject: Subject) -> None:
+    """Sentences with a token of two senses, to be taken."""
+    if found := occasions(subject.model):
+        with st.popover(lab.text("examples")):
+            lab.note("take")
+            for one in found:
+                key, taken = f"tokens.take.{one.token}", subject.text == one.first
+                if presses.button(one.token, help=one.first, key=key, disabled=taken):
+                    state.update(text=one.first)
+                    st.rerun()  # the whole page, not this fragment alone
+
+
+def _expected(subject: Subject, places: dict[int, int]) -> int:
     """The shared token to begin with: that of the example, or the rarest word (learned last: it has the largest id)."""
     tokens = subject.tokens
-    wanted = [occasion.token for occasion in OCCASIONS if occasion.first == subject.text.strip()]
-    return max(
-        (i for i, __ in pairs), key=lambda i: (tokens[i].text in wanted, tokens[i].text[:1].isalnum(), tokens[i].id)
-    )
+    wanted = [one.token for one in OCCASIONS if one.first == subject.text.strip()]
+    return max(places, key=lambda i: (tokens[i].text in wanted, tokens[i].text[:1].isalnum(), tokens[i].id))
 
 
-def context_question(subject: Subject, second: str, i: int, found: Contexts) -> lesson.Choice:
-    """Whether one layer is enough to make the vectors of one token differ."""
-    choices = [
-        _("Exactly the same, but for rounding"),
-        _("Different, but still closer than two different tokens are"),
-        _("No closer than two different tokens are"),
-    ]
-    token = subject.tokens[i].text
-    same, other = float(found.same[-1]), float(found.other[-1])
-    exactly = found.identical
-    answer = 0 if exactly else 1 if same > found.high[-1] else 2
-    causal = subject.config.architecture == "decoder-only"
-    if exactly and causal:
-        why = _("Everything up to this token is the same in both sentences, and this model sees nothing else.")
-    else:
-        why = _(
-            "The cosine is {same} after the last layer; two different tokens have {other} on average.",
-            same=f"{same:.4f}",
-            other=f"{other:.4f}",
-        )
-    return lesson.Choice(
-        "tokens",
-        "context",
-        _(
-            "The token “{token}” has one row in the table, so it enters both sentences with the same vector (positions "
-            "aside). And after the last layer?",
-            token=token,
-        ),
-        choices,
-        answer,
-        why,
-        about=f"{subject.model}.{subject.text}.{second}.{i}",
-    )
+def _senses(found: dict[str, SenseGap], causal: bool) -> None:
+    """Does the model tell the senses apart?  A table of the words that it can read in frames."""
+    if not found:
+        st.info(lab.text("large"))
+        return
+    rows = []
+    for token, gap in found.items():
+        same, different, chance, share = (float(of[-1]) for of in (gap.same, gap.different, gap.chance, gap.share))
+        apart = chance <= RARE and share >= CLEAR
+        cosines, said = numbers(".3f", same, different), lab.text("apart", form="yes" if apart else "no")
+        shares = Number(share, labels.percent(max(share, 0.0))), Number(chance, labels.percent(chance))
+        rows.append(Row((token, *cosines, *shares, said), "marked" if apart else ""))
+    columns = lab.texts("columns", ("token", "same", "two", "share", "chance", "apart")).values()
+    caption = lab.text("measured", n=len(gap.sentences))
+    st.html(table.style() + table.to_html(list(columns), rows, caption=caption))
+    lab.note("frame", clear=labels.percent(CLEAR))
+    with st.expander(lab.text("frames")):
+        bare = str.maketrans("", "", "[]{}")
+        st.text("\n".join(f"{token}: {' · '.join(FRAMES[token])}".translate(bare) for token in found))
+    if causal:
+        st.info(lab.text("after"))
 
 
 def reads_both_sides(model: ModelRef) -> bool:
+    """Whether a vector of the model depends on what follows its token as well."""
     return model_cache.options(model).architecture == "encoder-only"

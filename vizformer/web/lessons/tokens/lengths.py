@@ -1,176 +1,123 @@
-"""Lengths, in the lesson Tokens and embeddings: what is added up before the first layer, and the factor sqrt(d_model)."""
+"""A laboratory of the lesson Tokens and embeddings: what is added up before the first layer, and sqrt(d_model)."""
 
 import math
 from collections.abc import Mapping
 
+import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis.vectors import embeddings
 from vizformer.analysis.vectors.embeddings import Norms
 from vizformer.config import ModelConfig
 from vizformer.explain.snippets import Given
 from vizformer.figures.embeddings import ENGLISH
 from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.tokens import computations
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
 
+lab = Laboratory("tokens", "norms")
 SOME = 64  # tokens whose ids are written into the code
+TRIED = 12  # tokens that a model generates with the factor switched
+BORDERS = {"tenth": 0.0, "half": 0.1, "nine": 0.5, "more": 0.9}  # of the shares that are to choose from
 
 
-@laboratory
-def norms(subject: Subject) -> None:
+@cached
+def norms(model: ModelRef, ids: tuple[int, ...]) -> Norms:
+    """How long the vectors of the tokens and of their positions are."""
+    return embeddings.norms(model_cache.checkpoint(model), np.array(ids))
+
+
+@cached
+def written(model: ModelRef, text: str, scaled: bool) -> str:
+    """What the model makes of the text with or without the factor sqrt(d_model), the first tokens of it."""
+    return embeddings.with_scale(model_cache.checkpoint(model), scaled).generate(text, max_new=TRIED).text
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """How long the token and the position vectors are, with and without the factor sqrt(d_model)."""
-    config = subject.config
-    tokens = subject.tokens
-    found = computations.norms(subject.model, tuple(token.id for token in tokens))
-    if found.positions is None:
-        lesson.ask(longest_question(subject, found), folded=True)
-    else:
-        lesson.ask(forgotten_question(subject, found))
-    st.toggle(
-        _("Multiply the token vectors by {factor}", factor=r"$\sqrt{d_\text{model}}$"),
-        **lesson.setting("tokens.scale", found.scaled),
-    )
-    scaled = lesson.value("tokens.scale", found.scaled)
-    lengths = found.entering(scaled)
+    model, config, tokens = subject.model, subject.config, subject.tokens
+    ids = tuple(token.id for token in tokens)
+    found = norms(model, ids)
+    lesson.ask(question(subject), folded=found.positions is None)
+    scaled = lab.toggle("scale", found.scaled, factor=r"$\sqrt{d_\text{model}}$")
     chart.show(
         figures.norm_bars(
             labels.texts(tokens),
-            lengths,
+            found.entering(scaled),
             found.positions,
-            title=_("What is added up before layer 0"),
+            title=lab.text("picture"),
             words=words(ENGLISH),
         ),
         key="tokens.norms",
     )
-    st.caption(
-        _("This model was trained with the factor.")
-        if found.scaled
-        else _("This model was trained without the factor.")
-    )
+    lab.note("trained", form="scaled" if found.scaled else "plain")
     if found.positions is None:
-        st.info(
-            _(
-                "This model adds no position vectors (it uses {positions}): there is nothing that the token vectors "
-                "could be too short for. zh-en adds waves, cloze a learned table.",
-                positions=labels.places(config),
-            )
-        )
+        st.info(lab.text("none", positions=labels.places(config)))
     else:
-        token, position, share = found.compared(scaled)
-        st.text(
-            _(
-                "Average length: tokens {token}, positions {position}. Positions make up {share} of the squared length.",
-                token=f"{token:.2f}",
-                position=f"{position:.2f}",
-                share=labels.percent(share),
-            )
-        )
-    if scaled != found.scaled and config.architecture != "encoder-only" and model_cache.predicts(subject.model):
-        both = {
-            flag: computations.written(subject.model, subject.text, flag) for flag in (found.scaled, not found.scaled)
-        }
+        lab.say("average", **_compared(found, scaled))
+    if scaled != found.scaled and config.architecture != "encoder-only" and model_cache.predicts(model):
         with st.container(border=True):
-            st.caption(_("What the trained model writes as it was trained"))
-            st.text(both[found.scaled])
-            st.caption(_("and with the factor switched, all weights as they are"))
-            st.text(both[not found.scaled])
-    formula_of_lengths(config, scaled, computations.added(subject.model, tuple(token.id for token in tokens[:SOME])))
+            for name, factor in (("usual", found.scaled), ("switched", scaled)):
+                lab.note(name)
+                st.text(written(model, subject.text, factor))
+    _formula(config, scaled, embeddings.input_parts(subject.checkpoint, ids[:SOME]))
     if config.n_segments or config.embedding_norm:
-        st.caption(
-            _("In this model a segment vector, the same for the whole sentence, is added as well, and a norm follows.")
+        lab.note("segments")
+
+
+@lab.asks("lengths")
+def question(subject: Subject) -> lesson.Choice | None:
+    """How much of the sum would be positions with the factor the other way round, or else: which row is longest?"""
+    tokens, found = subject.tokens, norms(subject.model, tuple(token.id for token in subject.tokens))
+    about = (subject.model, subject.text)
+    if found.positions is not None:
+        values = {"factor": f"{found.factor:g}", **_compared(found, not found.scaled)}
+        share = found.compared(not found.scaled)[2]
+        right = [name for name, border in BORDERS.items() if share >= border][-1]
+        return lab.choice(
+            "lengths", tuple(BORDERS), right, *about, form="scaled" if found.scaled else "plain", **values
         )
-
-
-def formula_of_lengths(config: ModelConfig, scaled: bool, given: Mapping[str, Given]) -> None:
-    """What enters the first layer, as this model computes it with the factor as it is switched."""
-    positions, d_model = config.positions, config.d_model
-    root = math.sqrt(d_model)
-    symbols, live = r"x_0 = ", []
-    if scaled:
-        symbols += r"\sqrt{d_\text{model}}\; "
-        live.append(rf"\sqrt{{{d_model}}} = {root:.2f}")
-    if config.embedding_scale != 1:
-        symbols += rf"{config.embedding_scale:g}\; "
-    symbols += r"E_\text{id}"
-    projected = config.embedding_projection == "tokens"
-    symbols += r"\, W" if projected else ""
-    if positions in ("sinusoidal", "learned"):
-        symbols += r" + P_\text{pos}"
-    if positions == "sinusoidal":
-        symbols += r" \\ \lVert P_\text{pos} \rVert = \sqrt{d_\text{model} / 2}"
-        live.append(rf"\sqrt{{{d_model} / 2}} = {root / math.sqrt(2):.2f}")
-    symbols = rf"\begin{{gathered}} {symbols} \end{{gathered}}"  # one below the other: both fit a phone
-    lesson.formula(
-        symbols,
-        live=r",\quad ".join(live),
-        code=input_code(positions, scaled, config.embedding_scale, projected=projected),
-        given=given,
-    )
-
-
-def input_code(positions: str, scaled: bool, times: float = 1.0, *, projected: bool = False) -> str:
-    """The line that computes what is added up before the first layer."""
-    added = " + P" if positions in ("sinusoidal", "learned") else ""
-    factors = (" * d_model**0.5" if scaled else "") + ("" if times == 1 else f" * {times!r}")
-    return f"x_0 = E[ids]{factors}{' @ W' if projected else ''}{added}"
-
-
-def forgotten_question(subject: Subject, found: Norms) -> lesson.Choice:
-    """How much of what is added up would be positions with the factor the other way round?"""
-    token, position, share = found.compared(not found.scaled)
-    shares = [_("less than a tenth"), _("between a tenth and a half"), _("between a half and nine tenths")]
-    choices = [*shares, _("more than nine tenths")]
-    return lesson.Choice(
-        "tokens",
-        "lengths",
-        _(
-            "This model multiplies the rows of its tokens by √d_model = {factor} before it adds the positions. If that is "
-            "forgotten, how much of the squared length of what enters do the positions make up?",
-            factor=f"{found.factor:g}",
-        )
-        if found.scaled
-        else _(
-            "This model adds the positions to the rows of its tokens as they are. If the rows were multiplied by √d_model = "
-            "{factor} before that, how much of the squared length of what enters would the positions make up?",
-            factor=f"{found.factor:g}",
-        ),
-        choices,
-        sum(share >= border for border in (0.1, 0.5, 0.9)),
-        _(
-            "{share}: the tokens would have a length of {token} on average, the positions of {position}. Switch the factor "
-            "below and see.",
-            share=labels.percent(share),
-            token=f"{token:.2f}",
-            position=f"{position:.2f}",
-        ),
-        about=f"{subject.model} {subject.text}",
-    )
-
-
-def longest_question(subject: Subject, found: Norms) -> lesson.Choice | None:
-    """Where no positions are added: which token has the longest row?"""
-    tokens, lengths = subject.tokens, found.tokens.tolist()
+    lengths, names = found.tokens.tolist(), labels.numbered(tokens)
     order = sorted(range(len(tokens)), key=lambda i: -lengths[i])
-    once = list({tokens[place].id: place for place in reversed(order)}.values())[::-1]  # longest first, each token once
+    once = list({tokens[i].id: i for i in reversed(order)}.values())[::-1]  # longest first, each token once
     places = sorted({*once[:2], *once[-2:]})
     if len(places) < 2:
         return None
-    names = labels.numbered(tokens)
-    return lesson.Choice(
-        "tokens",
-        "lengths",
-        _("Which of these tokens has the longest row in the table?"),
-        [names[place] for place in places],
-        places.index(once[0]),
-        _(
-            "The lengths: {lengths}. They are learned, like every other number of the table.",
-            lengths=", ".join(f"{names[place]}: {lengths[place]:.2f}" for place in places),
-        ),
-        about=f"{subject.model} {subject.text}",
+    said = lab.asked("lengths", *about, form="row", lengths=", ".join(f"{names[i]}: {lengths[i]:.2f}" for i in places))
+    return lesson.Choice(choices=[names[i] for i in places], answer=places.index(once[0]), **said)
+
+
+def _compared(found: Norms, scaled: bool) -> dict[str, str]:
+    """The mean lengths of both vectors, and the share of the positions, as they are said."""
+    token, position, share = found.compared(scaled)
+    return {"token": f"{token:.2f}", "position": f"{position:.2f}", "share": labels.percent(share)}
+
+
+def _formula(config: ModelConfig, scaled: bool, given: Mapping[str, Given]) -> None:
+    """What enters the first layer, as this model computes it with the factor as it is switched."""
+    root, times, projected = math.sqrt(config.d_model), config.embedding_scale, config.embedding_projection == "tokens"
+    waves, added = config.positions == "sinusoidal", config.positions in ("sinusoidal", "learned")
+    symbols = (
+        (r"x_0 = \sqrt{d_\text{model}}\; " if scaled else "x_0 = ")
+        + (rf"{times:g}\; " if times != 1 else "")
+        + r"E_\text{id}"
+        + (r"\, W" if projected else "")
+        + (r" + P_\text{pos}" if added else "")
+        + (r" \\ \lVert P_\text{pos} \rVert = \sqrt{d_\text{model} / 2}" if waves else "")
+    )
+    live = [rf"\sqrt{{{config.d_model}}} = {root:.2f}"] * scaled
+    live += [rf"\sqrt{{{config.d_model} / 2}} = {root / math.sqrt(2):.2f}"] * waves
+    factors = (" * d_model**0.5" if scaled else "") + ("" if times == 1 else f" * {times!r}")
+    lesson.formula(
+        rf"\begin{{gathered}} {symbols} \end{{gathered}}",  # one below the other: both fit a phone
+        live=r",\quad ".join(live),
+        code=f"x_0 = E[ids]{factors}{' @ W' if projected else ''}{' + P' if added else ''}",
+        given=given,
     )

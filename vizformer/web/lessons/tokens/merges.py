@@ -1,21 +1,24 @@
-"""BPE merge by merge, in the lesson Tokens and embeddings: a table of merges applied to the sentence, or learned."""
+"""A laboratory of the lesson Tokens and embeddings: BPE merge by merge, applied to the sentence or learned from words."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TypeVar
 
 import streamlit as st
 
-from vizformer.components import cuts, listing
+from vizformer.components import listing
 from vizformer.explain.snippets import Given
+from vizformer.text import merging
+from vizformer.text.merging import Applied, Learned, Pair, Word
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.tokens import computations
 from vizformer.web.widgets import lesson
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts
-from vizformer.web.words.i18n import _
 
-W = TypeVar("W")
+lab = Laboratory("tokens", "merges")
+MODES = ("apply", "learn", "paper")
+MERGES = 40  # steps of learning that are shown
 CHOICES = 4  # pairs that a question offers
 AROUND = 4  # merges above and below the current one in the table
 WORDS = 80  # that are shown symbol by symbol
@@ -24,214 +27,157 @@ pair = max(counts, key=counts.get)"""
 APPLY = """pairs = [pair for word in words for pair in pairwise(word) if pair in ranks]
 pair = min(pairs, key=ranks.get, default=None)"""
 REPEATS = "他说他说过他说的话。"  # a sentence from which something can be learned
+Counted = Sequence[tuple[Word, int]]  # words, and how often each occurs
 
 
-@laboratory
-def merges(subject: Subject) -> None:
-    """Applying the bundled table of merges to the sentence, or learning one from very little text."""
-    st.html(cuts.style() + listing.style())
-    modes = {
-        "apply": _("Cut the sentence"),
-        "learn": _("Learn from the sentence"),
-        "paper": _("Learn from the paper's four words"),
-    }
-    st.segmented_control(
-        _("What to watch"),
-        list(modes),
-        format_func=modes.__getitem__,
-        required=True,
-        **lesson.setting("tokens.merge", "apply", list(modes)),
-    )
-    mode = lesson.value("tokens.merge", "apply", list(modes))
+@cached
+def applied(text: str) -> tuple[tuple[Word, ...], tuple[Applied, ...]]:
+    """The words of the text as characters, and the merges of the bundled table one by one."""
+    words = merging.words_of(text)
+    return words, merging.apply(words, *merging.bundled_table())
+
+
+@cached
+def learned(text: str) -> tuple[Counted, tuple[Learned, ...]]:
+    """Words with how often they occur, and what BPE learns from them; an empty text stands for the paper's words."""
+    words = Counter(merging.words_of(text)) if text else merging.PAPER
+    return tuple(words.items()), merging.learn(words, MERGES)
+
+
+@cached
+def next_counts(text: str, step: int) -> tuple[tuple[Pair, int], ...]:
+    """The pairs of neighbours before merge `step`, most frequent first."""
+    words, steps = learned(text)
+    if step < len(steps):
+        return steps[step].counts
+    return tuple(merging.pair_counts(steps[-1].words if steps else words).most_common())
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
+    """The words symbol by symbol, and the table that says what is merged."""
+    st.html(listing.style())
+    with controls():
+        mode = lab.buttons("merge", MODES)
+        text = subject.text if mode != "paper" else ""
+        steps: Sequence[Applied | Learned] = (applied if mode == "apply" else learned)(text)[1]
+        # Where a link names more merges than there are, none is done.
+        step = lab.slider("step", 0, len(steps), 0) if steps else 0
+    lesson.ask(question(subject, mode))
     if mode == "apply":
-        cut_step_by_step(subject)
+        _cut(text, step)
     else:
-        learn_step_by_step(subject if mode == "learn" else None)
+        _learn(text, step)
 
 
-def choose_step(count: int) -> int:
-    """The slider over 0..count merges; none where the link names more than there are."""
-    if not count:
-        return 0
-    st.slider(_("Merges done"), 0, count, **lesson.setting("tokens.step", 0, range(count + 1)))
-    return lesson.value("tokens.step", 0, range(count + 1))
+@lab.asks("merge")
+def question(subject: Subject, mode: str = "apply") -> lesson.Choice | None:
+    """Which pair is joined first?"""
+    text = subject.text if mode != "paper" else ""
+    if not (steps := applied(text)[1] if mode == "apply" else learned(text)[1]):
+        return None
+    words = applied(text)[0] if mode == "apply" else [word for word, __ in learned(text)[0]]
+    first, standing = steps[0], list(dict.fromkeys(pair for word in words for pair in pairwise(word)))
+    if isinstance(first, Applied):
+        merged, n = [step.pair for step in steps], f"{first.rank + 1:,}"
+        others = [pair for pair in merged if pair in standing] + [pair for pair in standing if pair not in merged]
+    else:
+        n = str(first.counts[0][1])
+        others = [pair for pair, count in first.counts if count < first.counts[0][1]]
+    wrong = [pair for pair in dict.fromkeys(others) if pair != first.pair][: CHOICES - 1]
+    if not wrong:
+        return None
+    choices = sorted([first.pair, *wrong], key=standing.index)
+    form, (left, right) = "apply" if mode == "apply" else "learn", map(_spaced, first.pair)
+    said = lab.asked("merge", form, text, form=form, left=left, right=right, n=n)
+    return lesson.Choice(choices=[_joined(pair) for pair in choices], answer=choices.index(first.pair), **said)
 
 
-def cut_step_by_step(subject: Subject) -> None:
-    from_characters, steps = computations.applied(subject.text)
-    if steps:
-        lesson.ask(first_question(subject.text))
-    step = choose_step(len(steps))
-    now = steps[step - 1].words if step else from_characters
-    new = "".join(steps[step - 1].pair) if step else ""
-    show_words([(word, 1) for word in now], new)
-    symbols = sum(map(len, now))
+def _cut(text: str, step: int) -> None:
+    """The sentence after some merges of the bundled table, and these merges."""
+    characters, steps = applied(text)
+    now = steps[step - 1].words if step else characters
+    _show_words([(word, 1) for word in now], steps[step - 1].pair if step else ())
     first = max(0, min(step - 1 - AROUND, len(steps) - 2 * AROUND - 1))
     rows: list[list[listing.Cell]] = [
-        [str(i + 1), f"{spaced(s.pair[0])} + {spaced(s.pair[1])}", spaced("".join(s.pair)), s.rank, s.count or 0]
+        [str(i + 1), _joined(s.pair), _spaced("".join(s.pair)), s.rank, s.count or 0]
         for i, s in list(enumerate(steps))[first : first + 2 * AROUND + 1]
     ]
     if rows:
-        head = [_("merge"), _("pair"), _("becomes"), _("rank"), _("count when learned")]
-        st.html(listing.to_html(head, rows, chosen=step - 1 - first if step else None))
-    st.text(_("{symbols} after {step} of {steps} merges", symbols=counts.symbols(symbols), step=step, steps=len(steps)))
+        st.html(
+            listing.to_html(
+                _head("merge", "pair", "becomes", "rank", "count"), rows, chosen=step - 1 - first if step else None
+            )
+        )
+    lab.say("after", symbols=counts.symbols(sum(map(len, now))), step=step, steps=len(steps))
     live = rf"\min_{{(a,b)}} \mathrm{{rank}}(a, b) = {steps[step - 1].rank:,}".replace(",", r"\,") if step else ""
     lesson.formula(r"(a^*, b^*) = \arg\min_{(a,b)} \mathrm{rank}(a, b)", live=live)
     if steps:
         found = steps[max(step, 1) - 1]  # the merge of the formula, or the first one
-        before = steps[step - 2].words if step > 1 else from_characters
-        kept = few(before, [found.pair in pairwise(word) for word in before])
-        python(APPLY, {"words": kept, "ranks": {s.pair: s.rank for s in steps if s.rank >= found.rank}}, len(before))
+        before = steps[step - 2].words if step > 1 else characters
+        kept = _few([(word, 1) for word in before], found.pair)
+        ranks = {s.pair: s.rank for s in steps if s.rank >= found.rank}
+        _python(APPLY, {"words": [word for word, __ in kept], "ranks": ranks}, len(before))
 
 
-def learn_step_by_step(subject: Subject | None) -> None:
-    text = subject.text if subject is not None else ""
-    from_characters, steps = computations.learned(text)
-    if steps:
-        lesson.ask(learned_question(text))
-    step = choose_step(len(steps))
-    now = steps[step - 1].words if step else from_characters
-    new = "".join(steps[step - 1].pair) if step else ""
-    show_words(now, new)
-    counts = computations.next_counts(text, step)
+def _learn(text: str, step: int) -> None:
+    """The words after some merges that were learned from them, the pairs that are there now, and the table so far."""
+    characters, steps = learned(text)
+    now, pairs = steps[step - 1].words if step else characters, next_counts(text, step)
+    _show_words(now, steps[step - 1].pair if step else ())
     if step == len(steps):
-        st.info(
-            _(
-                "No pair occurs twice any more: there is nothing left to learn. A text that repeats itself gives more, "
-                "such as {text}",
-                text=REPEATS,
-            )
-        )
-    elif counts:
-        (a, b), most = counts[0]
+        st.info(lab.text("end", text=REPEATS))
+    elif pairs:
+        (a, b), most = pairs[0]
         lesson.formula(
             r"(a^*, b^*) = \arg\max_{(a,b)} \mathrm{count}(a, b)",
             live=rf"\max_{{(a,b)}} \mathrm{{count}}(a, b) = {most}",
         )
-        kept = few(now, [(a, b) in pairwise(word) for word, __ in now])
-        python(LEARN, {"words": dict(kept)}, len(now))
-        st.text(_("Next: “{left}” and “{right}” become one symbol.", left=spaced(a), right=spaced(b)))
-    rows: list[list[listing.Cell]] = [[spaced(a), spaced(b), n, n] for (a, b), n in counts[: 2 * AROUND]]
-    if rows:
-        left, right = st.columns(2)
-        learnt: list[list[listing.Cell]] = [
-            [str(i + 1), spaced(s.pair[0]), spaced(s.pair[1])] for i, s in list(enumerate(steps[:step]))[-2 * AROUND :]
-        ]
-        left.html(
-            listing.to_html(
-                [_("left symbol"), _("right symbol"), _("count"), ""],
-                rows,
-                bar=3,
-                chosen=0 if step < len(steps) else None,
-                caption=_("Pairs side by side now"),
-            )
-        )
-        if learnt:
-            right.html(
-                listing.to_html(
-                    [_("merge"), _("left symbol"), _("right symbol")],
-                    learnt,
-                    chosen=len(learnt) - 1,
-                    caption=_("The table so far"),
-                )
-            )
+        _python(LEARN, {"words": dict(_few(now, (a, b)))}, len(now))
+        lab.say("next", left=_spaced(a), right=_spaced(b))
+    if not pairs:
+        return
+    left, right = st.columns(2)
+    rows: list[list[listing.Cell]] = [[_spaced(a), _spaced(b), n, n] for (a, b), n in pairs[: 2 * AROUND]]
+    chosen, head = 0 if step < len(steps) else None, [*_head("left", "right", "times"), ""]
+    left.html(listing.to_html(head, rows, bar=3, chosen=chosen, caption=lab.text("pairs")))
+    done = list(enumerate(steps[:step], 1))[-2 * AROUND :]
+    if done:
+        rows = [[str(i), *map(_spaced, s.pair)] for i, s in done]
+        head = _head("merge", "left", "right")
+        right.html(listing.to_html(head, rows, chosen=len(rows) - 1, caption=lab.text("table")))
 
 
-def first_question(text: str) -> lesson.Choice | None:
-    """Which pair of the sentence is joined first?"""
-    words, steps = computations.applied(text)
-    if not steps:
-        return None
-    merged, rank = [step.pair for step in steps], steps[0].rank
-    (left, right), *later = merged
-    standing = neighbouring(words)
-    return pair_question(
-        standing,
-        (left, right),
-        [pair for pair in later if pair in standing] + [pair for pair in standing if pair not in merged],
-        _("The table of merges is applied to your sentence. Which of these pairs becomes one symbol first?"),
-        _(
-            "“{left}” and “{right}”: of all pairs in the sentence this one was learned first, as merge {rank}, since it was "
-            "frequent in the text that the table was learned from. Where it stands in the sentence plays no part.",
-            left=spaced(left),
-            right=spaced(right),
-            rank=f"{rank + 1:,}",
-        ),
-        f"apply {text}",
-    )
-
-
-def learned_question(text: str) -> lesson.Choice | None:
-    """Which pair is learned first?"""
-    counted, steps = computations.learned(text)
-    if not steps:
-        return None
-    words, first = [word for word, __ in counted], steps[0]
-    (left, right), most = first.counts[0]
-    return pair_question(
-        neighbouring(words),
-        (left, right),
-        [pair for pair, count in first.counts if count < most],
-        _("BPE learns from these words alone. Which of these pairs does it join first?"),
-        _(
-            "“{left}” and “{right}” stand side by side {count} times; no other pair does so more often.",
-            left=spaced(left),
-            right=spaced(right),
-            count=most,
-        ),
-        f"learn {text}",
-    )
-
-
-def neighbouring(words: Sequence[tuple[str, ...]]) -> list[tuple[str, str]]:
-    """The pairs of neighbours, each once, in the order of the text."""
-    return list(dict.fromkeys(pair for word in words for pair in pairwise(word)))
-
-
-def pair_question(
-    standing: list[tuple[str, str]],
-    first: tuple[str, str],
-    others: Sequence[tuple[str, str]],
-    question: str,
-    why: str,
-    about: str,
-) -> lesson.Choice | None:
-    """The first pair among others, which are offered in the order of the text."""
-    wrong = [pair for pair in dict.fromkeys(others) if pair != first][: CHOICES - 1]
-    if not wrong:
-        return None
-    choices = sorted([first, *wrong], key=standing.index)
-    return lesson.Choice(
-        "tokens",
-        "merge",
-        question,
-        [f"{spaced(left)} + {spaced(right)}" for left, right in choices],
-        choices.index(first),
-        why,
-        about=about,
-    )
-
-
-def few(words: Sequence[W], found: Sequence[bool]) -> list[W]:
+def _few(words: Counted, pair: Pair) -> list[tuple[Word, int]]:
     """As many words as are shown, among them those in which the pair is found."""
     if len(words) <= WORDS:
         return list(words)
-    return [words[i] for i in sorted(range(len(words)), key=lambda i: not found[i])[:WORDS]]
+    kept = sorted(range(len(words)), key=lambda i: pair not in pairwise(words[i][0]))
+    return [words[i] for i in kept[:WORDS]]
 
 
-def python(code: str, given: Mapping[str, Given], count: int) -> None:
+def _python(code: str, given: Mapping[str, Given], count: int) -> None:
     """The lines that find the pair, with the words that they look through."""
-    st.caption(_("The same in Python"))
+    lab.note("python")
     shown = len(given["words"])  # type: ignore[arg-type]
-    note = "" if shown == count else "# " + _("{shown} of the {count} words", shown=shown, count=count) + "\n"
+    note = "" if shown == count else f"# {lab.text('some', shown=shown, count=count)}\n"
     st.code(note + lesson.pasteable(code, given), language="python", wrap_lines=True)
 
 
-def show_words(found: Sequence[tuple[Sequence[str], int]], new: str) -> None:
-    st.html(listing.words_html([([spaced(s) for s in word], times) for word, times in found[:WORDS]], spaced(new)))
+def _show_words(found: Counted, new: Sequence[str]) -> None:
+    words = [([_spaced(symbol) for symbol in word], times) for word, times in found[:WORDS]]
+    st.html(listing.words_html(words, _spaced("".join(new))))
     if len(found) > WORDS:
-        st.caption(_("The first {shown} of {count} words.", shown=WORDS, count=len(found)))
+        lab.note("first", shown=WORDS, count=len(found))
 
 
-def spaced(symbol: str) -> str:
+def _head(*names: str) -> list[str]:
+    return list(lab.texts("columns", names).values())
+
+
+def _joined(pair: Pair) -> str:
+    return " + ".join(map(_spaced, pair))
+
+
+def _spaced(symbol: str) -> str:
     return symbol.replace("▁", "␣")

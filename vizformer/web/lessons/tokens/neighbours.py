@@ -1,44 +1,68 @@
-"""Neighbours, in the lesson Tokens and embeddings: the nearest rows of the table, and the sentence among them."""
+"""A laboratory of the lesson Tokens and embeddings: the nearest rows of the table, and the sentence among them."""
 
+import numpy as np
 import streamlit as st
+from jaxtyping import Float
 
 from vizformer import figures
+from vizformer.analysis.vectors import embeddings
+from vizformer.analysis.vectors.embeddings import Neighbours, Projection
 from vizformer.figures.neighbours import ENGLISH
+from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.tokens import computations
-from vizformer.web.lessons.tokens.token_choice import choose_token, rarest
+from vizformer.web.lessons.tokens.embedding_rows import choose_token, embedding_table, names, rarest
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
 
+lab = Laboratory("tokens", "neighbours")
+NEAREST = 8  # neighbours of the chosen token
+NEAR = 3  # neighbours of every other token, on the map
 CODE = "cosines = F.normalize(E, dim=-1) @ F.normalize(E[id], dim=-1)  # [vocab_size]"
 
 
-@laboratory
-def neighbours(subject: Subject) -> None:
+@cached
+def directions(model: ModelRef, centred: bool) -> tuple[Float[np.ndarray, "vocab_size d_model"], float]:
+    """The rows of the table at length 1, and the mean cosine of two of them."""
+    unit = embeddings.directions(model_cache.checkpoint(model), centred=centred)
+    return unit, embeddings.average_cosine(unit)
+
+
+@cached
+def nearest_to(model: ModelRef, id: int, centred: bool) -> Neighbours:
+    """The rows nearest to one."""
+    return embeddings.neighbours(directions(model, centred)[0], id, NEAREST)
+
+
+@cached
+def near(model: ModelRef, ids: tuple[int, ...], chosen: int, centred: bool) -> tuple[tuple[int, ...], Projection]:
+    """The distinct tokens of a text, the neighbours of `chosen`, some of every other's; and all of them on a plane."""
+    own = list(dict.fromkeys(ids))
+    rest = [other for id in own if id != chosen for other in nearest_to(model, id, centred).ids[:NEAR]]
+    shown = tuple(dict.fromkeys([*own, *nearest_to(model, chosen, centred).ids, *rest]))
+    return shown, embeddings.project(directions(model, centred)[0][list(shown)])
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """The nearest rows of the table, and the sentence with its neighbours on a plane."""
-    at = choose_token(subject, _("Token"))
-    st.toggle(_("Take the mean of all rows off first"), **lesson.setting("tokens.centred", False))
-    centred = lesson.value("tokens.centred", False)
-    tokens = subject.tokens
-    chosen = tokens[at]
-    nearest = computations.neighbours(subject.model, chosen.id, centred)
-    average = computations.average_cosine(subject.model, centred)
-    shown, plane = computations.near(subject.model, tuple(token.id for token in tokens), chosen.id, centred)
-    named = computations.names(subject.model, shown)
-    own = {token.id for token in tokens}
-    kinds = [0 if id in own else 1 if id in nearest.ids else 2 for id in shown]
-    said = words(ENGLISH)
+    with controls():
+        chosen = subject.tokens[choose_token(lab, subject)]
+        centred = lab.toggle("centred")
+    nearest = nearest_to(subject.model, chosen.id, centred)
+    own = tuple(token.id for token in subject.tokens)
+    shown, plane = near(subject.model, own, chosen.id, centred)
     left, right = st.columns([2, 3])
     chart.show(
         figures.neighbour_bars(
-            computations.names(subject.model, nearest.ids, beside=(chosen.id,)),
+            names(subject.model, nearest.ids, beside=(chosen.id,)),
             nearest.cosines,
-            average,
-            title=_("Nearest to “{token}”", token=chosen.text),
-            words=said,
+            directions(subject.model, centred)[1],
+            title=lab.text("nearest", token=chosen.text),
+            words=words(ENGLISH),
         ),
         key="tokens.bars",
         on=left,
@@ -46,57 +70,39 @@ def neighbours(subject: Subject) -> None:
     chart.show(
         figures.embedding_map(
             plane.points,
-            named,
-            kinds,
+            names(subject.model, shown),
+            [0 if id in own else 1 if id in nearest.ids else 2 for id in shown],
             plane.shares,
             chosen=shown.index(chosen.id),
-            title=_("The sentence and its neighbours, on a plane"),
-            words=said,
+            title=lab.text("map"),
+            words=words(ENGLISH),
         ),
         key="tokens.map",
         on=right,
     )
-    st.caption(
-        _(
-            "Searched: all {count:,} rows. The plane keeps {percent} of the variance of these {shown} directions; what "
-            "looks close on it may be far apart.",
-            count=subject.config.input_vocab_size,
-            percent=labels.percent(sum(plane.shares)),
-            shown=len(shown),
-        )
-    )
-    lesson.ask(nearest_question(subject, centred))
+    percent = labels.percent(sum(plane.shares))
+    lab.note("searched", count=subject.config.input_vocab_size, percent=percent, shown=len(shown))
+    lesson.ask(question(subject, centred))
     lesson.formula(
         r"\cos(E_a, E_b) = \frac{E_a \cdot E_b}{\lVert E_a \rVert\, \lVert E_b \rVert}",
         live=rf"\cos(E_{{{chosen.id}}}, E_{{{nearest.ids[0]}}}) = {nearest.cosines[0]:.4f}",
         code=CODE,
-        given={"id": chosen.id, "E": computations.embedding_table(subject.model)},
+        given={"id": chosen.id, "E": embedding_table(subject.model)},
     )
 
 
-def nearest_question(subject: Subject, centred: bool) -> lesson.Choice | None:
+@lab.asks("nearest")
+def question(subject: Subject, centred: bool = False) -> lesson.Choice | None:
     """Which row of the table is nearest to that of a token that the pictures do not begin with?"""
     first, *others = rarest(subject.tokens)
     chosen = next((token for token in others if token.id != first.id), first)
-    nearest = computations.neighbours(subject.model, chosen.id, centred)
+    nearest = nearest_to(subject.model, chosen.id, centred)
     near = nearest.ids[:: max(len(nearest.ids) - 1, 1)]  # the first of the list and the last one
     own = [token.id for token in subject.tokens if token.id not in (chosen.id, *nearest.ids) and not token.special]
     ids = sorted({*near, *own[:2]})
     if len(ids) < 2:
         return None
-    name, *names = computations.names(subject.model, (chosen.id, *ids))
-    return lesson.Choice(
-        "tokens",
-        "nearest",
-        _("Which of these rows of the table points most nearly in the direction of the row of “{token}”?", token=name),
-        names,
-        ids.index(nearest.ids[0]),
-        _(
-            "“{nearest}”, with a cosine of {cosine}: choose “{token}” above and see. Rows come near each other where "
-            "training has used their tokens alike, whether these look alike or not.",
-            nearest=names[ids.index(nearest.ids[0])],
-            cosine=f"{nearest.cosines[0]:.2f}",
-            token=name,
-        ),
-        about=f"{subject.model} {chosen.id} {centred}",
-    )
+    answer, (name, *choices) = ids.index(nearest.ids[0]), names(subject.model, (chosen.id, *ids))
+    values = {"token": name, "nearest": choices[answer], "cosine": f"{nearest.cosines[0]:.2f}"}
+    said = lab.asked("nearest", subject.model, chosen.id, centred, **values)
+    return lesson.Choice(choices=choices, answer=answer, **said)

@@ -2,6 +2,11 @@
 
 from dataclasses import dataclass
 
+from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link.model_ref import ModelRef
+
 
 @dataclass(frozen=True)
 class Occasion:
@@ -79,3 +84,33 @@ OTHERS = (  # for a sentence of the reader's: the one that shares most with it
     "We are going to the city by train.",
     "He is not a good friend of mine.",
 )
+
+
+@cached
+def occasions(model: ModelRef) -> tuple[Occasion, ...]:
+    """The examples that the model can read: not where it takes few tokens, or came without a tokenizer."""
+    return tuple(o for o in OCCASIONS if all(model_cache.reads(model, text) for text in (o.first, o.second, o.third)))
+
+
+def beside(subject: Subject) -> tuple[str, str]:
+    """A second and a third sentence to hold against the first: of the examples, or the one that shares most with it."""
+    for occasion in occasions(subject.model):
+        if occasion.first == subject.text.strip():
+            return occasion.second, occasion.third
+    return _fitting(subject.model, subject.text), ""
+
+
+@cached
+def _fitting(model: ModelRef, text: str) -> str:
+    """The sentence that shares most words with the text; where none can be read, the text's own words turned round."""
+    tokenizer = model_cache.checkpoint(model).tokenizer_of("encoder")
+    others = [other for other in OTHERS if other != text.strip() and model_cache.reads(model, other)]
+    if not others:
+        turned = " ".join(reversed(text.split()))
+        return turned if turned != text.strip() and model_cache.reads(model, turned) else ""
+
+    def words(sentence: str) -> set[int]:
+        return {token.id for token in tokenizer.encode(sentence, special=False) if token.text[:1].isalnum()}
+
+    own = words(text)
+    return max(others, key=lambda other: len(own & words(other)))

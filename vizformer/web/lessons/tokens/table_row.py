@@ -1,108 +1,98 @@
-"""A row of a table, in the lesson Tokens and embeddings: a one-hot row times the table, and the row taken out of it."""
+"""A laboratory of the lesson Tokens and embeddings: a one-hot row times the table, and the row taken out of it."""
 
 import numpy as np
 import streamlit as st
+from jaxtyping import Float
 
+from vizformer.analysis.vectors import embeddings
+from vizformer.analysis.vectors.embeddings import Lookup
 from vizformer.components import lookup, matrix
+from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.tokens import computations
-from vizformer.web.lessons.tokens.token_choice import choose_token
+from vizformer.web.lessons.tokens.embedding_rows import choose_token, embedding_table, names
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson
-from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.words.i18n import _
+from vizformer.web.widgets.lab import Laboratory
 
+lab = Laboratory("tokens", "lookup")
 CODE = """one_hot = F.one_hot(torch.tensor(id), vocab_size).float()
 product = one_hot @ E  # vocab_size * d_model products
 row = E[id]            # what nn.Embedding does
 (product - row).abs().max()"""
 
 
-@laboratory
-def look_up(subject: Subject) -> None:
-    """A one-hot row times the table, and the row taken out of it."""
-    at = choose_token(subject, _("Token"))
-    token = subject.tokens[at]
-    config = subject.config
-    vocab_size = config.input_vocab_size
-    found = computations.lookup(subject.model, token.id)
-    lesson.ask(products_question(subject))
+@cached
+def looked_up(model: ModelRef, id: int) -> Lookup:
+    """A row of the table, taken out of it and computed as a product."""
+    return embeddings.lookup(model_cache.checkpoint(model), id)
+
+
+@cached
+def entries(model: ModelRef, rows: tuple[int, ...], columns: tuple[int, ...]) -> Float[np.ndarray, "rows columns"]:
+    """Some numbers of the table."""
+    return embeddings.entries(model_cache.checkpoint(model), rows, columns)
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
+    """The one-hot row, the table and their product."""
+    at = choose_token(lab, subject)
+    token, config = subject.tokens[at], subject.config
+    found = looked_up(subject.model, token.id)
+    lesson.ask(question(subject))
+    rows, columns = lookup.around(token.id, config.input_vocab_size), lookup.head(config.d_embedding)
+    shown_rows, shown_columns = (tuple(i for i in places if i is not None) for places in (rows, columns))
+    read = names(subject.model, shown_rows)
     st.html(matrix.style())
-    rows, columns = lookup.around(token.id, vocab_size), lookup.head(config.d_embedding)
-    shown_rows, shown_columns = [r for r in rows if r is not None], [c for c in columns if c is not None]
-    values = computations.table(subject.model, tuple(shown_rows), tuple(shown_columns))
-    entries = computations.names(subject.model, tuple(shown_rows))
     st.html(
         lookup.to_html(
             np.array([[float(row == token.id) for row in shown_rows]]),
             rows=[at],
             columns=rows,
-            column_names=entries,
+            column_names=read,
             row_names=[token.text],
             digits=0,
-            caption=_("One-hot row of id {id}", id=token.id),
-            shape=f"1 × {vocab_size}",
+            caption=lab.text("onehot", id=token.id),
+            shape=f"1 × {config.input_vocab_size}",
             chosen_column=token.id,
         )
         + lookup.to_html(
-            values,
+            entries(subject.model, shown_rows, shown_columns),
             rows=rows,
             columns=columns,
-            row_names=entries,
+            row_names=read,
             chosen_row=token.id,
-            caption=_("Embedding table E"),
-            shape=f"{vocab_size} × {config.d_embedding}",
+            caption=lab.text("table"),
+            shape=f"{config.input_vocab_size} × {config.d_embedding}",
         )
         + lookup.to_html(
-            found.product[shown_columns][None],
+            found.product[list(shown_columns)][None],
             rows=[at],
             columns=columns,
             row_names=[token.text],
             chosen_row=at,
-            caption=_("Their product"),
+            caption=lab.text("product"),
             shape=f"1 × {config.d_embedding}",
         )
     )
     if found.difference == 0:
-        st.success(_("The product is row {id} of the table: the largest difference is 0.", id=token.id))
+        st.success(lab.text("same", id=token.id))
     else:
-        st.error(_("Differs from the row by up to {difference}.", difference=f"{found.difference:.1g}"))
+        st.error(lab.text("differs", difference=f"{found.difference:.1g}"))
     first = ",\\ ".join(f"{value:.4f}" for value in found.row[:3])
     lesson.formula(
         r"e_i E = \sum_{v=0}^{V-1} [v = i]\, E_v = E_i",
         live=rf"E_{{{token.id}}} = ({first},\ \ldots,\ {found.row[-1]:.4f})",
         code=CODE,
-        given={"id": token.id, "vocab_size": vocab_size, "E": computations.embedding_table(subject.model)},
+        given={"id": token.id, "vocab_size": config.input_vocab_size, "E": embedding_table(subject.model)},
     )
-    st.text(
-        _(
-            "The product: {products:,} multiplications for one token. The look-up: {copies} numbers copied.",
-            products=found.products,
-            copies=found.copies,
-        )
-    )
+    lab.say("cost", products=found.products, copies=found.copies)
 
 
-def products_question(subject: Subject) -> lesson.Number:
+@lab.asks("products")
+def question(subject: Subject) -> lesson.Number:
     """What would the product with a one-hot row cost?"""
-    vocab_size, d_model = subject.config.input_vocab_size, subject.config.d_embedding
-    products = computations.lookup(subject.model, subject.tokens[0].id).products
-    return lesson.Number(
-        "tokens",
-        "products",
-        _(
-            "The table E has {vocab_size:,} rows of {d_model} numbers. How many multiplications does the product of one "
-            "one-hot row with E take, if every one is carried out?",
-            vocab_size=vocab_size,
-            d_model=d_model,
-        ),
-        products,
-        _(
-            "{vocab_size:,} · {d_model}: each of the {d_model} results is a sum of {vocab_size:,} products, and all but one "
-            "of these are 0. The result is a row of the table, so programs take that row out: {d_model} numbers copied, "
-            "nothing multiplied.",
-            vocab_size=vocab_size,
-            d_model=d_model,
-        ),
-        written="{:,.0f}".format,
-        about=f"{subject.model}",
-    )
+    sizes = {"vocab_size": subject.config.input_vocab_size, "d_model": subject.config.d_embedding}
+    products = looked_up(subject.model, subject.tokens[0].id).products
+    return lesson.Number(answer=products, written="{:,.0f}".format, **lab.asked("products", subject.model, **sizes))
