@@ -23,6 +23,7 @@ def table(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.sweep
 @pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_table(tmp_path):
     killed, whole, work = tmp_path / "killed.csv", tmp_path / "whole.csv", tmp_path / "work"

@@ -23,6 +23,7 @@ def run(*arguments: str) -> list[list[str]]:
     return [line.strip("| ").split(" | ") for line in result.output.splitlines() if line.startswith("| ")]
 
 
+@pytest.mark.sweep
 def test_the_cost_of_a_part_is_that_of_a_page_and_of_a_setting():
     head, part, mean = run("costs", "--repeats", "2", "--only", "masks kinds")
     assert (len(head), part[:2]) == (6, ["masks", "kinds"])
@@ -31,6 +32,7 @@ def test_the_cost_of_a_part_is_that_of_a_page_and_of_a_setting():
     assert mean[0] == "mean"
 
 
+@pytest.mark.sweep
 def test_a_class_asks_and_is_answered(monkeypatch):
     monkeypatch.setattr(classroom, "PLACES", [("masks", "mistakes")])
     rows = run("readers", "--readers", "2", "--every", "0.1", "--minutes", "0.05")

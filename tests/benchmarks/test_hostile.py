@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from tests.benchmarks import hostile
 
 
+@pytest.mark.sweep
 @pytest.mark.sample(1)
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is read from /proc")

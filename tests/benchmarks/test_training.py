@@ -39,6 +39,7 @@ def test_lengths_are_those_of_short_sentences() -> None:
     assert 20 < max(lengths) <= 81
 
 
+@pytest.mark.sweep
 @pytest.mark.sample(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(("limit", "expected"), [(1e9, 0), (0.0, 1)])

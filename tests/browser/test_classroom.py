@@ -103,6 +103,7 @@ RING_IS_OVER = """text => {
 }"""
 
 
+@pytest.mark.sweep
 def test_students_see_the_teachers_pointer_at_the_same_part_of_a_smaller_screen(server, browser, open_tab):
     teacher = open_tab("/masks?text=hello there", at=server)
     code = start(teacher)

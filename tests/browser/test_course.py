@@ -15,6 +15,7 @@ WIDE = """() => {
 }"""
 
 
+@pytest.mark.sweep
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("lesson", PARTS)
 def test_no_part_scrolls_sideways(open_tab, lesson):
@@ -91,6 +92,7 @@ def test_the_arithmetic_stays_where_everything_is_at_its_beginning(open_tab):
     expect(tab.page.get_by_role("heading", level=3)).to_contain_text("0 · ")
 
 
+@pytest.mark.sweep
 def test_answers_are_remembered_by_the_browser_and_can_be_forgotten(open_tab):
     tab = open_tab("/masks?part=leak")
     expect(tab.page.get_by_text("0 of 5 questions answered")).to_be_visible()

@@ -94,6 +94,7 @@ def change_theme(tab, theme: str) -> None:
     expect(tab.page.locator(".stApp")).to_have_css("background-color", BACKGROUND[theme])
 
 
+@pytest.mark.sweep
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("locale", "themes"), [("en-US", ("light", "dark")), ("zh-CN", ("dark", "light"))])
 def test_nothing_is_cut_off_on_a_phone(open_tab, locale, themes):

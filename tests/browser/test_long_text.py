@@ -8,6 +8,7 @@ pytestmark = pytest.mark.browser
 STORY = "Lily saw a cat in the park. The cat was small and red, and it sat under a big tree. " * 14
 
 
+@pytest.mark.sweep
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("lang", "title", "read", "refused"),
@@ -42,6 +43,7 @@ def test_a_text_file_is_read_and_the_link_holds_all_of_it(
     expect(readout).to_have_text(sentence)
 
 
+@pytest.mark.sweep
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("picture", ["map", "text"])
 def test_another_head_of_a_long_text_comes_without_the_page_and_again_after_the_server_forgot_it(

@@ -28,6 +28,7 @@ CHOSEN = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("locale", WORDS)
 def test_roles_are_chosen_in_boxes_and_the_link_carries_them(open_tab, tmp_path, locale):

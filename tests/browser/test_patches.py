@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.sweep
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("lang", "way", "what", "patched"),

@@ -80,6 +80,7 @@ def test_where_motion_is_welcome_it_begins_by_itself_once(open_tab):
     expect(root(tab)).to_have_attribute("data-playing", "false")
 
 
+@pytest.mark.sweep
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("width", "theme", "locale"), [(1280, "light", "en-US"), (400, "dark", "zh-CN")])
 def test_nothing_scrolls_sideways(open_tab, width, theme, locale):

@@ -97,6 +97,7 @@ def test_nothing_is_proposed_of_a_model_that_has_learned_nothing(tmp_path: Path)
     assert LECTURE.keys() <= vf.load(path, **found.answers).report.assumed.keys()
 
 
+@pytest.mark.sweep
 def test_no_answer_is_weighed_under_which_logits_mean_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weighing.evidence, "MOST_COMBINATIONS", 40)  # one answer at a time, and a few pairs
     model = tiny.randomise(handmade_models.Hooked(outputs=handmade_models.V - 1))
@@ -107,6 +108,7 @@ def test_no_answer_is_weighed_under_which_logits_mean_nothing(tmp_path: Path, mo
     assert "outputs_are_tokens = True: no other answer makes another model that predicts tokens" in str(found)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("as_logits", [True, False])
 def test_the_authors_number_decides_of_an_untrained_model_too(
     tmp_path: Path, as_logits: bool, monkeypatch: pytest.MonkeyPatch

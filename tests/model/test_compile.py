@@ -33,6 +33,7 @@ for options in ({}, tiny.ALIBI, tiny.T5):
 """
 
 
+@pytest.mark.sweep
 @pytest.mark.slow
 def test_a_compiled_model_traces_too() -> None:
     root = Path(__file__).resolve().parents[2]

@@ -76,6 +76,7 @@ def test_captions_of_files_say_it(open_app, monkeypatch):
     assert all("computed under these assumptions: " in one and "causal = True" in one for one in found)
 
 
+@pytest.mark.sweep
 def test_a_text_decides_and_the_link_says_what(open_app, monkeypatch):
     monkeypatch.setattr(
         "vizformer.checkpoints.weighing.evidence.MOST_COMBINATIONS", 80

@@ -97,6 +97,7 @@ def test_the_readers_own_texts_are_measured_in_a_process_of_its_own(open_app, re
     assert corpus == "own"
 
 
+@pytest.mark.sweep
 def test_a_stopped_measuring_goes_on(open_app, reports):
     texts = [passage.text for passage in bundled_corpus("zh").passages[:24]]
     app = open_app(PAGE, model="cloze", dials="headreport.texts:own")
@@ -410,6 +411,7 @@ def test_who_only_wants_to_know_keeps_nothing_going(reports):
     assert job.asked > before
 
 
+@pytest.mark.sweep
 def test_a_reader_who_stops_what_others_watch_is_told_so_and_can_come_back(open_app, reports):
     app = open_app(PAGE, model="cloze", dials="headreport.texts:zh")
     clicked(app, "head_report.measure")

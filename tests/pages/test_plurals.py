@@ -32,6 +32,7 @@ def words(app) -> str:
     return "\n".join([said(app), *map(str, labels), *options])
 
 
+@pytest.mark.sweep
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("model", ["decoder", "encoder", "both"])
 def test_one_of_a_thing_is_not_called_by_its_plural(open_app, model):

@@ -30,6 +30,7 @@ def shelf(written, monkeypatch):
     return written
 
 
+@pytest.mark.sweep
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("model", "locale"),

@@ -121,6 +121,7 @@ def shown(app) -> list[str]:
     return [said(app), *labels, *options, *map(str, boxes)]
 
 
+@pytest.mark.sweep
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("model", ["zh-en", "cloze"])
 def test_every_text_of_a_page_is_in_the_readers_language(open_app, model):

@@ -216,6 +216,7 @@ def test_a_server_without_uploads_takes_no_byte(server):
     assert "takes no uploads" in refused.value.read().decode()
 
 
+@pytest.mark.sweep
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
 def test_sigterm_ends_the_server_with_its_trainings_and_their_files(tmp_path):
     with Server(env={**os.environ, "TMPDIR": str(tmp_path)}, log=tmp_path / "log") as server:
@@ -266,6 +267,7 @@ OURS = (sys.executable, "-m", "vizformer")
 STREAMLITS = (sys.executable, "-m", "streamlit", "run", str(ROOT / "app.py"))
 
 
+@pytest.mark.sweep
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("command", "option", "changed", "collects"),
