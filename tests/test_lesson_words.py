@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from babel.messages.catalog import Catalog
@@ -76,7 +76,7 @@ def drawn_in(module: ModuleType) -> dict[str, Laboratory]:
 
 
 def strings(module: ModuleType, of: str = "lab") -> set[str]:
-    """The strings of a module for one of its laboratories: those that are written in it, and those that it imports."""
+    """The strings of a module for one of its laboratories: written in it, or imported, also as a Literal."""
     lines = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8")).body
     of_others = drawn_in(module).keys() - {of}
     used = [{node.id for node in ast.walk(line) if isinstance(node, ast.Name)} for line in lines]
@@ -87,7 +87,7 @@ def strings(module: ModuleType, of: str = "lab") -> set[str]:
         for node in ast.walk(line)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
-    kept = [value for value in vars(module).values() if isinstance(value, tuple | list | dict)]
+    kept = [value if isinstance(value, tuple | list | dict) else get_args(value) for value in vars(module).values()]
     return {step for text in written for step in text.split(".")} | {
         one for value in kept for one in value if isinstance(one, str)
     }

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons import cross, decoding, errors, heads, masks, qkv, tokens, training
+from vizformer.web.lessons import block, cross, decoding, errors, heads, masks, qkv, tokens, training
 from vizformer.web.lessons import map as map_
-from vizformer.web.lessons.block import questions as block
 from vizformer.web.lessons.costs import questions as costs
 from vizformer.web.lessons.positions import questions as positions
 from vizformer.web.tools.worksheet.sheet import sheet
@@ -20,7 +19,7 @@ LESSONS: Mapping[str, Registry] = {
     sitemap.QKV.url: questions(qkv.PARTS),
     sitemap.HEADS.url: questions(heads.PARTS),
     sitemap.MASKS.url: questions(masks.PARTS),
-    sitemap.BLOCK.url: block.QUESTIONS,
+    sitemap.BLOCK.url: questions(block.PARTS),
     sitemap.CROSS.url: questions(cross.PARTS),
     sitemap.DECODING.url: questions(decoding.PARTS),
     sitemap.TRAINING.url: questions(training.PARTS),

@@ -18,7 +18,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "qkv": lesson_words.asked("qkv"),
     "heads": lesson_words.asked("heads"),
     "masks": lesson_words.asked("masks"),
-    "block": ("growth", "length", "neighbour", "depth", "warmup", "alone", "silent", "scale", "count", "order"),
+    "block": lesson_words.asked("block"),
     "cross": lesson_words.asked("cross"),
     "decoding": lesson_words.asked("decoding"),
     "training": lesson_words.asked("training"),

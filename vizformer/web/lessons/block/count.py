@@ -1,86 +1,92 @@
-"""The laboratory Counting: formulas with numbers, beside what a model really has."""
+"""A laboratory of the lesson Add & norm, feed-forward: parameters by formulas, beside what a model really has."""
 
 import streamlit as st
 
-from vizformer.analysis.costs.parameter_count import BASE, RATIOS, Counted, Sizes
+from vizformer.analysis.costs import parameter_count
+from vizformer.analysis.costs.parameter_count import BASE, RATIOS, Counted, Sizes, WidthRatio
 from vizformer.components import table
-from vizformer.components.table import Number, Row
+from vizformer.components.table import Number, Row, numbers
+from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.block import computations
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson
-from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.words.i18n import _
+from vizformer.web.widgets.lab import Laboratory
 
+lab = Laboratory("block", "count")
 WIDTHS = (64, 128, 256, 512, 768, 1024)
 VOCABULARIES = (1000, 6000, 7000, 8000, 10_000, 30_000, 37_000, 50_000)
-LAYERS = range(13)
+COPIED = {"encoder": "18.9 M", "decoder": "24.5 M", "embedding": "19 M", "total": "65 M"}
+"""Numbers of the base model in a table that is copied from page to page."""
+STACKS = ("encoder", "decoder", "prediction")
+PARTS = ("embedding", "unembedding", "attention", "cross", "feedforward", "norm")
 
 
-@laboratory
-def count(subject: Subject) -> None:
+@cached
+def counted(sizes: Sizes) -> Counted:
+    return parameter_count.count(sizes)
+
+
+@cached
+def model_parts(model: ModelRef) -> dict[str, int]:
+    """What the loaded model has, by stack and kind of part."""
+    return parameter_count.parts(model_cache.checkpoint(model).model)
+
+
+@cached
+def width_ratios(model: ModelRef) -> tuple[WidthRatio, ...]:
+    """The model with feed-forwards 1 to 8 times as wide as the residual stream."""
+    return parameter_count.width_ratios(model_cache.options(model))
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """The paper's base model from formulas, any other one, and the one that is loaded."""
     st.html(table.style())
-    d = st.select_slider("d_model", WIDTHS, **lesson.setting("block.d", BASE.d, WIDTHS))
-    ratio = st.select_slider("d_ff ÷ d_model", RATIOS, **lesson.setting("block.ratio", 4, RATIOS))
-    vocabulary = st.select_slider(
-        _("Vocabulary"), VOCABULARIES, **lesson.setting("block.vocabulary", BASE.vocabulary, VOCABULARIES)
+    d, ratio = lab.steps("d", WIDTHS, BASE.d), lab.steps("ratio", RATIOS, 4)
+    vocabulary = lab.steps("vocabulary", VOCABULARIES, BASE.vocabulary)
+    encoder, decoder = (
+        lab.slider("encoder", 0, 12, BASE.encoder_layers),
+        lab.slider("decoder", 0, 12, BASE.decoder_layers),
     )
-    encoder = st.slider(_("Encoder layers"), 0, 12, **lesson.setting("block.encoder", BASE.encoder_layers, LAYERS))
-    decoder = st.slider(_("Decoder layers"), 0, 12, **lesson.setting("block.decoder", BASE.decoder_layers, LAYERS))
-    sizes = Sizes(d, ratio * d, encoder, decoder, vocabulary)
     if not encoder and not decoder:
-        st.info(_("A model needs a layer: move one of the two sliders."))
+        st.info(lab.text("nothing"))
         return
-    found = computations.counted(sizes)
-    _table(sizes, found, paper=sizes == BASE)
+    sizes = Sizes(d, ratio * d, encoder, decoder, vocabulary)
+    found = counted(sizes)
+    _table(sizes, found, COPIED if sizes == BASE else {})
     _formula(sizes, found)
-    lesson.ask(count_question())
+    lesson.ask(question(subject))
     _ratios(subject)
     _loaded(subject)
 
 
-def _table(sizes: Sizes, found: Counted, paper: bool) -> None:
+@lab.asks("count")
+def question(subject: Subject) -> lesson.Number:
+    """How many parameters has a feed-forward?"""
+    sizes = Sizes(256, 1024, 0, 1, 1000)
+    said = lab.asked("count", d=sizes.d, d_ff=sizes.d_ff)
+    return lesson.Number(answer=counted(sizes).feedforward, written="{:,.0f}".format, **said)
+
+
+def _table(sizes: Sizes, found: Counted, copied: dict[str, str]) -> None:
     """Part by part, beside the numbers of the table that is copied from page to page."""
-    copied = {"encoder": "18.9 M", "decoder": "24.5 M", "embedding": "19 M", "total": "65 M"} if paper else {}
-    rows = [
-        (_("one attention"), found.attention, ""),
-        (_("one feed-forward"), found.feedforward, ""),
-        (_("one norm"), found.norm, ""),
-        (_("encoder, {n} layers", n=sizes.encoder_layers), found.encoder, copied.get("encoder", "")),
-        (_("decoder, {n} layers", n=sizes.decoder_layers), found.decoder, copied.get("decoder", "")),
-        (_("embedding"), found.embedding, copied.get("embedding", "")),
-        (_("together"), found.total, copied.get("total", "")),
-    ]
-    columns = ["", _("from the formulas"), *([_("in a table that is often copied")] if paper else [])]
-    st.html(
-        table.to_html(
-            columns,
-            [
-                Row(
-                    (name, Number(value, f"{value:,}"), *([text] if paper else [])),
-                    "sum" if value is found.total else "",
-                )
-                for name, value, text in rows
-            ],
+    layers = {"encoder": sizes.encoder_layers, "decoder": sizes.decoder_layers}
+    rows = []
+    for name in ("attention", "feedforward", "norm", *COPIED):
+        cells: tuple[str | Number, ...] = (
+            lab.text(f"counted.{name}", n=layers.get(name)),
+            *numbers(",", getattr(found, name)),
         )
-    )
-    if paper:
-        st.caption(
-            _(
-                "The copied table is wrong in two places: its decoder forgets something, since 6 layers with two "
-                "attentions, a feed-forward and three norms make 25.2 M; and its own rows sum to 62.4 M, not 65 M. The "
-                "paper itself says 65 M for the base model, and does not say how it counts."
-            )
-        )
-    st.success(
-        _("Counted on a real model of these sizes: {n} parameters.", n=f"{found.model:,}")
-        if found.model == found.total
-        else _("Counted on a real model: {n} parameters. That is not the same.", n=f"{found.model:,}")
-    )
+        rows.append(Row(cells + ((copied.get(name, ""),) if copied else ()), "sum" if name == "total" else ""))
+    columns = ["", lab.text("columns.formulas"), *([lab.text("columns.copied")] if copied else [])]
+    st.html(table.to_html(columns, rows))
+    if copied:
+        lab.note("wrong_table")
+    st.success(lab.text("real", form="same" if found.model == found.total else "other", n=f"{found.model:,}"))
 
 
 def _formula(sizes: Sizes, found: Counted) -> None:
-    d, f = sizes.d, sizes.d_ff
     cross = 2 if sizes.encoder_layers else 1
     lesson.formula(
         r"\begin{aligned} A &= 4 d^2 + 4 d, \quad F = 2\, d\, d_\mathrm{ff} + d_\mathrm{ff} + d, \quad N = 2 d \\"
@@ -91,8 +97,8 @@ def _formula(sizes: Sizes, found: Counted) -> None:
         rf"{sizes.encoder_layers} \cdot ({found.attention} + {found.feedforward} + 2 \cdot {found.norm}) "
         rf"&= {found.encoder} \\"
         rf"{sizes.decoder_layers} \cdot ({cross} \cdot {found.attention} + {found.feedforward} + {cross + 1} \cdot "
-        rf"{found.norm}) &= {found.decoder} \\ {sizes.vocabulary} \cdot {d} &= {found.embedding} \end{{aligned}}",
-        code=f"d, d_ff, vocabulary = {d}, {f}, {sizes.vocabulary}\n"
+        rf"{found.norm}) &= {found.decoder} \\ {sizes.vocabulary} \cdot {sizes.d} &= {found.embedding} \end{{aligned}}",
+        code=f"d, d_ff, vocabulary = {sizes.d}, {sizes.d_ff}, {sizes.vocabulary}\n"
         "size = lambda module: sum(p.numel() for p in module.parameters())\n"
         "encoder_layer = torch.nn.TransformerEncoderLayer(d, 1, d_ff)\n"
         "decoder_layer = torch.nn.TransformerDecoderLayer(d, 1, d_ff)"
@@ -103,74 +109,36 @@ def _formula(sizes: Sizes, found: Counted) -> None:
     )
 
 
-def count_question() -> lesson.Number:
-    sizes = Sizes(256, 1024, 0, 1, 1000)
-    found = computations.counted(sizes)
-    return lesson.Number(
-        "block",
-        "count",
-        _("How many parameters has a feed-forward with d = {d} and d_ff = {d_ff}, with both biases?", d=256, d_ff=1024),
-        found.feedforward,
-        _("2 · 256 · 1024 for the matrices, 1024 for the first bias and 256 for the second."),
-        written="{:,.0f}".format,
-    )
-
-
 def _ratios(subject: Subject) -> None:
     """The width of the feed-forward against the parameters of this page's model."""
-    st.markdown(_("**How wide should the feed-forward be?**"))
-    config = subject.config
+    st.markdown(lab.text("wide"))
+    d_model, d_ff = subject.config.d_model, subject.config.d_ff
     rows = [
         Row(
             (
-                Number(one.ratio, str(one.ratio)),
-                Number(one.d_ff, f"{one.d_ff:,}"),
-                Number(one.feedforward, f"{one.feedforward:,}"),
-                Number(one.share, f"{one.share:.0%}"),
-                Number(one.model, f"{one.model:,}"),
+                *numbers(",", one.ratio, one.d_ff, one.feedforward),
+                *numbers(".0%", one.share),
+                *numbers(",", one.model),
             ),
-            "marked" if one.d_ff == config.d_ff else "",
+            "marked" if one.d_ff == d_ff else "",
         )
-        for one in computations.width_ratios(subject.model)
+        for one in width_ratios(subject.model)
     ]
-    columns = ("d_ff ÷ d_model", "d_ff", _("one feed-forward"), _("of the layers"), _("parameters of the model"))
-    caption = _(
-        "This page's model, {name}, with other widths; its own is {own:g} times d_model",
-        name=subject.title,
-        own=config.d_ff / config.d_model,
-    )
-    st.html(table.to_html(columns, rows, bar=3, caption=caption))
+    names = [lab.text("ratio"), "d_ff", *lab.texts("ratios", ("feedforward", "share", "model")).values()]
+    caption = lab.text("widths", name=subject.title, own=d_ff / d_model)
+    st.html(table.to_html(names, rows, bar=3, caption=caption))
 
 
 def _loaded(subject: Subject) -> None:
     """The loaded model, part by part."""
-    parts = computations.model_parts(subject.model)
-    total = sum(parts.values())
-    names = {
-        "embedding": _("embedding"),
-        "unembedding": _("unembedding"),
-        "attention": _("attention"),
-        "cross": _("cross-attention"),
-        "feedforward": _("feed-forward"),
-        "norm": _("norms"),
-    }
-    stacks = {"encoder": _("encoder"), "decoder": _("decoder"), "prediction": _("prediction")}
-
-    def name_of(part: str) -> str:
+    parts = model_parts(subject.model)
+    total, stacks = sum(parts.values()), lab.texts("stacks", STACKS)
+    rows = []
+    for part, value in parts.items():
         section, __, kind = part.rpartition(".")
-        named = names.get(kind, _("other tables"))
-        return _("{stack}: {part}", stack=stacks[section], part=named) if section else named
-
-    rows = [
-        Row((name_of(part), Number(value, f"{value:,}"), Number(value / total, f"{value / total:.1%}")))
-        for part, value in parts.items()
-    ]
-    rows.append(Row((_("together"), Number(total, f"{total:,}"), Number(1.0, "100%")), "sum"))
-    st.html(
-        table.to_html(
-            ("", _("parameters"), _("share")),
-            rows,
-            bar=2,
-            caption=_("The loaded model, {name}", name=subject.title),
-        )
-    )
+        name = lab.text(f"parts.{kind if kind in PARTS else 'others'}")
+        name = lab.text("within", stack=stacks[section], part=name) if section else name
+        rows.append(Row((name, *numbers(",", value), *numbers(".1%", value / total))))
+    rows.append(Row((lab.text("counted.total"), *numbers(",", total), Number(1.0, "100%")), "sum"))
+    names = ["", lab.text("loaded.parameters"), lab.text("loaded.share")]
+    st.html(table.to_html(names, rows, bar=2, caption=lab.text("loaded.model", name=subject.title)))

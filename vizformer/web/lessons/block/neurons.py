@@ -1,88 +1,78 @@
-"""The laboratory Neurons: which of them fire for a token, how many are silent, and what raises each of them most."""
+"""A laboratory of the lesson Add & norm, feed-forward: which neurons fire, how many are silent, what raises one most."""
 
 import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis import read_alignments
+from vizformer.analysis.vectors import neurons
 from vizformer.analysis.vectors.neurons import Firing, Raised
+from vizformer.assets import asset
 from vizformer.components import table
 from vizformer.components.table import Row
+from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.block import computations
-from vizformer.web.lessons.block.place import Place, choose
+from vizformer.web.lessons.block.place import Place, affordable, choose, usual
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.words.i18n import _
+from vizformer.web.widgets.lab import Laboratory
 
+lab = Laboratory("block", "neurons")
 AROUND = 3  # tokens before and after, in the table of the corpus
 
 
-@laboratory
-def neurons(subject: Subject) -> None:
+@cached
+def firing(subject: Subject, stack: str, layer: int, row: int) -> Firing:
+    return neurons.firing(subject.checkpoint, subject.trace, stack, layer, row)
+
+
+@cached
+def silent_by_layer(subject: Subject, stack: str) -> np.ndarray:
+    return neurons.silent_by_layer(subject.checkpoint, subject.trace, stack)
+
+
+def corpus(model: ModelRef) -> list[tuple[str, str | None]]:
+    """The bundled sentences that a model reads: pairs for an encoder-decoder, else each language by itself."""
+    pairs = read_alignments(asset("models", "zh-en", "alignment.tsv"))
+    if model_cache.reads_target(model):
+        return [(pair.source, pair.target) for pair in pairs]
+    texts = [text for pair in pairs for text in (pair.source, pair.target)]
+    return [(text, None) for text in texts if model_cache.reads(model, text)]
+
+
+@cached
+def raised_most(model: ModelRef, stack: str) -> Raised:
+    return neurons.raised_most(model_cache.checkpoint(model), corpus(model), stack)
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """The neurons of one token, and one of them in the bundled sentences."""
     st.html(table.style())
-    place = choose(subject)
-    found = computations.firing(subject, *place)
+    place = choose(lab, subject)
+    found = firing(subject, *place)
+    columns = (found.neurons, found.values, found.lengths, found.written)
+    rows = [Row((str(neuron), *map(float, numbers))) for neuron, *numbers in zip(*columns, strict=True)]
     token = subject.trace.tokens[place.stack][place.row].text
-    rows = [
-        Row((str(neuron), float(value), float(length), float(written)))
-        for neuron, value, length, written in zip(
-            found.neurons, found.values, found.lengths, found.written, strict=True
-        )
-    ]
-    columns = (_("neuron"), _("what it hands on"), _("length of its row of W_2"), _("length of what it adds"))
-    caption = _(
-        "Layer {layer}, row {row}, “{token}”: the neurons that add most", layer=place.layer, row=place.row, token=token
-    )
-    st.html(table.to_html(columns, rows, caption=caption))
-    _silent(subject, place)
-    _formula(found)
-    _corpus(subject, place, found)
-
-
-def _silent(subject: Subject, place: Place) -> None:
-    shares = computations.silent_by_layer(subject, place.stack)
-    lesson.ask(silent_question(subject, place.stack))
+    names = [*lab.texts("columns", ("neuron", "value", "length", "written")).values()]
+    st.html(table.to_html(names, rows, caption=lab.text("most", layer=place.layer, row=place.row, token=token)))
+    shares = silent_by_layer(subject, place.stack)
+    lesson.ask(question(subject, place.stack))
     chart.show(
         figures.line_curves(
             np.arange(len(shares)),
-            {_("silenced"): 100 * shares},
-            place_title=_("layer"),
-            value_title=_("% of the numbers"),
-            hover=_("layer {place}: {value} %"),
+            {lab.text("silent.silenced"): 100 * shares},
+            place_title=lab.text("silent.layer"),
+            value_title=lab.text("silent.percent"),
+            hover=lab.text("silent.hover"),
             value_range=(0.0, 100.0),
             digits=1,
             height=260,
-            title=_("How many are silenced, by layer"),
+            title=lab.text("silent.picture"),
         ).update_traces(mode="lines+markers"),
         key="block.silent",
     )
-
-
-def silent_question(subject: Subject, stack: str) -> lesson.Number:
-    """How many numbers are silenced in the last layer?"""
-    shares = computations.silent_by_layer(subject, stack)
-    layer = len(shares) - 1
-    return lesson.Number(
-        "block",
-        "silent",
-        _(
-            "In layer {layer}, of 100 numbers that go into the activation, how many are not positive, so that they are "
-            "silenced? (Over all tokens of your sentence.)",
-            layer=layer,
-        ),
-        100 * float(shares[layer]),
-        _(
-            "Measured: {share}. ReLU makes 0 of every one of them; GELU and SiLU leave a small negative number.",
-            share=f"{shares[layer]:.1%}",
-        ),
-        tolerance=10,
-        written="{:.1f}".format,
-        about=f"{subject} {stack}",
-    )
-
-
-def _formula(found: Firing) -> None:
     m, value, length = int(found.neurons[0]), float(found.values[0]), float(found.lengths[0])
     lesson.formula(
         r"\mathrm{out} = \sum_{m} a_m\, W_2[m] \;(+\, b_2)",
@@ -91,35 +81,36 @@ def _formula(found: Firing) -> None:
         "out = added.sum(0)\nlargest = added.norm(dim=1).topk(8)",
         given=found.given,
     )
+    _corpus(subject, place, m)
 
 
-def _corpus(subject: Subject, place: Place, found: Firing) -> None:
-    st.markdown(_("**What raises a neuron most**"))
-    if not computations.affordable(subject.model) or not computations.corpus(subject.model):
-        st.caption(
-            _("This model is too large for the bundled sentences to be read while you wait, or cannot read them.")
-        )
+@lab.asks("silent")
+def question(subject: Subject, stack: str = "") -> lesson.Number:
+    """How many numbers are silenced in the last layer?"""
+    stack = stack or usual(subject).stack
+    shares = silent_by_layer(subject, stack)
+    share = float(shares[-1])
+    said = lab.asked("silent", subject, stack, layer=len(shares) - 1, share=f"{share:.1%}")
+    return lesson.Number(answer=100 * share, tolerance=10, written="{:.1f}".format, **said)
+
+
+def _corpus(subject: Subject, place: Place, first: int) -> None:
+    """What raises a neuron most, in the bundled sentences."""
+    st.markdown(lab.text("raises"))
+    if not affordable(subject.model) or not corpus(subject.model):
+        lab.note("large")
         return
-    d_ff, first = subject.config.d_ff, int(found.neurons[0])
-    neuron = st.number_input(
-        _("Neuron (0 to {last})", last=d_ff - 1), 0, d_ff - 1, **lesson.setting("block.neuron", first, range(d_ff))
-    )
-    if not st.toggle(_("Read the bundled sentences"), **lesson.setting("block.corpus", False)):
+    last = subject.config.d_ff - 1
+    asked = lab.setting("neuron", first, range(last + 1))
+    neuron = int(st.number_input(lab.text("neuron", last=last), 0, last, **asked))
+    if not lab.toggle("corpus"):
         return
-    raised: Raised = computations.raised_most(subject.model, place.stack)
+    raised = raised_most(subject.model, place.stack)
     rows = []
-    for value, (text, position) in raised.of(place.layer, int(neuron)):
+    for value, (text, at) in raised.of(place.layer, neuron):
         tokens = raised.tokens[text]
-        before = " ".join(tokens[max(0, position - AROUND) : position])
-        after = " ".join(tokens[position + 1 : position + 1 + AROUND])
-        rows.append(Row((before, tokens[position], after, value)))
-    columns = (_("before"), _("token"), _("after"), _("what the neuron hands on"))
-    caption = _("Neuron {neuron} of layer {layer} in the bundled sentences", neuron=neuron, layer=place.layer)
-    st.html(table.to_html(columns, rows, caption=caption))
-    st.caption(
-        _(
-            "{texts} held-out sentences, {tokens} tokens. So few show where a neuron is raised here, not what it means.",
-            texts=len(raised.tokens),
-            tokens=sum(map(len, raised.tokens)),
-        )
-    )
+        around = (tokens[max(0, at - AROUND) : at], tokens[at : at + 1], tokens[at + 1 : at + 1 + AROUND])
+        rows.append(Row((*map(" ".join, around), value)))
+    names = [*lab.texts("found", ("before", "token", "after", "value")).values()]
+    st.html(table.to_html(names, rows, caption=lab.text("raised", neuron=neuron, layer=place.layer)))
+    lab.note("few", texts=len(raised.tokens), tokens=sum(map(len, raised.tokens)))

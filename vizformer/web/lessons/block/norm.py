@@ -1,63 +1,96 @@
-"""The laboratory Norm: one row's mean and variance, gamma and beta set by hand, and what a neighbour changes."""
+"""A laboratory of the lesson Add & norm, feed-forward: one row's norm, gamma and beta by hand, what a neighbour changes."""
+
+from dataclasses import replace
 
 import numpy as np
 import streamlit as st
 
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
-from vizformer.explain import latex
+from vizformer.explain import latex, norm_rows
 from vizformer.explain.block_rows import SublayerKind
 from vizformer.explain.norm_rows import NeighbourEffect, NormNumbers
 from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.block import computations, wording
-from vizformer.web.lessons.block.place import Place, choose
+from vizformer.web.lessons.block.place import Place, choose, usual
 from vizformer.web.widgets import lesson, proof_badge
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.i18n import _
 
+lab = Laboratory("block", "norm")
 NEIGHBOURS = ("今天的天气很好。", "She opened the door and saw a cat.")
 GAMMAS = tuple(step / 4 for step in range(-4, 13))
 BETAS = tuple(step / 4 for step in range(-12, 13))
 SHOWN = 6  # columns of the small tables
 NORMS = {"layer": "LayerNorm", "rms": "RMSNorm", "batch": "BatchNorm"}
+DIVIDED = {"rms_norm": "÷ √(ρ + ε)", "deviation_norm": "÷ (σ + ε)", "layer_norm": "÷ √(σ² + ε)"}
 
 
-@laboratory
-def norm(subject: Subject) -> None:
+@cached
+def norm_numbers(
+    subject: Subject, place: Place, kind: SublayerKind, gamma: float | None, beta: float | None
+) -> NormNumbers:
+    rows, norm = norm_rows.norm_rows(subject.checkpoint, subject.trace, place.stack, place.layer, kind)
+    return norm_rows.norm_numbers(rows, norm, place.row, gamma, beta)
+
+
+@cached
+def neighbour_effect(subject: Subject, stack: str, layer: int, kind: SublayerKind) -> NeighbourEffect:
+    """The sentence's rows at a norm, in a batch with one neighbour and with the other."""
+    subjects = (subject, *(replace(subject, text=text, target="", edited="") for text in NEIGHBOURS))
+    own, first, second = (norm_rows.norm_rows(one.checkpoint, one.trace, stack, layer, kind)[0] for one in subjects)
+    return norm_rows.neighbour_effect(own, first, second)
+
+
+def reads_neighbours(subject: Subject) -> bool:
+    return all(model_cache.reads(subject.model, text) for text in NEIGHBOURS)
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """One norm of a layer for one token, number by number; then the sentence with another neighbour in its batch."""
     st.html(table.style() + matrix.style())
-    if (question := length_question(subject)) is None:
-        st.info(_("The layers of this model have no norms: choose another model."))
+    if (asked := length(subject)) is None:
+        st.info(lab.text("without"))
         return
-    place = choose(subject)
+    place = choose(lab, subject)
     kind = _sublayer(subject, place)
-    by_hand = st.toggle(_("Set γ and β by hand"), **lesson.setting("block.by_hand", False))
+    by_hand = lab.toggle("by_hand")
     gamma = beta = None
     if by_hand:
-        gamma = st.select_slider("γ", GAMMAS, **lesson.setting("block.gamma", 1.0, GAMMAS))
-        beta = st.select_slider("β", BETAS, **lesson.setting("block.beta", 0.0, BETAS))
-    found = computations.norm_numbers(subject, place.stack, place.layer, kind, place.row, gamma, beta)
-    rms, by_hand_root = subject.config.norm == "rms_norm", subject.config.norm == "deviation_norm"
-    _numbers(subject, place, found, rms, by_hand_root)
+        gamma, beta = lab.steps("gamma", GAMMAS, 1.0), lab.steps("beta", BETAS, 0.0)
+    found = norm_numbers(subject, place, kind, gamma, beta)
+    _numbers(subject, place, found)
     if by_hand:
-        st.text(
-            _(
-                "With γ = {gamma:g} and β = {beta:g} everywhere: mean {mean}, standard deviation {deviation}, length "
-                "{length}.",
-                gamma=gamma,
-                beta=beta,
-                mean=matrix.number(found.result_mean),
-                deviation=matrix.number(found.result_deviation),
-                length=matrix.number(found.result_length),
-            )
-        )
+        after = {"mean": found.result_mean, "deviation": found.result_deviation, "length": found.result_length}
+        written = {name: matrix.number(value) for name, value in after.items()}
+        lab.say("set", gamma=gamma, beta=beta, **written)
     else:
         proof_badge.show(found.proof, edited=bool(subject.edited))
-    _formula(found, rms, by_hand_root)
-    lesson.ask(question)
+    _formula(found, subject.config.norm)
+    lesson.ask(asked)
     _neighbours(subject, place, kind)
+
+
+@lab.asks("length")
+def length(subject: Subject) -> lesson.Number | None:
+    """How long is a row after the norm?  Nothing of a model whose layers have no norms."""
+    if subject.config.norm_order == "none":
+        return None
+    d = subject.config.d_model
+    said = lab.asked("length", d, d=d, length=f"{d**0.5:.2f}")
+    return lesson.Number(answer=d**0.5, tolerance=0.1, written="{:.2f}".format, **said)
+
+
+@lab.asks("neighbour")
+def neighbour(subject: Subject, place: Place | None = None, kind: SublayerKind = "self") -> lesson.Choice | None:
+    """Under which norm does the neighbour in the batch count?"""
+    if subject.config.norm_order == "none" or not reads_neighbours(subject):
+        return None
+    moved = neighbour_effect(subject, *(place or usual(subject))[:2], kind).moved
+    said = lab.asked("neighbour", change=matrix.number(max(moved["layer"], moved["rms"])))
+    return lesson.Choice(choices=[*NORMS.values(), lab.text("asks.neighbour.choices.all")], answer=2, **said)
 
 
 def _sublayer(subject: Subject, place: Place) -> SublayerKind:
@@ -65,80 +98,62 @@ def _sublayer(subject: Subject, place: Place) -> SublayerKind:
     cross = place.stack == "decoder" and "encoder" in subject.trace.tokens
     kinds: tuple[SublayerKind, ...] = ("self", "cross", "feedforward") if cross else ("self", "feedforward")
     order = subject.config.norm_order
-    where = {"post": _("Norm after"), "output": _("Norm of what is brought by")}
-    chosen: SublayerKind | None = st.segmented_control(
-        where.get(order, _("Norm before")),
+    chosen: SublayerKind = st.segmented_control(
+        lab.text("where", form=order if order in ("post", "output") else "pre"),
         kinds,
-        format_func=wording.sublayer,
+        format_func=lab.texts("sublayer", kinds).__getitem__,
         required=True,
-        **lesson.setting("block.norm", "self", kinds),
+        **lab.setting("norm", "self", kinds),
     )
-    return chosen or "self"
+    return chosen
 
 
-def _numbers(subject: Subject, place: Place, found: NormNumbers, rms: bool, deviation: bool) -> None:
-    name = subject.trace.tokens[place.stack][place.row].text
-    rows = {"x": found.row}
-    if not rms:
-        rows["x − μ"] = found.centred
-    rows["÷ √(ρ + ε)" if rms else "÷ (σ + ε)" if deviation else "÷ √(σ² + ε)"] = found.scaled
-    rows["γ"] = found.gamma
-    if not rms:
-        rows["β"] = found.beta
-    rows[_("result")] = found.result
-    st.html(
-        matrix.to_html(
-            np.stack(list(rows.values())),
-            rows=list(rows),
-            caption=_("Row {row}, “{token}”", row=place.row, token=name),
-            shown=SHOWN,
-        )
-    )
+def _numbers(subject: Subject, place: Place, found: NormNumbers) -> None:
+    centred = subject.config.norm != "rms_norm"
+    rows = {
+        "x": found.row,
+        **({"x − μ": found.centred} if centred else {}),
+        DIVIDED[subject.config.norm]: found.scaled,
+        "γ": found.gamma,
+        **({"β": found.beta} if centred else {}),
+        lab.text("result"): found.result,
+    }
+    caption = lab.text("row", row=place.row, token=subject.trace.tokens[place.stack][place.row].text)
+    st.html(matrix.to_html(np.stack(list(rows.values())), rows=list(rows), caption=caption, shown=SHOWN))
 
 
-def _formula(found: NormNumbers, rms: bool, deviation: bool) -> None:
-    d, eps, x0 = len(found.row), latex.number(found.eps), latex.number(found.row[0])
-    gamma, beta = latex.factor(found.gamma[0]), latex.factor(found.beta[0])
-    if rms:
+def _formula(found: NormNumbers, norm: str) -> None:
+    d, eps, x0, result = len(found.row), *map(latex.number, (found.eps, found.row[0], found.result[0]))
+    gamma, beta, mean = map(latex.factor, (found.gamma[0], found.beta[0], found.mean))
+    variance, deviation = latex.number(found.variance), latex.number(found.variance**0.5)
+    if norm == "rms_norm":
         symbols = r"x'_m = \gamma_m \frac{x_m}{\sqrt{\rho + \epsilon}}, \qquad \rho = \frac{1}{d} \sum_m x_m^2"
         live = [
-            rf"\rho &= \tfrac{{1}}{{{d}}} ({latex.sum_of(found.squares)}) \\ &= {latex.number(found.variance)}",
-            rf"x'_0 &= {gamma} \cdot \frac{{{x0}}}{{\sqrt{{{latex.number(found.variance)} + {eps}}}}}"
-            rf" = {latex.number(found.result[0])}",
+            rf"\rho &= \tfrac{{1}}{{{d}}} ({latex.sum_of(found.squares)}) \\ &= {variance}",
+            rf"x'_0 &= {gamma} \cdot \frac{{{x0}}}{{\sqrt{{{variance} + {eps}}}}} = {result}",
         ]
         code = "rho = (x ** 2).mean()\nresult = gamma * x / torch.sqrt(rho + eps)"
-    elif deviation:
-        symbols = (
-            r"\begin{aligned} x'_m &= \gamma_m \frac{x_m - \mu}{\sigma + \epsilon} + \beta_m \\ "
-            r"\mu &= \tfrac{1}{d} \textstyle\sum_m x_m, \quad "
-            r"\sigma^2 = \tfrac{1}{d - 1} \textstyle\sum_m (x_m - \mu)^2 \end{aligned}"
-        )
-        live = [
-            rf"\mu &= \tfrac{{1}}{{{d}}} ({latex.sum_of(found.row)}) \\ &= {latex.number(found.mean)}",
-            rf"\sigma &= {latex.number(found.variance**0.5)}",
-            rf"x'_0 &= {gamma} \cdot \frac{{{x0} - {latex.factor(found.mean)}}}"
-            rf"{{{latex.number(found.variance**0.5)} + {eps}}} + {beta} \\ &= {latex.number(found.result[0])}",
-        ]
-        code = (
-            "mean = x.mean()\nstd = x.std()  # divided by d - 1, as this norm was written by hand\n"
-            "result = gamma * (x - mean) / (std + eps) + beta"
-        )
     else:
+        by_hand = norm == "deviation_norm"
+        below, over = (r"\sigma + \epsilon", "d - 1") if by_hand else (r"\sqrt{\sigma^2 + \epsilon}", "d")
+        spread = rf"\sigma &= {deviation}" if by_hand else rf"\sigma^2 &= {variance}"
+        divided = f"{deviation} + {eps}" if by_hand else rf"\sqrt{{{variance} + {eps}}}"
+        line, root = (
+            ("std = x.std()  # divided by d - 1, as this norm was written by hand", "(std + eps)")
+            if by_hand
+            else ("variance = x.var(correction=0)  # divided by d, not by d - 1", "torch.sqrt(variance + eps)")
+        )
         symbols = (
-            r"\begin{aligned} x'_m &= \gamma_m \frac{x_m - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta_m \\ "
+            rf"\begin{{aligned}} x'_m &= \gamma_m \frac{{x_m - \mu}}{{{below}}} + \beta_m \\ "
             r"\mu &= \tfrac{1}{d} \textstyle\sum_m x_m, \quad "
-            r"\sigma^2 = \tfrac{1}{d} \textstyle\sum_m (x_m - \mu)^2 \end{aligned}"
+            rf"\sigma^2 = \tfrac{{1}}{{{over}}} \textstyle\sum_m (x_m - \mu)^2 \end{{aligned}}"
         )
         live = [
             rf"\mu &= \tfrac{{1}}{{{d}}} ({latex.sum_of(found.row)}) \\ &= {latex.number(found.mean)}",
-            rf"\sigma^2 &= {latex.number(found.variance)}",
-            rf"x'_0 &= {gamma} \cdot \frac{{{x0} - {latex.factor(found.mean)}}}"
-            rf"{{\sqrt{{{latex.number(found.variance)} + {eps}}}}} + {beta} \\ &= {latex.number(found.result[0])}",
+            spread,
+            rf"x'_0 &= {gamma} \cdot \frac{{{x0} - {mean}}}{{{divided}}} + {beta} \\ &= {result}",
         ]
-        code = (
-            "mean = x.mean()\nvariance = x.var(correction=0)  # divided by d, not by d - 1\n"
-            "result = gamma * (x - mean) / torch.sqrt(variance + eps) + beta"
-        )
+        code = f"mean = x.mean()\n{line}\nresult = gamma * (x - mean) / {root} + beta"
     lesson.formula(
         symbols,
         live=r"\begin{aligned} " + r" \\ ".join(live) + r" \end{aligned}",
@@ -147,95 +162,25 @@ def _formula(found: NormNumbers, rms: bool, deviation: bool) -> None:
     )
 
 
-def length_question(subject: Subject) -> lesson.Number | None:
-    """None of a model whose layers have no norms."""
-    if subject.config.norm_order == "none":
-        return None
-    d = subject.config.d_model
-    return lesson.Number(
-        "block",
-        "length",
-        _(
-            "A row of {d} numbers goes through this model's norm, with γ = 1 and β = 0. How long is it afterwards (the "
-            "root of the sum of its squares)?",
-            d=d,
-        ),
-        d**0.5,
-        _(
-            "The mean of its squares is then 1, so their sum is {d}, and the length is √{d} = {length}, whatever went in.",
-            d=d,
-            length=f"{d**0.5:.2f}",
-        ),
-        tolerance=0.1,
-        written="{:.2f}".format,
-        about=f"{d}",
-    )
-
-
 def _neighbours(subject: Subject, place: Place, kind: SublayerKind) -> None:
     """The same sentence in a batch with one neighbour, then with another: what moves under each norm."""
-    st.markdown(_("**Another sentence in the batch**"))
-    one, other = NEIGHBOURS
-    if not all(model_cache.reads(subject.model, text) for text in NEIGHBOURS):
-        st.caption(_("This model cannot read the two sentences that would be its neighbours."))
+    st.markdown(lab.text("another"))
+    if not reads_neighbours(subject):
+        lab.note("unread")
         return
-    found = computations.neighbour_effect(subject, place.stack, place.layer, kind, one, other)
-    lesson.ask(neighbour_question(found))
+    found = neighbour_effect(subject, place.stack, place.layer, kind)
+    lesson.ask(neighbour(subject, place, kind))
     tokens = labels.texts(subject.trace.tokens[place.stack])
-    chosen = st.segmented_control(
-        _("Norm"),
-        list(NORMS),
-        format_func=NORMS.__getitem__,
-        required=True,
-        **lesson.setting("block.compare", "batch", tuple(NORMS)),
-    )
-    chosen = chosen or "batch"
+    chosen = lab.buttons("compare", NORMS, "batch")
     for text, rows in zip(NEIGHBOURS, (found.first[chosen], found.second[chosen]), strict=True):
-        caption = _("{norm}, next to “{text}”", norm=NORMS[chosen], text=text)
+        caption = lab.text("beside", norm=NORMS[chosen], text=text)
         st.html(matrix.to_html(rows[:, :SHOWN], rows=tokens, caption=caption, digits=2, shown=SHOWN))
-    columns = (
-        "",
-        _("mean and variance over"),
-        _("largest change in your sentence"),
-        _("largest |mean| of a row"),
-        _("of a column of the batch"),
-    )
-    over = {"layer": _("a row"), "rms": _("a row (no mean)"), "batch": _("a column, all rows of the batch")}
+    changes = (found.moved, found.row_means, found.column_means)
+    cells = {name: [Number(one[name], matrix.number(one[name])) for one in changes] for name in NORMS}
     rows_of = [
-        Row(
-            (
-                NORMS[name],
-                over[name],
-                Number(found.moved[name], matrix.number(found.moved[name])),
-                Number(found.row_means[name], matrix.number(found.row_means[name])),
-                Number(found.column_means[name], matrix.number(found.column_means[name])),
-            ),
-            "marked" if name == chosen else "",
-        )
-        for name in NORMS
+        Row((NORMS[name], lab.text(f"over.{name}"), *numbers), "marked" if name == chosen else "")
+        for name, numbers in cells.items()
     ]
-    st.html(table.to_html(columns, rows_of))
-    st.caption(
-        _(
-            "The rows that go into this norm, normalised in three ways with γ = 1 and β = 0; BatchNorm as in training. "
-            "Batch 1: your sentence and “{one}”. Batch 2: your sentence and “{other}”.",
-            one=one,
-            other=other,
-        )
-    )
-
-
-def neighbour_question(found: NeighbourEffect) -> lesson.Choice:
-    """Under which norm does the neighbour in the batch count?"""
-    return lesson.Choice(
-        "block",
-        "neighbour",
-        _("Only the other sentence in the batch is replaced. Under which norm do the numbers of your sentence change?"),
-        [*NORMS.values(), _("under all three")],
-        2,
-        _(
-            "BatchNorm takes mean and variance of a column over all rows of the batch, so the neighbour is in them. The "
-            "other two look at one row alone: a change of {change} was measured.",
-            change=matrix.number(max(found.moved["layer"], found.moved["rms"])),
-        ),
-    )
+    columns = lab.texts("columns", ("over", "change", "row", "column")).values()
+    st.html(table.to_html(("", *columns), rows_of))
+    lab.note("batches", one=NEIGHBOURS[0], other=NEIGHBOURS[1])

@@ -1,18 +1,24 @@
-"""The laboratory Post/pre: the two orders, their gradients at the start, and two small trainings."""
+"""A laboratory of the lesson Add & norm, feed-forward: post- and pre-norm, their gradients at the start, three trainings."""
+
+import json
+from typing import Any
 
 import numpy as np
-import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.training.depth_gradients import WIDTH
+from vizformer.analysis.training.depth_gradients import WIDTH, untrained
+from vizformer.assets import asset
 from vizformer.explain import latex
+from vizformer.options.norms import NormOrder
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.block import computations
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.words.i18n import _
+from vizformer.web.widgets.lab import Laboratory
 
+lab = Laboratory("block", "order")
 DEPTHS = (6, 12, 24)
+ORDERS = ("post", "pre")
+TRAINED = (*ORDERS, "warm")
 CODE = """post = torch.nn.TransformerEncoderLayer(64, 4, 256, dropout=0.0, batch_first=True, norm_first=False)
 pre = torch.nn.TransformerEncoderLayer(64, 4, 256, dropout=0.0, batch_first=True, norm_first=True)
 pre.load_state_dict(post.state_dict())  # the same weights
@@ -20,117 +26,78 @@ x = 10 * torch.randn(1, 5, 64)
 lengths = [layer(x).norm(dim=-1).mean() for layer in (post, pre)]  # set back to 8; left long"""
 
 
-@laboratory
-def order(subject: Subject) -> None:
+@cached
+def trainings() -> dict[str, Any]:
+    """The bundled trainings: see `recipes.norm_order`."""
+    found: dict[str, Any] = json.loads(asset("lessons", "block", "norm_order.json").read_text(encoding="utf-8"))
+    return found
+
+
+@cached
+def layer_gradients(depth: int) -> dict[str, np.ndarray]:
+    """|dL/dW_in| of every layer of an untrained stack, by the order of its norms."""
+    return {"post": untrained("post", depth).gradients, "pre": untrained("pre", depth).gradients}
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """Post-norm beside pre-norm."""
-    notes = computations.norm_order_training()
-    recipe, curves = notes["recipe"], notes["loss"]
-    names = {
-        "post": _("post-norm, no warm-up"),
-        "pre": _("pre-norm, no warm-up"),
-        "warm": _("post-norm, warm-up over {n} updates", n=recipe["warmup"]),
-    }
-    lesson.ask(warmup_question())
+    notes = trainings()
+    recipe = notes["recipe"]
+    lesson.ask(question(subject))
     chart.show(
         figures.line_curves(
             np.array(notes["updates"]),
-            {names[name]: np.array(curve) for name, curve in curves.items()},
-            place_title=_("update"),
-            value_title=_("loss (nats per symbol)"),
-            hover=_("{name}, update {place}: {value}"),
+            {lab.text(f"trained.{name}", n=recipe["warmup"]): np.array(notes["loss"][name]) for name in TRAINED},
+            place_title=lab.text("update"),
+            value_title=lab.text("loss"),
+            hover=lab.text("hover.update"),
             value_range=(0.0, 1.3 * notes["guessing"]),
             height=340,
-            title=_("Three trainings of {n} layers: sorting digits", n=recipe["n_layers"]),
+            title=lab.text("trainings", n=recipe["n_layers"]),
         ),
         key="block.training",
     )
-    st.caption(
-        _(
-            "The same seed, examples and learning rate ({rate}, Adam) for all; decoder-only, d = {d}. Measured once and "
-            "bundled; in a checkout this makes them again: {command}",
-            rate=recipe["learning_rate"],
-            d=recipe["d_model"],
-            command="`python -m recipes.norm_order norm_order.json`",
-        )
-    )
-    depth = st.segmented_control(
-        _("Layers"), DEPTHS, required=True, **lesson.setting("block.layers", DEPTHS[1], DEPTHS)
-    )
-    depth = depth or DEPTHS[1]
-    found = computations.layer_gradients(depth)
+    command = "`python -m recipes.norm_order norm_order.json`"
+    lab.note("same", rate=recipe["learning_rate"], d=recipe["d_model"], command=command)
+    depth = lab.buttons("layers", {depth: str(depth) for depth in DEPTHS}, DEPTHS[1])
+    found = layer_gradients(depth)
     chart.show(
         figures.line_curves(
             np.arange(1, depth + 1),
-            {_("post-norm"): found["post"], _("pre-norm"): found["pre"]},
-            place_title=_("layer, from the input"),
-            value_title=_("gradient"),
-            hover=_("{name}, layer {place}: {value}"),
+            {lab.text(f"orders.{name}"): found[name] for name in ORDERS},
+            place_title=lab.text("from_input"),
+            value_title=lab.text("gradient"),
+            hover=lab.text("hover.layer"),
             height=300,
-            title=_("|∂L/∂W₁| by layer, before any training"),
+            title=lab.text("gradients"),
         ).update_yaxes(rangemode="tozero"),
         key="block.layers",
     )
-    own = subject.config.norm_order
     lesson.formula(
         r"\begin{aligned} \text{post: } x' &= \mathrm{norm}(x + f(x)) \\ \text{pre: } x' &= x + f(\mathrm{norm}(x)) \\ "
         r"g_l &= |\partial L / \partial W_1^{(l)}| \end{aligned}",
-        live=r"\begin{aligned} "
-        + r" \\ ".join(_ratio(name, found[name]) for name in ("post", "pre"))
-        + r" \end{aligned}",
+        live=r"\begin{aligned} " + r" \\ ".join(_ratio(name, found[name]) for name in ORDERS) + r" \end{aligned}",
         code=CODE,
     )
-    st.caption(
-        _("Computed on random rows of {d} numbers. The model of this page is post-norm.", d=WIDTH)
-        if own == "post"
-        else _("Computed on random rows of {d} numbers. The model of this page is pre-norm.", d=WIDTH)
-        if own == "pre"
-        else _(
-            "Computed on random rows of {d} numbers. The model of this page is neither: it normalises what a sublayer has "
-            "found before it is added.",
-            d=WIDTH,
-        )
-        if own == "output"
-        else _("Computed on random rows of {d} numbers. The model of this page has no norms in its layers.", d=WIDTH)
-        if own == "none"
-        else _(
-            "Computed on random rows of {d} numbers. The model of this page is pre-norm, and also normalises what a "
-            "sublayer has found before it is added.",
-            d=WIDTH,
-        )
-    )
+    own: NormOrder = subject.config.norm_order
+    lab.note("computed", form=own, d=WIDTH)
+
+
+@lab.asks("warmup")
+def question(subject: Subject) -> lesson.Choice:
+    """Which of the two orders learns without a warm-up?"""
+    notes = trainings()
+    guessing, ends = notes["guessing"], {name: curve[-1] for name, curve in notes["loss"].items()}
+    post, pre = (ends[name] < guessing / 2 for name in ORDERS)
+    right = {(False, True): "pre", (True, False): "post", (True, True): "both", (False, False): "neither"}[post, pre]
+    numbers = {name: f"{loss:.2f}" for name, loss in {**ends, "guess": guessing}.items()}
+    values = {"layers": notes["recipe"]["n_layers"], "updates": notes["recipe"]["updates"], **numbers}
+    return lab.choice("warmup", ("pre", "post", "both", "neither"), right, **values)
 
 
 def _ratio(name: str, gradients: np.ndarray) -> str:
     """The last layer's gradient over the first one's."""
     first, last = float(gradients[0]), float(gradients[-1])
-    n = len(gradients)
     ratio = rf"{latex.number(last, 3)} / {latex.number(first, 3)} = {latex.number(last / first, 2)}"
-    return rf"\text{{{name}: }} g_{{{n}}} / g_1 &= {ratio}"
-
-
-def warmup_question() -> lesson.Choice:
-    """Which of the two orders learns without a warm-up?"""
-    notes = computations.norm_order_training()
-    recipe, curves, guessing = notes["recipe"], notes["loss"], notes["guessing"]
-    learned = [curves[name][-1] < guessing / 2 for name in ("post", "pre")]
-    answer = {(False, True): 0, (True, False): 1, (True, True): 2, (False, False): 3}[learned[0], learned[1]]
-    return lesson.Choice(
-        "block",
-        "warmup",
-        _(
-            "{n} layers are trained with a full learning rate from the first update, no warm-up. Which of the two orders "
-            "learns to sort?",
-            n=recipe["n_layers"],
-        ),
-        [_("only pre-norm"), _("only post-norm"), _("both"), _("neither")],
-        answer,
-        _(
-            "After {n} updates the loss is {post} with post-norm and {pre} with pre-norm; guessing has about {guess}. With "
-            "a warm-up post-norm gets to {warm}.",
-            n=recipe["updates"],
-            post=f"{curves['post'][-1]:.2f}",
-            pre=f"{curves['pre'][-1]:.2f}",
-            guess=f"{guessing:.2f}",
-            warm=f"{curves['warm'][-1]:.2f}",
-        ),
-    )
+    return rf"\text{{{name}: }} g_{{{len(gradients)}}} / g_1 &= {ratio}"

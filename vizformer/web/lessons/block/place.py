@@ -1,13 +1,23 @@
-"""Which layer of which stack is looked at, and which token: the same choice as on the other pages."""
+"""Where the laboratories of Add & norm, feed-forward look: a layer of a stack, and a token, as chosen on the other pages."""
 
 from typing import NamedTuple
 
 import streamlit as st
 
+from vizformer.explain import block_rows
+from vizformer.explain.block_rows import BlockStream
+from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
+from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.link.view import View
 from vizformer.web.widgets import attention_selector, lesson, row_names
-from vizformer.web.words.i18n import _
+from vizformer.web.widgets.lab import Laboratory
+
+STACKS = ("encoder", "decoder")
+AFFORDABLE = 30_000_000
+"""Parameters: a larger model takes too long to read many texts while somebody waits."""
 
 
 class Place(NamedTuple):
@@ -18,41 +28,53 @@ class Place(NamedTuple):
     row: int
 
 
-def choose(subject: Subject, *, layer: bool = True, token: bool = True) -> Place:
+def affordable(model: ModelRef) -> bool:
+    return sum(p.numel() for p in model_cache.checkpoint(model).model.parameters()) <= AFFORDABLE
+
+
+@cached
+def block_stream(subject: Subject, stack: str, layer: int, row: int) -> BlockStream:
+    return block_rows.block_stream(subject.checkpoint, subject.trace, stack, layer, row)
+
+
+def usual(subject: Subject) -> Place:
+    """Where nobody has chosen: the first layer of the stack that reads the text, and the last word."""
+    stack = next(name for name in STACKS if name in subject.trace.tokens)
+    return Place(stack, 0, View().query_of(subject.trace.tokens[stack]))
+
+
+def choose(lab: Laboratory, subject: Subject) -> Place:
     """Draws the boxes; a stack is asked for where there are two."""
-    config, stacks = subject.config, [name for name in ("encoder", "decoder") if name in subject.trace.tokens]
+    stacks = [name for name in STACKS if name in subject.trace.tokens]
     stack = "encoder" if state.view().kind == "encoder" else "decoder"
     if stack not in stacks:
         stack = stacks[0]
     if state.view().kind != stack:
         state.update(kind=stack, **lesson.held())
-    n_layers = config.layers_of(stack)
-    view = state.fit(layer=n_layers, query=len(subject.trace.tokens[stack]))
+    n_layers, tokens = subject.config.layers_of(stack), subject.trace.tokens[stack]
+    view = state.fit(layer=n_layers, query=len(tokens))
     with st.container(key=state.widget("bar-place"), horizontal=True, vertical_alignment="bottom"):
         if len(stacks) > 1:
-            titles = {"encoder": _("Encoder"), "decoder": _("Decoder")}
-            key = state.widget("block.stack")
+            names, key = lab.texts("stack", stacks), state.widget("block.stack")
             if st.session_state.get(key) != stack:
                 st.session_state[key] = stack
             st.segmented_control(
-                _("Stack"),
+                lab.text("stack.label"),
                 stacks,
-                format_func=titles.__getitem__,
+                format_func=names.__getitem__,
                 required=True,
                 key=key,
                 on_change=_take_stack,
                 args=(key,),
                 persist_state="session",
             )
-        if layer:
-            st.selectbox(_("Layer"), range(n_layers), **state.bind("layer"))
-        if token:
-            attention_selector.choose_query(subject, stack, _("Token"))
-    if token:
-        row_names.caption(subject, stack, view.query_of(subject.trace.tokens[stack]))
-    return Place(stack, view.layer, view.query_of(subject.trace.tokens[stack]))
+        st.selectbox(lab.text("layer"), range(n_layers), **state.bind("layer"))
+        attention_selector.choose_query(subject, stack, lab.text("token"))
+    row = view.query_of(tokens)
+    row_names.caption(subject, stack, row)
+    return Place(stack, view.layer, row)
 
 
 def _take_stack(key: str) -> None:
-    if st.session_state[key] in ("encoder", "decoder"):
+    if st.session_state[key] in STACKS:
         state.update(kind=st.session_state[key], layer=0)
