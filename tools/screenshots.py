@@ -3,24 +3,43 @@
     python tools/screenshots.py             # makes them anew
     python tools/screenshots.py --check     # makes them elsewhere; exit code 1 where one in docs/ shows something else
 
-Each is a page of the app, by its address, in a fresh server and a fresh tab, in English and in light colours.
+Each is a page of the app or a part of it, by its address, in a fresh server and a fresh tab.
 """
 
 import argparse
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-PICTURES = {
-    "attention": "/attention?model=zh-en&text=今天早上你在做什么？&site=cross&layer=2&head=0&query=3",
-    "lesson": "/heads?model=zh-en&text=我有一只猫。",
-}
-"""Name of the file in docs/ -> the address that it shows."""
 
-WIDTH, HEIGHT = 1280, 1060
+@dataclass(frozen=True)
+class Shot:
+    """What a picture shows: an address, or the first thing on its page that a CSS selector finds."""
+
+    address: str
+    selector: str = ""
+    width: int = 1280
+    height: int = 1060
+    locale: str = "en-US"
+    theme: str = "light"
+
+
+PICTURES = {
+    "attention": Shot("/attention?model=zh-en&text=今天早上你在做什么？&site=cross&layer=2&head=0&query=3"),
+    "lesson": Shot("/heads?model=zh-en&text=我有一只猫。"),
+    "design-page": Shot("/masks?model=stories&text=The dog was tired, so it went to", height=800),
+    "design-phone": Shot(
+        "/attention?model=zh-en&text=我有一只猫。", width=400, height=800, locale="zh-CN", theme="dark"
+    ),
+    "design-tokens": Shot("/blanks?model=cloze&text=The dog was tired, so it went to bed", ".vf-tokens"),
+    "design-tiles": Shot("/explore", ".st-key-tiles"),
+}
+"""Name of the file in docs/ -> what it shows."""
+
 SEEN, MOST = 48, 0.01
 """Levels (of 256) from which a pixel is another one, and the share of such pixels up to which a picture is the same.
 
@@ -66,12 +85,14 @@ def take(into: Path) -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium.find(), args=chromium.ARGUMENTS)
         with Server(log=Path(folder, "log.txt")) as server:
-            for name, address in PICTURES.items():
-                tab = new_tab(browser, server.url, width=WIDTH, height=HEIGHT)
-                tab.goto(address)
+            for name, shot in PICTURES.items():
+                how = {"width": shot.width, "height": shot.height, "locale": shot.locale, "theme": shot.theme}
+                tab = new_tab(browser, server.url, **how)  # type: ignore[arg-type]
+                tab.goto(shot.address)
                 tab.settled(quiet=1.0)
                 tab.page.get_by_test_id("stSkeleton").first.wait_for(state="detached")  # every part has come
-                tab.page.screenshot(path=into / f"{name}.png", animations="disabled")
+                shown = tab.page.locator(shot.selector).first if shot.selector else tab.page
+                shown.screenshot(path=into / f"{name}.png", animations="disabled")
                 tab.close()
         browser.close()
 

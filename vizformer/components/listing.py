@@ -8,19 +8,19 @@ from html import escape
 
 Cell = str | int | float
 _STYLE = """<style>
-.vf-listing { overflow-x: auto; margin: 0 0 0.6rem; }
-.vf-listing table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 0.95rem; margin: 0; }
-.vf-listing caption { caption-side: top; text-align: start; font-weight: 600; padding: 0.1rem 0; color: inherit; }
-.vf-listing th, .vf-listing td { padding: 0.2rem 0.6rem; border-bottom: 1px solid rgba(128, 128, 128, 0.3); text-align: start; white-space: nowrap; }
+.vf-listing { overflow-x: auto; margin: 0 0 0.5rem; }
+.vf-listing table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 0.875rem; margin: 0; }
+.vf-listing caption { caption-side: top; text-align: start; font-weight: 600; padding: 0.125rem 0; color: inherit; }
+.vf-listing th, .vf-listing td { padding: 0.25rem 0.5rem; border-bottom: 1px solid rgba(128, 128, 128, 0.3); text-align: start; white-space: nowrap; }
 .vf-listing th { font-weight: 500; opacity: 0.8; }
 .vf-listing .vf-n { text-align: end; }
 .vf-listing .vf-chosen td { background: rgba(230, 159, 0, 0.28); font-weight: 700; }
 .vf-listing .vf-bar { min-width: 7rem; width: 30%; }
 .vf-listing .vf-bar div { height: 0.75rem; min-width: 2px; border-radius: 2px; background: rgba(0, 114, 178, 0.75); }
-.vf-symbols { display: flex; flex-wrap: wrap; gap: 0.35rem 1.1rem; margin: 0.2rem 0 0.7rem; align-items: center; }
-.vf-symbols b { font-weight: 400; border: 1px solid rgba(128, 128, 128, 0.6); border-radius: 4px; padding: 0.1rem 0.35rem; margin-right: 2px; display: inline-block; white-space: pre; background: rgba(0, 114, 178, 0.12); }
+.vf-symbols { display: flex; flex-wrap: wrap; gap: 0.25rem 1rem; margin: 0.25rem 0 0.75rem; align-items: center; }
+.vf-symbols b { font-weight: 400; border: 1px solid rgba(128, 128, 128, 0.6); border-radius: 4px; padding: 0.125rem 0.25rem; margin-right: 2px; display: inline-block; white-space: pre; background: rgba(0, 114, 178, 0.12); }
 .vf-symbols b.vf-new { font-weight: 700; border: 2px solid currentColor; background: rgba(230, 159, 0, 0.28); }
-.vf-symbols i { font-style: normal; opacity: 0.75; font-variant-numeric: tabular-nums; margin-left: 0.2rem; }
+.vf-symbols i { font-style: normal; opacity: 0.75; font-variant-numeric: tabular-nums; margin-left: 0.25rem; }
 </style>"""  # noqa: E501 (a rule stays on its line)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from vizformer.components.matrix import NEGATIVE, POSITIVE
 
 _STYLE = (
-    ".vf-tinted{font-size:1.0625rem;line-height:2.1;overflow-wrap:anywhere}"
+    ".vf-tinted{font-size:1rem;line-height:2.1;overflow-wrap:anywhere}"
     ".vf-tinted span{border-bottom:2px solid transparent;border-radius:3px;padding:0.15em 0.1em;white-space:pre-wrap}"
     ".vf-tinted span.vf-marked{border-bottom-color:currentColor}"
 )

@@ -3,7 +3,7 @@
 
 /** @import { HeatMap } from "./map.js" */
 
-export const SQUARE = "#e69f00";  // orange of Okabe & Ito: told from the map's own colours by colour-blind eyes
+export const SQUARE = "#e69f00";  // --vf-amber of common.css
 
 /** @param {HeatMap} map @param {CanvasRenderingContext2D} context */
 export function drawPageMarks(map, context) {

@@ -1,12 +1,11 @@
 // @ts-check
 // The later scenes of the walk: who looks at whom, what becomes of one row, and what comes out.
 
+import { ABOVE } from "./colours.js";
 import { during, largest, number, percent } from "./walk_stage.js";
 
 /** @import { WalkLines, WalkStrips } from "./walk_types.d.ts" */
 /** @import { WalkStage } from "./walk_stage.js" */
-
-const BLUE = "#2f87c4";
 
 /** @param {WalkStage} stage @param {number} share */
 export function drawAttention(stage, share) {
@@ -113,7 +112,7 @@ function bands(stage, share, strips, all) {
     else if (i % every === 0) stage.write(name, 0, y, { ...label, room: side - 6 });
     stage.strip(cells, { x: side, y, width: width - side - room, height, range: largest(cells), name, shown });
     const x = width - room + 8;
-    stage.bar(x, y, (room - (stage.narrow ? 58 : 130)) * (lengths[i] / most) * shown, Math.min(14, height), BLUE);
+    stage.bar(x, y, (room - (stage.narrow ? 58 : 130)) * (lengths[i] / most) * shown, Math.min(14, height), ABOVE);
     if (i % every !== 0 && !above) return;
     const length = stage.fill("length", { value: number(lengths[i]) });
     const cosine = cosines.length && !stage.narrow ? ` · ${stage.fill("cosine", { value: number(cosines[i]) })}` : "";
@@ -153,7 +152,7 @@ function ranking(stage, share, { names, probabilities, chosen }, highest, inTurn
     const strong = i === chosen;
     stage.write(name, x - 8, y, { size, align: "right", room: x - 10, alpha: inTurn ? grown : 1, strong });
     const length = (width - x - 70) * probabilities[i] * grown;
-    stage.bar(x, y, length, pitch * 0.55, strong || inTurn ? theme.accent : BLUE);
+    stage.bar(x, y, length, pitch * 0.55, strong || inTurn ? theme.accent : ABOVE);
     stage.write(percent(probabilities[i]), x + length + 8, y, { size: 14, alpha: grown, strong });
     const text = stage.fill("probability", { token: name, value: percent(probabilities[i]) });
     stage.hits.push({ x: 0, y: y - pitch / 2, width, height: pitch, text });

@@ -1,6 +1,7 @@
 // @ts-check
 // The first scenes of the walk: from characters to rows of numbers that know their place.
 
+import { ABOVE, BELOW } from "./colours.js";
 import { during, largest, number } from "./walk_stage.js";
 
 /** @import { WalkStage } from "./walk_stage.js" */
@@ -167,7 +168,7 @@ export function drawBiased(stage, share) {
     const [y, grown] = [stage.rowAt(i), during(share, 0.05 * i, 0.4 + 0.05 * i)];
     const length = (Math.abs(bias[i]) / range) * reach * grown;
     const left = bias[i] < 0 && zero > stage.left + 4 ? zero - length : zero;
-    const colour = bias[i] < 0 ? "#d07800" : "#2f87c4";
+    const colour = bias[i] < 0 ? BELOW : ABOVE;
     stage.bar(left, y, length, Math.min(16, stage.rowHeight * 0.6), colour);
     stage.write(number(bias[i]), Math.max(left + length, zero) + 6, y, { size: 13, colour: theme.muted, alpha: grown });
     const said = stage.fill("bias", { query: walk.tokens[walk.followed].text, key: text, value: number(bias[i]) });
