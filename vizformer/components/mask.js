@@ -20,6 +20,7 @@ import { fill, visible } from "./js/text.js";
  */
 
 const NUMBERS_UP_TO = { mask: 12, scores: 10, weights: 10 };
+const ROOM = 28;  // letters of the longest key, times keys, that stand side by side over a panel (a Chinese one counts as two)
 const PAINTED = 4;
 /** @type {Map<number, [string, string]>} */
 const STYLES = new Map();
@@ -112,7 +113,8 @@ class MaskPanels {
       const grid = element("div", "vf-cells");
       grid.style.setProperty("--n", String(this.columns));
       grid.style.gridTemplateColumns = `max-content repeat(${this.columns}, minmax(0, 1fr))`;
-      const tall = this.columns > 12 || this.data.keys.some((token) => token.length > 3);
+      const widest = Math.max(...this.data.keys.map((token) => [...token].reduce((sum, one) => sum + (one > "\u2e80" ? 2 : 1), 0)));
+      const tall = this.columns > 12 || widest * this.columns > ROOM;
       grid.append(element("span", "vf-corner"));
       this.data.keys.forEach((token) => {
         const name = element("span", tall ? "vf-key vf-tall" : "vf-key");
