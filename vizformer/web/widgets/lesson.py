@@ -306,25 +306,28 @@ def change(name: str, new: Setting, default: Setting) -> None:
         state.update(settings=link_settings.write(settings))
 
 
-def ask(question: Question | None, *, here: bool = False, folded: bool = False) -> None:
-    """Asks a question, to be answered before the answer is shown; nothing where the text has none to offer.
+def ask(question: Question | None, *others: Question | None, here: bool = False, folded: bool = False) -> None:
+    """Asks questions, each to be answered before the answer is shown; nothing where the text has none to offer.
 
-    It stands with the words of the part, or, where it is the picture itself, `here`.  Where the picture shows its answer
-    it stands above the picture, `folded` into one line; in a class it is unfolded.
+    They stand with the words of the part, or, where they are the picture itself, `here`.  Where the picture shows the
+    answers they stand above it, `folded` into one line; in a class they are unfolded.
     """
-    if folded and question is not None:
-        in_class = class_question.part_of(question.lesson, question.name) != "nobody"
-        with st.expander(_("Before you look: a question"), expanded=in_class):
-            ask(question, here=True)
+    asked = [one for one in (question, *others) if one is not None]
+    if folded and asked:
+        in_class = any(class_question.part_of(one.lesson, one.name) != "nobody" for one in asked)
+        label = _("Before you look: a question") if len(asked) == 1 else _("Before you look: some questions")
+        with st.expander(label, expanded=in_class):
+            ask(*asked, here=True)
         return
     with nullcontext() if here else place_beside():
-        match question:
-            case Choice():
-                questions.ask(question)
-            case Number() if math.isfinite(question.answer):  # (not so after an edit that overflows)
-                questions.ask_number(question)
-            case CellChoice():
-                ask_cell(question)
+        for one in asked:
+            match one:
+                case Choice():
+                    questions.ask(one)
+                case Number() if math.isfinite(one.answer):  # (not so after an edit that overflows)
+                    questions.ask_number(one)
+                case CellChoice():
+                    ask_cell(one)
 
 
 def formula(symbols: str, *, live: str = "", code: str = "", given: Mapping[str, Given] | None = None) -> None:

@@ -87,7 +87,7 @@ def draw(subject: Subject) -> None:
         key="cross.curves",
     )
     offered = subject.text != EXAMPLE and model_cache.reads(subject.model, EXAMPLE)
-    if offered and presses.button(EXAMPLE, key="cross.example"):
+    if offered and presses.button(lab.text("example", text=EXAMPLE), key="cross.example"):
         state.update(text=EXAMPLE, target="", edits="")
         st.rerun()  # the whole page
     lab.note("networks", parameters=about.parameters, texts=about.texts)

@@ -13,8 +13,8 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross.surroundings import has_two_stacks, meets, see_also
 from vizformer.web.link import state
-from vizformer.web.widgets import lesson, map_downloads, proof_badge, row_names
-from vizformer.web.widgets.lab import Laboratory, controls
+from vizformer.web.widgets import lesson, map_downloads, proof_badge, row_names, telling
+from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, translate
 
@@ -34,6 +34,7 @@ def draw(subject: Subject) -> None:
     st.html(table.style())
     config, trace, outputs = subject.config, subject.trace, encoder_outputs(subject.trace)
     state.fit(layer=config.n_decoder_layers, head=config.n_heads)
+    why = telling.open_on_a_head(subject, "cross")
     with controls():
         st.selectbox(_("Layer"), range(config.n_decoder_layers), **state.bind("layer"))
         st.selectbox(_("Head"), range(config.n_heads), **state.bind("head"))
@@ -52,6 +53,7 @@ def draw(subject: Subject) -> None:
         ),
         key="cross.scores",
     )
+    aside(why)
     rows = [
         Row(
             (str(one.layer), _apart(one.distances[outputs[source]]), _apart(one.apart)),

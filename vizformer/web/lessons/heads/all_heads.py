@@ -16,10 +16,10 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
-from vizformer.web.widgets import attention_selector, head_downloads, lesson, packed_heads, row_names
+from vizformer.web.widgets import attention_selector, head_downloads, lesson, packed_heads, row_names, telling
 from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.downloads import take_away
-from vizformer.web.widgets.lab import Laboratory
+from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 
@@ -55,6 +55,7 @@ def draw(subject: Subject) -> None:
         )
     queries, keys = (trace.tokens[stack] for stack in labels.stacks(kind))
     n_layers = config.layers_of(kind)
+    why = telling.open_on_a_head(subject, kind)
     view = state.fit(layer=n_layers, head=config.n_heads, query=len(queries))
     last = st.session_state.get("heads.selection", attention.Selection())
     looked = {"layer": view.layer, "head": view.head, "query": view.query_of(queries), "view": view.numbers}
@@ -68,6 +69,7 @@ def draw(subject: Subject) -> None:
     query = written_query(selection.query, queries)
     state.update(layer=selection.layer, head=selection.head, query=query, numbers=selection.view)
     row_names.caption(subject, kind, selection.query)
+    aside(why)
     place = (selection.layer, selection.head)
 
     def page() -> str:

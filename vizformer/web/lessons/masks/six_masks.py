@@ -103,7 +103,7 @@ def draw(subject: Subject) -> None:
     mask.mount(drawn, words=texts, key=_PANELS)
     told = [head_downloads.head_name(attention, view.layer, view.head), lab.text(f"kind.{kind}")]
     take_away(*head_downloads.mask(drawn, " · ".join(told), texts), key=_PANELS)
-    st.caption(f"{lab.text('on', attention=labels.kind_label(attention))} {why}")
+    st.caption(" · ".join(filter(None, (lab.text("on", attention=labels.kind_label(attention)), why))))
     notes(lab, subject, attention, masked, own=masked.own)
     if batched:
         _show_batch(subject, other, second, attention)

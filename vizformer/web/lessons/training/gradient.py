@@ -52,8 +52,7 @@ def draw(subject: Subject) -> None:
         st.info(lab.text("large"))
         return
     found = step_gradient(subject, hidden_now(subject))
-    lesson.ask(largest(subject), folded=True)
-    lesson.ask(rows(subject), folded=True)
+    lesson.ask(largest(subject), rows(subject), folded=True)
     st.html(table.style())
     _table(found, found.norms, ".3f", "length")
     _table(found, found.norms / matrix_lengths(subject.model), ".4f", "relative")

@@ -76,7 +76,6 @@ def chosen_measure(found: KindReport) -> str:
         _("Measure"),
         known,
         format_func=titles.__getitem__,
-        label_visibility="collapsed",
         width=320,
         **lesson.setting("headreport.measure", known[0], known),
     )

@@ -20,15 +20,16 @@ def choose_stack(known: list[str]) -> str:
         state.update(kind=known[0])
     if st.session_state.get("layer.stack") != stack_of_site():
         st.session_state["layer.stack"] = stack_of_site()
-    st.segmented_control(
-        _("Stack"),
-        known,
-        format_func=titles.__getitem__,
-        required=True,
-        label_visibility="collapsed",
-        key="layer.stack",
-        on_change=_take_stack,
-    )
+    if len(known) > 1:
+        st.segmented_control(
+            _("Stack"),
+            known,
+            format_func=titles.__getitem__,
+            required=True,
+            label_visibility="collapsed",
+            key="layer.stack",
+            on_change=_take_stack,
+        )
     return stack_of_site()
 
 
