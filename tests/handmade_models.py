@@ -619,6 +619,10 @@ MODELS: dict[str, Model] = {
         lambda: GPT(lambda: Fused("kqv_proj", "kqv")),
         {**PRE, "n_heads": H, "activation": "gelu", "causal": True, "qkv_rows": "q_k_v"},
     ),
+    "fused, named keys first": Model(
+        lambda: GPT(lambda: Fused("kqv_proj", "qkv")),
+        {**PRE, "n_heads": H, "activation": "gelu", "causal": True, "qkv_rows": "as_q_k_v"},
+    ),
     "turned": Model(lambda: GPT(Turned), {**PRE, "n_heads": H, "activation": "gelu_tanh", "causal": True}),
     "classifier": Model(Classifier, {**POST, "causal": False, "scaled_embedding": False}, "body"),
     "modern": Model(

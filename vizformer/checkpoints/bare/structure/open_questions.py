@@ -294,5 +294,7 @@ def _rows(found: Found) -> Question:
     usual = "q_k_v" if known <= {"c_attn", "in_proj", "to_qkv", "qkv", "Wqkv"} else None
     projections = (p for block in found.blocks for a in block.attentions.values() for p in a.attention.projections)
     letters = max((p.letters for p in projections), key=len)
-    __, *others = map("_".join, permutations(letters))  # the first is that of the name: "q_k_v"
-    return replace(ROWS, choices=("q_k_v", *(one for one in others if one != "q_k_v"), *ALTERNATE), usual=usual)
+    __, *others = map("_".join, permutations(letters))  # the first is that of the name, which we call "q_k_v"
+    # A matrix named kqv may hold q, k, v all the same.
+    others = [one.replace("q_k_v", "as_q_k_v") for one in others]
+    return replace(ROWS, choices=("q_k_v", *others, *ALTERNATE), usual=usual)

@@ -30,7 +30,7 @@ class Reading:
             "by_head": of head 0 each letter, then of head 1, ..., and "by_head_number": number by number there;
             "by_number": row 0 of each letter and head, then row 1 of each, ..., and "by_number_head": head by head there;
             all else: of each letter, head by head.
-        order: of the letters ("v_k_q"), where it is not that of their name.
+        order: of the letters ("v_k_q", "as_q_k_v"), where it is not that of their name.
         joined_in_turn: whether what the heads have made is joined number by number, and not head by head.
         pairs: whether rotary positions turn neighbours together, where ours turn halves.
         qkv_bias, out_bias, inner_bias: which linear layers of our block have biases.

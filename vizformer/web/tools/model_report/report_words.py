@@ -65,11 +65,11 @@ _CHOICES: dict[str, dict[str, Message]] = {
         "by_head_number": N_("head by head, and there number by number: query, key and value of each"),
         "by_number_head": N_("number by number, and there head by head: query, key and value of each"),
         **{
-            "_".join(order): N_("one matrix after the other, in the order {letters}", letters=", ".join(order))
-            for order in permutations("qkv")
-            if order != ("q", "k", "v")
+            "_".join(order).replace("q_k_v", "as_q_k_v"): N_(
+                "one matrix after the other, in the order {letters}", letters=", ".join(order)
+            )
+            for order in (*permutations("qkv"), "kv", "vk")
         },
-        "v_k": N_("one matrix after the other, in the order {letters}", letters="v, k"),
     },
     "layer_applied": {"once": N_("once"), "repeatedly": N_("again and again")},
     "normed_embeddings": {"sum": N_("after positions were added"), "tokens": N_("before positions are added")},
