@@ -1,10 +1,12 @@
 """What the server prints when it is ready."""
 
 import asyncio
+import socket
 
 import click
 import pytest
 from streamlit.runtime.pages_manager import PagesManager
+from streamlit.web.server.starlette import starlette_server
 
 from vizformer.serving import ONE_OF, listening
 from vizformer.web.frame import server
@@ -71,3 +73,14 @@ def test_a_worker_serves_nothing_that_should_be_encrypted(monkeypatch):
 
     with pytest.raises(click.ClickException, match="sslCertFile"):
         asyncio.run(start())
+
+
+def test_what_the_server_writes_in_two_pieces_does_not_wait_for_an_answer_to_the_first():
+    with starlette_server._bind_socket("127.0.0.1", 0, 5) as there:  # as Streamlit listens
+        listening.send_at_once()
+        there.setblocking(True)
+        with (
+            socket.create_connection(there.getsockname()),
+            there.accept()[0] as connection,
+        ):  # which takes the option over
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -22,6 +22,7 @@ LOOK = 20.0  # seconds between two looks at what was put up
 async def lifespan(app: st.App) -> AsyncIterator[None]:
     """Prepares the process, prints the address, and looks after what visitors put up for as long as it runs."""
     give_freed_memory_back()
+    listening.send_at_once()
     # Streamlit takes a folder named pages/ for its old way of making apps until st.navigation has been called once.
     # Left to the first visitor, that visitor would get a "page not found" on top of a deep link.
     with _quiet("streamlit.runtime.scriptrunner_utils.script_run_context"):  # it remarks that nobody is visiting yet
