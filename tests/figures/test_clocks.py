@@ -77,3 +77,9 @@ def test_position_codes_with_the_names_of_tokens() -> None:
     assert ("0 &lt;s&gt;", "1 a", "2 a") in ticks
     with pytest.raises(ValueError, match="2 names do not fit 3 positions"):
         figures.positional_heatmap(np.zeros((3, 4)), names=["a", "b"])
+
+
+def test_few_whole_places_have_no_marks_between_them() -> None:
+    layers = figures.line_curves(np.arange(3), {"share": np.ones(3)})
+    assert layers.layout.xaxis.dtick == 1
+    assert figures.line_curves(np.linspace(0, 1, 3), {"share": np.ones(3)}).layout.xaxis.dtick is None
