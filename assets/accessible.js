@@ -10,6 +10,19 @@
     page.setAttribute("tabindex", "-1");
     page.focus();
   }, true);
+  // A tap on a link leaves a box for letters and goes to the page in one: what was typed is told to the server first, which
+  // would otherwise come back to the page where it was typed.
+  let left = 0;
+  addEventListener("focusout", (event) => {
+    if (event.target instanceof Element && event.target.matches("input, textarea")) left = performance.now();
+  }, true);
+  addEventListener("click", (event) => {
+    const link = event.target instanceof Element && event.target.closest("[data-testid=stPageLink] a");
+    if (!link || !event.isTrusted || event.ctrlKey || event.metaKey || performance.now() - left > 100) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    setTimeout(() => link.click(), 100);
+  }, true);
   // A stroke begins a search, from anywhere but a box for letters.
   addEventListener("keydown", (event) => {
     const inside = event.composedPath()[0], box = document.querySelector(".st-key-search input");

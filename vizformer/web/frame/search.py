@@ -62,8 +62,13 @@ def index(code: str) -> dict[str, Goal]:
         for part, titles in _parts(lesson):
             found[f"{_names([titles[one] for one in codes])} ({where})"] = lesson, part, ""
     where = _in(code, GLOSSARY.title)
+    lessons = {lesson.url: lesson for lesson in COURSE}
     for key, term in terms(code).items():
-        found[f"{_names([terms(one)[key].name for one in codes])} ({where})"] = GLOSSARY, "", term.name
+        names = _names([terms(one)[key].name for one in codes])
+        if term.part:  # where it is seen comes before what it means
+            lesson = lessons[term.lessons[0]]
+            found[f"{names} ({_in(code, lesson.title)})"] = lesson, term.part, ""
+        found[f"{names} ({where})"] = GLOSSARY, "", term.name
     return found
 
 

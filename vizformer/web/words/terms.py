@@ -11,7 +11,10 @@ from vizformer.web.link.languages import LANGUAGES, SOURCE
 
 @dataclass(frozen=True)
 class Term:
-    """An entry: its name and sentence (Markdown) in one language, its symbol and shape (LaTeX), where it is taught."""
+    """An entry: its name and sentence (Markdown) in one language, its symbol and shape (LaTeX), where it is taught.
+
+    `part` is the part of the first of these lessons in which it is seen; empty where none shows it at once.
+    """
 
     key: str
     name: str
@@ -19,6 +22,7 @@ class Term:
     symbol: str
     shape: str
     lessons: tuple[str, ...]
+    part: str = ""
 
     @property
     def mark(self) -> str:
@@ -40,7 +44,13 @@ def terms(code: str) -> dict[str, Term]:
     for key, entry in sorted(_file().items(), key=lambda item: item[1][SOURCE]["name"].lower()):
         words = entry.get(code, entry[SOURCE])
         found[key] = Term(
-            key, words["name"], words["text"], entry.get("symbol", ""), entry.get("shape", ""), tuple(entry["lessons"])
+            key,
+            words["name"],
+            words["text"],
+            entry.get("symbol", ""),
+            entry.get("shape", ""),
+            tuple(entry["lessons"]),
+            entry.get("part", ""),
         )
     return found
 

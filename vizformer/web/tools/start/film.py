@@ -4,6 +4,7 @@ from typing import Any
 
 import streamlit as st
 
+from vizformer.analysis import Kind
 from vizformer.components import walkthrough
 from vizformer.components.walkthrough import SceneKind
 from vizformer.web.catalogue.subject import Subject
@@ -11,7 +12,9 @@ from vizformer.web.frame import sitemap
 from vizformer.web.frame.sitemap import Entry
 from vizformer.web.link import state
 from vizformer.web.tools.start import computations, description, scenes
+from vizformer.web.widgets import head_downloads, row_names
 from vizformer.web.widgets.downloads import Picture, caption, take_away
+from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 
@@ -25,6 +28,7 @@ def film(subject: Subject) -> None:
         Picture(
             "walk", caption(), page=lambda: walkthrough.to_html(walk, words=texts), told=lambda: description.told(walk)
         ),
+        _head(subject),
         key="walk",
     )
     if followed is not None:
@@ -33,10 +37,21 @@ def film(subject: Subject) -> None:
         st.switch_page(entry.file)
 
 
+def _head(subject: Subject) -> Picture:
+    """The map of the head that the scene Attention follows."""
+    kind, look = _kind(subject), computations.numbers(subject).look
+    keys = labels.texts(subject.trace.tokens[labels.stacks(kind)[1]])
+    return head_downloads.one_head(subject, kind, look.layer, look.head, row_names.queries(subject, kind), keys)
+
+
+def _kind(subject: Subject) -> Kind:
+    return "decoder" if subject.config.architecture == "decoder-only" else "encoder"
+
+
 def leads_to(scene: SceneKind, subject: Subject) -> tuple[Entry, dict[str, Any]]:
     """The page that takes a scene apart, and what it is to show: the same token, layer and head."""
     found = computations.numbers(subject)
-    look, kind = found.look, "decoder" if subject.config.architecture == "decoder-only" else "encoder"
+    look, kind = found.look, _kind(subject)
     if scene == "cross" and found.cross is not None:
         look, kind = found.cross, "cross"
     looked = {"kind": kind, "layer": look.layer, "head": look.head, "query": look.query}
