@@ -22,8 +22,17 @@ from vizformer.web.words import lesson_words
 
 LESSONS = sorted(path.stem for path in asset("lessons", SOURCE).glob("*.toml"))
 PROSE = {"text", "try", "wrong"}  # Markdown, in which braces stand for themselves
-KNOWN = {*PROSE, "title", "label", "asks", "question", "why", "choices"}  # read by the machinery of the lessons
-SHOWN_BY = {"text", "texts", "say", "note", "buttons", "box", "slider", "toggle", "asked", "asks", "choice"}
+KNOWN = {
+    *PROSE,
+    "title",
+    "label",
+    "columns",
+    "asks",
+    "question",
+    "why",
+    "choices",
+}  # read by the machinery of the lessons
+SHOWN_BY = {"text", "texts", "say", "note", "buttons", "box", "slider", "toggle", "columns", "asked", "asks", "choice"}
 
 
 def listed(lesson: str, code: str) -> dict[str, list[str]]:
@@ -98,7 +107,9 @@ def asked_for(module: ModuleType, of_one: str) -> Iterator[str]:
     for node in nodes(module):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SHOWN_BY:
             of, name = node.func.value, node.args[0] if node.args else None
-            if isinstance(of, ast.Name) and of.id == of_one and isinstance(name, ast.Constant):
+            if isinstance(of, ast.Name) and of.id == of_one and node.func.attr == "columns":
+                yield from (f"columns.{one.value}" for one in node.args if isinstance(one, ast.Constant))
+            elif isinstance(of, ast.Name) and of.id == of_one and isinstance(name, ast.Constant):
                 yield f"asks.{name.value}" if node.func.attr in ("asked", "asks", "choice") else name.value
 
 

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons import block, cross, decoding, errors, heads, masks, qkv, tokens, training
+from vizformer.web.lessons import block, costs, cross, decoding, errors, heads, masks, qkv, tokens, training
 from vizformer.web.lessons import map as map_
-from vizformer.web.lessons.costs import questions as costs
 from vizformer.web.lessons.positions import questions as positions
 from vizformer.web.tools.worksheet.sheet import sheet
 from vizformer.web.widgets.lab import questions
@@ -23,7 +22,7 @@ LESSONS: Mapping[str, Registry] = {
     sitemap.CROSS.url: questions(cross.PARTS),
     sitemap.DECODING.url: questions(decoding.PARTS),
     sitemap.TRAINING.url: questions(training.PARTS),
-    sitemap.COSTS.url: costs.QUESTIONS,
+    sitemap.COSTS.url: questions(costs.PARTS),
     sitemap.ERRORS.url: questions(errors.PARTS),
 }
 

@@ -106,6 +106,10 @@ class Laboratory:
         """Several texts of one table, by their keys."""
         return {key: self.text(f"{name}.{key}") for key in keys}
 
+    def columns(self, *names: str, **values: object) -> list[str]:
+        """The headings of a table, from its texts `columns`."""
+        return [self.text(f"columns.{name}", **values) for name in names]
+
     def say(self, name: str, /, **values: object) -> None:
         """Shows a text as it is."""
         st.text(self.text(name, **values))

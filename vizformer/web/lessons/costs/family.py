@@ -4,39 +4,37 @@ from dataclasses import replace
 
 import streamlit as st
 
+from vizformer.analysis.costs import experts
 from vizformer.analysis.costs.experts import Mixture
 from vizformer.components import table
-from vizformer.components.table import Number, Row
+from vizformer.components.table import Number, Row, numbers
 from vizformer.config import ModelConfig
 from vizformer.options.feedforward import ACTIVATION_NAMES
 from vizformer.options.norms import NORM_PLACES
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import presses, sitemap
-from vizformer.web.lessons.costs import computations, wording
+from vizformer.web.lessons.costs import sizes
+from vizformer.web.lessons.costs.sizes import model_cost
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import translate
 
-# preset -> the bundled model that is nearest, or the name on huggingface.co of a small one to be opened
-NEAREST = {
-    "transformer-base": "zh-en",
-    "bert-base": "cloze",
-    "gpt2-small": "openai-community/gpt2",
-    "t5-base": "google-t5/t5-small",
-    "bart-large": "facebook/bart-base",
-    "llama-7b": "stories",
+lab = Laboratory("costs", "family", wide=True)
+# preset -> its name, the bundled model that is nearest, or the name on huggingface.co of a small one to be opened
+RELATIVES = {
+    "transformer-base": ("Transformer (2017)", "zh-en"),
+    "bert-base": ("BERT (2018)", "cloze"),
+    "gpt2-small": ("GPT-2 (2019)", "openai-community/gpt2"),
+    "t5-base": ("T5 (2019)", "google-t5/t5-small"),
+    "bart-large": ("BART (2019)", "facebook/bart-base"),
+    "llama-7b": ("LLaMA (2023)", "stories"),
 }
-NAMES = {
-    "transformer-base": "Transformer (2017)",
-    "bert-base": "BERT (2018)",
-    "gpt2-small": "GPT-2 (2019)",
-    "t5-base": "T5 (2019)",
-    "bart-large": "BART (2019)",
-    "llama-7b": "LLaMA (2023)",
-}
+GOES_ON = {"rope": (sitemap.POSITIONS, "options"), "norm": (sitemap.BLOCK, "norm"), "gate": (sitemap.BLOCK, "ffn")}
+STACKS = ("encoder-decoder", "encoder-only", "decoder-only")
 HEADS = (8, 16, 32, 64)
 EXPERTS = (1, 2, 4, 8, 16, 64)
 CODE = """def f(x, m):  # RoPE: pair i of x, turned by m * omega_i
@@ -50,11 +48,22 @@ W_gate, W_in, W_out = torch.randn(3, {d}, {d})
 swiglu = (F.silu(x @ W_gate) * (x @ W_in)) @ W_out"""
 
 
-@laboratory
-def family(subject: Subject) -> None:
+@cached
+def mixture(config: ModelConfig, n: int, used: int) -> Mixture:
+    """The model with n experts in place of each feed-forward network."""
+    return experts.mixture(config, n, used)
+
+
+@cached
+def own_mixture(config: ModelConfig) -> Mixture | None:
+    """The experts that the model has."""
+    return experts.own_mixture(config)
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """The table, models to open, then sliders for key/value heads and for experts."""
-    st.html(table.style())
-    _table(subject)
+    _relatives(subject)
     _open(subject)
     lesson.formula(
         r"\begin{aligned} \text{RoPE:}\quad & f(x, m) = R_m x \\ & f(q, m) \cdot f(k, n) = g(q, k, m - n) \\"
@@ -63,13 +72,9 @@ def family(subject: Subject) -> None:
         code=CODE.format(d=8),
     )
     with st.container(horizontal=True):
-        for entry, part, label in (
-            (sitemap.POSITIONS, "options", _("RoPE and five other schemes: lesson 3")),
-            (sitemap.BLOCK, "norm", _("RMSNorm number by number: lesson 7")),
-            (sitemap.BLOCK, "ffn", _("SwiGLU, the gated feed-forward: lesson 7")),
-        ):
-            st.page_link(entry.file, query_params={"part": part}, label=label)
-    lesson.ask(smaller_question())
+        for name, (entry, part) in GOES_ON.items():
+            st.page_link(entry.file, query_params={"part": part}, label=lab.text(f"also.{name}"))
+    lesson.ask(smaller(subject))
     left, right = st.columns(2, gap="large")
     with left:
         _shared_heads(subject)
@@ -77,190 +82,109 @@ def family(subject: Subject) -> None:
         _experts(subject)
 
 
-def smaller_question() -> lesson.Choice:
-    return lesson.Choice(
-        "costs",
-        "smaller",
-        _("LLaMA 7B beside GPT-2: which of its changes makes the KV cache smaller?"),
-        ["RMSNorm", "RoPE", "SwiGLU", _("none of these")],
-        3,
-        _(
-            "The cache holds keys and values, of every layer, head and token. Norms and the feed-forward do not touch "
-            "them, and RoPE turns keys without making them shorter. What helps are fewer key/value heads, as in Llama "
-            "2 70B."
-        ),
-    )
+@lab.asks("smaller")
+def smaller(subject: Subject) -> lesson.Choice:
+    """Which change of LLaMA makes the KV cache smaller?"""
+    return lab.choice("smaller", ("norm", "rope", "gate", "none"), "none")
+
+
+@lab.asks("experts")
+def times(subject: Subject) -> lesson.Number:
+    """How many times as large do eight experts make the model?"""
+    one, eight = mixture(subject.config, 1, 1), mixture(subject.config, 8, 1)
+    values = {"one": one.expert, "before": one.total, "after": eight.total}
+    written = {name: f"{value:,}" for name, value in values.items()}
+    said = lab.asked("experts", subject.model, times=f"{eight.total / one.total:.2f}", **written)
+    return lesson.Number(answer=eight.total / one.total, tolerance=0.3, written="{:.2f}".format, **said)
 
 
 def _options(config: ModelConfig) -> tuple[str, ...]:
-    stacks = {
-        "encoder-decoder": _("encoder and decoder"),
-        "encoder-only": _("encoder"),
-        "decoder-only": _("decoder"),
-    }
-    norms = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm", "deviation_norm": _("LayerNorm by hand")}
-    place = translate(NORM_PLACES[config.norm_order])
+    norm = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm", "deviation_norm": lab.text("by_hand")}[config.norm]
     activation = ACTIVATION_NAMES[config.activation]
     gated = {"silu": "SwiGLU", "gelu": "GEGLU", "gelu_tanh": "GEGLU"}.get(config.activation, activation)
-    shared = config.kv_heads == config.n_heads
+    g, h = config.kv_heads, config.n_heads
     return (
-        stacks[config.architecture],
-        f"{norms[config.norm]}, {place}" if config.has_norms else _("none"),
+        lab.texts("stacks", STACKS)[config.architecture],
+        f"{norm}, {translate(NORM_PLACES[config.norm_order])}" if config.has_norms else lab.text("none"),
         labels.places(config),
         gated if config.feedforward == "gated" else activation,
-        _("each head its own") if shared else _("{g} for {h} heads", g=config.kv_heads, h=config.n_heads),
-        _("one table") if config.tied_unembedding else _("two tables"),
+        lab.text("heads", form="own" if g == h else "shared", g=g, h=h),
+        lab.text("tables", form="one" if config.tied_unembedding else "two"),
     )
 
 
-def _table(subject: Subject) -> None:
-    trained = {
-        "transformer-base": _("the next token of a translation"),
-        "bert-base": _("hidden tokens, and whether two sentences follow each other"),
-        "gpt2-small": _("the next token"),
-        "t5-base": _("what stood in gaps that were cut out"),
-        "bart-large": _("the text that was damaged"),
-        "llama-7b": _("the next token"),
-    }
-    rows = [Row((_("your model"), *_options(subject.config), "", ""), "marked")]
-    rows += [
-        Row((name, *_options(ModelConfig.preset(preset)), trained[preset], NEAREST[preset]))
-        for preset, name in NAMES.items()
-    ]
-    columns = (
-        _("model"),
-        _("stacks"),
-        _("norm"),
-        _("positions"),
-        _("activation"),
-        _("keys and values"),
-        _("input and output"),
-        _("trained to say"),
-        _("to be opened"),
-    )
-    st.html(table.to_html(columns, rows))
+def _relatives(subject: Subject) -> None:
+    rows = [Row((lab.text("your_model"), *_options(subject.config), "", ""), "marked")]
+    for preset, (name, nearest) in RELATIVES.items():
+        rows.append(Row((name, *_options(ModelConfig.preset(preset)), lab.text("trained", form=preset), nearest)))
+    names = ("model", "stacks", "norm", "positions", "activation", "keys", "tables", "trained", "opened")
+    st.html(table.style() + table.to_html(lab.columns(*names), rows))
 
 
 def _open(subject: Subject) -> None:
     """A button for each bundled model; how the others are opened."""
     with st.container(horizontal=True):
-        for preset, name in NEAREST.items():
+        for family, name in RELATIVES.values():
             if "/" in name or str(subject.model) == name:
                 continue
-            label = _("Open {model}, the bundled model nearest to {family}", model=name, family=NAMES[preset])
-            if presses.button(label, key=f"costs.open.{name}"):
+            if presses.button(lab.text("open", model=name, family=family), key=f"costs.open.{name}"):
                 state.update(model=ModelRef.parse(name))
                 st.rerun()  # the whole page: the sentence is read by another model
-    st.caption(
-        _(
-            "Names with a slash are on huggingface.co: “Open your own” beside the model opens them where the server "
-            "may reach it, or a folder with their files where it may not."
-        )
-    )
+    lab.note("elsewhere")
 
 
 def _shared_heads(subject: Subject) -> None:
-    st.subheader(_("Fewer keys and values (MQA, GQA)"), anchor=False)
+    st.subheader(lab.text("fewer"), anchor=False)
     first, second = st.columns(2)
-    heads = first.select_slider(_("Query heads"), HEADS, **lesson.setting("costs.query_heads", 32, HEADS))
-    layers = second.slider(_("Layers"), 1, 96, **lesson.setting("costs.layers", 32, wording.Between(1, 96)))
-    n = wording.length("costs.cached", len(subject.tokens), 4096)
+    with first:
+        heads = lab.steps("query_heads", HEADS, 32)
+    with second:
+        layers = lab.slider("layers", 1, 96, 32)
+    n = sizes.length(lab, "cached", len(subject.tokens), 4096)
     base = replace(ModelConfig.preset("llama-7b"), n_heads=heads, d_model=128 * heads, n_decoder_layers=layers)
     rows = []
     for g in [2**e for e in range(heads.bit_length())]:
-        cost = computations.model_cost(replace(base, n_kv_heads=g), n)
-        name = "MQA" if g == 1 else _("every head its own") if g == heads else f"GQA, {heads // g} : 1"
-        rows.append(
-            Row(
-                (
-                    Number(g, str(g)),
-                    name,
-                    Number(cost.kv_numbers, labels.size(2 * cost.kv_numbers)),
-                    Number(cost.kv_numbers_per_token, labels.size(2 * cost.kv_numbers_per_token)),
-                )
-            )
-        )
-    columns = (_("key/value heads"), "", _("KV cache at {n} tokens", n=f"{n:,}"), _("each more token"))
-    caption = _("Heads of 128, 2 bytes per number, one text")
-    st.html(table.to_html(columns, rows, caption=caption))
+        cost = model_cost(replace(base, n_kv_heads=g), n)
+        name = "MQA" if g == 1 else lab.text("own_keys") if g == heads else f"GQA, {heads // g} : 1"
+        nbytes = (2 * cost.kv_numbers, 2 * cost.kv_numbers_per_token)
+        rows.append(Row((Number(g, str(g)), name, *(Number(value, labels.size(value)) for value in nbytes))))
+    groups, cache, more = lab.columns("groups", "cache", "more", n=f"{n:,}")
+    st.html(table.to_html((groups, "", cache, more), rows, caption=lab.text("of_128")))
     lesson.formula(
         r"2 \cdot \text{layers} \cdot g \cdot d_\mathrm{head} \cdot n \cdot 2 \;\text{bytes}",
         live=rf"2 \cdot {layers} \cdot {heads} \cdot 128 \cdot {n} \cdot 2 = "
-        rf"{wording.tex(4 * layers * heads * 128 * n)} \quad (g = {heads})",
+        rf"{sizes.tex(4 * layers * heads * 128 * n)} \quad (g = {heads})",
     )
-    st.page_link(
-        sitemap.HEADS.file, query_params={"part": "groups"}, label=_("Who reads which, in your model: lesson 5")
-    )
+    st.page_link(sitemap.HEADS.file, query_params={"part": "groups"}, label=lab.text("who"))
 
 
 def _experts(subject: Subject) -> None:
-    st.subheader(_("More parameters, the same work (mixture of experts)"), anchor=False)
-    lesson.ask(experts_question(subject))
+    st.subheader(lab.text("more"), anchor=False)
+    lesson.ask(times(subject))
     first, second = st.columns(2)
-    experts = first.select_slider(_("Experts"), EXPERTS, **lesson.setting("costs.experts", 8, EXPERTS))
-    top_k = min(experts, 2)
-    if experts > 1:
-        most = min(experts, 8)
-        top_k = second.slider(
-            _("Used by a token"), 1, most, **lesson.setting("costs.used", min(2, most), wording.Between(1, most))
-        )
-    shown: dict[str, Mixture] = {
-        _("your model"): computations.mixture(subject.config, experts, top_k),
-        "Mistral 7B": computations.mixture(ModelConfig.preset("mistral-7b"), experts, top_k),
+    with first:
+        n = lab.steps("experts", EXPERTS, 8)
+    most = min(n, 8)
+    with second:
+        used = lab.slider("used", 1, most, min(2, most)) if n > 1 else 1
+    own = mixture(subject.config, n, used)
+    shown = {
+        lab.text("with_experts"): own_mixture(subject.config),
+        lab.text("your_model"): own,
+        "Mistral 7B": mixture(ModelConfig.preset("mistral-7b"), n, used),
     }
-    rows = [_mixture_row(name, one) for name, one in shown.items()]
-    if (own_experts := computations.own_mixture(subject.config)) is not None:
-        rows.insert(0, _mixture_row(_("your model, with the experts that it has"), own_experts))
-    columns = (_("with {n} experts, {k} used", n=experts, k=top_k), _("stored"), _("used by a token"), _("share"))
-    st.html(table.to_html(columns, rows, bar=3))
-    own = shown[_("your model")]
-    layers = subject.config.depth
+    rows = [
+        Row((name, sizes.cell(one.total), sizes.cell(one.active), *numbers(".0%", one.active / one.total)))
+        for name, one in shown.items()
+        if one is not None
+    ]
+    st.html(table.to_html(lab.columns("with", "stored", "used", "share", n=n, k=used), rows, bar=3))
     lesson.formula(
         r"\begin{aligned} \text{stored} &= \text{others} + L\, (E \cdot \mathrm{ffn} + E\, d) \\ \text{used} &= "
         r"\text{others} + L\, (k \cdot \mathrm{ffn} + E\, d) \end{aligned}",
-        live=rf"{layers} \cdot ({experts} - {top_k}) \cdot {own.expert:,} = {own.total - own.active:,}".replace(
+        live=rf"{subject.config.depth} \cdot ({n} - {used}) \cdot {own.expert:,} = {own.total - own.active:,}".replace(
             ",", "{,}"
         )
         + r" \;\text{unused}",
     )
-    st.caption(
-        _(
-            "Mistral 7B with 8 experts, of which 2 are used, is Mixtral 8x7B: 47 · 10⁹ parameters, 13 · 10⁹ used "
-            "(Jiang et al. 2024)."
-        )
-    )
-
-
-def _mixture_row(name: str, one: Mixture) -> Row:
-    return Row(
-        (
-            name,
-            Number(one.total, wording.large(one.total)),
-            Number(one.active, wording.large(one.active)),
-            Number(one.active / one.total, f"{one.active / one.total:.0%}"),
-        )
-    )
-
-
-def experts_question(subject: Subject) -> lesson.Number:
-    one, eight = computations.mixture(subject.config, 1, 1), computations.mixture(subject.config, 8, 1)
-    return lesson.Number(
-        "costs",
-        "experts",
-        _(
-            "Suppose every feed-forward network of your model ({one} parameters each) became 8 experts, 1 of them "
-            "used by a token. How many times as many parameters would the model have?",
-            one=f"{one.expert:,}",
-        ),
-        eight.total / one.total,
-        _(
-            "{before} would become {after}, {times} times as many: only the feed-forward networks are multiplied, not "
-            "attention and tables. A token is multiplied with as many as before (and the router).",
-            before=f"{one.total:,}",
-            after=f"{eight.total:,}",
-            times=f"{eight.total / one.total:.2f}",
-        ),
-        tolerance=0.3,
-        written="{:.2f}".format,
-        about=f"{subject.model}",
-    )
+    lab.note("mixtral")

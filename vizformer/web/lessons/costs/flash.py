@@ -2,60 +2,55 @@
 
 import streamlit as st
 
+from vizformer.analysis import kinds, site_name
 from vizformer.components import table
 from vizformer.components.matrix import number
 from vizformer.components.table import Number, Row
-from vizformer.explain import Step
+from vizformer.explain import Step, softmax_in_blocks
 from vizformer.explain.softmax_in_blocks import OnlineSoftmax, tile_sizes
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.costs import computations
 from vizformer.web.link import state
-from vizformer.web.widgets import attention_selector, lesson, proof_badge, step_view
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets import attention_selector, lesson, proof_badge, step_view, telling
+from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.words import labels
-from vizformer.web.words.i18n import _
 
+lab = Laboratory("costs", "flash")
 ASKED = 2  # keys in a tile of the question
 
 
-@laboratory
-def flash(subject: Subject) -> None:
+@cached
+def online_softmax(subject: Subject, site: str, head: int, query: int, tile: int) -> OnlineSoftmax:
+    return softmax_in_blocks.online_softmax(subject.trace[site], head, query, tile)
+
+
+@cached
+def online_softmax_steps(subject: Subject, site: str, head: int, query: int, tile: int) -> list[Step]:
+    return softmax_in_blocks.online_softmax_steps(online_softmax(subject, site, head, query, tile))
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """The tiles of the chosen row, then each of them step by step."""
-    st.html(table.style())
-    attention_selector.choose(subject)
+    why = attention_selector.choose(subject, suggest=True)
     site, head, query = attention_selector.site(), state.view().head, attention_selector.query(subject)
-    asked = factor_question(subject, state.view().kind, site, head)
+    asked = factor(subject, site, head)
     if asked is None:
-        st.info(_("This text is too short for two tiles. Type some more words."))
+        st.info(lab.text("short"))
     lesson.ask(asked)
     keys = labels.texts(subject.trace.tokens[labels.stacks(state.view().kind)[1]])
     sizes = tile_sizes(len(keys))
-    usual = min(sizes, key=lambda size: abs(size - 4))
-    tile = usual
+    tile = usual = min(sizes, key=lambda size: abs(size - 4))
     if len(sizes) > 1:
-        with st.popover(_("Keys in a tile")):
-            tile = st.select_slider(_("Keys in a tile"), sizes, **lesson.setting("costs.tile", usual, sizes))
-    found = computations.online_softmax(subject, site, head, query, tile)
+        with st.popover(lab.text("tile")):
+            tile = lab.steps("tile", sizes, usual)
+    found = online_softmax(subject, site, head, query, tile)
     _tiles(found, keys)
-    proof_badge.show(
-        found.plain,
-        _(
-            "Equal to the softmax of the whole row at once, to {difference}.",
-            difference=f"{found.plain.difference:.1g}",
-        ),
-    )
+    aside(why)
+    proof_badge.show(found.plain, lab.text("equal", difference=f"{found.plain.difference:.1g}"))
     proof_badge.show(found.fused, edited=bool(subject.edited))
-    st.caption(
-        _(
-            "Held at any time: the {tile} scores of a tile, m, l and o, {numbers} numbers. The plain way holds all "
-            "{n} weights of the row, {squared} of the whole map.",
-            tile=tile,
-            numbers=f"{tile + 2 + len(found.z):,}",
-            n=f"{len(keys):,}",
-            squared=f"{len(keys) ** 2:,}",
-        )
-    )
-    steps = computations.online_softmax_steps(subject, site, head, query, tile)
+    n = len(keys)
+    lab.note("held", tile=tile, numbers=f"{tile + 2 + len(found.z):,}", n=f"{n:,}", squared=f"{n**2:,}")
 
     def names(step: Step) -> step_view.Labels:
         if not step.key.startswith("tile"):
@@ -63,7 +58,24 @@ def flash(subject: Subject) -> None:
         at = found.tiles[int(step.key.removeprefix("tile"))]
         return {"keys": keys[at.first : at.last]}
 
-    step_view.walk(steps, names)
+    step_view.walk(online_softmax_steps(subject, site, head, query, tile), names)
+
+
+@lab.asks("factor")
+def factor(subject: Subject, site: str = "", head: int = 0) -> lesson.Number | None:
+    """What becomes of the first tile's sum when the second one comes?"""
+    if not site:
+        kind = kinds(subject.trace)[0]
+        layer, head = telling.usual_head(subject, kind)
+        site = site_name(kind, layer)
+    last = subject.trace[site].q.shape[1] - 1
+    tiles = online_softmax(subject, site, head, last, ASKED).tiles
+    if len(tiles) < 2:
+        return None
+    first, second = (f"{float(tile.scores.max()):.3f}".replace("-", "−") for tile in tiles[:2])
+    values = {"query": last, "first": first, "second": second, "factor": f"{tiles[1].factor:.3f}"}
+    said = lab.asked("factor", subject, site, head, **values)
+    return lesson.Number(answer=tiles[1].factor, tolerance=0.02, written="{:.3f}".format, **said)
 
 
 def _tiles(found: OnlineSoftmax, keys: list[str]) -> None:
@@ -82,35 +94,6 @@ def _tiles(found: OnlineSoftmax, keys: list[str]) -> None:
         for tile in found.tiles
     ]
     rows.append(Row(("z = o / l", "", "", "", "", number(float(found.z[0]))), "sum"))
-    columns = (_("tile"), _("its largest score"), _("factor c"), "m", "l", _("o, first number"))
-    caption = _("One row of the map, tile by tile; tiles that the mask blocks are left out")
-    st.html(table.to_html(columns, rows, caption=caption))
-
-
-def factor_question(subject: Subject, kind: str, site: str, head: int) -> lesson.Number | None:
-    """What becomes of the first tile's sum when the second one comes?"""
-    last = len(subject.trace.tokens[labels.stacks(kind)[0]]) - 1
-    tiles = computations.online_softmax(subject, site, head, last, ASKED).tiles
-    if len(tiles) < 2:
-        return None
-    first, second = (float(tile.scores.max()) for tile in tiles[:2])
-    return lesson.Number(
-        "costs",
-        "factor",
-        _(
-            "Tiles of two keys, the row of token {query}. The largest score of the first tile is {first}, that of the "
-            "second {second}. By which factor is the sum of the first tile multiplied when the second one comes?",
-            query=last,
-            first=f"{first:.3f}".replace("-", "−"),
-            second=f"{second:.3f}".replace("-", "−"),
-        ),
-        tiles[1].factor,
-        _(
-            "c = e^(m − m'), with m' the larger of the two: {factor}. Where the new tile has nothing larger, m stays "
-            "and the factor is 1.",
-            factor=f"{tiles[1].factor:.3f}",
-        ),
-        tolerance=0.02,
-        written="{:.3f}".format,
-        about=f"{subject} {site} {head}",
-    )
+    tile, largest, factor, output = lab.columns("tile", "largest", "factor", "output")
+    columns = (tile, largest, factor, "m", "l", output)
+    st.html(table.style() + table.to_html(columns, rows, caption=lab.text("row")))

@@ -1,106 +1,152 @@
-"""The laboratory Results: the paper's configurations, its translations against what they cost, and its ablations."""
+"""The laboratory Results: the paper's configurations, translations and ablations, and its Table 3 once more in small."""
+
+import json
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.costs.paper_results import RECIPES, SOURCE, TABLE_2, TABLE_3
+from vizformer.analysis.costs import own_ablations, paper_results
+from vizformer.analysis.costs.own_ablations import OwnRow, loss_changes
+from vizformer.analysis.costs.paper_results import RECIPES, SOURCE, TABLE_2, TABLE_3, Recipe, Variant
+from vizformer.assets import asset
 from vizformer.components import table
-from vizformer.components.table import Number, Row
+from vizformer.components.table import Number, Row, numbers
+from vizformer.config import ModelConfig
 from vizformer.figures.results import Point
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.costs import computations, wording
-from vizformer.web.lessons.costs.own_ablations import own_ablations
+from vizformer.web.lessons.costs import sizes
+from vizformer.web.lessons.costs.sizes import model_cost
 from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.widgets.laboratory import laboratory
-from vizformer.web.words.i18n import _
 
+lab = Laboratory("costs", "results")
 LANGUAGES = ("de", "fr")
+ASKED = (("h", 1), ("N", 2), ("d_model", 256), ("d_ff", 1024))
+"""The changes of the question, as the paper names them."""
+GROUPS = ("base", "A", "B", "C", "D", "E", "big")
+OPTIONS = {
+    **{"P_drop": "dropout", "dropout": "dropout", "positions": "positions", "steps": "steps"},
+    **{"N": "layers", "n_encoder_layers": "layers"},
+}
+"""What the paper and the models call an option -> its name in the words."""
+SYMBOLS = {"eps": "ε", "n_heads": "h"}
+LINES: dict[str, Callable[[Recipe], str]] = {
+    "dropout": lambda one: f"{one.dropout:g}",
+    "smoothing": lambda one: f"{one.smoothing:g}",
+    "warmup": lambda one: f"{one.warmup:,}",
+    "steps": lambda one: f"{one.steps:,}",
+    "hours": lambda one: f"{one.hours:g}",
+    "averaged": lambda one: str(one.averaged),
+}
+"""What a training is told by."""
 
 
-@laboratory
-def results(subject: Subject) -> None:
-    """Three tables of the paper, beside what follows from them."""
+@cached
+def notes() -> dict[str, Any]:
+    """Bundled measurements: see assets/lessons/costs/README.md."""
+    found: dict[str, Any] = json.loads(asset("lessons", "costs", "ablations.json").read_text(encoding="utf-8"))
+    return found
+
+
+@cached
+def own_rows() -> tuple[OwnRow, ...]:
+    return own_ablations.own_rows(notes())
+
+
+@cached
+def counted(row: Variant) -> int:
+    return paper_results.counted(row)
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
+    """Three tables of the paper, beside what follows from them, and our own trainings."""
     st.html(table.style())
-    lesson.ask(hours_question())
-    _recipes(subject)
-    translations()
-    _ablations()
-    own_ablations()
+    lesson.ask(hours(subject))
+    _recipes(subject.config)
+    _translations(subject)
+    _of_paper()
+    _of_ours(subject)
 
 
-def _recipes(subject: Subject) -> None:
-    own, (base, big) = subject.config, RECIPES
+@lab.asks("own")
+def worst(subject: Subject) -> lesson.Choice | None:
+    """Which of four changes makes our own model worst; None where not all of them were trained."""
+    rows = own_rows()
+    asked = [row for name, value in ASKED for row in rows if (name, value) in row.paper.changed]
+    if len(asked) < len(ASKED):
+        return None
+    changes = [row.loss - rows[0].loss for row in asked]
+    said = ", ".join(
+        lab.text("times", name=_changed([row.changed[0]]), factor=f"{math.exp(change):.2f}")
+        for row, change in zip(asked, changes, strict=True)
+    )
+    answer = max(range(len(asked)), key=changes.__getitem__)
+    return lesson.Choice(choices=[_name(row) for row in asked], answer=answer, **lab.asked("own", said=said))
+
+
+@lab.asks("hours")
+def hours(subject: Subject) -> lesson.Number:
+    """How many operations is the training of the big model?"""
+    flops = RECIPES[1].hardware_flops
+    said = lab.asked("hours", flops=sizes.scientific(flops))
+    return lesson.Number(answer=flops / 1e19, tolerance=0.1, written="{:.2f}".format, **said)
+
+
+@lab.asks("beaten")
+def beaten(subject: Subject) -> lesson.Choice:
+    """With how much of the best ensemble's training is it beaten?"""
+    return lab.choice("beaten", ("twentieth", "half", "same", "ten"), "twentieth")
+
+
+def _recipes(own: ModelConfig) -> None:
+    layers = " + ".join(str(count) for count in (own.n_encoder_layers, own.n_decoder_layers) if count)
+    base = RECIPES[0]
     lines = [
-        (_("layers of each stack"), *(str(one.layers) for one in (base, big)), _layers(subject)),
-        ("d_model", *(str(one.d_model) for one in (base, big)), str(own.d_model)),
-        ("d_ff", *(str(one.d_ff) for one in (base, big)), str(own.d_ff)),
-        (_("heads × width"), *(f"{one.heads} × {one.d_head}" for one in (base, big)), f"{own.n_heads} × {own.d_head}"),
+        (lab.text("recipe.layers"), *(str(one.layers) for one in RECIPES), layers),
+        ("d_model", *(str(one.d_model) for one in RECIPES), str(own.d_model)),
+        ("d_ff", *(str(one.d_ff) for one in RECIPES), str(own.d_ff)),
         (
-            _("parameters, counted"),
-            *(f"{computations.parameters(one.preset):,}" for one in (base, big)),
-            _count(subject),
+            lab.text("recipe.heads"),
+            *(f"{one.heads} × {one.d_head}" for one in RECIPES),
+            f"{own.n_heads} × {own.d_head}",
         ),
-        (_("dropout"), *(f"{one.dropout:g}" for one in (base, big)), f"{own.dropout:g}"),
-        (_("label smoothing ε"), *(f"{one.smoothing:g}" for one in (base, big)), ""),
-        (_("warm-up steps"), *(f"{one.warmup:,}" for one in (base, big)), ""),
-        (_("steps"), *(f"{one.steps:,}" for one in (base, big)), ""),
-        (_("hours on eight P100"), *(f"{one.hours:g}" for one in (base, big)), ""),
-        (_("checkpoints averaged"), *(str(one.averaged) for one in (base, big)), ""),
+        (
+            lab.text("recipe.parameters"),
+            *(f"{model_cost(of, 1).total:,}" for of in (*(ModelConfig.preset(one.preset) for one in RECIPES), own)),
+        ),
+        *(
+            (lab.text(f"recipe.{name}"), *map(line, RECIPES), f"{own.dropout:g}" if name == "dropout" else "")
+            for name, line in LINES.items()
+        ),
     ]
-    st.html(
-        table.to_html(
-            (_("hyperparameters"), _("base"), _("big"), _("your model")),
-            [Row(line) for line in lines],
-            caption=_("Sections 3 and 5 of the paper"),
-        )
-    )
-    st.caption(
-        _(
-            "Batches of about 25,000 source and 25,000 target tokens, Adam (0.9, 0.98), beam 4, length penalty 0.6. "
-            "The big model has dropout 0.1 for French."
-        )
-    )
-    estimate = base.hardware_flops
+    heads = (lab.text("recipe.label"), lab.text("group.base"), lab.text("group.big"), lab.text("your_model"))
+    st.html(table.to_html(heads, [Row(line) for line in lines], caption=lab.text("recipe.caption")))
+    lab.note("batches")
     lesson.formula(
         r"\text{training FLOPs} = \text{GPUs} \cdot \text{seconds} \cdot \text{FLOPs per second}",
-        live=rf"8 \cdot 12 \cdot 3600 \cdot 9.5 \cdot 10^{{12}} = {wording.tex(estimate)}",
+        live=rf"8 \cdot 12 \cdot 3600 \cdot 9.5 \cdot 10^{{12}} = {sizes.tex(base.hardware_flops)}",
         code="base = 8 * 12 * 3600 * 9.5e12  # a P100 in single precision, footnote 5\n"
         "big = 8 * 3.5 * 24 * 3600 * 9.5e12",
     )
-    counted = computations.base_training()
-    st.caption(
-        _(
-            "Counted product by product, the base model's training takes {counted} operations, {share} of this: the "
-            "estimate counts the GPUs' time as if none of it were lost.",
-            counted=wording.scientific(counted),
-            share=f"{counted / estimate:.0%}",
-        )
-    )
-
-
-def _layers(subject: Subject) -> str:
-    own = subject.config
-    return " + ".join(str(count) for count in (own.n_encoder_layers, own.n_decoder_layers) if count)
-
-
-def _count(subject: Subject) -> str:
-    return f"{computations.model_cost(subject.config, 1).total:,}"
+    # 25,000 target tokens a step, in sentences of 25
+    flops = model_cost(ModelConfig.preset("transformer-base"), 25).training_flops(25_000 * base.steps)
+    lab.note("estimate", counted=sizes.scientific(flops), share=f"{flops / base.hardware_flops:.0%}")
 
 
 @laboratory
-def translations() -> None:
+def _translations(subject: Subject) -> None:
     """Table 2 and its picture, by themselves: another language moves nothing else."""
-    lesson.ask(beaten_question(), folded=True)
-    names = {"de": _("English to German"), "fr": _("English to French")}
-    chosen = st.segmented_control(
-        _("Translation"),
-        LANGUAGES,
-        format_func=names.__getitem__,
-        required=True,
-        **lesson.setting("costs.to", "de", LANGUAGES),
-    )
-    at = LANGUAGES.index(chosen or "de")
-    groups: dict[str, list[Point]] = {_("one model"): [], _("an ensemble"): [], _("Transformer"): []}
+    lesson.ask(beaten(subject), folded=True)
+    with controls():
+        chosen = lab.buttons("to", LANGUAGES)
+    at = LANGUAGES.index(chosen)
+    groups: dict[str, list[Point]] = {lab.text(f"kind.{kind}"): [] for kind in ("one", "ensemble", "ours")}
     one_model, ensemble, ours = groups.values()
     for row in TABLE_2:
         score, cost = row.bleu[at], row.flops[at]
@@ -109,100 +155,114 @@ def translations() -> None:
     chart.show(
         figures.score_against_cost(
             groups,
-            cost_title=_("FLOPs of the training"),
+            cost_title=lab.text("flops"),
             score_title="BLEU",
-            hover=_("{name}: {score} BLEU for {cost} FLOPs"),
-            title=_("What a point of BLEU costs, {pair}", pair=names[chosen or "de"]),
+            hover=lab.text("hover"),
+            title=lab.text("point", pair=lab.text(f"to.{chosen}")),
         ),
         key="costs.results",
     )
     rows = [
         Row(
             (
-                _("{name}, ensemble", name=row.name) if row.ensemble else row.name,
+                lab.text("ensemble", name=row.name) if row.ensemble else row.name,
                 *("−" if score is None else Number(score, f"{score:g}") for score in row.bleu),
-                *("−" if cost is None else Number(cost, wording.scientific(cost, 1)) for cost in row.flops),
+                *("−" if cost is None else Number(cost, sizes.scientific(cost, 1)) for cost in row.flops),
             ),
             "marked" if row.ours else "",
         )
         for row in TABLE_2
     ]
-    columns = (_("model"), "BLEU EN-DE", "BLEU EN-FR", _("FLOPs EN-DE"), _("FLOPs EN-FR"))
-    st.html(table.to_html(columns, rows, caption=_("Table 2, newstest2014")))
-    st.caption(
-        _(
-            "From {source}. The first versions print 41.0 for the big model on French, and section 6.1 of this one "
-            "still does; ask where a number is from.",
-            source=SOURCE,
+    model, german, french = lab.columns("model", "german", "french")
+    columns = (model, "BLEU EN-DE", "BLEU EN-FR", german, french)
+    st.html(table.to_html(columns, rows, caption=lab.text("table_2")))
+    lab.note("source", source=SOURCE)
+
+
+def _of_paper() -> None:
+    base, groups = TABLE_3[0], lab.texts("group", GROUPS)
+    rows = [
+        Row(
+            (
+                groups[row.group],
+                _changed(row.changed) or "N 6, d_model 512, d_ff 2,048, h 8",
+                *numbers(".2f", row.perplexity),
+                *numbers(".1f", row.bleu),
+                "" if row is base else _against(row.bleu - base.bleu),
+                "" if row.millions is None else Number(row.millions, str(row.millions)),
+                *numbers(".1f", counted(row) / 1e6),
+            ),
+            "marked" if row is base else "",
         )
+        for row in TABLE_3
+    ]
+    group, differs, perplexity, against, *rest = lab.columns(
+        "group", "differs", "perplexity", "against", "printed", "counted"
     )
+    columns = (group, differs, perplexity, "BLEU", against, *rest)
+    st.html(table.to_html(columns, rows, caption=lab.text("table_3")))
+    lab.note("pieces")
 
 
-def beaten_question() -> lesson.Choice:
-    return lesson.Choice(
-        "costs",
-        "beaten",
-        _(
-            "The base model on English-German beats every ensemble before it. With how much of the "
-            "best ensemble's training FLOPs?"
-        ),
-        [_("about a twentieth"), _("about a half"), _("about as many"), _("ten times as many")],
-        0,
-        _("3.3 · 10¹⁸ against 7.7 · 10¹⁹ of the ConvS2S ensemble: about 4 %, for 27.3 instead of 26.36 BLEU."),
-    )
-
-
-def _ablations() -> None:
-    base = TABLE_3[0]
-    rows = []
-    for row in TABLE_3:
-        rows.append(
-            Row(
-                (
-                    wording.group(row.group),
-                    wording.changed(row.changed) or "N 6, d_model 512, d_ff 2,048, h 8",
-                    Number(row.perplexity, f"{row.perplexity:.2f}"),
-                    Number(row.bleu, f"{row.bleu:.1f}"),
-                    "" if row is base else Number(row.bleu - base.bleu, wording.against(row.bleu - base.bleu)),
-                    "" if row.millions is None else Number(row.millions, str(row.millions)),
-                    Number(computations.counted(row), f"{computations.counted(row) / 1e6:.1f}"),
-                ),
-                "marked" if row is base else "",
-            )
+def _of_ours(subject: Subject) -> None:
+    """The table of our own trainings, the changes of the loss as a picture, and a question."""
+    rows, recipe = own_rows(), notes()["recipe"]
+    st.markdown(lab.text("ours"))
+    updates, pairs = f"{recipe['updates']:,}", f"{notes()['pairs']['train']:,}"
+    st.markdown(lab.text("trained", seeds=len(recipe["seeds"]), updates=updates, pairs=pairs))
+    lesson.ask(worst(subject))
+    base, groups = rows[0], lab.texts("group", GROUPS)
+    shown = [
+        Row(
+            (
+                groups[row.paper.group],
+                _changed(row.changed) or "N 2, d_model 64, d_ff 256, h 4",
+                *numbers(".2f", row.perplexity),
+                *numbers(".1f", row.bleu, row.bleu_range),
+                "" if row is base else _against(row.bleu - base.bleu),
+                "" if row is base else _against(row.paper.bleu - base.paper.bleu),
+                *numbers(",", row.parameters),
+            ),
+            "marked" if row is base else "",
         )
-    columns = (
-        _("group"),
-        _("what differs"),
-        _("perplexity"),
-        "BLEU",
-        _("against base"),
-        _("10⁶ parameters, printed"),
-        _("counted here"),
+        for row in rows
+    ]
+    group, differs, perplexity, *rest = lab.columns(
+        "group", "differs", "perplexity", "seeds", "against", "paper", "parameters"
     )
-    st.html(table.to_html(columns, rows, caption=_("Table 3: English-German, development set newstest2013")))
-    st.caption(
-        _(
-            "Perplexity is per piece of a word. Counted with the paper's “about 37,000” tokens; with 41,000 all rows "
-            "but the big one would agree with what is printed."
-        )
+    st.html(table.to_html((group, differs, perplexity, "BLEU", *rest), shown, caption=lab.text("own_table")))
+    own, paper = zip(*loss_changes(rows), strict=True)
+    chart.show(
+        figures.changes(
+            [_name(row) for row in rows[1:]],
+            {lab.text("here"): own, lab.text("columns.paper"): paper},
+            axis_title=lab.text("change"),
+            hover=lab.text("nats"),
+            title=lab.text("changes"),
+        ),
+        key="costs.changes",
     )
+    lab.note("evidence")
 
 
-def hours_question() -> lesson.Number:
-    big = RECIPES[1]
-    return lesson.Number(
-        "costs",
-        "hours",
-        _(
-            "The big model was trained for 3.5 days on eight P100, which the paper takes to do 9.5 · 10¹² operations "
-            "a second. How many operations is that, in units of 10¹⁹?"
-        ),
-        big.hardware_flops / 1e19,
-        _(
-            "8 · 3.5 · 24 · 3600 · 9.5 · 10¹² = {flops}, the 2.3 · 10¹⁹ of Table 2. The paper does not count "
-            "multiplications, it counts GPU hours.",
-            flops=wording.scientific(big.hardware_flops),
-        ),
-        tolerance=0.1,
-        written="{:.2f}".format,
-    )
+def _changed(options: Iterable[tuple[str, float | str]]) -> str:
+    """What differs from the base model, in the paper's letters or as options of a model; "" where nothing does."""
+    said = []
+    for name, value in options:
+        if name == "n_decoder_layers":  # as many as the encoder has
+            continue
+        word = lab.text(f"option.{OPTIONS[name]}") if name in OPTIONS else SYMBOLS.get(name, name)
+        said.append(f"{word}: {lab.text('learned')}" if isinstance(value, str) else f"{word} {value:,g}")
+    return ", ".join(said)
+
+
+def _name(row: OwnRow) -> str:
+    """The change with the paper's numbers and ours: layers 2 (here 1)."""
+    first, own = row.paper.changed[0], row.changed[0]
+    paper = _changed([first])
+    return paper if isinstance(first[1], str) else lab.text("ours_too", paper=paper, own=f"{own[1]:g}")
+
+
+def _against(difference: float) -> Number:
+    """A difference with its sign."""
+    return Number(difference, f"{difference:+.1f}".replace("-", "−") if round(difference, 1) else "0.0")

@@ -3,92 +3,107 @@
 import numpy as np
 import streamlit as st
 
-from vizformer.analysis.costs.sparse_reach import Cells, SparseKind, SparseSettings
+from vizformer.analysis.costs import sparse_reach
+from vizformer.analysis.costs.sparse_reach import (
+    SPARSE_KINDS,
+    Cells,
+    SparseCost,
+    SparseKind,
+    SparseSettings,
+    cell_count,
+    multiplications,
+    sparse_cost,
+)
 from vizformer.components import mask, table
 from vizformer.components.table import Number, Row
+from vizformer.config import ModelConfig
 from vizformer.model.sparse_masks import Kept
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.costs import computations, wording
+from vizformer.web.lessons.costs import sizes
 from vizformer.web.widgets import head_downloads, lesson
+from vizformer.web.widgets.choices import more
 from vizformer.web.widgets.downloads import take_away
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
 
-REACHES, GLOBALS, RANDOMS, SEEDS = range(9), range(5), range(5), range(10)
+lab = Laboratory("costs", "sparse")
 KINDS: tuple[SparseKind, ...] = ("window", "longformer", "bigbird")
 ASKED = 2  # keys on each side, in the question
 ROWS = 8  # of the mask that are written out in the formula
 
 
-@laboratory
-def sparse(subject: Subject) -> None:
+@cached
+def sparse_cells(kind: SparseKind, n: int, settings: SparseSettings) -> Cells:
+    return sparse_reach.sparse_cells(kind, n, settings)
+
+
+@cached
+def sparse_costs(n: int, settings: SparseSettings) -> tuple[SparseCost, ...]:
+    return tuple(sparse_cost(kind, sparse_cells(kind, n, settings).open) for kind in SPARSE_KINDS)
+
+
+@cached
+def products(kind: SparseKind, n: int, settings: SparseSettings, config: ModelConfig) -> int:
+    """Multiplications of all heads of a layer, of the cells that a mask leaves."""
+    return multiplications(cell_count(kind, n, settings), config.d_head, config.n_heads)
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """A mask over the sentence, and the four ways side by side."""
-    st.html(table.style())
-    tokens = labels.texts(subject.tokens)
-    n = len(tokens)
-    asked = layers_question(subject)
+    tokens, config = labels.texts(subject.tokens), subject.config
+    n, asked = len(tokens), layers(subject)
     if asked is None:
-        st.info(_("This text has one token only: there is nothing that could be far away. Type one more word."))
+        st.info(lab.text("single"))
     lesson.ask(asked)
-    names = {
-        "full": _("full attention"),
-        "window": _("window"),
-        "longformer": "Longformer",
-        "bigbird": "BigBird",
-    }
-    kind: SparseKind = st.segmented_control(
-        _("Mask"),
-        KINDS,
-        format_func=names.__getitem__,
-        required=True,
-        **lesson.setting("costs.sparse", "longformer", KINDS),
-    )
-    settings = _settings(subject)
-    cells = computations.sparse_cells(kind, n, settings)
-    drawn, texts = (
-        mask.MaskView(tokens, tokens, cells.reasons, kept=cells.kept if cells.kept.any() else None),
-        words(mask.ENGLISH),
-    )
+    with controls():
+        kind = lab.buttons("sparse", KINDS, "longformer")
+        reach, n_global, n_random = (
+            lab.slider(name, 0, most, 1) for name, most in (("reach", 8), ("global", 4), ("random", 4))
+        )
+        with more():
+            causal = config.architecture == "decoder-only"
+            settings = SparseSettings(
+                reach, n_global, n_random, lab.slider("seed", 0, 9, 0), lab.toggle("causal", causal)
+            )
+    cells, texts = sparse_cells(kind, n, settings), words(mask.ENGLISH)
+    drawn = mask.MaskView(tokens, tokens, cells.reasons, kept=cells.kept if cells.kept.any() else None)
     mask.mount(drawn, words=texts, key="costs.mask")
-    take_away(*head_downloads.mask(drawn, names[kind], texts), key="costs.mask")
+    take_away(*head_downloads.mask(drawn, lab.text(f"sparse.{kind}"), texts), key="costs.mask")
     if n > mask.LARGEST:
-        st.caption(_("The first {shown} of {n} positions are drawn; all are counted.", shown=mask.LARGEST, n=n))
-    long = wording.length("costs.far", n, 4096)
-    found = computations.sparse_costs(n, settings)
+        lab.note("drawn", shown=mask.LARGEST, n=n)
+    long = sizes.length(lab, "far", n, 4096)
     rows = [
         Row(
             (
-                names[one.kind],
+                lab.text(f"sparse.{one.kind}"),
                 f"{one.cells:,} ({one.cells / n**2:.0%})",
-                _("never") if one.layers is None else Number(one.layers, str(one.layers)),
+                lab.text("never") if one.layers is None else Number(one.layers, str(one.layers)),
                 f"{one.heard[0]} → {one.heard[-1]}",
-                wording.large(computations.sparse_products(one.kind, long, settings, subject.config)),
+                sizes.large(products(one.kind, long, settings, config)),
             ),
             "marked" if one.kind == kind else "",
         )
-        for one in found
+        for one in sparse_costs(n, settings)
     ]
-    columns = (
-        _("mask"),
-        _("cells of your {n} × {n}", n=n),
-        _("layers until the last token hears the first"),
-        _("tokens that the last one hears: 1 layer → many"),
-        _("multiplications of a layer's heads at {n} tokens", n=f"{long:,}"),
-    )
-    st.html(table.to_html(columns, rows))
-    layers = subject.config.n_decoder_layers or subject.config.n_encoder_layers
-    st.caption(
-        _(
-            "Your model's stacks have {layers}, so that a window of r keys on each side would reach {reach} "
-            "far. The model was trained with all keys: the masks are drawn over its sentence, nothing is "
-            "computed with them here.",
-            layers=counts.layers(layers),
-            reach=counts.tokens(layers * settings.reach),
-        )
-    )
+    columns = [lab.text("sparse.label"), *lab.columns("cells", "layers", "heard", "products", n=n, long=f"{long:,}")]
+    st.html(table.style() + table.to_html(columns, rows))
+    depth = config.n_decoder_layers or config.n_encoder_layers
+    lab.note("stacks", layers=counts.layers(depth), reach=counts.tokens(depth * reach))
     _formula(kind, cells, settings)
+
+
+@lab.asks("layers")
+def layers(subject: Subject) -> lesson.Number | None:
+    """After how many layers does the last token know of the first?"""
+    n = len(subject.tokens)
+    if n < 2:
+        return None
+    answer = -(-(n - 1) // ASKED)
+    said = lab.asked("layers", subject.model, subject.text, n=n, r=ASKED, layers=answer)
+    return lesson.Number(answer=answer, **said)
 
 
 def _formula(kind: SparseKind, cells: Cells, settings: SparseSettings) -> None:
@@ -117,42 +132,4 @@ def _formula(kind: SparseKind, cells: Cells, settings: SparseSettings) -> None:
         "hears = seen[-1]  # after one layer\n"
         "hears = seen[hears].any(0) | hears  # after two",
         given={"drawn": drawn},
-    )
-
-
-def _settings(subject: Subject) -> SparseSettings:
-    reach = st.slider(_("Window: keys on each side"), 0, 8, **lesson.setting("costs.reach", 1, REACHES))
-    n_global = st.slider(_("Global tokens"), 0, 4, **lesson.setting("costs.global", 1, GLOBALS))
-    n_random = st.slider(_("Random keys"), 0, 4, **lesson.setting("costs.random", 1, RANDOMS))
-    one_stack = subject.config.architecture == "decoder-only"
-    with st.popover(_("More")):
-        seed = st.slider(_("Seed"), 0, 9, **lesson.setting("costs.seed", 0, SEEDS))
-        causal = st.toggle(_("And causal"), **lesson.setting("costs.causal", one_stack))
-    return SparseSettings(reach, n_global, n_random, seed, causal)
-
-
-def layers_question(subject: Subject) -> lesson.Number | None:
-    """After how many layers does the last token know of the first?"""
-    n = len(subject.tokens)
-    if n < 2:
-        return None
-    layers = -(-(n - 1) // ASKED)
-    return lesson.Number(
-        "costs",
-        "layers",
-        _(
-            "A window in which each of your {n} tokens sees {r} keys on each side, no global tokens. After how many "
-            "layers has what is known of the first token reached the last one?",
-            n=n,
-            r=ASKED,
-        ),
-        layers,
-        _(
-            "Each layer carries it {r} positions further: ⌈({n} − 1) / {r}⌉ = {layers}. One global token would do it "
-            "in two layers at most, whatever n is: once to the global token, once from there.",
-            n=n,
-            r=ASKED,
-            layers=layers,
-        ),
-        about=f"{subject.model} {subject.text}",
     )

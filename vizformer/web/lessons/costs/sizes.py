@@ -1,20 +1,30 @@
-"""What several laboratories of lesson 11 share: the box for the number of tokens, numbers in words, bounded inputs."""
+"""What several laboratories share: what a model costs, the slider for a number of tokens, large numbers, bounded inputs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import streamlit as st
 
-from vizformer.web.widgets import lesson
-from vizformer.web.words.i18n import _
+from vizformer.analysis.costs import model_costs
+from vizformer.analysis.costs.model_costs import ModelCost
+from vizformer.components.table import Number
+from vizformer.config import ModelConfig
+from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.widgets.lab import Laboratory
 
 LENGTHS = (16, 64, 256, 512, 1024, 2048, 4096, 8192, 16_384, 65_536, 131_072)
 _POWERS = ((1e15, "10¹⁵"), (1e12, "10¹²"), (1e9, "10⁹"), (1e6, "10⁶"))
 
 
+@cached
+def model_cost(config: ModelConfig, n: int) -> ModelCost:
+    """What a model costs for n tokens."""
+    return model_costs.model_cost(config, n)
+
+
 @dataclass(frozen=True)
 class Between:
-    """The whole numbers from `low` to `high`, as options of `lesson.setting`, without a list of them."""
+    """The whole numbers from `low` to `high`, as options of a setting, without a list of them."""
 
     low: int
     high: int
@@ -31,15 +41,15 @@ class Between:
         return self.high - self.low + 1
 
 
-def length(name: str, own: int, usual: int | None = None) -> int:
+def length(lab: Laboratory, name: str, own: int, usual: int | None = None) -> int:
     """A slider for a number of tokens; it begins at `usual`, or at that of the sentence, `own`."""
     begin = own if usual is None else usual
     options = sorted({own, begin, *LENGTHS})
     found: int = st.select_slider(
-        _("Tokens n"),
+        lab.text("tokens_n"),
         options,
-        format_func=lambda n: _("{n} (your text)", n=n) if n == own else f"{n:,}",
-        **lesson.setting(name, begin, options),
+        format_func=lambda n: lab.text("your_text", n=n) if n == own else f"{n:,}",
+        **lab.setting(name, begin, options),
     )
     return found
 
@@ -50,6 +60,11 @@ def large(value: float) -> str:
         if abs(value) >= power:
             return f"{value / power:.4g} · {written}"
     return f"{value:,.4g}" if value != int(value) else f"{int(value):,}"
+
+
+def cell(value: float) -> Number:
+    """A cell of a table with a large number."""
+    return Number(value, large(value))
 
 
 def scientific(value: float, digits: int = 3) -> str:
@@ -66,40 +81,6 @@ def tex(value: float, digits: int = 3) -> str:
     return rf"{mantissa} \cdot 10^{{{int(exponent)}}}"
 
 
-def group(name: str) -> str:
-    """A group of rows of Table 3."""
-    names = {
-        "base": _("base"),
-        "A": _("A: heads"),
-        "B": _("B: width of keys"),
-        "C": _("C: size"),
-        "D": _("D: dropout, smoothing"),
-        "E": _("E: positions"),
-        "big": _("big"),
-    }
-    return names[name]
-
-
-def changed(options: Iterable[tuple[str, float | str]]) -> str:
-    """What differs from the base model, in the paper's letters or as options of a model; "" where nothing does."""
-    words = {
-        "P_drop": _("dropout"),
-        "dropout": _("dropout"),
-        "eps": "ε",
-        "positions": _("positions"),
-        "steps": _("steps"),
-        "N": _("layers"),
-        "n_encoder_layers": _("layers"),
-        "n_heads": "h",
-    }
-    values = {"learned": _("learned vectors")}
-    return ", ".join(
-        f"{words.get(name, name)} {value:,g}" if not isinstance(value, str) else f"{words[name]}: {values[value]}"
-        for name, value in options
-        if name != "n_decoder_layers"  # as many as the encoder has
-    )
-
-
-def against(difference: float) -> str:
-    """A difference with its sign."""
-    return f"{difference:+.1f}".replace("-", "−") if round(difference, 1) else "0.0"
+def compared(a: int, b: int) -> str:
+    """The sign between two numbers."""
+    return "<" if a < b else ">" if a > b else "="
