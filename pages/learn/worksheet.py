@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 
 from vizformer.web.frame import sitemap
-from vizformer.web.lessons import block, costs, cross, decoding, errors, heads, masks, qkv, tokens, training
+from vizformer.web.lessons import block, costs, cross, decoding, errors, heads, masks, positions, qkv, tokens, training
 from vizformer.web.lessons import map as map_
-from vizformer.web.lessons.positions import questions as positions
 from vizformer.web.tools.worksheet.sheet import sheet
 from vizformer.web.widgets.lab import questions
 from vizformer.web.widgets.model_input import subject_box
@@ -14,7 +13,7 @@ from vizformer.web.widgets.questions import Registry
 LESSONS: Mapping[str, Registry] = {
     sitemap.MAP.url: questions(map_.PARTS),
     sitemap.TOKENS.url: questions(tokens.PARTS),
-    sitemap.POSITIONS.url: positions.QUESTIONS,
+    sitemap.POSITIONS.url: questions(positions.PARTS),
     sitemap.QKV.url: questions(qkv.PARTS),
     sitemap.HEADS.url: questions(heads.PARTS),
     sitemap.MASKS.url: questions(masks.PARTS),

@@ -13,12 +13,13 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import Open
 from vizformer import load
-from vizformer.analysis.positions import effects, sinusoidal_code
+from vizformer.analysis.positions import effects, moved_pair, sinusoidal_code
 from vizformer.assets import asset
 from vizformer.components import matrix
 from vizformer.model.positions import sinusoidal_encoding
 from vizformer.training import lengths
-from vizformer.web.lessons.positions import computations as web
+from vizformer.web.lessons.positions.past_trained_length import own_losses
+from vizformer.web.lessons.positions.small_models import SCHEMES, small
 
 PAGE = "pages/learn/positions.py"
 TEXT = "我有一只猫。"
@@ -218,7 +219,7 @@ def test_past_the_trained_length(open_app: Open) -> None:
     app = opened(open_app, "longer", "positions.past:1~positions.text:chinese")
     notes = lengths.measured(asset("lessons", "positions"))
     for index, curve in enumerate(plotted(app, 0)):
-        measured = np.array(notes["loss"]["chinese"][web.SCHEMES[index]])
+        measured = np.array(notes["loss"]["chinese"][SCHEMES[index]])
         y = numbers(curve["y"])
         assert len(y) == len(measured)
         assert y[30] == pytest.approx(measured[26:35].mean(), abs=1e-5)
@@ -227,7 +228,7 @@ def test_past_the_trained_length(open_app: Open) -> None:
     bytes_read = (TEXT + "\n" + notes["passages"]["chinese"]).encode()[:257]
     model = load(asset("lessons", "positions", "alibi")).model
     own = lengths.losses(model, torch.tensor([list(bytes_read)]))[0].numpy()
-    drawn = numbers(plotted(app, 1)[web.SCHEMES.index("alibi")]["y"])
+    drawn = numbers(plotted(app, 1)[SCHEMES.index("alibi")]["y"])
     assert drawn[100] == pytest.approx(own[84:117].mean(), abs=1e-4)
     hidden = opened(open_app, "longer")
     assert all(len(numbers(curve["y"])) == notes["trained"] for i in range(2) for curve in plotted(hidden, i))
@@ -236,8 +237,8 @@ def test_past_the_trained_length(open_app: Open) -> None:
 
 def test_the_answer_past_the_length_is_the_smallest_loss(open_app: Open) -> None:
     app = opened(open_app, "longer", text="The cat sat on the mat.", model="stories")
-    own = web.own_losses("The cat sat on the mat.", "book")
-    read = [scheme for scheme in web.SCHEMES if scheme != "learned"]
+    own = own_losses("The cat sat on the mat.", "book")
+    read = [scheme for scheme in SCHEMES if scheme != "learned"]
     best = min(range(len(read)), key=lambda i: own[read[i]][64:].mean())
     radio = next(radio for radio in app.radio if radio.label == "Your answer")
     radio.set_value(best).run()
@@ -275,7 +276,8 @@ def test_a_pair_moved_on_keeps_its_score_where_the_library_says_so(open_app: Ope
     curves = {trace["name"]: numbers(trace["y"]) for trace in plotted(app, 0) if trace.get("mode") == "lines"}
     tokens = [token.id for token in load("zh-en").tokenizer_of("encoder").encode(TEXT, special=False)]
     for name, scheme in (("RoPE", "rope"), ("sinusoidal", "sinusoidal"), ("ALiBi", "alibi")):
-        expected = web.moved_scores(scheme, 8000, tokens[-1], tokens[0], len(tokens) - 1, 48)[0]
+        model = small(scheme, 8000, True, trained=True)
+        expected = moved_pair.moved_scores(model, tokens[-1], tokens[0], len(tokens) - 1, 48)[0]
         np.testing.assert_allclose(curves[name], expected, rtol=1e-4, atol=1e-5)
     assert np.ptp(curves["RoPE"]) < 1e-5 < np.ptp(curves["sinusoidal"])
     assert bool(run(app)["same"])

@@ -14,7 +14,7 @@ from vizformer.web.words.i18n import _, translate
 QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "map": lesson_words.asked("map"),
     "tokens": lesson_words.asked("tokens"),
-    "positions": ("turn", "rotation", "product", "shuffle", "moved", "penalty", "longer"),
+    "positions": lesson_words.asked("positions"),
     "qkv": lesson_words.asked("qkv"),
     "heads": lesson_words.asked("heads"),
     "masks": lesson_words.asked("masks"),

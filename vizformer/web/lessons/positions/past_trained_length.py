@@ -1,129 +1,122 @@
-"""Past the trained length, in the lesson Positions: six trained models, read further than they learned."""
+"""A laboratory of the lesson Positions: six trained models that read further than they learned."""
+
+from typing import Any
 
 import numpy as np
 import streamlit as st
+from jaxtyping import Float
 
 from vizformer import figures
+from vizformer.analysis.positions.effects import running_mean
+from vizformer.assets import asset
 from vizformer.options.positions import Positions
+from vizformer.training import lengths
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.positions import computations
-from vizformer.web.lessons.positions.schemes import names
+from vizformer.web.lessons.positions.small_models import SCHEMES, tiny
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words.i18n import _
 
+lab = Laboratory("positions", "longer")
+HELD_OUT = ("book", "chinese")
+SPANS = ((32, 64), (64, 96), (224, 256))  # positions whose mean losses are in the table
+Losses = dict[Positions, Float[np.ndarray, " length"]]
 
-@laboratory
-def longer(subject: Subject) -> None:
+
+@cached
+def measured() -> dict[str, Any]:
+    """What was measured when the models were trained (`vizformer.training.lengths.measured`)."""
+    return lengths.measured(asset("lessons", "positions"))
+
+
+@cached
+def own_losses(text: str, rest: str) -> Losses:
+    """Loss by position of each trained model on the reader's text, continued to 257 bytes by a held-out passage ("book",
+    "chinese") or again and again ("repeat").
+    """
+    data = lengths.continued(text, None if rest == "repeat" else measured()["passages"][rest])
+    return {scheme: lengths.byte_losses(tiny(scheme).model, data) for scheme in SCHEMES}
+
+
+@cached
+def curves(text: str, rest: str | None = None) -> Losses:
+    """Losses smoothed for a picture: the reader's with a `rest`, otherwise those of the held-out `text`."""
+    losses, width = (measured()["loss"][text], 9) if rest is None else (own_losses(text, rest), 33)
+    return {scheme: running_mean(np.array(losses[scheme]), width, measured()["trained"]) for scheme in SCHEMES}
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
     """The loss by position of six trained models, on held-out text and on the reader's own."""
-    notes, titles = computations.measured(), _titles()
-    lesson.ask(longer_question(subject.text))
-    past = st.toggle(_("Show what happens past the trained length"), **lesson.setting("positions.past", False))
+    notes = measured()
+    lesson.ask(question(subject))
+    with controls():
+        past, text = lab.toggle("past"), lab.buttons("text", HELD_OUT)
     end = None if past else notes["trained"]
-    held = {"book": _("a held-out book"), "chinese": _("held-out Chinese sentences")}
-    text = st.segmented_control(
-        _("Measured on"),
-        list(held),
-        format_func=held.__getitem__,
-        required=True,
-        **lesson.setting("positions.text", "book", held),
-    )
-    curves = {titles[scheme]: curve[:end] for scheme, curve in computations.held_out_losses(text).items()}
-    _chart(curves, notes["trained"], _("Loss by position: {text}", text=held[text]), "positions.heldout")
-    st.caption(
-        _(
-            "Mean over {n} windows of 256 bytes; running mean over 9 positions, before and after the dashed line "
-            "separately. The windows stand 64 bytes apart, so that every position is measured on the same bytes, but for "
-            "the edges of the text.",
-            n=f"{notes['windows'][text]:,}",
-        )
-    )
+    _chart(curves(text), end, lab.text("by_position", text=lab.text(f"text.{text}")), "positions.heldout")
+    lab.note("windows", n=f"{notes['windows'][text]:,}")
     if past:
         _table(notes["loss"][text])
-    rests = {
-        "book": _("then held-out English"),
-        "chinese": _("then held-out Chinese"),
-        "repeat": _("again and again"),
+    with controls():
+        rest = lab.buttons("rest", (*HELD_OUT, "repeat"), _alike(subject.text))
+    _chart(curves(subject.text, rest), end, lab.text("own"), "positions.own")
+    lab.note("window", n=len(subject.text.encode()))
+
+
+@lab.asks("longer")
+def question(subject: Subject) -> lesson.Choice:
+    """Which scheme suffers least past the trained length, on the reader's text?"""
+    trained, titles = measured()["trained"], _titles()
+    means = {
+        scheme: lengths.mean_from(losses, trained)
+        for scheme, losses in own_losses(subject.text, _alike(subject.text)).items()
     }
-    rest = st.segmented_control(
-        _("Your text, then until 256 bytes"),
-        list(rests),
-        format_func=rests.__getitem__,
-        required=True,
-        **lesson.setting("positions.rest", alike(subject.text), rests),
-    )
-    smoothed = {titles[scheme]: curve[:end] for scheme, curve in computations.own_curves(subject.text, rest).items()}
-    _chart(smoothed, notes["trained"], _("Loss by position: your own text"), "positions.own")
-    st.caption(
-        _(
-            "One window only: running mean over 33 positions, before and after the dashed line separately. A token is a "
-            "byte of UTF-8 here; your text has {n}.",
-            n=len(subject.text.encode()),
-        )
-    )
+    behind = {scheme: mean for scheme, mean in means.items() if mean is not None}  # of the models that read as far
+    ordered = sorted(behind, key=behind.__getitem__)
+    losses = _("; ").join(f"{titles[scheme]} {behind[scheme]:.2f}" for scheme in ordered)
+    said = lab.asked("longer", subject.text, n=trained, losses=losses)
+    return lesson.Choice(choices=[titles[scheme] for scheme in behind], answer=list(behind).index(ordered[0]), **said)
 
 
-def alike(text: str) -> str:
-    """The held-out text ("book", "chinese") that goes on in the script of this one."""
+def _alike(text: str) -> str:
+    """The held-out text that goes on in the script of this one."""
     return "chinese" if 2 * sum(ord(character) > 0x2E7F for character in text) > len(text) else "book"
 
 
 def _titles() -> dict[Positions, str]:
     """What the schemes are called where they stand alone: "none" could mean none of them."""
-    return {**names(), "none": _("no positions")}
+    return {**lab.texts("scheme", SCHEMES), "none": lab.text("without")}
 
 
-def _chart(curves: dict[str, np.ndarray], trained: int, title: str, key: str) -> None:
+def _chart(found: Losses, end: int | None, title: str, key: str) -> None:
+    titles = _titles()
+    shown = {titles[scheme]: curve[:end] for scheme, curve in found.items()}
     chart.show(
         figures.line_curves(
             np.arange(256),
-            curves,
-            place_title=_("position in the window, in bytes"),
-            value_title=_("loss, nats per byte"),
-            hover=_("{name}: {value} nats at position {place}"),
-            mark=(trained - 0.5, _("training ended here")),
+            shown,
+            place_title=lab.text("place"),
+            value_title=lab.text("loss"),
+            hover=lab.text("hover"),
+            mark=(measured()["trained"] - 0.5, lab.text("ended")),
             title=title,
             height=380,
-            value_range=(0.0, 1.05 * max(float(curve.max()) for curve in curves.values())),
+            value_range=(0.0, 1.05 * max(float(curve.max()) for curve in shown.values())),
         ),
         key=key,
     )
 
 
-def _table(measured: dict[Positions, list[float]]) -> None:
+def _table(losses: dict[Positions, list[float]]) -> None:
     """Mean losses just before the trained length, just behind it, and far behind it."""
-    spans = ((32, 64), (64, 96), (224, 256))
-    heads = [_("positions {first} to {last}", first=first, last=last - 1) for first, last in spans]
-    lines = ["| | " + " | ".join(heads) + " |", "|---|" + "---:|" * len(spans)]
+    heads = [lab.text("span", first=first, last=last - 1) for first, last in SPANS]
+    lines = ["| | " + " | ".join(heads) + " |", "|---|" + "---:|" * len(SPANS)]
     for scheme, title in _titles().items():
-        curve = measured[scheme]
+        curve = losses[scheme]
         cells = [
-            f"{sum(curve[first:last]) / (last - first):.3f}" if len(curve) >= last else _("no such rows")
-            for first, last in spans
+            f"{sum(curve[first:last]) / (last - first):.3f}" if len(curve) >= last else lab.text("no_rows")
+            for first, last in SPANS
         ]
         lines.append(f"| {title} | {' | '.join(cells)} |")
     st.markdown("\n".join(lines))
-
-
-def longer_question(text: str) -> lesson.Choice:
-    """Which scheme suffers most past the trained length, on the reader's text?"""
-    behind, titles = computations.losses_behind(text, alike(text)), _titles()
-    read = list(behind)
-    best = min(read, key=behind.__getitem__)
-    shown = _("; ").join(f"{titles[scheme]} {behind[scheme]:.2f}" for scheme in sorted(read, key=behind.__getitem__))
-    return lesson.Choice(
-        "positions",
-        "longer",
-        _(
-            "Your text, followed by a held-out one, makes 256 bytes. All models were trained on {n} at a time. Which one "
-            "predicts bytes {n} to 255 best?",
-            n=computations.measured()["trained"],
-        ),
-        [titles[scheme] for scheme in read],
-        read.index(best),
-        _(
-            "Mean loss there, in nats per byte: {losses}. The learned table has no rows to read them with.",
-            losses=shown,
-        ),
-        about=text,
-    )
