@@ -13,7 +13,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block.place import affordable, block_stream, choose
 from vizformer.web.widgets import lesson
-from vizformer.web.widgets.lab import Laboratory, controls
+from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.words import labels
 
 lab = Laboratory("block", "dropout")
@@ -38,13 +38,10 @@ def draw(subject: Subject) -> None:
     """What attention adds for one token, with some of its numbers dropped."""
     st.html(table.style() + matrix.style())
     place = choose(lab, subject)
-    with controls():
-        p = lab.steps("p", RATES, 0.3)
-        training = lab.buttons("mode", ("train", "eval")) == "train"
-        seed = lesson.value("block.seed", 0, range(1000))
-        st.button(
-            lab.text("again"), on_click=lesson.change, args=("block.seed", (seed + 1) % 1000, 0), key="block.again"
-        )
+    p = lab.steps("p", RATES, 0.3)
+    training = lab.buttons("mode", ("train", "eval")) == "train"
+    seed = lesson.value("block.seed", 0, range(1000))
+    st.button(lab.text("again"), on_click=lesson.change, args=("block.seed", (seed + 1) % 1000, 0), key="block.again")
     here = p if training else 0.0
     found = dropped(subject, *place, here, seed)
     rows = {

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.explain import block_rows
 from vizformer.explain.block_rows import BlockStream
@@ -43,8 +44,13 @@ def usual(subject: Subject) -> Place:
     return Place(stack, 0, View().query_of(subject.trace.tokens[stack]))
 
 
-def choose(lab: Laboratory, subject: Subject) -> Place:
-    """Draws the boxes; a stack is asked for where there are two."""
+def line() -> DeltaGenerator:
+    """One line of settings, broken into several where the page is narrow."""
+    return st.container(key=state.widget("bar-place"), horizontal=True, vertical_alignment="bottom")
+
+
+def choose(lab: Laboratory, subject: Subject, settings: DeltaGenerator | None = None) -> Place:
+    """Draws the boxes, in the line of other settings where there are some; a stack is asked for where there are two."""
     stacks = [name for name in STACKS if name in subject.trace.tokens]
     stack = "encoder" if state.view().kind == "encoder" else "decoder"
     if stack not in stacks:
@@ -53,7 +59,7 @@ def choose(lab: Laboratory, subject: Subject) -> Place:
         state.update(kind=stack, **lesson.held())
     n_layers, tokens = subject.config.layers_of(stack), subject.trace.tokens[stack]
     view = state.fit(layer=n_layers, query=len(tokens))
-    with st.container(key=state.widget("bar-place"), horizontal=True, vertical_alignment="bottom"):
+    with settings or line():
         if len(stacks) > 1:
             names, key = lab.texts("stack", stacks), state.widget("block.stack")
             if st.session_state.get(key) != stack:

@@ -10,7 +10,7 @@ from vizformer.explain.block_rows import BlockStream, StackStream
 from vizformer.figures import stream as stream_figure
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.lessons.block.place import Place, block_stream, choose, usual
+from vizformer.web.lessons.block.place import Place, block_stream, choose, line, usual
 from vizformer.web.widgets import chart, lesson, proof_badge
 from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.words.figure_words import words
@@ -36,9 +36,11 @@ def stack_stream(subject: Subject, stack: str, row: int) -> StackStream:
 def draw(subject: Subject) -> None:
     """One token's row at every point of a layer, or of all layers."""
     st.html(table.style())
-    place = choose(lab, subject)
+    settings = line()
+    place = choose(lab, subject, settings)
+    with settings:
+        shown = lab.buttons("range", ("layer", "stack"), label_visibility="collapsed")
     lesson.ask(question(subject, place), folded=True)  # first: the picture below gives it away
-    shown = lab.buttons("range", ("layer", "stack"), label_visibility="collapsed")
     found = block_stream(subject, *place)
     names = _names(subject, found)
     if shown == "stack":
