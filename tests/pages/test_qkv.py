@@ -216,7 +216,15 @@ def test_the_scores_of_a_long_sentence_are_drawn_without_their_digits(open_app: 
 
 
 @pytest.mark.parametrize(
-    ("page", "part"), [("qkv", "lookup"), ("qkv", "three"), ("masks", "kinds"), ("masks", "paint")]
+    ("page", "part"),
+    [
+        ("qkv", "lookup"),
+        ("qkv", "three"),
+        ("masks", "kinds"),
+        ("masks", "paint"),
+        ("costs", "flash"),
+        ("costs", "linear"),
+    ],
 )
 def test_a_part_opens_on_the_head_that_says_most(open_app: Open, page: str, part: str) -> None:
     text = TEXTS["zh-en"]

@@ -55,7 +55,7 @@ def draw(subject: Subject) -> None:
     columns = (found.neurons, found.values, found.lengths, found.written)
     rows = [Row((str(neuron), *map(float, numbers))) for neuron, *numbers in zip(*columns, strict=True)]
     token = subject.trace.tokens[place.stack][place.row].text
-    names = [*lab.texts("columns", ("neuron", "value", "length", "written")).values()]
+    names = lab.columns("neuron", "value", "length", "written")
     st.html(table.to_html(names, rows, caption=lab.text("most", layer=place.layer, row=place.row, token=token)))
     shares = silent_by_layer(subject, place.stack)
     lesson.ask(question(subject, place.stack))

@@ -181,6 +181,6 @@ def _neighbours(subject: Subject, place: Place, kind: SublayerKind) -> None:
         Row((NORMS[name], lab.text(f"over.{name}"), *numbers), "marked" if name == chosen else "")
         for name, numbers in cells.items()
     ]
-    columns = lab.texts("columns", ("over", "change", "row", "column")).values()
+    columns = lab.columns("over", "change", "row", "column")
     st.html(table.to_html(("", *columns), rows_of))
     lab.note("batches", one=NEIGHBOURS[0], other=NEIGHBOURS[1])

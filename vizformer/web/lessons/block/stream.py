@@ -63,7 +63,7 @@ def draw(subject: Subject) -> None:
         )
         for name, point, *numbers in zip(names, found.points, found.lengths, found.to_start, found.to_end, strict=True)
     ]
-    columns = [*lab.texts("columns", ("point", "added", "length", "start", "end")).values()]
+    columns = lab.columns("point", "added", "length", "start", "end")
     st.html(table.to_html(columns, rows, caption=lab.text("of_layer")))
     proof_badge.show(found.worst, edited=bool(subject.edited))
     _formula(subject, place, found)

@@ -140,7 +140,7 @@ def _said(texts: list[str], symbols: tuple[int, ...], one: tuple[int, ...], ever
         )
         for i in range(len(symbols))
     ]
-    columns = list(lab.texts("columns", ("place", "read", "one", "every")).values())
+    columns = lab.columns("place", "read", "one", "every")
     st.html(table.to_html(columns, rows, caption=lab.text("table")))
     lab.say("right", one=f"{share_right(one, symbols):.0%}", every=f"{share_right(every, symbols):.0%}")
 

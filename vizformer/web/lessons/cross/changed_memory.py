@@ -130,7 +130,7 @@ def _table(subject: Subject, before: np.ndarray, after: np.ndarray) -> None:
         )
         for name, a, b in zip(names, before, after, strict=False)
     ]
-    columns = list(lab.texts("columns", ("token", "own", "changed")).values())
+    columns = lab.columns("token", "own", "changed")
     st.html(table.to_html(columns, rows, bar=2, caption=lab.text("table")))
 
 

@@ -61,7 +61,7 @@ def draw(subject: Subject) -> None:
         )
         for one in readers
     ]
-    columns = list(lab.texts("columns", ("layer", "away", "apart")).values())
+    columns = lab.columns("layer", "away", "apart")
     st.html(table.to_html(columns, rows, caption=lab.text("largest")))
     if reader.same:
         st.success(lab.text("same", layer=view.layer))

@@ -61,7 +61,7 @@ def draw(subject: Subject) -> None:
         else Row((labels.kind_label(each), *missing, "–", "–"), "faint")
         for each in KINDS
     ]
-    st.html(table.to_html(("", *lab.texts("columns", ("asks", "answers", "scores", "mask")).values()), rows))
+    st.html(table.to_html(("", *lab.columns("asks", "answers", "scores", "mask")), rows))
     agrees = lab.text("agrees", difference=f"{one.proof.difference:.1g}")
     proof_badge.show(one.proof, agrees, edited=bool(subject.edited))
     _formula(subject, one)

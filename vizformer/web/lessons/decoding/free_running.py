@@ -52,8 +52,8 @@ def draw(subject: Subject) -> None:
     )
     same = {i for i, (row, own) in enumerate(zip(rows, found.free, strict=False)) if row.wanted.id == own.id}
     shown = [Row((Number(i, str(i)), *texts), "" if i in same else "marked") for i, texts in enumerate(cells)]
-    columns = lab.texts("columns", ("token", "right", "reads", "says", "reads_free", "says_free"))
-    st.html(table.style() + table.to_html(list(columns.values()), shown))
+    columns = lab.columns("token", "right", "reads", "says", "reads_free", "says_free")
+    st.html(table.style() + table.to_html(columns, shown))
     lab.say("becomes", text=found.whole or lab.text("nothing"))
     lab.note("after", step=step, wrong=found.wrong.text, changed=counts.tokens(found.changed))
     if len(rows) == LONGEST:

@@ -59,8 +59,8 @@ def draw(subject: Subject) -> None:
         )
         for i, row in enumerate(rows[:SHOWN])
     ]
-    columns = lab.texts("columns", ("row", "reads", "next", "probability", "loss", "choice"))
-    st.html(table.style() + table.to_html(list(columns.values()), shown, bar=3))
+    columns = lab.columns("row", "reads", "next", "probability", "loss", "choice")
+    st.html(table.style() + table.to_html(columns, shown, bar=3))
     if len(rows) > SHOWN:
         lab.note("first", shown=SHOWN, n=len(rows))
     lab.note("rows", n=len(rows), wrong=sum(not row.is_right for row in rows))

@@ -48,8 +48,8 @@ def draw(subject: Subject) -> None:
         chosen = known[id].text if id in known else f"#{id}"
         rows.append(Row((Number(step, str(step)), " ".join(so_far[-8:]), *best, chosen)))
         so_far.append(chosen)
-    columns = lab.texts("columns", ("step", "read", "best", "second", "third", "takes"))
-    st.html(table.style() + table.to_html(list(columns.values()), rows))
+    columns = lab.columns("step", "read", "best", "second", "third", "takes")
+    st.html(table.style() + table.to_html(columns, rows))
     lab.say("end", form=found.end if found.end in ("eos", "context") else "limit", n=MOST_NEW)
     with st.container(horizontal=True):
         for text in EXAMPLES[subject.config.architecture]:

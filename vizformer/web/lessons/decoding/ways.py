@@ -78,12 +78,12 @@ def draw(subject: Subject) -> None:
         )
         for name, one in found.items()
     ]
-    columns = lab.texts("columns", ("way", "text", "tokens", "log", "score"))
-    st.html(table.style() + table.to_html(list(columns.values()), rows))
+    columns = lab.columns("way", "text", "tokens", "log", "score")
+    st.html(table.style() + table.to_html(columns, rows))
     lab.note("framed", n=MOST_NEW)
     tokens = first_token(subject, temperature)
     names = labels.told_apart([token for token, *__ in tokens])
-    heads = (lab.text("columns.token"), lab.text("columns.probability"))
+    heads = lab.columns("token", "probability")
     own, warm = ([one[1] for one in tokens], [one[2] for one in tokens])
     titles = (lab.text("first"), lab.text("warmed", temperature=f"{temperature:g}"))
     for column, title, shares in zip(st.columns(2), titles, (own, warm), strict=True):

@@ -117,7 +117,7 @@ def _experts(found: HeadStatistics) -> None:
     if not rows:
         lab.note("none")
         return
-    columns = list(lab.texts("columns", ("deed", "expert", "share")).values())
+    columns = lab.columns("deed", "expert", "share")
     st.html(table.to_html(columns, rows, bar=2, caption=lab.text("experts")))
 
 
@@ -130,7 +130,7 @@ def _doings(found: HeadStatistics, layer: int, chosen: int) -> None:
         )
         for head, keys in enumerate(found.effective[layer])
     ]
-    columns = lab.texts("columns", ("here", "keys")).values()
+    columns = lab.columns("here", "keys")
     st.html(table.to_html(("", *columns), rows, caption=lab.text("layer", layer=layer)))
     lab.note("keys", visible=f"{found.visible[layer]:.1f}")
 
@@ -157,6 +157,6 @@ def _importance(subject: Subject) -> None:
         )
         for j in found.leading(4)
     ]
-    columns = list(lab.texts("columns", ("key", "weight", "moved", "value")).values())
+    columns = lab.columns("key", "weight", "moved", "value")
     caption = lab.text("importance", layer=view.layer, head=view.head, query=query)
     st.html(table.to_html(columns, rows, bar=1, caption=caption))

@@ -75,8 +75,8 @@ def draw(subject: Subject) -> None:
         )
         for one in costs
     ]
-    columns = lab.texts("columns", ("heads", "width", "products", "entries", "bytes", "parameters"))
-    st.html(table.to_html(list(columns.values()), rows))
+    columns = lab.columns("heads", "width", "products", "entries", "bytes", "parameters")
+    st.html(table.to_html(columns, rows))
     if config.kv_heads != config.n_heads:
         lab.note("shares")
 

@@ -118,7 +118,7 @@ def _table(pronoun: Pronoun, found: ReferenceShift) -> None:
         ]
         moved = Number(float(shift), f"{100 * shift:+.1f}".replace("-", "−"))
         rows.append(Row((written.translate(unmarked), *sides, moved), "marked" if shift > 0 else ""))
-    columns = list(lab.texts("columns", ("pair", "first", "second", "shift")).values())
+    columns = lab.columns("pair", "first", "second", "shift")
     st.html(table.to_html(columns, rows, caption=lab.text("weights", layer=found.layer, head=found.head)))
     lab.note("framed")
 

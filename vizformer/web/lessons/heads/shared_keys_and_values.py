@@ -59,7 +59,7 @@ def draw(subject: Subject) -> None:
         for one in costs
     ]
     cache = lab.text("cache", tokens=counts.tokens(n))
-    heads, name, token, parameters = lab.texts("columns", ("heads", "name", "token", "parameters")).values()
+    heads, name, token, parameters = lab.columns("heads", "name", "token", "parameters")
     st.html(table.to_html((heads, name, cache, token, parameters), rows))
     if config.architecture == "encoder-only":
         lab.note("alone")

@@ -67,7 +67,7 @@ def draw(subject: Subject) -> None:
         )
         for i, (part, length, share) in enumerate(zip(heads, lengths, shares, strict=True))
     ]
-    columns = lab.texts("columns", ("norm", "share")).values()
+    columns = lab.columns("norm", "share")
     st.html(table.to_html(("", *columns), cells, bar=2, caption=lab.text("direction")))
     _shapes(config)
     biased = "" if found.bias is None else " + b_O"
@@ -106,7 +106,7 @@ def _shapes(config: ModelConfig) -> None:
     names = [*lab.texts("shape", SHAPES).values(), "W_O"]
     both = (shapes(ModelConfig(**PRESETS["transformer-base"])), shapes(config))
     rows = [Row(row) for row in zip(names, *both, strict=True)]
-    columns = ("", *lab.texts("columns", ("paper", "ours")).values())
+    columns = ("", *lab.columns("paper", "ours"))
     st.html(table.to_html(columns, rows, caption=lab.text("shapes")))
 
 

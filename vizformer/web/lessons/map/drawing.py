@@ -278,8 +278,8 @@ def _told(boxes: Sequence[Box], config: ModelConfig) -> tuple[str, Table]:
         (index, title(box, config), ", ".join(map(shape, box.inputs)), shape(box.output), box.parameters)
         for index, box in enumerate(boxes)
     ]
-    names = lab.texts("columns", ("number", "box", "into", "out", "parameters"))
-    return said, Table(tuple(names.values()), rows, len(rows))
+    names = lab.columns("number", "box", "into", "out", "parameters")
+    return said, Table(tuple(names), rows, len(rows))
 
 
 # --- the chosen box ---------------------------------------------------------------------------------------------------

@@ -84,5 +84,5 @@ def _table(sizes: Sizes, full: bool) -> str:
     for kind, formulas in FORMULAS.items():
         value = cost(kind, sizes, full)
         rows.append(f"| {lab.text(f'kind.{kind}')} | {formulas[full]} | {value:,} | {value / own:.3g} × |")
-    names = lab.texts("columns", ("cost", "multiplications", "against")).values()
+    names = lab.columns("cost", "multiplications", "against")
     return "\n".join([f"| {' | '.join([f'n = {sizes.n:g}, d = {sizes.d}', *names])} |", "|---|:-:|--:|--:|", *rows])

@@ -92,7 +92,7 @@ def _table(n: int, k: int, r: int) -> str:
     """The five kinds side by side, as Markdown."""
     head = [
         lab.text("yours", tokens=counts.tokens(n)),
-        *lab.texts("columns", ("layers", "sequential", "path")).values(),
+        *lab.columns("layers", "sequential", "path"),
     ]
     rows = []
     for kind, formula in FORMULAS.items():

@@ -138,6 +138,6 @@ def _expected(subject: Subject, attention: Kind, flips: Cells, layers: tuple[int
         for row in expectations(subject, attention, flips, layers)[: mask.LARGEST]
     ]
     st.html(matrix.style())
-    columns = list(lab.texts("columns", ("before", "after", "moved")).values())
+    columns = lab.columns("before", "after", "moved")
     st.html(table(lab.text(f"expected.{stack}"), columns, names, cells))
     lab.note("moved")

@@ -75,8 +75,8 @@ def _notes(query: np.ndarray, temperature: float) -> None:
         Row((lab.text("soft"), "", Number(1.0, "1"), *_plain(found.soft)), "sum"),
         Row((lab.text("hard"), "", "", *_plain(found.hard))),
     ]
-    columns = lab.texts("columns", ("title", "weight", *FACTS))
-    title, weight, *facts = columns.values()
+    columns = lab.columns("title", "weight", *FACTS)
+    title, weight, *facts = columns
     picture.html(table.to_html((title, "q·k", weight, *facts), rows, bar=2))
     terms = [rf"{w:.2f} \cdot {v:g}" for w, v in zip(found.weights, values[:, 0], strict=True)]
     minutes = " + ".join([*terms[:2], r"\dots", terms[-1]])
@@ -95,8 +95,8 @@ def _typed_over(titles: list[str]) -> tuple[np.ndarray, np.ndarray]:
     keys, values = [f"k{i}" for i in range(len(TASTES))], [f"v{i}" for i in range(len(FACTS))]
     frame = pd.DataFrame(np.hstack([soft_lookup.RECIPE_KEYS, soft_lookup.RECIPE_VALUES]), columns=[*keys, *values])
     frame.insert(0, "title", titles)
-    names = lab.texts("columns", ("title", *TASTES, *FACTS))
-    shown = dict(zip(frame.columns, names.values(), strict=True))
+    names = lab.columns("title", *TASTES, *FACTS)
+    shown = dict(zip(frame.columns, names, strict=True))
     numbers = {key: st.column_config.NumberColumn(name) for key, name in shown.items() if key != "title"}
     edited = st.data_editor(
         frame,
@@ -136,7 +136,7 @@ def _sentence(subject: Subject, temperature: float) -> None:
         Row((lab.text("z"), "", "", Number(1.0, "1"), *found.soft[:width]), "sum"),
         Row((lab.text("hard"), "", "", "", *found.hard[:width])),
     ]
-    key, score, weight = lab.texts("columns", ("key", "score", "weight")).values()
+    key, score, weight = lab.columns("key", "score", "weight")
     st.html(table.to_html((key, "q·k", score, weight, *(f"v[{m}]" for m in range(width))), rows, bar=3))
     if head.proof is None:
         lab.note("unproved")

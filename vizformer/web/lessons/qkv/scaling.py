@@ -107,7 +107,7 @@ def _real_head(subject: Subject) -> None:
     head = score_scale(subject, attention_selector.site(), view.head)
     names = {False: lab.text("row.plain"), True: lab.text("row.divided", d=d_head, divisor=f"{head.divisor:.4g}")}
     rows = [Row((name, *head.means(divided=divided))) for divided, name in names.items()]
-    columns = list(lab.texts("columns", ("scores", "deviation", "largest", "slope")).values())
+    columns = lab.columns("scores", "deviation", "largest", "slope")
     st.html(table.to_html(columns, rows, caption=lab.text("place", layer=view.layer, head=view.head)))
     aside(why)
     lab.note("trained", d=d_head, deviation=f"{head.dots:.3g}")

@@ -80,7 +80,7 @@ def draw(subject: Subject) -> None:
         )
         for head, one in enumerate(every)
     ]
-    columns = lab.texts("columns", ("learned", "share", "shared")).values()
+    columns = lab.columns("learned", "share", "shared")
     st.html(table.to_html(("", *columns), rows, bar=2, caption=lab.text("heads")))
     _product(subject)
 

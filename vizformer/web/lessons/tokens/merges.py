@@ -172,7 +172,7 @@ def _show_words(found: Counted, new: Sequence[str]) -> None:
 
 
 def _head(*names: str) -> list[str]:
-    return list(lab.texts("columns", names).values())
+    return lab.columns(*names)
 
 
 def _joined(pair: Pair) -> str:

@@ -50,7 +50,7 @@ def draw(subject: Subject) -> None:
         Row((lab.text("length.sound", seconds=f"{seconds:g}"), f"{signal_tokens.n_frames(seconds):,}", "80")),
         Row((lab.text("length.whisper"), "1,500", lab.text("length.frame"))),
     ]
-    columns = ("", *lab.texts("columns", ("n", "numbers")).values())
+    columns = ("", *lab.columns("n", "numbers"))
     st.html(table.style() + table.to_html(columns, lengths, caption=lab.text("lengths")))
     lab.note("drawn")
 

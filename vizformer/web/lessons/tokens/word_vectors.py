@@ -79,7 +79,7 @@ def draw(subject: Subject) -> None:
     )
     results = found.analogy(start, less, more, SHOWN)
     rows = [Row((name, *numbers(".3f", cosine))) for name, cosine in results[:5]]
-    columns, caption = lab.texts("columns", ("nearest", "cosine")).values(), f"{start} − {less} + {more} ≈"
+    columns, caption = lab.columns("nearest", "cosine"), f"{start} − {less} + {more} ≈"
     right.html(table.style() + table.to_html(list(columns), rows, bar=1, caption=caption))
     _senses(subject.model)
     lab.note("learned", count=len(found.words), width=found.unit.shape[1])
@@ -104,5 +104,5 @@ def _senses(model: ModelRef) -> None:
     """One token in two senses: the static row is the same one, the contextual vectors are not."""
     rows = [Row((one.token, one.first, one.second, "1", *numbers(".2f", cosine))) for one, cosine in senses(model)]
     if rows:
-        columns = lab.texts("columns", ("token", "sentence", "other", "static", "last")).values()
+        columns = lab.columns("token", "sentence", "other", "static", "last")
         st.html(table.to_html(list(columns), rows, caption=lab.text("senses")))

@@ -56,8 +56,8 @@ def draw(subject: Subject) -> None:
         )
         for name, one in zip(names, runs, strict=True)
     ]
-    columns = lab.texts("columns", ("training", "last", "mean", "last_bleu", "mean_bleu"))
-    st.html(table.style() + table.to_html(list(columns.values()), rows))
+    columns = lab.columns("training", "last", "mean", "last_bleu", "mean_bleu")
+    st.html(table.style() + table.to_html(columns, rows))
     lab.note("trainings", apart=CHECKPOINTS_APART)
     lesson.formula(
         r"\bar w = \tfrac{1}{k} \sum_{i=1}^{k} w_i",

@@ -86,8 +86,8 @@ def _table(counts: dict[Order, tuple[int, int]], caption: str) -> None:
         Row((lab.text(f"order.{order}"), *numbers(",", cells, tokens), *numbers(".1%", 1 - tokens / cells)))
         for order, (cells, tokens) in counts.items()
     ]
-    columns = lab.texts("columns", ("order", "cells", "tokens", "padding"))
-    st.html(table.to_html(list(columns.values()), rows, bar=3, caption=caption))
+    columns = lab.columns("order", "cells", "tokens", "padding")
+    st.html(table.to_html(columns, rows, bar=3, caption=caption))
 
 
 def _picture(found: Batches) -> None:

@@ -95,7 +95,7 @@ def _all_rows(found: Losses, masked: bool) -> None:
     ]
     shown.append(Row((lab.text("together"), "", "", "", found.total), "sum"))
     names = ("place", "reads", "masked" if masked else "next", "its", "loss")
-    st.html(table.to_html(list(lab.texts("columns", names).values()), shown, bar=3))
+    st.html(table.to_html(lab.columns(*names), shown, bar=3))
     if len(asked) > SHOWN:
         lab.note("first", shown=SHOWN, n=len(asked))
     if masked:

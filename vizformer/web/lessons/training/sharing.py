@@ -65,8 +65,8 @@ def _table(name: str, found: Sharing) -> None:
     rows.append(Row((lab.text("rest"), "", *numbers(",", found.others, found.others))))
     shared, apart = found.stored + found.others, found.apart + found.others
     rows.append(Row((lab.text("together"), "", *numbers(",", shared, apart)), "sum"))
-    columns = lab.texts("columns", ("used", "size", "stored", "apart"))
-    st.html(table.to_html(list(columns.values()), rows, caption=name))
+    columns = lab.columns("used", "size", "stored", "apart")
+    st.html(table.to_html(columns, rows, caption=name))
     lab.note("saves", share=f"{found.saved:.0%}")
 
 
