@@ -41,7 +41,7 @@ def test_every_link_of_a_document_leads_to_a_file(document: Path) -> None:
 
 
 def test_every_picture_of_the_documents_is_of_a_page_and_is_shown() -> None:
-    pages = {entry.url for _, entries in sitemap.SECTIONS for entry in entries}
+    pages = set(sitemap.PAGES)
     shown = " ".join(document.read_text(encoding="utf-8") for document in DOCUMENTS)
     for name, shot in PICTURES.items():
         assert shot.address.partition("?")[0].removeprefix("/") in pages, shot.address
@@ -99,7 +99,7 @@ def test_what_nothing_is_said_of_is_refused(
 
 def test_the_readme_tells_of_every_page() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    titles = {str(entry.title) for _, entries in sitemap.SECTIONS for entry in entries}
+    titles = {str(entry.title) for entry in sitemap.PAGES.values()}
     assert {title for title in titles if f"**{title}**" not in readme} == set()
 
 

@@ -78,10 +78,8 @@ def pages() -> Iterator[str]:
     from vizformer.web.frame import sitemap
 
     yield table("page", "address", "what it shows")
-    for _, entries in sitemap.SECTIONS:
-        yield from (
-            row(entry.title, f"`/{'' if entry is sitemap.HOME else entry.url}`", entry.summary) for entry in entries
-        )
+    for url, entry in sitemap.PAGES.items():
+        yield row(entry.title, f"`/{'' if entry is sitemap.HOME else url}`", entry.summary)
 
 
 def options() -> Iterator[str]:

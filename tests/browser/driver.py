@@ -135,7 +135,7 @@ class Tab:
         self.page.locator(".st-key-bar-doors a").last.wait_for(
             state="attached"
         )  # links are drawn by a script of their own
-        entry = next(e for __, entries in sitemap.SECTIONS for e in entries if str(e.title) == title)
+        entry = next(e for e in sitemap.PAGES.values() if str(e.title) == title)
         if entry is sitemap.HOME:
             place = self.page.locator(".st-key-bar-home")
         elif entry in sitemap.HELP:

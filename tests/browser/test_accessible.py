@@ -7,11 +7,11 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from vizformer.web.frame.sitemap import SECTIONS
+from vizformer.web.frame.sitemap import PAGES
 
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"], "resultTypes": ["violations"], "elementRef": False}
 LOOKS = [("en-US", "light"), ("zh-CN", "dark")]
-LINKS = [entry.url for __, entries in SECTIONS for entry in entries]
+LINKS = [*PAGES]
 LINKS += ["masks?slide=words", "masks?slide=laboratory", "attention?picture=lines"]
 # Each page in one of the two looks, in turn: VIZFORMER_EVERY_LOOK=1 opens all of them in both.
 MENDED = """() => [...document.querySelectorAll(".katex-display:not([tabindex])")]

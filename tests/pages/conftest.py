@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 from vizformer.web.frame import sitemap
 
 ROOT = Path(__file__).resolve().parents[2]
-ADDRESSES = {entry.url for __, entries in sitemap.SECTIONS for entry in entries}
+ADDRESSES = set(sitemap.PAGES)
 Open = Callable[..., AppTest]
 
 

@@ -62,9 +62,8 @@ def shelf(written, monkeypatch):
 
 def places():
     """Every page with every part of it, as the navigation and the lessons' words list them."""
-    for __, entries in sitemap.SECTIONS:
-        for entry in entries:
-            yield from ((entry.file, part) for part in lesson_text.lesson_prose(entry.url, "en") or [""])
+    for url, entry in sitemap.PAGES.items():
+        yield from ((entry.file, part) for part in lesson_text.lesson_prose(url, "en") or [""])
 
 
 def link(model, **more):

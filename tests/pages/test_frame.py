@@ -6,7 +6,7 @@ from vizformer.web.frame import first_files, sitemap
 from vizformer.web.link.languages import LANGUAGES
 from vizformer.web.widgets import long_text
 
-PAGES = [entry.file for __, entries in sitemap.SECTIONS for entry in entries]
+PAGES = [entry.file for entry in sitemap.PAGES.values()]
 
 
 SWITCH = "vizformer.language"

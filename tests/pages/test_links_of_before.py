@@ -372,7 +372,7 @@ def screen(app: AppTest) -> str:
 @pytest.mark.parametrize("address", LINKS)
 def test_a_link_of_before_shows_what_it_showed(open_app, address):
     path = urlsplit(address).path
-    entry = next(entry for __, entries in sitemap.SECTIONS for entry in entries if f"/{entry.url}" == path)
+    entry = sitemap.PAGES[path.removeprefix("/")]
     app = open_app(entry.file, **fields(address))
     chinese = "lang=zh" in address
     assert not app.exception
@@ -425,7 +425,7 @@ def test_the_start_page_is_reached_again_with_a_view_of_attention(open_app):
 
 def test_the_links_name_every_page_every_part_and_every_field():
     later = {*sitemap.DOORS, sitemap.OPEN}
-    pages = {entry.url for __, entries in sitemap.SECTIONS for entry in entries if entry not in later}
+    pages = {url for url, entry in sitemap.PAGES.items() if entry not in later}
     assert {address.lstrip("/") for address in PAGES} == pages
     for entry in sitemap.COURSE:
         named = {fields(address).get("part") for address in LINKS if urlsplit(address).path == f"/{entry.url}"}

@@ -20,7 +20,7 @@ from tools import first_picture as tool
 from vizformer.assets import asset
 from vizformer.web.frame import first_files, first_picture, first_visitor, inline_scripts
 from vizformer.web.frame.first_files import FirstFiles
-from vizformer.web.frame.sitemap import SECTIONS
+from vizformer.web.frame.sitemap import PAGES
 from vizformer.web.link.languages import LANGUAGES
 
 STATIC = Path(file_util.get_static_dir())
@@ -115,7 +115,7 @@ def test_other_methods_ranges_and_a_base_that_is_not_there_are_streamlits(base):
 
 def test_every_page_has_streamlits_page_and_its_scripts_come_along(base):
     own = (STATIC / "index.html").read_text(encoding="utf-8")
-    for url in ("masks", *(entry.url for __, entries in SECTIONS for entry in entries)):
+    for url in ("masks", *PAGES):
         answer = Answer(f"{base}/{url}")
         assert answer.status == 200
         assert NO_PICTURE in answer.body

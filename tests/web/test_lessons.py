@@ -8,7 +8,7 @@ from hypothesis import strategies as st_
 
 from vizformer.assets import asset
 from vizformer.web.frame import progress
-from vizformer.web.frame.sitemap import COURSE, GLOSSARY, LEARN, READING, SECTIONS, START
+from vizformer.web.frame.sitemap import COURSE, GLOSSARY, LEARN, PAGES, READING, START
 from vizformer.web.link import link_settings
 from vizformer.web.link.codec import UnusableError
 from vizformer.web.link.languages import LANGUAGES, SOURCE
@@ -139,8 +139,7 @@ def test_the_reading_list_is_whole():
 
 
 def test_the_course_comes_right_after_the_start():
-    assert SECTIONS[0][1] == (START, GLOSSARY, READING)
-    assert SECTIONS[1][1][: len(COURSE) + 1] == (LEARN, *COURSE)
+    assert tuple(PAGES.values())[: 4 + len(COURSE)] == (START, GLOSSARY, READING, LEARN, *COURSE)
 
 
 @pytest.mark.parametrize(

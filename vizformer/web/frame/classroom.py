@@ -19,7 +19,7 @@ from vizformer.web.classroom.rooms import LONGEST, NoRoomError, Place, TooManyRo
 from vizformer.web.classroom.stores import StoreError
 from vizformer.web.classroom.waiting import PATH
 from vizformer.web.frame.class_rooms import ROOMS
-from vizformer.web.frame.sitemap import HOME, SECTIONS
+from vizformer.web.frame.sitemap import HOME, PAGES
 from vizformer.web.link import state
 from vizformer.web.networks import network
 
@@ -107,7 +107,7 @@ def keep_up(page: str) -> None:
 
 def _file(page: str) -> str:
     """The file of a page; of the first one, whatever its address is."""
-    return next((entry.file for __, entries in SECTIONS for entry in entries if entry.url == page), HOME.file)
+    return PAGES.get(page, HOME).file
 
 
 def _lead(own: tuple[str, str], page: str, parameters: dict[str, str]) -> None:

@@ -27,7 +27,7 @@ from streamlit.web.server.starlette.starlette_server_config import STATIC_ASSET_
 
 from vizformer.assets import asset
 from vizformer.web.frame import first_picture, inline_scripts
-from vizformer.web.frame.sitemap import HOME, SECTIONS, Entry
+from vizformer.web.frame.sitemap import HOME, PAGES, Entry
 from vizformer.web.link.languages import SOURCE, match
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def preferred(accepted: str) -> str:
 @cache
 def pages() -> dict[str, Entry]:
     """The pages by their paths; the first one is at "" too."""
-    return {"": HOME, **{entry.url: entry for __, entries in SECTIONS for entry in entries}}
+    return {"": HOME, **PAGES}
 
 
 @cache

@@ -13,7 +13,7 @@ from vizformer import __version__
 from vizformer.assets import asset
 from vizformer.web.frame import bar, class_door, classroom, inline_scripts, presenting
 from vizformer.web.frame.bar import NAME
-from vizformer.web.frame.sitemap import HOME, HOME_OF_BEFORE, SECTIONS, Entry
+from vizformer.web.frame.sitemap import HOME, HOME_OF_BEFORE, PAGES, Entry
 from vizformer.web.link import state
 from vizformer.web.turns import TURNS
 from vizformer.web.words.errors import guarded, plain
@@ -72,12 +72,11 @@ def _pages(_language: str) -> list[Page]:
     """
     pages = [
         st.Page(e.file, title=translate(e.title), url_path="home" if e is HOME else e.url, default=e is HOME)
-        for __, entries in SECTIONS
-        for e in entries
+        for e in PAGES.values()
     ]
     # Streamlit serves the default page at "/" only; in a link, its own address has to work all the same.
     return [*pages, st.Page(HOME.file, title=translate(HOME.title), url_path=HOME.url, visibility="hidden")]
 
 
 def _entry(page: Page) -> Entry:
-    return next((e for __, entries in SECTIONS for e in entries if e.url == page.url_path), HOME)
+    return PAGES.get(page.url_path, HOME)

@@ -8,7 +8,7 @@ import streamlit as st
 
 from vizformer.assets import app_root
 from vizformer.messages import Message
-from vizformer.web.frame.sitemap import COURSE, GLOSSARY, SECTIONS, Entry
+from vizformer.web.frame.sitemap import COURSE, GLOSSARY, PAGES, Entry
 from vizformer.web.link import state
 from vizformer.web.link.languages import LANGUAGES, SOURCE, catalogue
 from vizformer.web.words import lesson_words
@@ -54,9 +54,8 @@ def index(code: str) -> dict[str, Goal]:
     """What can be found, by its names: that in the language `code`, then the others."""
     codes = sorted(LANGUAGES, key=lambda one: one != code)
     found: dict[str, Goal] = {}
-    for __, entries in SECTIONS:
-        for entry in entries:
-            found[_names([_in(one, entry.title) for one in codes])] = entry, "", ""
+    for entry in PAGES.values():
+        found[_names([_in(one, entry.title) for one in codes])] = entry, "", ""
     for lesson in COURSE:
         where = _in(code, lesson.title)
         for part, titles in _parts(lesson):

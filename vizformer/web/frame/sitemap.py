@@ -7,24 +7,27 @@ from vizformer.messages import N_, Message
 
 @dataclass(frozen=True, eq=False)  # one object a page
 class Entry:
-    """A page: its file, its address (the same in every language), title and what it shows.
+    """A page: its file, whose name is its address in every language, its title and what it shows.
 
     `holds` are the fields of the view that its address holds, as the address calls them; all where none are named.
     A lesson says how many `minutes` it takes and which lessons come before it (`after`, by their addresses).
     """
 
     file: str
-    url: str
     title: Message
     summary: Message
     holds: tuple[str, ...] = ()
     minutes: int = 0
     after: tuple[str, ...] = ()
 
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return self.file.rpartition("/")[2].removesuffix(".py")
+
 
 START = Entry(
     "pages/learn/start.py",
-    "start",
     N_("Start here"),
     N_(
         "Type a sentence and watch it pass through a Transformer: every number is your model's own, and all can be checked."
@@ -34,14 +37,12 @@ START = Entry(
 # No icons: `:material/...:` ones make the browser fetch a font from the internet, emoji need a font of the system's.
 MAP = Entry(
     "pages/learn/map.py",
-    "map",
     N_("The map"),
     N_("The whole model as a drawing with the shapes of your sentence, and why it is not an RNN."),
     minutes=35,
 )
 TOKENS = Entry(
     "pages/learn/tokens.py",
-    "tokens",
     N_("Tokens and embeddings"),
     N_("From characters to ids to vectors: six ways to cut a sentence, and what the vectors know."),
     minutes=60,
@@ -49,7 +50,6 @@ TOKENS = Entry(
 )
 POSITIONS = Entry(
     "pages/learn/positions.py",
-    "positions",
     N_("Positions"),
     N_("How a model that sees a set of tokens learns their order: waves, clocks, rotations, biases."),
     minutes=50,
@@ -57,7 +57,6 @@ POSITIONS = Entry(
 )
 QKV = Entry(
     "pages/learn/qkv.py",
-    "qkv",
     N_("Query, key, value"),
     N_("A look-up that is soft, and its arithmetic: every number of one head and one query, worked out and checked."),
     minutes=35,
@@ -65,7 +64,6 @@ QKV = Entry(
 )
 HEADS = Entry(
     "pages/learn/heads.py",
-    "heads",
     N_("Many heads"),
     N_("Split, attend, concatenate, mix: what each head adds, and what heads cost."),
     minutes=40,
@@ -73,7 +71,6 @@ HEADS = Entry(
 )
 MASKS = Entry(
     "pages/learn/masks.py",
-    "masks",
     N_("Masks"),
     N_("Who may look at whom, and why a blocked cell is blocked; leakage measured."),
     minutes=40,
@@ -81,7 +78,6 @@ MASKS = Entry(
 )
 BLOCK = Entry(
     "pages/learn/block.py",
-    "block",
     N_("Add & norm, feed-forward"),
     N_("The rest of a layer: a running sum, a norm number by number, and a network that looks at one token at a time."),
     minutes=60,
@@ -89,7 +85,6 @@ BLOCK = Entry(
 )
 CROSS = Entry(
     "pages/learn/cross.py",
-    "cross",
     N_("Encoder meets decoder"),
     N_("Three attentions, one memory: how a translation looks back at its source, and what happens without."),
     minutes=40,
@@ -97,7 +92,6 @@ CROSS = Entry(
 )
 DECODING = Entry(
     "pages/learn/decoding.py",
-    "decoding",
     N_("Writing a text"),
     N_("From probabilities to a text: shifted by one, one wrong token, ways of choosing, the KV cache."),
     minutes=35,
@@ -105,7 +99,6 @@ DECODING = Entry(
 )
 TRAINING = Entry(
     "pages/learn/training.py",
-    "training",
     N_("Training"),
     N_("What a model learns from: the loss of your sentence, the learning rate, Adam, and what happens without."),
     minutes=70,
@@ -113,7 +106,6 @@ TRAINING = Entry(
 )
 COSTS = Entry(
     "pages/learn/costs.py",
-    "costs",
     N_("Costs, variants, results"),
     N_("What attention costs, how it was made cheaper, what became of the model, and what it reached."),
     minutes=60,
@@ -121,7 +113,6 @@ COSTS = Entry(
 )
 ERRORS = Entry(
     "pages/learn/errors.py",
-    "errors",
     N_("Find the error"),
     N_("Nine short programs with one wrong line each, as they are copied: find it, then see what it does."),
     minutes=45,
@@ -145,25 +136,21 @@ COURSE = (
 
 LAYER = Entry(
     "pages/learn/layer.py",
-    "layer",
     N_("A layer by hand"),
     N_("Every matrix of a whole layer, for your sentence or for a toy that fits on paper."),
 )
 PAPER = Entry(
     "pages/learn/paper.py",
-    "paper",
     N_("Worked examples"),
     N_("The classic small examples, to the last digit; change any number."),
 )
 COMPARE = Entry(
     "pages/learn/compare.py",
-    "compare",
     N_("Check your own"),
     N_("The numbers of a Transformer that you wrote, against the model's: the first step that departs, and why."),
 )
 WORKSHEET = Entry(
     "pages/learn/worksheet.py",
-    "worksheet",
     N_("Worksheet"),
     N_(
         "Calculations and questions of the lessons on paper, about your sentence: as many versions as students, and the key."
@@ -171,105 +158,88 @@ WORKSHEET = Entry(
 )
 TRAIN = Entry(
     "pages/learn/train.py",
-    "train",
     N_("Train"),
     N_("A tiny Transformer learns while you watch; then drag through its training."),
 )
 GLOSSARY = Entry(
     "pages/learn/glossary.py",
-    "glossary",
     N_("Glossary"),
     N_("Every term of the course: its symbol, its shape, and what it is in a sentence."),
 )
 READING = Entry(
     "pages/learn/reading.py",
-    "reading",
     N_("Reading list"),
     N_("The papers behind the course, and tutorials that are worth your time."),
 )
 ATTENTION = Entry(
     "pages/explore/attention.py",
-    "attention",
     N_("Attention"),
     N_("Every attention head of a trained Transformer, for the sentence you type."),
 )
 
 GENERATION = Entry(
     "pages/explore/generation.py",
-    "generation",
     N_("Generation"),
     N_("A text token by token: what each one is chosen from, where it looks, what it costs."),
 )
 ELSEWHERE = Entry(
     "pages/explore/elsewhere.py",
-    "elsewhere",
     N_("From other programs"),
     N_("Arrays of attention weights that another program saved, of text, images or proteins, in the same pictures."),
 )
 BLANKS = Entry(
     "pages/explore/blanks.py",
-    "blanks",
     N_("Fill in the blank"),
     N_("Hide a word: what does the model put in its place, and where does it look?"),
 )
 LENS = Entry(
     "pages/explore/lens.py",
-    "lens",
     N_("Where does the answer come from?"),
     N_("After which layer it is there, which heads and networks add to it, and which input tokens it depends on."),
 )
 WHAT_IF = Entry(
     "pages/explore/what_if.py",
-    "what_if",
     N_("What if"),
     N_("Take parts out of the model, or put in the numbers of another prompt: what does the answer need?"),
 )
 SIDE_BY_SIDE = Entry(
     "pages/explore/side_by_side.py",
-    "side_by_side",
     N_("Side by side"),
     N_("Two models on one text, or one model on two: which heads look elsewhere, and which weights differ."),
 )
 OPEN = Entry(
     "pages/checkpoint/open.py",
-    "open",
     N_("Open your own"),
     N_("A folder, a file or a name of Hugging Face: every page then shows your model."),
 )
 REPORT = Entry(
     "pages/checkpoint/report.py",
-    "report",
     N_("Model report"),
     N_("What a model's files hold: its shapes, its numbers by part, and what became of every tensor."),
 )
 HEAD_REPORT = Entry(
     "pages/checkpoint/head_report.py",
-    "head_report",
     N_("What each head does"),
     N_("What every head of a model does, measured on hundreds of texts: where it looks, how evenly, which are alike."),
 )
 
 LEARN = Entry(
     "pages/doors/learn.py",
-    "learn",
     N_("Learn"),
     N_("The course: twelve lessons, in the order in which a sentence flows through the model."),
 )
 EXPLORE = Entry(
     "pages/doors/explore.py",
-    "explore",
     N_("Explore"),
     N_("One sentence, one model, one head, looked at in several ways."),
 )
 TEACH = Entry(
     "pages/doors/teach.py",
-    "teach",
     N_("Teach"),
     N_("Lead a class, present a lesson, print a worksheet, check programs, train a small model."),
 )
 MODELS = Entry(
     "pages/doors/models.py",
-    "models",
     N_("Models"),
     N_("Open a model of your own, and see what is in it."),
 )
@@ -282,10 +252,10 @@ DOORS: dict[Entry, tuple[Entry, ...]] = {
 """The doors of the bar, each with a page of its own, and the pages behind them."""
 
 HELP = (GLOSSARY, READING)  # behind the question mark
-SECTIONS: tuple[tuple[Message | None, tuple[Entry, ...]], ...] = (
-    (None, (START, *HELP)),
-    *((door.title, (door, *pages)) for door, pages in DOORS.items()),
-)
+PAGES = {
+    entry.url: entry for entry in (START, *HELP, *(one for door, pages in DOORS.items() for one in (door, *pages)))
+}
+"""All pages by their addresses, in the order of the navigation."""
 HOME = START
 HOME_OF_BEFORE = ATTENTION  # when "/" was this page: links of then say something that only other pages show
 

@@ -205,7 +205,7 @@ def _made(picture: Picture, kind: Any) -> Callable[[], bytes]:
 def on_page(title: str) -> str:
     """The caption of a figure of which only its title is known: where it stood, and what the page was drawn for."""
     url = state.page()
-    entry = next((e for __, entries in sitemap.SECTIONS for e in entries if e.url == url), sitemap.HOME)
+    entry = sitemap.PAGES.get(url, sitemap.HOME)
     return caption(title, _("page “{title}”", title=translate(entry.title)))
 
 

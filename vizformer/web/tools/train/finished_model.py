@@ -9,7 +9,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.words.i18n import _, translate
 
 SIDE_BY_SIDE = "side_by_side"
-OPENED_ON = ("attention", "qkv", "layer", "generation", SIDE_BY_SIDE)  # addresses of the pages that look at any model
+OPENED_ON = ("qkv", "layer", "attention", "generation", SIDE_BY_SIDE)  # addresses of the pages that look at any model
 
 
 def keep(name: str) -> None:
@@ -20,7 +20,7 @@ def keep(name: str) -> None:
     asked = plan.on.read(str(st.session_state.get(f"train.asked.{plan.task}", plan.on.example)))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.text(_("Open it on:"))
-        for entry in (entry for __, entries in sitemap.SECTIONS for entry in entries if entry.url in OPENED_ON):
+        for entry in map(sitemap.PAGES.__getitem__, OPENED_ON):
             if presses.button(translate(entry.title), key=f"train.open.{entry.url}"):
                 place = st.session_state.get("train.place", {})
                 model = ModelRef.parse(name)
