@@ -227,3 +227,20 @@ def test_lessons_go_on_with_numbers_that_are_no_longer_finite(open_app, lesson, 
     assert not app.exception
     assert not [error.value for error in app.error]
     assert not re.search(r"\bnan\b", said(app))
+
+
+@pytest.mark.parametrize(("model", "text"), [("zh-en", "我有一只猫。"), ("cloze", "She has a small cat.")])
+def test_it_opens_where_the_model_is_least_sure_unless_the_text_asks_about_a_place(open_app, model, text):
+    checkpoint = load(model)
+    trace = checkpoint.trace(text)
+    best = trace.logits.double().softmax(-1).amax(-1)
+    tokens = trace.tokens["decoder" if model == "zh-en" else "encoder"]
+    rows = [row for row, token in enumerate(tokens) if model == "zh-en" or not token.special]
+    least = min(rows, key=lambda row: float(best[row]))
+    assert least != 0
+    app = open_app(PAGE, model=model, text=text)
+    assert not app.exception
+    assert f"Shown is position {least}, “{tokens[least].text}”" in " ".join(one.value for one in app.caption)
+    assert app.session_state["vizformer.view"].view.position is None  # the link goes on to leave it out
+    for other in (open_app(PAGE, model=model, text=text, position=0), open_app(PAGE, model="stories", text=STORY)):
+        assert "Shown is position" not in " ".join(one.value for one in other.caption)

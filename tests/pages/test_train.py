@@ -10,12 +10,14 @@ import torch
 
 import vizformer as vf
 from recipes import example_training
+from vizformer.analysis.heads.telling_head import telling, words_to_look_at
 from vizformer.jobs import queue as queue_module
 from vizformer.training import live, worker
 from vizformer.training.live import Plan
 from vizformer.training.runs import Run
 from vizformer.training.training_queue import TrainingQueue
 from vizformer.web.catalogue import trainings
+from vizformer.web.link.view import usual_query
 from vizformer.web.tools.train import form
 
 PAGE, ATTENTION = "pages/learn/train.py", "pages/explore/attention.py"
@@ -357,3 +359,24 @@ def test_a_training_is_opened_beside_what_it_began_with(open_app, queue):
     steps = [kept.step for kept in queue.run(name).progress().snapshots]
     assert sum("step" in option for option in app.selectbox(key="view.model").options) == len(steps)
     assert any("Which weights differ" in one.value for one in app.subheader)
+
+
+def test_it_opens_on_the_head_that_the_numbers_single_out_until_another_is_chosen(open_app):
+    name, plan = trainings.example().name, trainings.run(trainings.example().name).plan
+    last = len(trainings.look_at(name).progress.snapshots) - 1
+    look = trainings.look(name, last, plan.on.example)
+    tokens = look.tokens["decoder"]
+    query = usual_query(tokens)
+    found = telling(look.maps["decoder"].weights[:, :, query], words_to_look_at(tokens, query))
+    layer, head = f"train.layer.{plan.n_layers}", f"train.head.{plan.n_heads}"
+    assert (found.layer, found.head) != (0, 0)
+    app = open_app(PAGE)
+    assert not app.exception
+    assert (app.selectbox(key=layer).value, app.selectbox(key=head).value) == (found.layer, found.head)
+    assert f"Shown is layer {found.layer}, head {found.head}" in " ".join(one.value for one in app.caption)
+    app.select_slider[0].set_value(0).run()  # earlier in the training: the same head
+    assert (app.selectbox(key=layer).value, app.selectbox(key=head).value) == (found.layer, found.head)
+    other = (found.head + 1) % plan.n_heads
+    app.selectbox(key=head).set_value(other).run()
+    assert (app.selectbox(key=layer).value, app.selectbox(key=head).value) == (found.layer, other)
+    assert "Shown is layer" not in " ".join(one.value for one in app.caption)

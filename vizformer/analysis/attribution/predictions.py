@@ -1,5 +1,6 @@
 """What the model expects next."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -48,6 +49,12 @@ def writable(checkpoint: Checkpoint, values: Float[Tensor, "*n vocab_size"]) -> 
     if never is None:  # (a copy of the logits of a long text and a large vocabulary would be hundreds of megabytes)
         return values
     return values.index_fill(-1, torch.tensor([never], device=values.device), -torch.inf)
+
+
+def least_sure(checkpoint: Checkpoint, trace: Trace, rows: Sequence[int]) -> int:
+    """Of some rows of the last stack the one whose best token has the least probability: argmin_i max_t p[i, t]."""
+    logits = writable(checkpoint, trace.logits[list(rows)].double())
+    return rows[int(torch.softmax(logits, dim=-1).amax(-1).argmin())]
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,13 @@
 """The position of the last stack whose prediction is looked at."""
 
-from collections.abc import Sequence
-
+from vizformer.analysis.attribution.predictions import least_sure
 from vizformer.components import tokens
-from vizformer.text import Token
+from vizformer.web.catalogue import subject_cache
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.words import labels
+from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -16,25 +17,63 @@ def stack(subject: Subject) -> str:
     return "decoder" if "decoder" in subject.trace.tokens else "encoder"
 
 
-def usual_position(subject: Subject, sequence: Sequence[Token]) -> int:
-    """Where a prediction says most: after the text, after the start of a translation, at the first [MASK]."""
-    config = subject.config
+def asked_position(subject: Subject) -> int | None:
+    """The position that the text itself asks about: its end, where a model goes on with it, or the first [MASK]."""
+    config, sequence = subject.config, subject.trace.tokens[stack(subject)]
     if config.architecture == "decoder-only":
         return len(sequence) - 1
     masked = (i for i, token in enumerate(sequence) if config.mask_id is not None and token.id == config.mask_id)
-    return next(masked, 0) if config.architecture == "encoder-only" else 0
+    return next(masked, None) if config.architecture == "encoder-only" else None
 
 
-def choose(subject: Subject, *, key: str) -> int:
-    """Draws the tokens, of which one can be chosen, and returns the chosen position."""
+@cached
+def unsure_position(subject: Subject) -> int:
+    """The position at which the model is least sure of its answer; marks of a text that is only read are left out."""
     sequence = subject.trace.tokens[stack(subject)]
-    chosen, usual = state.fit(position=len(sequence)).position, usual_position(subject, sequence)
+    words = [i for i, token in enumerate(sequence) if stack(subject) == "decoder" or not token.special]
+    return least_sure(subject.checkpoint, subject.trace, words or [0])
+
+
+def usual_position(subject: Subject) -> int:
+    """The position that a page opens on."""
+    asked = asked_position(subject)
+    return unsure_position(subject) if asked is None else asked
+
+
+def why(subject: Subject) -> str:
+    """Why a page opens on this position, where nobody has chosen one and the text asks about none (Markdown)."""
+    if state.view().position is not None or asked_position(subject) is not None:
+        return ""
+    position = unsure_position(subject)
+    return _(
+        "Shown is position {position}, “{token}”: nowhere is the model less sure of its answer ({probability}).",
+        position=position,
+        token=plain(subject.trace.tokens[stack(subject)][position].text),
+        probability=labels.percent(subject_cache.predictions(subject, position)[0].probability),
+    )
+
+
+def choose(subject: Subject, *, key: str, usual: int | None = None, compared: bool = False) -> int:
+    """Draws the tokens, of which one can be chosen, and returns the chosen position.
+
+    Args:
+        key: of the component.
+        usual: the position that is shown where none was chosen; None: `usual_position`.
+        compared: whether it is the answers at this position that are compared.
+    """
+    sequence = subject.trace.tokens[stack(subject)]
+    chosen = state.fit(position=len(sequence)).position
+    usual = usual_position(subject) if usual is None else usual
+    if stack(subject) == "decoder":
+        label = _("Choose a position: the model predicts the token after it")
+        comparing = _("The answer after which token is compared?")
+    else:
+        label = _("Choose a position: the model says what may stand there")
+        comparing = _("The answer at which token is compared?")
     position = tokens.mount(
         labels.chips(sequence),
         selected=usual if chosen is None else chosen,
-        label=_("Choose a position: the model predicts the token after it")
-        if stack(subject) == "decoder"
-        else _("Choose a position: the model says what may stand there"),
+        label=comparing if compared else label,
         words=words(tokens.ENGLISH),
         key=key,
     )

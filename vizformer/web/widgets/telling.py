@@ -1,7 +1,8 @@
 """What a page opens on where nobody has chosen a head: the one that the numbers of this sentence single out, and why."""
 
-from typing import TYPE_CHECKING
-
+from vizformer.analysis import Kind
+from vizformer.analysis.heads.telling_head import TellingHead, telling_head
+from vizformer.text import Token
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
@@ -10,20 +11,14 @@ from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _
 
-if TYPE_CHECKING:
-    from vizformer.analysis import Kind
-    from vizformer.analysis.heads.telling_head import TellingHead
-
 
 @cached
-def head(subject: Subject, kind: "Kind", query: int) -> "TellingHead | None":
+def head(subject: Subject, kind: Kind, query: int) -> TellingHead | None:
     """The head whose row says most about one other word; see `telling_head`."""
-    from vizformer.analysis.heads.telling_head import telling_head
-
     return telling_head(subject.trace, kind, query)
 
 
-def usual_head(subject: Subject, kind: "Kind") -> tuple[int, int]:
+def usual_head(subject: Subject, kind: Kind) -> tuple[int, int]:
     """The layer and the head that a page opens on."""
     found = (
         None if subject.edited else head(subject, kind, View().query_of(subject.trace.tokens[labels.stacks(kind)[0]]))
@@ -31,7 +26,7 @@ def usual_head(subject: Subject, kind: "Kind") -> tuple[int, int]:
     return (0, 0) if found is None else (found.layer, found.head)
 
 
-def open_on_a_head(subject: Subject, kind: "Kind") -> str:
+def open_on_a_head(subject: Subject, kind: Kind) -> str:
     """Shows that head where nobody has chosen one, or a row or a cell of it; why, in half a sentence (Markdown)."""
     view = state.view()
     if subject.edited or view.query is not None or view.key is not None or view.lines:
@@ -41,12 +36,17 @@ def open_on_a_head(subject: Subject, kind: "Kind") -> str:
     found = head(subject, kind, query)
     if found is None or not state.suggest(layer=found.layer, head=found.head):
         return ""
+    return why(found, queries[query], keys[found.key])
+
+
+def why(found: TellingHead, query: Token, key: Token) -> str:
+    """Why a page opens on a head: what its row of `query` looks at (Markdown)."""
     return _(
         "Shown is layer {layer}, head {head}: of all heads its row “{query}” looks most at one other word, “{key}” "
         "({weight}).",
         layer=found.layer,
         head=found.head,
-        query=plain(queries[query].text),
-        key=plain(keys[found.key].text),
+        query=plain(query.text),
+        key=plain(key.text),
         weight=f"{found.weight:.2f}",
     )

@@ -29,7 +29,7 @@ COLUMNS = 12
 def follow(subject: Subject) -> None:
     """Takes over the position of a cell that was clicked; before anything is drawn of it."""
     sequence = subject.trace.tokens[position_choice.stack(subject)]
-    chosen, usual = state.fit(position=len(sequence)).position, position_choice.usual_position(subject, sequence)
+    chosen, usual = state.fit(position=len(sequence)).position, position_choice.usual_position(subject)
     position = usual if chosen is None else chosen
     first = window(position, len(sequence))
     rows = len(some_rows(len(computations.lens(subject, (position,)).points)))
@@ -50,6 +50,8 @@ def window(position: int, n: int) -> int:
 def in_words(subject: Subject, asked: Asked) -> None:
     """Where the answer comes to the top, and what the table is."""
     st.markdown(first_after(subject, asked))
+    if why := position_choice.why(subject):
+        st.caption(why)
     st.caption(
         _(
             "Each cell is the token that the model would say if it ended there, the colour its probability: the row of "

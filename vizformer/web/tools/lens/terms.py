@@ -101,9 +101,9 @@ def name(subject: Subject, term: Term) -> str:
         return _("layer {layer}, head {head}", **where)
     tokens = subject.trace.tokens
     if term.part == "token":
-        stack, position = position_choice.stack(subject), state.view().position
-        usual = position_choice.usual_position(subject, tokens[stack])
-        return _("the token itself, “{token}”", token=tokens[stack][usual if position is None else position].text)
+        position, usual = state.view().position, position_choice.usual_position(subject)
+        token = tokens[position_choice.stack(subject)][usual if position is None else position]
+        return _("the token itself, “{token}”", token=token.text)
     plain_names = {
         "position": _("its position"),
         "segment": _("its segment"),

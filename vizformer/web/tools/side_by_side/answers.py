@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from vizformer.components import table, tokens
+from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue import model_cache
 from vizformer.web.link import state
@@ -10,7 +10,6 @@ from vizformer.web.tools.side_by_side import computations
 from vizformer.web.tools.side_by_side.pair import Pair
 from vizformer.web.widgets import position_choice
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 
@@ -53,27 +52,10 @@ def chosen_rows(pair: Pair) -> tuple[int, int]:
     """The position in both runs: the one that was chosen, where the texts are equally long, else the last ones."""
     stack = position_choice.stack(pair.first)
     if len(pair.first.trace.tokens[stack]) == len(pair.second.trace.tokens[stack]):
-        position_strip(pair)
+        position_choice.choose(pair.first, key="side_by_side.position", usual=usual_row(pair))
     else:
         st.caption(_("The texts are not equally long: this is what they predict at their last tokens."))
     return chosen_row(pair)
-
-
-def position_strip(pair: Pair) -> None:
-    """The tokens, of which one can be chosen."""
-    stack = position_choice.stack(pair.first)
-    sequence, usual = pair.first.trace.tokens[stack], usual_row(pair)
-    chosen = state.fit(position=len(sequence)).position
-    row = tokens.mount(
-        labels.chips(sequence),
-        selected=usual if chosen is None else chosen,
-        label=_("Choose a position: the model predicts the token after it")
-        if stack == "decoder"
-        else _("Choose a position: the model says what may stand there"),
-        words=words(tokens.ENGLISH),
-        key="side_by_side.position",
-    )
-    state.update(position=None if row in (None, usual) else row)
 
 
 def chosen_row(pair: Pair) -> tuple[int, int]:
@@ -89,12 +71,11 @@ def chosen_row(pair: Pair) -> tuple[int, int]:
 
 def usual_row(pair: Pair) -> int:
     """After the text, at a [MASK]; else where the two first find different tokens most probable."""
-    sequence = pair.first.trace.tokens[position_choice.stack(pair.first)]
-    usual = position_choice.usual_position(pair.first, sequence)
-    if pair.first.config.architecture == "decoder-only" or usual:
-        return usual
+    asked = position_choice.asked_position(pair.first)
+    if asked is not None:
+        return asked
     differing = computations.differing_rows(pair)
-    return differing[0] if differing else usual
+    return differing[0] if differing else position_choice.unsure_position(pair.first)
 
 
 def _points(share: float) -> str:

@@ -1,20 +1,27 @@
 """The heads of the model in training: one head beside that of the untrained model, and induction along the training."""
 
+from typing import Any
+
 import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis import Kind
+from vizformer.analysis.heads import telling_head
 from vizformer.analysis.heads.induction import strongest_head
 from vizformer.training.live import Plan
 from vizformer.training.training_queue import State
 from vizformer.web.catalogue import trainings
-from vizformer.web.widgets import chart, row_names
+from vizformer.web.link.view import usual_query
+from vizformer.web.widgets import chart, row_names, telling
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
+CHOSEN = "train.place_chosen"  # whether the reader chose a head, of models of which size
 
-def heads(name: str, plan: Plan, index: int, text: str) -> None:
+
+def heads(name: str, plan: Plan, now: State, index: int, text: str) -> None:
     """The chosen head's attention, beside that of the untrained model."""
     st.subheader(_("Attention"), anchor=False)
     kinds = list(trainings.look(name, index, text).maps)
@@ -29,14 +36,14 @@ def heads(name: str, plan: Plan, index: int, text: str) -> None:
         key=f"train.site.{len(kinds)}",
         persist_state="session",
     )
-    layer = layer_box.selectbox(
-        _("Layer"),
-        range(plan.n_layers),
-        index=plan.n_layers - 1,
-        key=f"train.layer.{plan.n_layers}",
-        persist_state="session",
-    )
-    head = head_box.selectbox(_("Head"), range(plan.n_heads), key=f"train.head.{plan.n_heads}", persist_state="session")
+    size = (plan.n_layers, plan.n_heads)
+    layer_key, head_key = f"train.layer.{plan.n_layers}", f"train.head.{plan.n_heads}"
+    why = ""
+    if st.session_state.get(CHOSEN) != size:
+        (st.session_state[layer_key], st.session_state[head_key]), why = _telling(name, now, kind, text)
+    bound: dict[str, Any] = {"on_change": _choose, "args": (size,), "persist_state": "session"}
+    layer = layer_box.selectbox(_("Layer"), range(plan.n_layers), key=layer_key, **bound)
+    head = head_box.selectbox(_("Head"), range(plan.n_heads), key=head_key, **bound)
     compared = beside.toggle(_("Beside the untrained model"), key="train.compared", persist_state="session")
     st.session_state["train.place"] = {"kind": kind, "layer": layer, "head": head}
     shown = [(_("Untrained"), 0), (_("Now"), index)] if compared else [("", index)]
@@ -56,6 +63,26 @@ def heads(name: str, plan: Plan, index: int, text: str) -> None:
         chart.show(figure, key=f"train.map.{place}", on=column)
         if compared:
             column.text(_("Its answer: {answer}", answer=look.own or "–"))
+    if why:
+        st.caption(why)
+
+
+def _choose(size: tuple[int, int]) -> None:
+    st.session_state[CHOSEN] = size
+
+
+def _telling(name: str, now: State, kind: Kind, text: str) -> tuple[tuple[int, int], str]:
+    """The head whose row of the last word says most, as far as the training has come, and why it is shown."""
+    look = trainings.look(name, len(now.progress.snapshots) - 1, text)
+    queries, keys = (look.tokens[stack] for stack in labels.stacks(kind))
+    query = usual_query(queries)
+    found = telling_head.telling(
+        look.maps[kind].weights[:, :, query],
+        telling_head.words_to_look_at(keys, None if kind == "cross" else query),
+    )
+    if found is None:
+        return (0, 0), ""
+    return (found.layer, found.head), telling.why(found, queries[query], keys[found.key])
 
 
 def induction(name: str, plan: Plan, now: State, index: int) -> None:

@@ -35,7 +35,7 @@ def explore(name: str, plan: Plan, now: State) -> None:
             text = question(plan)
         with asked:
             answer(name, index, text)
-    heads(name, plan, index, text)
+    heads(name, plan, now, index, text)
     position_vectors(name, plan, now, index)
     if not plan.on.ends:
         induction(name, plan, now, index)

@@ -5,16 +5,13 @@ from dataclasses import dataclass
 import streamlit as st
 
 from vizformer.analysis import Prediction
-from vizformer.components import tokens
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.link import state
 from vizformer.web.tools.what_if import other_texts
 from vizformer.web.tools.what_if.computations import Drawn, Instead, Mean
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import lesson, position_choice
 from vizformer.web.widgets.choices import one_of
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 DRAWS = (4, 8, 16, 32)
@@ -43,20 +40,7 @@ class Place:
 
 def choose(subject: Subject, instead: Instead = "zero") -> Place:
     """The strip of the rows, and the model's own answer at the chosen one."""
-    stack = "decoder" if "decoder" in subject.trace.tokens else "encoder"
-    sequence = subject.trace.tokens[stack]
-    chosen, usual = state.fit(position=len(sequence)).position, usual_row(subject)
-    row = tokens.mount(
-        labels.chips(sequence),
-        selected=usual if chosen is None else chosen,
-        label=_("The answer after which token is compared?")
-        if stack == "decoder"
-        else _("The answer at which token is compared?"),
-        words=words(tokens.ENGLISH),
-        key="what_if.row",
-    )
-    row = usual if row is None else row
-    state.update(position=None if row == usual else row)
+    row = position_choice.choose(subject, key="what_if.row", compared=True)
     best = subject_cache.predictions(subject, row)
     st.text(
         _(
@@ -99,14 +83,3 @@ def choose_instead(subject: Subject) -> Instead:
     )
     texts = other_texts.choose(subject)
     return Drawn(lesson.value("whatif.draws", 8, DRAWS), lesson.value("whatif.seed", 0, SEEDS), texts)
-
-
-def usual_row(subject: Subject) -> int:
-    """Where an answer says most: after the text, at the first [MASK], in the middle of a translation."""
-    config, tokens = subject.config, subject.trace.tokens
-    if config.architecture == "decoder-only":
-        return len(tokens["decoder"]) - 1
-    if config.architecture == "encoder-decoder":
-        return (len(tokens["decoder"]) - 1) // 2
-    masked = (i for i, token in enumerate(tokens["encoder"]) if token.id == config.mask_id)
-    return next(masked, 0)

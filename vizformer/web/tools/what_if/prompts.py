@@ -6,7 +6,6 @@ import streamlit as st
 
 from vizformer.analysis.attribution.predictions import writable
 from vizformer.analysis.causes.prompt_pairs import EXAMPLES, PromptExample, PromptPair
-from vizformer.components import tokens
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
@@ -14,7 +13,6 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson, position_choice
 from vizformer.web.widgets.other_sentence import other_sentence
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 OWN = -1  # the token that the model itself finds most probable
@@ -143,34 +141,19 @@ def comparable(clean: Subject, corrupted: Subject) -> bool:
 
 def where(clean: Subject, corrupted: Subject, *, given: bool) -> int:
     """The strip of tokens after which the answers are compared."""
-    stack = position_choice.stack(clean)
-    sequence = clean.trace.tokens[stack]
-    chosen, usual = state.fit(position=len(sequence)).position, usual_row(clean, corrupted, given=given)
-    row = tokens.mount(
-        labels.chips(sequence),
-        selected=usual if chosen is None else chosen,
-        label=_("The answer after which token is compared?")
-        if stack == "decoder"
-        else _("The answer at which token is compared?"),
-        words=words(tokens.ENGLISH),
-        key="what_if.patch.row",
-    )
-    row = usual if row is None else row
-    state.update(position=None if row == usual else row)
-    return row
+    usual = usual_row(clean, corrupted, given=given)
+    return position_choice.choose(clean, key="what_if.patch.row", usual=usual, compared=True)
 
 
 def usual_row(clean: Subject, corrupted: Subject, *, given: bool) -> int:
     """After a text or a target that was given; else at the first [MASK], or where the two answers first differ."""
-    config, last = clean.config, len(clean.trace.logits) - 1
+    asked, last = position_choice.asked_position(clean), len(clean.trace.logits) - 1
     one, other = (writable(clean.checkpoint, subject.trace.logits).argmax(-1) for subject in (clean, corrupted))
     differs = (one != other).nonzero()[:, 0].tolist()
-    if config.architecture == "decoder-only" or (given and last in differs):
+    if asked is not None:
+        return asked
+    if given and last in differs:
         return last
-    if config.architecture == "encoder-only" and config.mask_id is not None:
-        masked = [at for at, token in enumerate(clean.trace.tokens["encoder"]) if token.id == config.mask_id]
-        if masked:
-            return masked[0]
     return int(differs[0]) if differs else last
 
 
