@@ -49,7 +49,7 @@ def head() -> None:
     inline_scripts.run("present.js")
     if not is_notes():
         st.button(_("Notes"), key="present-notes", type="tertiary")  # (the browser opens the window)
-        st.button(_("End the presentation"), on_click=end, key="present-end", type="tertiary")
+        st.button(_("End"), on_click=end, key="present-end", type="tertiary", help=_("End the presentation"))
 
 
 def begin() -> None:

@@ -35,9 +35,14 @@ def walk(steps: Sequence[Step], labels: Callable[[Step], Labels], before: Sequen
     titles = [f"{index} · {translate(step.title)}" for index, step in enumerate(steps)]
     if state.view().step > last:
         state.update(step=last)
-    choose, buttons = st.columns([3, 2], vertical_alignment="bottom")
-    choose.selectbox(_("Step"), range(len(steps)), format_func=titles.__getitem__, **state.bind("step"))
-    with buttons.container(horizontal=True, vertical_alignment="center"):
+    with st.container(horizontal=True, vertical_alignment="center", key="bar-place-steps"):
+        st.selectbox(
+            _("Step"),
+            range(len(steps)),
+            format_func=titles.__getitem__,
+            label_visibility="collapsed",
+            **state.bind("step"),
+        )
         st.button(
             _("Previous"), disabled=current == 0, shortcut="Left", key="steps.back", on_click=_go, args=(current - 1,)
         )
@@ -51,14 +56,12 @@ def walk(steps: Sequence[Step], labels: Callable[[Step], Labels], before: Sequen
             args=(current + 1,),
         )
         everything = st.toggle(_("All at once"), key="steps.all", persist_state="session")
-        if not everything:  # beside the button that changes it
-            _heading(steps[current], current)
     st.html(matrix.style())
     for index, step in enumerate(steps):
         if everything or index == current:
             code = snippet(steps, index).text(_(_STAND_INS))
-            if everything:
-                _heading(step, index)
+            if everything:  # (else the list says which step it is)
+                st.subheader(f"{index} · {translate(step.title, plain)}", anchor=False)
             show_step(step, labels(step), code, details=not everything, before=unedited.get(step.key))
 
 
@@ -84,10 +87,6 @@ def overview(steps: Sequence[Step], labels: Callable[[Step], Labels]) -> None:
 
 def _go(step: int) -> None:
     state.update(step=step)
-
-
-def _heading(step: Step, index: int) -> None:
-    st.subheader(f"{index} · {translate(step.title, plain)}", anchor=False, width="content")
 
 
 def show_step(step: Step, labels: Labels, code: str, *, details: bool, before: Step | None = None) -> None:

@@ -30,9 +30,10 @@ def name_line(*fields: str) -> str:
 def problem(number: int, one: Problem, title: str) -> None:
     """A calculation, with room for it."""
     st.markdown(f"**{number}.** {translate(one.text, plain)} *({title})*")
-    st.latex(one.formula)
-    for given in one.given:
-        st.html(_table(given))
+    with st.container(horizontal=True, gap="medium"):
+        st.latex(one.formula, width="content")
+        for given in one.given:
+            st.html(_table(given), width="content")
     st.html(BLANK)
 
 

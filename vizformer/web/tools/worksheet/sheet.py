@@ -38,6 +38,7 @@ def sheet(subject: Subject, registries: Mapping[str, Registry]) -> None:
             SEEDS[-1],
             step=1,
             width=200,
+            label_visibility="collapsed",
             **lesson.setting("worksheet.seed", SEEDS[0], SEEDS),
         )
         key = st.toggle(_("Show the answers"), **lesson.setting("worksheet.key", False))
@@ -60,8 +61,9 @@ def sheet(subject: Subject, registries: Mapping[str, Registry]) -> None:
                 _("Questions that this model or this sentence has no answer to: {n}. They are left out.", n=left_out)
             )
     heading = _("**Worksheet, version {seed}** · “{text}”", seed=seed, text=plain(subject.text))
-    st.markdown(heading)
-    st.html(paper.name_line(_("Name"), _("Date")))
+    with st.container(horizontal=True, vertical_alignment="bottom", key="worksheet-head"):
+        st.markdown(heading, width="content")
+        st.html(paper.name_line(_("Name"), _("Date")))
     titles = {entry.url: f"{number} · {translate(entry.title)}" for number, entry in enumerate(COURSE, 1)}
     for number, problem in enumerate(problems, 1):
         with st.container(key=f"worksheet-problem-{problem.key}"):
