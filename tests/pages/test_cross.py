@@ -12,10 +12,12 @@ from tests.pages.reading import array, chart, marked, number, run, said, tables
 from vizformer import load
 from vizformer.analysis import alignment, alignment_score, linked, read_alignments
 from vizformer.analysis.decoding.changed_memory import changed_memory, probabilities, written
+from vizformer.analysis.heads.telling_head import telling_head
 from vizformer.assets import asset
 from vizformer.explain.encoder_decoder import attended, empty_memory, memory_readers
 from vizformer.training.repeater import as_symbols, load_repeater, say_again, share_right
 from vizformer.web.lessons.cross import plan, three_attentions
+from vizformer.web.link.view import usual_query
 
 PAGE = "pages/learn/cross.py"
 TEXT = "他十分钟前离开了。"
@@ -266,3 +268,19 @@ def test_both_networks_say_the_tokens_again(open_app: Open, translator) -> None:
 def test_a_longer_text_is_said_again_as_far_as_there_are_symbols(open_app: Open) -> None:
     app = open_app(PAGE, part="bottleneck", model="stories", text="the cat sat " * 40)
     assert len(tables(app)[0]) == 32
+
+
+def test_one_memory_opens_on_the_head_whose_row_says_most_of_a_source_word(open_app: Open) -> None:
+    sentence = "他喜欢喝水。"
+    trace = load("zh-en").trace(sentence)
+    found = telling_head(trace, "cross", usual_query(trace.tokens["decoder"]))
+    assert (found.layer, found.head) != (0, 0)
+    app = open_app(PAGE, part="memory", text=sentence)
+    assert not app.exception
+    assert app.selectbox(key="view.layer").value == found.layer
+    assert app.selectbox(key="view.head").value == found.head
+    __, arrays = drawn(app)
+    np.testing.assert_allclose(arrays["weights"], trace[f"decoder.{found.layer}.cross"].pattern(found.head), atol=1e-6)
+    assert f"Shown is layer {found.layer}, head {found.head}" in " ".join(one.value for one in app.caption)
+    app = open_app(PAGE, part="memory", text=sentence, head=0)  # a link always wins
+    assert app.selectbox(key="view.head").value == 0

@@ -7,13 +7,15 @@ import torch
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, marked, number, run, tables
 from vizformer import load
-from vizformer.analysis import head_maps
+from vizformer.analysis import head_maps, kinds
 from vizformer.analysis.costs.head_sharing import layer_cost, sharing_cost, with_heads
 from vizformer.analysis.heads.pronouns import reference_shift
 from vizformer.analysis.heads.residual_contributions import contributions, key_contributions
 from vizformer.analysis.heads.statistics import head_statistics
+from vizformer.analysis.heads.telling_head import telling_head
 from vizformer.model import Transformer
 from vizformer.web.lessons.heads.sentences import PAIRS
+from vizformer.web.link.view import usual_query
 
 PAGE = "pages/learn/heads.py"
 DEEDS = (
@@ -248,3 +250,16 @@ def test_the_button_opens_the_head_that_was_found(open_app) -> None:
     assert link["part"] == "all"
     assert link["text"] in {pair[0].text for pair in found.sentences}
     assert (int(link["layer"]), int(link.get("head", 0))) == (found.layer, found.head)
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_all_heads_opens_on_the_head_whose_row_says_most_of_another_word(open_app: Open, model: str) -> None:
+    app = open_app(PAGE, part="all", model=model, text=TEXTS[model])
+    assert not app.exception
+    trace = load(model).trace(TEXTS[model])
+    kind = kinds(trace)[0]
+    found = telling_head(trace, kind, usual_query(trace.tokens[kind]))
+    assert found is not None
+    assert (found.layer, found.head) != (0, 0)
+    assert f"Shown is layer {found.layer}, head {found.head}" in " ".join(one.value for one in app.caption)
+    assert any(f"The heads of layer {found.layer}" in box.proto.body for box in app.get("html"))
