@@ -86,8 +86,6 @@ def texts(language: str) -> Iterator[tuple[str, str]]:
             if entry.id:
                 found = entry.id if language == "en" else entry.string
                 yield "catalogue", found if isinstance(found, str) else " ".join(found)
-    for path in sorted((LESSONS / language).glob("*.md")):
-        yield path.name, path.read_text(encoding="utf-8")
     for path in sorted((LESSONS / language).glob("*.toml")):
         for name, said in leaves(tomllib.loads(path.read_text(encoding="utf-8"))):
             yield f"{path.name}: {name}", said

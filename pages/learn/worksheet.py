@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from vizformer.web.frame import sitemap
 from vizformer.web.lessons import block, costs, cross, decoding, errors, heads, masks, positions, qkv, tokens, training
 from vizformer.web.lessons import map as map_
 from vizformer.web.tools.worksheet.sheet import sheet
@@ -10,20 +9,11 @@ from vizformer.web.widgets.lab import questions
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.widgets.questions import Registry
 
-LESSONS: Mapping[str, Registry] = {
-    sitemap.MAP.url: questions(map_.PARTS),
-    sitemap.TOKENS.url: questions(tokens.PARTS),
-    sitemap.POSITIONS.url: questions(positions.PARTS),
-    sitemap.QKV.url: questions(qkv.PARTS),
-    sitemap.HEADS.url: questions(heads.PARTS),
-    sitemap.MASKS.url: questions(masks.PARTS),
-    sitemap.BLOCK.url: questions(block.PARTS),
-    sitemap.CROSS.url: questions(cross.PARTS),
-    sitemap.DECODING.url: questions(decoding.PARTS),
-    sitemap.TRAINING.url: questions(training.PARTS),
-    sitemap.COSTS.url: questions(costs.PARTS),
-    sitemap.ERRORS.url: questions(errors.PARTS),
-}
+_PARTS = tuple(
+    lesson.PARTS
+    for lesson in (map_, tokens, positions, qkv, heads, masks, block, cross, decoding, training, costs, errors)
+)
+LESSONS: Mapping[str, Registry] = {parts[0].lesson: questions(parts) for parts in _PARTS}
 
 
 def page() -> None:

@@ -66,10 +66,6 @@ def folder(tmp_path_factory):
         write_po(file, made)
     lessons = root / "lessons" / CODE
     lessons.mkdir(parents=True)
-    for lesson in asset("lessons", "en").glob("*.md"):
-        pieces = re.split(r"(^#{1,2} +[a-z]+ *$)", lesson.read_text(encoding="utf-8"), flags=re.MULTILINE)
-        text = "".join(piece if i % 2 else f"\n⟦{piece.strip()}⟧\n" for i, piece in enumerate(pieces))
-        (lessons / lesson.name).write_text(text, encoding="utf-8")
     for lesson in asset("lessons", "en").glob("*.toml"):
         text = re.sub(r"'''\n?(.*?)\n?'''", r"'''⟦\1⟧'''", lesson.read_text(encoding="utf-8"), flags=re.DOTALL)
         (lessons / lesson.name).write_text(STRING.sub(QUOTE, text), encoding="utf-8")
@@ -90,7 +86,7 @@ def third_language(folder, monkeypatch):
     known = MappingProxyType({**languages.LANGUAGES, CODE: "Esperanto"})
     for module in (languages, bar, search, terms):
         monkeypatch.setattr(module, "LANGUAGES", known)
-    for module in (languages, lesson_text, lesson_words, terms, bibliography):
+    for module in (languages, lesson_words, terms, bibliography):
         monkeypatch.setattr(module, "asset", found)
     kept = (languages.match, languages.catalogue, languages.plurals, languages._read, lesson_text.lesson_prose)
     kept += (lesson_words.tables, lesson_words._found, terms._file, terms.terms, search.index, bibliography.items)

@@ -14,7 +14,7 @@ from vizformer.web.link.codec import UnusableError
 from vizformer.web.link.languages import LANGUAGES, SOURCE
 from vizformer.web.link.view import View
 from vizformer.web.widgets import bibliography, lesson, lesson_text
-from vizformer.web.words import terms
+from vizformer.web.words import lesson_words, terms
 
 LESSONS = [entry.url for entry in COURSE]
 
@@ -66,26 +66,13 @@ def test_every_part_has_its_words_in_every_language(lesson):
     assert source
     for code in LANGUAGES:
         words = lesson_text.lesson_prose(lesson, code)
-        assert [path.suffix for path in asset("lessons", code).glob(f"{lesson}.*")] in ([".md"], [".toml"])
+        assert lesson_words.parts(lesson, code)
         assert list(words) == list(source)
         for part, said in words.items():
             assert said.text, part
             assert (len(said.tries), len(said.wrongs)) == (len(source[part].tries), len(source[part].wrongs)), part
     assert any(said.tries for said in source.values()), "one thing to try"
     assert any(said.wrongs for said in source.values()), "the usual misconception"
-
-
-def test_words_are_split_into_text_tries_and_wrongs(tmp_path, monkeypatch):
-    (tmp_path / "en").mkdir()
-    (tmp_path / "en" / "x.md").write_text(
-        "# one\nA.\n\nB.\n## try\nC.\n## wrong\nD.\n## wrong\nE.\n# two\n# 3 is no name\n"
-    )
-    monkeypatch.setattr(lesson_text, "asset", lambda *parts: tmp_path.joinpath(*parts[1:]))
-    words = lesson_text.lesson_prose.__wrapped__("x", "en")
-    assert words == {
-        "one": lesson_text.Prose("A.\n\nB.", ("C.",), ("D.", "E.")),
-        "two": lesson_text.Prose("# 3 is no name"),
-    }
 
 
 def test_every_lesson_has_four_questions_or_more():

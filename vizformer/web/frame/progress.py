@@ -11,20 +11,7 @@ from vizformer.web.words import lesson_words
 from vizformer.web.words.i18n import _, translate
 
 # lesson (its address) -> its questions, one or more in each part; what is counted
-QUESTIONS: Mapping[str, tuple[str, ...]] = {
-    "map": lesson_words.asked("map"),
-    "tokens": lesson_words.asked("tokens"),
-    "positions": lesson_words.asked("positions"),
-    "qkv": lesson_words.asked("qkv"),
-    "heads": lesson_words.asked("heads"),
-    "masks": lesson_words.asked("masks"),
-    "block": lesson_words.asked("block"),
-    "cross": lesson_words.asked("cross"),
-    "decoding": lesson_words.asked("decoding"),
-    "training": lesson_words.asked("training"),
-    "costs": lesson_words.asked("costs"),
-    "errors": lesson_words.asked("errors"),
-}
+QUESTIONS: Mapping[str, tuple[str, ...]] = {lesson.url: lesson_words.asked(lesson.url) for lesson in COURSE}
 _DONE, _FORGOTTEN, _KEY = "vizformer.done", "vizformer.forgotten", "vizformer.memory"
 
 

@@ -1,12 +1,10 @@
 """Search: a box that finds every page, part of a lesson and term of the glossary by its name in any language."""
 
-import re
 from collections.abc import Iterator
 from functools import cache
 
 import streamlit as st
 
-from vizformer.assets import app_root
 from vizformer.messages import Message
 from vizformer.web.frame.sitemap import COURSE, GLOSSARY, PAGES, Entry
 from vizformer.web.link import state
@@ -17,7 +15,6 @@ from vizformer.web.words.terms import terms
 
 WANTED = "glossary.search"  # the box of the glossary
 _KEY, _CHOSEN = "search", "search.chosen"
-_PART = re.compile(r'\bPart\(\s*"([a-z]+)",\s*N_\(\s*"([^"]+)"')  # as a page lists it
 Goal = tuple[Entry, str, str]  # a page, a part of it, and what its own search is to find
 
 
@@ -80,10 +77,6 @@ def _in(code: str, message: Message) -> str:
 
 
 def _parts(lesson: Entry) -> Iterator[tuple[str, dict[str, str]]]:
-    """The parts of a lesson with their titles by language: those of its words, else those that its page lists."""
-    if named := lesson_words.parts(lesson.url, SOURCE):
-        for part, words in named.items():
-            yield part, {code: lesson_words.parts(lesson.url, code).get(part, words)["title"] for code in LANGUAGES}
-    else:
-        for part, title in _PART.findall((app_root() / lesson.file).read_text(encoding="utf-8")):
-            yield part, {code: catalogue(code).get(title, title) for code in LANGUAGES}
+    """The parts of a lesson with their titles by language."""
+    for part, words in lesson_words.parts(lesson.url, SOURCE).items():
+        yield part, {code: lesson_words.parts(lesson.url, code).get(part, words)["title"] for code in LANGUAGES}

@@ -51,7 +51,7 @@ class Laboratory:
 
     Attributes:
         lesson, key: what links call the lesson and its part.
-        wide: as of `lesson.Part`.
+        wide: as of `laboratory.Shown`.
         draw: draws it for a sentence; a fragment.
         questions: what makes its questions, by their names.
     """

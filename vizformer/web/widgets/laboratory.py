@@ -3,18 +3,15 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import wraps
 from typing import Protocol, TypeVar, cast
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from vizformer.messages import Message
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.words.errors import guarded
-from vizformer.web.words.i18n import translate
 
 Draw = TypeVar("Draw", bound=Callable[..., None])
 _joins: ContextVar[DeltaGenerator | None] = ContextVar("joins", default=None)
@@ -22,7 +19,14 @@ _beside: ContextVar[DeltaGenerator | None] = ContextVar("beside", default=None)
 
 
 class Shown(Protocol):
-    """A part of a lesson, as `Part` has it."""
+    """A part of a lesson.
+
+    Attributes:
+        key: its name in links and in the words of the lesson, small letters.
+        name: on its tab, in the reader's language.
+        wide: its laboratory needs the whole width: the words go below it.
+        draw: draws the laboratory, for the subject of the page; a fragment.
+    """
 
     @property
     def key(self) -> str: ...
@@ -32,28 +36,6 @@ class Shown(Protocol):
     def wide(self) -> bool: ...
     @property
     def draw(self) -> Callable[[Subject], None]: ...
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of a lesson.
-
-    Attributes:
-        key: its name in links and in the lesson's Markdown, small letters.
-        title: on its tab.
-        draw: draws the laboratory, for the subject of the page; a fragment.
-        wide: the laboratory needs the whole width: the words go below it.
-    """
-
-    key: str
-    title: Message
-    draw: Callable[[Subject], None]
-    wide: bool = False
-
-    @property
-    def name(self) -> str:
-        """Its title in the reader's language."""
-        return translate(self.title)
 
 
 Parts = Sequence[Shown]

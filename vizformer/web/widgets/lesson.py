@@ -1,14 +1,8 @@
 """A lesson: its parts one at a time, each a laboratory with its words and its question beside it.
 
-A page lists its parts and draws the laboratory of each; everything around them is here:
+A page hands over its parts (`widgets.lab`); everything around them is here:
 
-    lesson.show(sitemap.MASKS, [lesson.Part("causal", N_("Causal"), causal), ...], terms=("mask", "softmax"))
-
-    @laboratory
-    def causal(subject: Subject) -> None:
-        st.slider(_("Window"), 1, 8, **lesson.setting("masks.window", 3, range(1, 9)))
-        lesson.formula(r"...", live=r"...", code="...")
-        lesson.ask(lesson.Choice("masks", "leak", question, choices, answer, why))
+    lesson.show(sitemap.MASKS, masks.PARTS, terms=("mask", "softmax"))
 """
 
 import math
@@ -30,7 +24,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import PAPER, View
 from vizformer.web.widgets import class_question, glossary, questions, slides
 from vizformer.web.widgets.cell_question import ask_cell
-from vizformer.web.widgets.laboratory import Part, Parts, Shown, beside_others, laboratory, place_beside
+from vizformer.web.widgets.laboratory import Parts, Shown, beside_others, laboratory, place_beside
 from vizformer.web.widgets.lesson_text import prose
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.widgets.questions import CellChoice, Choice, Grid, Number, Question, Registry, is_answered, near
@@ -41,7 +35,6 @@ __all__ = [
     "Choice",
     "Grid",
     "Number",
-    "Part",
     "Question",
     "Registry",
     "ask",

@@ -27,7 +27,7 @@ from vizformer.web.words.i18n import language
 
 @cache
 def tables(lesson: str, code: str) -> dict[str, Any]:
-    """All words of a lesson in one language; empty where it has none in this form."""
+    """All words of a lesson in one language; empty where it has none."""
     path = asset("lessons", code, f"{lesson}.toml")
     return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
