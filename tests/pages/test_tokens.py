@@ -340,3 +340,13 @@ def test_the_switch_measures_words_of_two_senses(open_app: Open) -> None:
     assert {row[5] for row in rows} == {"yes", "no"}
     off = open_app(PAGE, model="cloze", text="She went to the bank.", part="context")
     assert not any(len(rows) == len(FRAMES) for rows in tables(off))
+
+
+def test_a_chinese_word_of_the_table_can_be_chosen(open_app: Open) -> None:
+    app = open_app(PAGE, part="vectors", text=CAT)
+    app.selectbox(key="setting.tokens.word").select("有").run()
+    assert app.selectbox(key="setting.tokens.word").value == "有"
+    assert "有" in chart(app)["layout"]["title"]["text"]
+    link = app.query_params["dials"]
+    again = open_app(PAGE, part="vectors", text=CAT, dials=link[0] if isinstance(link, list) else link)
+    assert again.selectbox(key="setting.tokens.word").value == "有"

@@ -130,21 +130,23 @@ def test_the_course_comes_right_after_the_start():
 
 
 @pytest.mark.parametrize(
-    ("value", "default", "written"),
+    ("value", "default", "options", "written"),
     [
-        (3, 1, "a.b:3"),
-        ("3 · 鸭", 1, None),
-        (None, 1, None),
-        (2, 0.5, "a.b:2"),
-        ("window", "causal", "a.b:window"),
-        ("滑动窗口", "causal", None),
-        (True, False, "a.b:1"),
+        (3, 1, range(5), "a.b:3"),
+        (3, 1, range(3), None),
+        ("3 · 鸭", 1, None, None),
+        (None, 1, None, None),
+        (2, 0.5, None, "a.b:2"),
+        ("window", "causal", ("causal", "window"), "a.b:window"),
+        ("滑动窗口", "causal", ("causal", "window"), None),
+        ("猫", "狗", ("猫", "狗"), "a.b:猫"),
+        (True, False, None, "a.b:1"),
     ],
 )
-def test_only_a_legal_value_of_its_kind_is_taken_from_a_widget(monkeypatch, value, default, written):
+def test_only_a_legal_value_of_its_kind_is_taken_from_a_widget(monkeypatch, value, default, options, written):
     taken: dict[str, str] = {}
     monkeypatch.setattr(lesson.st, "session_state", {"setting.a.b": value})
     monkeypatch.setattr(lesson.state, "view", View)
     monkeypatch.setattr(lesson.state, "update", lambda **changes: taken.update(changes))
-    lesson._take("a.b", "setting.a.b", default)
+    lesson._take("a.b", "setting.a.b", default, options)
     assert taken.get("settings") == written

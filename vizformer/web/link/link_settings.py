@@ -16,7 +16,7 @@ Setting = TypeVar("Setting", bool, int, float, str)
 
 LONGEST = 24  # settings in one link
 _INTEGER = re.compile("[+-]?[0-9]{1,9}")
-_ITEM = re.compile(r"(?P<name>[a-z]{1,20}\.[a-z_]{1,20}):(?P<value>[A-Za-z0-9_.,+-]{0,40})")
+_ITEM = re.compile(r"(?P<name>[a-z]{1,20}\.[a-z_]{1,20}):(?P<value>[\w.,'+-]{0,40})")
 
 
 def read(text: str) -> dict[str, str]:
