@@ -6,7 +6,7 @@ import streamlit as st
 from vizformer.analysis.training import dropout
 from vizformer.analysis.training.dropout import Answers, Dropped
 from vizformer.components import matrix, table
-from vizformer.components.table import Number, Row
+from vizformer.components.table import Row
 from vizformer.explain import latex
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
@@ -14,7 +14,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block.place import affordable, block_stream, choose
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.lab import Laboratory
-from vizformer.web.words import labels
+from vizformer.web.words.cells import share
 
 lab = Laboratory("block", "dropout")
 RATES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.8)
@@ -85,12 +85,8 @@ def _answers(subject: Subject, p: float, seed: int) -> None:
     found = training_answers(subject.unedited, p, seed)
     token = subject.checkpoint.tokenizer.tokens([found.token])[0].text
     at = subject.trace.tokens["decoder" if "decoder" in subject.trace.tokens else "encoder"][found.position].text
-    runs = [Row((lab.text("run", n=run), _share(value))) for run, value in enumerate(found.training[:RUNS], 1)]
-    rows = [Row((lab.text("mode.eval"), _share(found.probability)), "marked"), *runs]
+    runs = [Row((lab.text("run", n=run), share(value))) for run, value in enumerate(found.training[:RUNS], 1)]
+    rows = [Row((lab.text("mode.eval"), share(found.probability)), "marked"), *runs]
     columns = ("", lab.text("probability", token=token, row=found.position, at=at))
     st.html(table.to_html(columns, rows, bar=1))
     lab.say("agree", agree=found.agree, runs=len(found.training), p=p, token=token)
-
-
-def _share(value: float) -> Number:
-    return Number(float(value), labels.percent(float(value)))

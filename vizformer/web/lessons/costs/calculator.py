@@ -15,6 +15,7 @@ from vizformer.web.lessons.costs.sizes import Between, model_cost
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts, labels
+from vizformer.web.words.cells import share
 
 lab = Laboratory("costs", "calculator")
 BYTES = (4, 2, 1)
@@ -146,10 +147,7 @@ def _described(config: ModelConfig) -> str:
 def _shares(columns: Sequence[str], parts: Mapping[str, int], name: str, written: Callable[[int], str]) -> None:
     """A table of parts, of their shares of the sum, and of the sum under its `name`."""
     total = sum(parts.values())
-    rows = [
-        Row((part, Number(count, written(count)), Number(count / total, labels.percent(count / total))))
-        for part, count in parts.items()
-    ]
+    rows = [Row((part, Number(count, written(count)), share(count / total))) for part, count in parts.items()]
     st.html(table.to_html(columns, [*rows, Row((name, Number(total, written(total)), ""), "sum")], bar=2))
 
 

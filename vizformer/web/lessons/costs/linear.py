@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer.components import matrix, table
-from vizformer.components.table import Number, Row
+from vizformer.components.table import Row
 from vizformer.explain import attention_without_softmax
 from vizformer.explain.attention_without_softmax import LinearAttention, bracketing
 from vizformer.web.catalogue.bounded_cache import cached
@@ -14,6 +14,7 @@ from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, lesson, proof_badge
 from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.words import counts, labels
+from vizformer.web.words.cells import share
 
 lab = Laboratory("costs", "linear")
 SHOWN = 12  # keys, those with the largest weights
@@ -90,10 +91,7 @@ def _weights(found: LinearAttention, query: int, keys: list[str]) -> None:
     own, other = found.softmax[query], found.weights[query]
     seen = np.flatnonzero((own > 0) | (other > 0))
     shown = sorted(seen[np.argsort(-own[seen], kind="stable")][:SHOWN])
-    rows = [
-        Row((f"{j} · {keys[j]}", *(Number(float(of[j]), labels.percent(float(of[j]))) for of in (own, other))))
-        for j in shown
-    ]
+    rows = [Row((f"{j} · {keys[j]}", *(share(of[j]) for of in (own, other)))) for j in shown]
     st.html(table.to_html(lab.columns("key", "softmax", "linear"), rows, bar=2))
     if len(seen) > len(shown):
         lab.note("largest", shown=len(shown), n=len(seen))

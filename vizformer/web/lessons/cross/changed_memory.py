@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from vizformer.analysis.decoding.changed_memory import Change, Written, changed_memory, probabilities, written
 from vizformer.components import table, tokens
-from vizformer.components.table import Number, Row
+from vizformer.components.table import Row
 from vizformer.explain import encoder_decoder
 from vizformer.explain.encoder_decoder import EmptyMemory
 from vizformer.web.catalogue import model_cache
@@ -20,6 +20,7 @@ from vizformer.web.widgets import lesson, proof_badge, row_names
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.widgets.other_sentence import other_sentence
 from vizformer.web.words import labels
+from vizformer.web.words.cells import share
 from vizformer.web.words.figure_words import words
 
 lab = Laboratory("cross", "without")
@@ -125,7 +126,7 @@ def _table(subject: Subject, before: np.ndarray, after: np.ndarray) -> None:
     names = [choice.next.text for choice in row_names.choices(subject)]
     rows = [
         Row(
-            (name, Number(float(a), labels.percent(float(a))), Number(float(b), labels.percent(float(b)))),
+            (name, share(a), share(b)),
             "marked" if float(b) < float(a) / 2 else "",
         )
         for name, a, b in zip(names, before, after, strict=False)

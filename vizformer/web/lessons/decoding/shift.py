@@ -18,6 +18,7 @@ from vizformer.web.widgets import lesson
 from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.words import labels
+from vizformer.web.words.cells import share
 
 lab = Laboratory("decoding", "shift")
 SHOWN = 40  # rows
@@ -51,7 +52,7 @@ def draw(subject: Subject) -> None:
                 Number(i, str(i)),
                 row.read.text,
                 row.wanted.text,
-                Number(row.probability, labels.percent(row.probability)),
+                share(row.probability),
                 row.loss,
                 row.best[0].token.text,
             ),

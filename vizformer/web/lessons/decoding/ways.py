@@ -17,6 +17,7 @@ from vizformer.web.lessons.decoding.writing import MOST_NEW, greedy, say_unless_
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
+from vizformer.web.words.cells import share
 
 lab = Laboratory("decoding", "ways")
 WIDTHS = (1, 2, 4)
@@ -87,7 +88,7 @@ def draw(subject: Subject) -> None:
     own, warm = ([one[1] for one in tokens], [one[2] for one in tokens])
     titles = (lab.text("first"), lab.text("warmed", temperature=f"{temperature:g}"))
     for column, title, shares in zip(st.columns(2), titles, (own, warm), strict=True):
-        bars = [Row((name, Number(p, labels.percent(p)))) for name, p in zip(names, shares, strict=True)]
+        bars = [Row((name, share(p))) for name, p in zip(names, shares, strict=True)]
         column.html(table.to_html(heads, bars, bar=1, caption=title))
     lesson.formula(
         r"P_T(y) = \frac{P(y)^{1/T}}{\sum_{y'} P(y')^{1/T}} \qquad "

@@ -8,7 +8,7 @@ from vizformer.analysis import kinds, site_name
 from vizformer.analysis.heads import residual_contributions
 from vizformer.analysis.heads.residual_contributions import Contributions, output_matrix
 from vizformer.components import table
-from vizformer.components.table import Number, Row
+from vizformer.components.table import Row
 from vizformer.config import ModelConfig
 from vizformer.explain import latex
 from vizformer.figures import head_split
@@ -20,6 +20,7 @@ from vizformer.web.link.view import View
 from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge, telling
 from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.words import labels
+from vizformer.web.words.cells import share
 from vizformer.web.words.figure_words import words
 
 lab = Laboratory("heads", "split")
@@ -61,11 +62,8 @@ def draw(subject: Subject) -> None:
     proof_badge.show(found.proof, edited=bool(subject.edited))
     lesson.ask(question(subject, site, view.head, query))
     cells = [
-        Row(
-            (part, float(length), Number(share, labels.percent(share).replace("-", "−"))),
-            "marked" if i == view.head else "",
-        )
-        for i, (part, length, share) in enumerate(zip(heads, lengths, shares, strict=True))
+        Row((part, float(length), share(of)), "marked" if i == view.head else "")
+        for i, (part, length, of) in enumerate(zip(heads, lengths, shares, strict=True))
     ]
     columns = lab.columns("norm", "share")
     st.html(table.to_html(("", *columns), cells, bar=2, caption=lab.text("direction")))

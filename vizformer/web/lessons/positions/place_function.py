@@ -68,7 +68,7 @@ def draw(subject: Subject) -> None:
         Row((names[scheme], lab.text(f"function.{scheme}"), Number(change, f"{change:.2g}")))
         for scheme, change in changes.items()
     ]
-    columns = ("", *lab.texts("columns", ("query", "change")).values())
+    columns = ("", *lab.columns("query", "change"))
     st.html(table.style() + table.to_html(columns, rows, caption=lab.text("what")))
     lesson.formula(
         r"f_q(x_m, m) \cdot f_k(x_n, n) = g(x_m, x_n, m - n)",

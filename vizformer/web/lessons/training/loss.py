@@ -10,10 +10,11 @@ from vizformer.explain import latex
 from vizformer.explain.loss_parts import Losses, LossNumbers
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.training import predictions
-from vizformer.web.lessons.training.predictions import loss_numbers, losses, predicts, say_unless_predicts, share
+from vizformer.web.lessons.training.predictions import loss_numbers, losses, predicts, say_unless_predicts
 from vizformer.web.widgets import lesson, proof_badge
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
+from vizformer.web.words.cells import share
 
 lab = Laboratory("training", "loss")
 SHOWN = 40  # rows of the text

@@ -6,7 +6,6 @@ import streamlit as st
 
 from vizformer.analysis import hide
 from vizformer.analysis.training.gradient import MOST_TOKENS
-from vizformer.components.table import Number
 from vizformer.explain import loss_parts
 from vizformer.explain.loss_parts import Losses, LossNumbers
 from vizformer.model import Trace
@@ -15,7 +14,6 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson, model_suggestions
 from vizformer.web.widgets.lab import Laboratory
-from vizformer.web.words import labels
 
 MASKED_EVERY = 7  # tokens, of which one is hidden: about 15 in 100, as BERT was trained
 AFFORDABLE = 30_000_000  # parameters: the gradient of a larger model takes too long while somebody waits
@@ -120,8 +118,3 @@ def hidden_now(subject: Subject) -> int | None:
         return None
     ordinary = _ordinary(subject)
     return int(lesson.value("training.hidden", ordinary[len(ordinary) // 2], ordinary))
-
-
-def share(probability: float) -> Number:
-    """A cell with a probability."""
-    return Number(float(probability), labels.percent(float(probability)))

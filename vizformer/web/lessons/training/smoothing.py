@@ -15,10 +15,11 @@ from vizformer.training import loss
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.training.measurements import notes, paper_table
-from vizformer.web.lessons.training.predictions import choose, loss_numbers, say_unless_predicts, share
+from vizformer.web.lessons.training.predictions import choose, loss_numbers, say_unless_predicts
 from vizformer.web.widgets import chart, lesson, proof_badge
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
+from vizformer.web.words.cells import share
 from vizformer.web.words.figure_words import words
 
 lab = Laboratory("training", "smoothing")
