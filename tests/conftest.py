@@ -17,11 +17,16 @@ os.environ.setdefault(
 )  # of transformers: threads cost more than tiny tensors take to read
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests import shapes
 from tests.browser import chromium
 
 shapes.check_when_imported(Path(__file__).resolve().parent.parent / "vizformer", "model", "explain", "analysis")
+
+# A busy machine takes longer than any number of milliseconds.
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -212,7 +212,7 @@ def test_a_hostile_file_is_bounded(text: str, said: str) -> None:
         role_mapping.from_toml(text, "x.toml")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.dictionaries(st.text(min_size=1, max_size=20), st.text(min_size=1, max_size=20), max_size=5),
     st.lists(st.text(min_size=1, max_size=9), max_size=3),

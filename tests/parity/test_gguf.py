@@ -402,7 +402,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return (folder / "model.gguf").read_bytes()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @tried(data=st.data())
 def test_a_file_with_other_bytes_opens_or_is_refused(data: st.DataObject, small: bytes, tmp_path: Path) -> None:
     changed = bytearray(small[: data.draw(st.integers(0, len(small))) if data.draw(st.booleans()) else None])

@@ -5,7 +5,7 @@ import zlib
 from contextlib import suppress
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st_
 
 from tests.web.test_hostile_links import HOSTILE
@@ -80,7 +80,6 @@ CODECS = {name: codec for name, (codec, __) in VALUES.items()}
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("name", VALUES)
-@settings(deadline=None)
 @given(data=st_.data())
 def test_what_a_codec_writes_it_reads_again(name: str, data: st_.DataObject) -> None:
     codec, values = VALUES[name]
@@ -90,7 +89,6 @@ def test_what_a_codec_writes_it_reads_again(name: str, data: st_.DataObject) -> 
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("codec", CODECS.values(), ids=list(CODECS))
-@settings(deadline=None)
 @given(text=HOSTILE)
 @example(text="encoder.0.self.q@" + "9" * 5000 + ",0,0=1")
 @example(text="encoder.0.self.q@0,0,0=" + "9" * 5000)

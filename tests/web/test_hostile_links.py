@@ -4,7 +4,7 @@ import math
 from dataclasses import fields
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st_
 
 from vizformer.messages import Message
@@ -112,7 +112,6 @@ def read(parameters):
 
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("name", NAMES)
-@settings(deadline=None)
 @given(value=HOSTILE)
 def test_any_value_of_any_field_is_read_or_refused_in_words(name, value):
     view, again = read({name: value})
@@ -124,7 +123,6 @@ def test_any_value_of_any_field_is_read_or_refused_in_words(name, value):
         assert number is None or 0 <= number <= LARGEST
 
 
-@settings(deadline=None)
 @given(st_.dictionaries(st_.sampled_from(NAMES), HOSTILE))
 def test_all_fields_at_once(parameters):
     read(parameters)
@@ -138,7 +136,6 @@ def test_indices_are_small_whole_numbers(name, value):
     assert "whole number" in str(notice)
 
 
-@settings(deadline=None)
 @given(NUMBERS, st_.integers(0, 10**12))
 @example("9" * 5000, 10)
 def test_whole_numbers_are_read_exactly_or_not_at_all(text, largest):
@@ -148,7 +145,6 @@ def test_whole_numbers_are_read_exactly_or_not_at_all(text, largest):
     assert whole(str(largest + 1), largest) is None
 
 
-@settings(deadline=None)
 @given(HOSTILE, st_.sampled_from([True, 3, 0.5, "word"]))
 @example("1e300", 0.5)
 @example("1e400", 0.5)
