@@ -6,19 +6,3 @@ from vizformer.checkpoints.own.checkpoint import Checkpoint, Generation
 from vizformer.checkpoints.tensors.questions import Question, UnansweredError
 from vizformer.checkpoints.tensors.report import Report, TensorFate, describe
 from vizformer.checkpoints.weighing.evidence import evidence
-
-__all__ = [
-    "Checkpoint",
-    "Generation",
-    "Opened",
-    "Question",
-    "Report",
-    "TensorFate",
-    "UnansweredError",
-    "describe",
-    "evidence",
-    "inspect",
-    "load",
-    "propose_mapping",
-    "save",
-]

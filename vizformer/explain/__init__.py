@@ -18,27 +18,3 @@ from vizformer.explain.snippets import Snippet, light, snippet, standalone
 from vizformer.explain.step import TOLERANCE, Axis, Contraction, Made, Operand, Proof, Step
 from vizformer.explain.toy_model import Toy, toy
 from vizformer.explain.toy_model import tensors as toy_tensors
-
-__all__ = [
-    "TOLERANCE",
-    "Axis",
-    "Contraction",
-    "Made",
-    "Masked",
-    "Operand",
-    "Proof",
-    "Snippet",
-    "Step",
-    "Toy",
-    "attention_steps",
-    "candidates",
-    "examples",
-    "layer_steps",
-    "light",
-    "masked_attention",
-    "output_steps",
-    "snippet",
-    "standalone",
-    "toy",
-    "toy_tensors",
-]

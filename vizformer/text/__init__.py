@@ -2,5 +2,3 @@
 
 from vizformer.text.id_tokenizer import IdTokenizer
 from vizformer.text.tokenizer import Token, Tokenizer
-
-__all__ = ["IdTokenizer", "Token", "Tokenizer"]

@@ -3,17 +3,3 @@
 from vizformer.analysis.circuits.composition import Composition, compositions
 from vizformer.analysis.circuits.token_circuits import TokenPair, copying_scores, eigenvalues, ov_pairs, qk_pairs
 from vizformer.analysis.circuits.weights import HeadWeights, head_weights, predicting_kind, what_is_left_out
-
-__all__ = [
-    "Composition",
-    "HeadWeights",
-    "TokenPair",
-    "compositions",
-    "copying_scores",
-    "eigenvalues",
-    "head_weights",
-    "ov_pairs",
-    "predicting_kind",
-    "qk_pairs",
-    "what_is_left_out",
-]

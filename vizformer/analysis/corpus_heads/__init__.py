@@ -3,5 +3,3 @@
 from vizformer.analysis.corpus_heads.corpus import Corpus, Passage, bundled_corpus, read_texts
 from vizformer.analysis.corpus_heads.report import HeadReport, KindReport
 from vizformer.analysis.corpus_heads.running import head_report, run_key
-
-__all__ = ["Corpus", "HeadReport", "KindReport", "Passage", "bundled_corpus", "head_report", "read_texts", "run_key"]

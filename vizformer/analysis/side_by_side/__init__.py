@@ -5,21 +5,3 @@ from vizformer.analysis.side_by_side.heads import HeadPair, head_divergences, he
 from vizformer.analysis.side_by_side.runs import TwoRuns, two_runs
 from vizformer.analysis.side_by_side.streams import StreamCosines, stream_cosines
 from vizformer.analysis.side_by_side.weights import MovedTensor, MovedWeights, moved_weights
-
-__all__ = [
-    "Answer",
-    "Answers",
-    "HeadPair",
-    "MovedTensor",
-    "MovedWeights",
-    "StreamCosines",
-    "TwoRuns",
-    "differing_rows",
-    "head_divergences",
-    "head_pair",
-    "moved_weights",
-    "row_divergences",
-    "stream_cosines",
-    "two_answers",
-    "two_runs",
-]
