@@ -130,7 +130,7 @@ def test_saturation_and_its_marks() -> None:
     ]
     assert [shape.x0 for shape in figure.layout.shapes] == [pytest.approx(8.0), pytest.approx(32.0)]  # held inside
     assert all(
-        (shape.yref, shape.y0, shape.y1) == ("paper", 0, 1) for shape in figure.layout.shapes
+        (shape.yref, shape.y0, shape.y1) == ("y domain", 0, 1) for shape in figure.layout.shapes
     )  # the whole height
     assert figure.layout.annotations[0].text == "a &lt;b&gt;"
     with pytest.raises(ValueError, match="do not fit"):

@@ -78,16 +78,7 @@ def line_curves(
     figure.update_yaxes(title=safe(value_title), range=value_range)
     if mark is not None:
         place, words = mark
-        figure.add_shape(
-            type="line",
-            xref="x",
-            yref="paper",
-            x0=place,
-            x1=place,
-            y0=0,
-            y1=1,
-            line={"color": MARK, "width": 2, "dash": "dash"},
-        )
+        figure.add_vline(x=place, line={"color": MARK, "width": 2, "dash": "dash"})
         figure.add_annotation(
             x=place,
             xref="x",

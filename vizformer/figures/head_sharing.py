@@ -66,16 +66,7 @@ def head_costs(
     frame(figure, title, height=390)
     if at in heads:
         place = list(heads).index(at)
-        figure.add_shape(
-            type="line",
-            x0=place,
-            x1=place,
-            y0=0,
-            y1=1,
-            xref="x",
-            yref="paper",
-            line={"color": MASKED_LINE, "width": 2, "dash": "dot"},
-        )
+        figure.add_vline(x=place, line={"color": MASKED_LINE, "width": 2, "dash": "dot"})
     figure.update_layout(  # fixed margins: measuring them in the browser would double the time of a change
         showlegend=True,
         legend={"orientation": "h", "y": -0.24, "yanchor": "top"},

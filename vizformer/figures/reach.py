@@ -184,16 +184,7 @@ def cost_curves(
 
 
 def _upright(figure: Figure, at: float, text: str) -> None:
-    figure.add_shape(
-        type="line",
-        x0=at,
-        x1=at,
-        y0=0,
-        y1=1,
-        xref="x",
-        yref="paper",
-        line={"color": MASKED_LINE, "width": 2, "dash": "dot"},
-    )
+    figure.add_vline(x=at, line={"color": MASKED_LINE, "width": 2, "dash": "dot"})
     figure.add_annotation(
         x=float(np.log10(at)),
         y=1.0,
@@ -260,14 +251,5 @@ def gradient_reach(
         figure.update_yaxes(rangemode="tozero")
     figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.25, "yanchor": "top"})
     if back is not None:
-        figure.add_shape(
-            type="line",
-            x0=back,
-            x1=back,
-            y0=0,
-            y1=1,
-            xref="x",
-            yref="paper",
-            line={"color": MASKED_LINE, "width": 2, "dash": "dot"},
-        )
+        figure.add_vline(x=back, line={"color": MASKED_LINE, "width": 2, "dash": "dot"})
     return figure

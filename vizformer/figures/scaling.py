@@ -157,13 +157,4 @@ def _settle(figure: Figure, top: int) -> None:
 
 def _mark(figure: Figure, where: float, colour: str) -> None:
     """An upright line at a place of a logarithmic axis."""
-    figure.add_shape(
-        type="line",
-        x0=10**where,
-        x1=10**where,
-        y0=0,
-        y1=1,
-        xref="x",
-        yref="paper",
-        line={"color": colour, "width": 2, "dash": "dot"},
-    )
+    figure.add_vline(x=10**where, line={"color": colour, "width": 2, "dash": "dot"})

@@ -214,6 +214,4 @@ def _step_axis(figure: Figure, at: int, last: int, words: Mapping[str, str]) -> 
         title=safe(words["training_step"]),
     )
     where = float(np.log10(1 + at))
-    figure.add_shape(
-        type="line", xref="x", yref="paper", x0=where, x1=where, y0=0, y1=1, line={"color": MARKER, "width": 3}
-    )
+    figure.add_vline(x=where, line={"color": MARKER, "width": 3})
