@@ -175,8 +175,8 @@ def test_the_keyboard_searches_and_goes_past_the_bar(open_tab):
     tab = open_tab("/attention?text=hello")
     tab.settled()
     tab.page.keyboard.press("/")
-    tab.page.keyboard.type("因果掩码")
-    tab.page.get_by_role("option", name="causal mask · 因果掩码 (Glossary)").wait_for()
+    tab.page.keyboard.type("加性掩码")
+    tab.page.get_by_role("option", name="additive mask · 加性掩码 (Glossary)").wait_for()
     tab.page.keyboard.press("ArrowDown")
     with tab.runs():
         tab.page.keyboard.press("Enter")
@@ -190,3 +190,22 @@ def test_the_keyboard_searches_and_goes_past_the_bar(open_tab):
     tab.page.keyboard.press("Enter")
     expect(tab.page.locator(".st-key-page-body")).to_be_focused()
     assert link(tab) == {"text": "hello"}
+
+
+def test_a_tap_right_after_typing_goes_to_the_page_with_what_was_typed(open_tab):
+    tab = open_tab("/explore?model=zh-en&text=hello")
+    tab.visit("Attention")
+    tab.page.get_by_label("Sentence", exact=True).fill("我有一只狗。")
+    tab.page.locator(".st-key-bar-doors").get_by_role("link", name="Teach").click()
+    expect(tab.page.get_by_role("heading", level=1)).to_contain_text("Teach")
+    tab.settled()
+    assert heading(tab) == "Teach"
+    assert link(tab)["text"] == "我有一只狗。"
+
+
+def test_the_notice_of_another_language_leaves_the_picture_in_sight(open_tab):
+    tab = open_tab("/attention?model=zh-en&text=The+lantern+went+out", height=800)
+    tab.settled()
+    way = tab.page.get_by_role("button", name="Use the model stories")
+    assert way.bounding_box()["y"] < tab.page.get_by_test_id("stAlert").bounding_box()["y"] + 60
+    assert tab.page.locator(".vf-attention").bounding_box()["y"] < 400

@@ -58,4 +58,7 @@ def matrix_heatmap(
         )
     )
     name_axes(figure, rows, columns, row_title=row_title, column_title=column_title, square=False)
-    return frame(figure, title, height=heights(*values.shape))
+    frame(figure, title, height=heights(*values.shape))
+    if title and len(columns) > PRINTED_UP_TO:  # names that are turned need the room in which the title would stand
+        figure.update_layout(title={"automargin": True, "yref": "container", "pad": {"t": 8}})
+    return figure

@@ -87,7 +87,8 @@ def notice(model: ModelRef, text: str, usable: Callable[[ModelRef], bool] | None
     reads, written = read_by(model), written_in(text)
     if reads is None or written is None or reads == written:
         return
-    st.info(
+    said, way = st.columns([5, 1], vertical_alignment="center")
+    said.info(
         _(
             "This model reads Chinese. What you typed looks like English: no such sentence was in its training, so what "
             "it makes of it means little. Type the Chinese sentence; what it is to be translated to goes into the box "
@@ -103,10 +104,10 @@ def notice(model: ModelRef, text: str, usable: Callable[[ModelRef], bool] | None
     other, sentence = in_language(written).model, in_language(reads).text
     if usable is None or usable(other):
         label = _("Use the model {name}", name=sources.title(other))
-        st.button(label, key="language.use", on_click=_change, kwargs={"model": other})
+        way.button(label, key="language.use", on_click=_change, kwargs={"model": other})
     else:
         label = _("Use the sentence {text}", text=sentence)
-        st.button(label, key="language.use", on_click=_change, kwargs={"text": sentence, "target": ""})
+        way.button(label, key="language.use", on_click=_change, kwargs={"text": sentence, "target": ""})
 
 
 def _change(**changes: object) -> None:
