@@ -81,10 +81,10 @@ def draw(subject: Subject) -> None:
     with controls():
         scheme = lab.buttons("way", lab.texts("scheme", SCHEMES), "rope")
         i, j = choose_pair(lab, numbered)
-        shift = lab.slider("shift", 0, SHIFTS, 5) if scheme == "rope" else 0
-        with more():
-            head = lab.box("head", [str(head) for head in range(HEADS)], 1)
-            pair = lab.slider("rope_pair", 0, PAIRS - 1, 0) if scheme == "rope" else 0
+    shift = lab.slider("shift", 0, SHIFTS, 5) if scheme == "rope" else 0
+    with more():
+        head = lab.box("head", [str(head) for head in range(HEADS)], 1)
+        pair = lab.slider("rope_pair", 0, PAIRS - 1, 0) if scheme == "rope" else 0
     place = lab.text(f"place.{scheme}", n=len(learned_rows()))
     if scheme == "rope":
         _rope(vocab_size, ids, head, pair, (i, j), shift, place)
