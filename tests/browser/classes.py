@@ -26,8 +26,3 @@ def start(tab: Tab) -> str:
 def title(tab: Tab, name: str) -> None:
     """Waits until a page is there."""
     expect(tab.page.get_by_role("heading", level=1, name=name, exact=True)).to_be_visible(timeout=PATIENCE)
-
-
-def go(tab: Tab, name: str) -> None:
-    """Goes to a page."""
-    tab.visit(name)

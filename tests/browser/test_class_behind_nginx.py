@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests import nginx, programs
-from tests.browser.classes import CLASS, PATIENCE, go, start, title
+from tests.browser.classes import CLASS, PATIENCE, start, title
 from tests.browser.driver import Server, Tab, new_tab
 
 pytestmark = [
@@ -60,7 +60,7 @@ def test_a_class_does_nothing_that_the_policy_forbids(tabs: list[Tab]) -> None:
     expect(teacher.page.locator(".vf-answers")).to_contain_text("2 answers of the class", timeout=PATIENCE)
 
     # Another page, another head.
-    go(teacher, "Attention")
+    teacher.visit("Attention")
     title(first, "Attention")
     title(second, "注意力")
     with teacher.runs():

@@ -6,7 +6,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.classes import CLASS, PATIENCE, go, start, title
+from tests.browser.classes import CLASS, PATIENCE, start, title
 from tests.browser.driver import Server, Tab
 from tests.redis_server import start_or_skip
 
@@ -32,15 +32,15 @@ def test_students_follow_let_go_come_back_and_cannot_move_the_class(server, brow
         expect(tab.page.locator(".vf-attention .vf-switch button[data-view=scores]")).to_have_attribute(
             "aria-checked", "true", timeout=PATIENCE
         )
-    go(teacher, "Masks")
+    teacher.visit("Masks")
     title(first, "Masks")
     title(second, "掩码")
 
     first.settled()
     with first.runs():
         first.page.get_by_role("button", name="Look around by myself").click()
-    go(first, "Positions")
-    go(teacher, "Query, key, value")
+    first.visit("Positions")
+    teacher.visit("Query, key, value")
     title(second, "查询、键、值")
     first.settled()
     title(first, "Positions")
@@ -222,7 +222,7 @@ def test_pages_loaded_again_lead_and_follow_on(server, browser, open_tab):
         tab.page.reload()
         tab.settled()
     expect(student.page.get_by_text(f"Class {code}: you follow the teacher.")).to_be_visible(timeout=PATIENCE)
-    go(teacher, "Positions")
+    teacher.visit("Positions")
     title(student, "Positions")
     with student.runs():
         student.page.get_by_role("button", name="Leave the class").click()
@@ -243,7 +243,7 @@ def test_a_teacher_and_students_in_tabs_of_one_browser_keep_their_roles_when_loa
     for tab in (students[0], teacher):
         tab.page.reload()
         tab.settled()
-    go(teacher, "Positions")
+    teacher.visit("Positions")
     for student in students:
         title(student, "Positions")
         assert f"room={code}" in student.address
@@ -271,7 +271,7 @@ def test_a_teacher_and_students_in_tabs_of_one_browser_keep_their_roles_when_loa
     assert "room=" not in students[0].address
     teacher.page.reload()  # what one student does is nothing to the teacher's cookie
     teacher.settled()
-    go(teacher, "Masks")
+    teacher.visit("Masks")
     title(students[1], "Masks")
     title(students[0], "Positions")
     for tab in students:
@@ -288,11 +288,11 @@ def test_a_class_goes_on_over_two_servers_that_share_a_redis(browser, open_tab, 
             code = start(teacher)
             student = open_tab(f"/?room={code}", at=two)
             title(student, "Masks")
-            go(teacher, "Positions")
+            teacher.visit("Positions")
             title(student, "Positions")
             redis.kill()
             redis.start()
-            go(teacher, "Masks")
+            teacher.visit("Masks")
             title(student, "Masks")
             expect(student.page.get_by_text(f"Class {code}: you follow the teacher.")).to_be_visible(timeout=PATIENCE)
             for tab in (teacher, student):

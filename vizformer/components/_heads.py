@@ -80,7 +80,6 @@ class HeadsComponent(Generic[Selected]):
             by_word: the word of each query and of each key (None: a token that stands for itself), where the large map is
                 to have words for rows and columns: the sum over a key word's tokens, the mean over a query word's.
             words: the texts, under the names of ENGLISH.
-            key: identity on the page; also its place in session state.
             height: of the whole component in px; by default it fits the sequence.
 
         Returns:

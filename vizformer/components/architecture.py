@@ -72,8 +72,6 @@ def mount(
         columns: the stacks, side by side.
         selected: the key of the box that the page wants selected; the page keeps what `mount` returns and passes it
             again, a value that differs from it is obeyed.
-        words: the texts, see ENGLISH.
-        key: identity on the page; also its place in session state.
 
     Returns:
         the key of the selected box, if there is one.

@@ -63,8 +63,6 @@ def mount(
         right: a cell that is marked as the answer; then nothing can be chosen any more.
         selected: the cell that the page wants chosen. The page keeps what `mount` returns and passes it again; a value
             that differs from it is obeyed.
-        words: the texts, see ENGLISH.
-        key: identity on the page; also its place in session state.
 
     Returns:
         the chosen cell, if there is one.

@@ -67,8 +67,6 @@ def mount(
         edges: who reads whom, the clearest first.
         selected: the head that the page wants chosen. The page keeps what `mount` returns and passes it again; a value
             that differs from it is obeyed.
-        words: the texts, see ENGLISH.
-        key: identity on the page; also its place in session state.
 
     Returns:
         the chosen head, if there is one.

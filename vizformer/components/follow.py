@@ -18,7 +18,6 @@ def mount(*, url: str, seen: int, box: str, points: bool, key: str) -> None:
         seen: the last version that the page shows.
         box: class of the element that is to be brought into sight, once for each version; empty: none.
         points: whether the teacher's pointer is shown.
-        key: identity on the page.
     """
     _mount.renderer(_COMPONENT)(
         key=key, data={"url": url, "seen": seen, "box": box, "points": points}, on_moved_change=_mount.nothing

@@ -63,7 +63,6 @@ class Heatmap:
         reasons: why a cell is masked, 0 = visible (`vizformer.model.Reason`) [queries, keys].
         rings: for each query a key that gets a ring.
         squares: (query, key) of cells with a square around them.
-        title: plain text.
     """
 
     weights: NDArray[np.floating]
@@ -85,8 +84,6 @@ def mount(heatmap: Heatmap, *, words: Mapping[str, str] = ENGLISH, key: str) -> 
 
     Args:
         heatmap: what it shows.
-        words: the texts, see ENGLISH.
-        key: identity on the page.
 
     Raises:
         ValueError: labels or numbers that do not fit each other, weights that are no weights.

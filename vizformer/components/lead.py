@@ -18,7 +18,6 @@ def mount(*, url: str, text: str, secret: str, points: bool, key: str) -> None:
         text: what is shown, with {n} where the number stands.
         secret: of the teacher.
         points: whether the class sees the pointer.
-        key: identity on the page.
     """
     data = {"url": url, "text": text, "secret": secret, "points": points}
     _mount.renderer(_COMPONENT)(key=key, data=data, on_over_change=_mount.nothing)

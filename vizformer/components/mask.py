@@ -104,8 +104,6 @@ def mount(
         paintable: whether cells can be blocked and opened by hand.
         selected: the painted cells, (query, key), whose state differs from `view.own`. The page keeps what `mount`
             returns and passes it again; a value that differs from it is obeyed.
-        words: the texts, see ENGLISH.
-        key: identity on the page; also its place in session state.
 
     Returns:
         the painted cells.

@@ -22,7 +22,6 @@ def mount(done: Collection[str], *, forgotten: int, key: str) -> frozenset[str]:
     Args:
         done: names, as this session knows them.
         forgotten: grows when the reader asks to forget; what the browser kept from before then is dropped.
-        key: identity on the page; also its place in session state.
     """
     import streamlit as st
 

@@ -257,8 +257,6 @@ def mount(
         written: the text; `peek` tells the branch it has to follow.
         selected: what the page wants selected. The page keeps what `mount` returns and passes it again: a value that
             differs from it is obeyed.
-        words: the texts, see ENGLISH.
-        key: identity on the page; also its place in session state.
 
     Returns:
         what is selected now.

@@ -42,8 +42,6 @@ def mount(
         columns: headings, each once.
         rows: a text or a number for each heading.
         caption: what the table is of; plain text.
-        words: the texts, see ENGLISH.
-        key: identity on the page.
 
     Raises:
         ValueError: rows that do not fit the headings, or more than `LARGEST`.

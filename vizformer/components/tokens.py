@@ -57,8 +57,6 @@ def mount(
         selected: index that the page wants selected. The page keeps what `mount` returns and passes it again; a value
             that differs from it is obeyed. None leaves the choice to the component.
         label: a heading.
-        words: the texts, see ENGLISH.
-        key: identity on the page; also its place in session state.
 
     Returns:
         the index of the selected token, if there is one.

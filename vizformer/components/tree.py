@@ -61,8 +61,6 @@ def mount(nodes: Sequence[Node], *, words: Mapping[str, str] = ENGLISH, key: str
 
     Args:
         nodes: in the order of the search: step by step, within a step the most probable first.
-        words: the texts, see ENGLISH.
-        key: identity on the page.
 
     Raises:
         ValueError: nodes that are no tree.

@@ -213,8 +213,6 @@ def mount(walk: Walk, *, words: Mapping[str, str] = ENGLISH, key: str) -> SceneK
 
     Args:
         walk: what to draw.
-        words: the texts, see ENGLISH.
-        key: identity on the page; also its place in session state.
 
     Returns:
         the scene whose link was followed, once; else None.

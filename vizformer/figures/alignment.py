@@ -34,8 +34,6 @@ def alignment_map(
         query_tokens, key_tokens: labels of the rows and of the columns; they may repeat.
         chosen: a key for each query.
         linked: (query, key) of the cells that are right.
-        title: plain text.
-        words: the texts, see ENGLISH.
 
     Raises:
         ValueError: not one key for each query, or labels that do not fit.

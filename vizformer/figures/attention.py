@@ -33,8 +33,6 @@ def attention_heatmap(
         query_tokens, key_tokens: labels of the rows and of the columns; they may repeat.
         reasons: why a cell is masked: 0 visible, 1 padding, 2 future, 3 outside the window, 4 painted [queries, keys].
         kind: weights get a sequential scale fixed to 0..1, scores a diverging one centred on 0.
-        title: plain text.
-        words: the texts, see `style.ENGLISH`.
 
     Raises:
         ValueError: shapes that do not fit.

@@ -39,8 +39,6 @@ def position_clocks(
         names: what stands below each clock, e.g. its wavelength; may have several lines.
         position: whose code it is.
         moved: the same pairs at another position, and that position: drawn as a second, dashed hand.
-        title: plain text.
-        words: the texts, see `ENGLISH`.
 
     Raises:
         ValueError: names that do not fit the pairs.
@@ -122,8 +120,6 @@ def turned_arrows(
 
     Args:
         vectors: name -> (before [2], after [2]).
-        title: plain text.
-        words: the texts, see `ENGLISH`.
     """
     words = {**ENGLISH, **words}
     figure = Figure()

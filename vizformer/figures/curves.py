@@ -37,7 +37,6 @@ def line_curves(
         value_range: lowest and highest value shown; default: what the curves need.
         digits: after the point, in the hover.
         height: in px.
-        title: plain text.
 
     Raises:
         ValueError: a curve with more values than places.

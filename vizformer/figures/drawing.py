@@ -29,7 +29,6 @@ def model_drawing(
         columns: the stacks, each with `title`, `frame` and `boxes` (see `components.architecture.Box`).
         parameters: of every box by its key; the numbers that the picture is told by.
         parameters_title: what these are called.
-        title: plain text.
 
     Raises:
         ValueError: there is no box.

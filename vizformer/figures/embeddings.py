@@ -55,8 +55,6 @@ def similarity_curves(
         other: mean cosine of different tokens at the layers' input and after every layer: one shorter than a curve.
         low, high: the percentiles between which most of these lie.
         added: whether position vectors are added before the first layer.
-        title: plain text.
-        words: the texts, see `ENGLISH`.
 
     Raises:
         ValueError: curves and bands of different lengths.
@@ -125,8 +123,6 @@ def norm_bars(
         tokens: one a position.
         token_lengths: [n].
         position_lengths: [n], or None where no position vectors are added.
-        title: plain text.
-        words: the texts, see `ENGLISH`.
 
     Raises:
         ValueError: not one length for each token.

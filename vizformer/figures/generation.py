@@ -27,8 +27,6 @@ def cache_growth(
         nbytes: of the whole cache, one for each step.
         fixed: how many of them belong to the source and do not grow.
         at: the step that is looked at.
-        title: plain text.
-        words: the texts, see `style.ENGLISH`.
 
     Raises:
         ValueError: no steps, or fewer bytes than the fixed ones.
@@ -78,8 +76,6 @@ def multiplications(
     Args:
         cached, uncached: [steps, 4]: attention, projections, feed-forward, unembedding.
         at: the step that is looked at.
-        title: plain text.
-        words: the texts, see `style.ENGLISH`.
 
     Raises:
         ValueError: shapes that do not fit.

@@ -39,8 +39,6 @@ def measure_of_heads(
         values: [layers, heads].
         measure: what the number is.
         signed: whether it lies between -1 and 1 and its sign says something.
-        title: plain text.
-        words: the texts, see ENGLISH.
 
     Raises:
         ValueError: not a matrix.
@@ -78,8 +76,6 @@ def likeness(
     Args:
         similarity: cosines [heads, heads].
         names: of the heads.
-        title: plain text.
-        words: the texts, see ENGLISH.
 
     Raises:
         ValueError: names that do not fit.
@@ -110,8 +106,6 @@ def eigenvalue_plane(
 
     Args:
         values: the numbers.
-        title: plain text.
-        words: the texts, see ENGLISH.
     """
     words = {**ENGLISH, **words}
     end = 1.1 * style.reach(np.abs(values).astype(np.float32))

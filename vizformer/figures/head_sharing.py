@@ -40,8 +40,6 @@ def head_costs(
         heads: numbers of heads.
         costs: "projections", "products", "exponentials": one count for each number of heads.
         at: the number that is looked at.
-        title: plain text.
-        words: the texts, see ENGLISH.
 
     Raises:
         ValueError: lengths that do not fit.
@@ -93,8 +91,6 @@ def shared_heads(
         n_heads: query heads.
         n_kv_heads: key/value heads, a divisor of n_heads.
         chosen: a query head whose line is drawn thicker.
-        title: plain text.
-        words: the texts, see ENGLISH.
 
     Raises:
         ValueError: heads that cannot be shared evenly.

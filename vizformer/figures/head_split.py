@@ -45,8 +45,6 @@ def head_slices(
         names: what they are.
         n_slices: into how many heads each is cut; 0 for a vector that belongs to no head.
         chosen: the head whose slice is framed, by its number among the slices of the row that has most.
-        title: plain text.
-        words: the texts, see ENGLISH.
 
     Raises:
         ValueError: a row that cannot be cut so.
@@ -150,8 +148,6 @@ def head_parts(
     Args:
         parts: one row per head (and bias), and their sum as the last row [rows, d_model].
         names: of the rows.
-        title: plain text.
-        words: the texts, see ENGLISH.
 
     Raises:
         ValueError: names that do not fit.

@@ -29,8 +29,6 @@ def head_grid(
         patterns: weights in 0..1 [layers, heads, queries, keys].
         reasons: why a cell is masked, 0 = visible, the same for all heads [queries, keys].
         layers: number of each layer; default 0, 1, ...
-        title: plain text.
-        words: the texts, see `style.ENGLISH`.
 
     Raises:
         ValueError: shapes that do not fit.

@@ -38,8 +38,6 @@ def change_bars(
         outputs: largest |difference| per position [n].
         tokens: one for each; they may repeat.
         changed: the position whose token was replaced.
-        title: plain text.
-        words: the texts, see ENGLISH.
 
     Raises:
         ValueError: not one number for each token.
@@ -87,8 +85,6 @@ def change_map(
         stream: largest |difference| of the residual stream, before the first layer and after each
             [n_layers + 1, n].
         tokens: one for each column; they may repeat.
-        title: plain text.
-        words: the texts, see ENGLISH.
 
     Raises:
         ValueError: not one column for each token.

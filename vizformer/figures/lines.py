@@ -33,8 +33,6 @@ def attention_lines(
         query_tokens, key_tokens: what stands on the left and on the right.
         heads: the number of each head.
         threshold: weights below it are not drawn.
-        title: plain text.
-        words: the texts, see `style.ENGLISH`.
 
     Raises:
         ValueError: shapes that do not fit.

@@ -26,8 +26,6 @@ def logit_terms(
     Args:
         names: of the terms; they may repeat.
         values: one for each.
-        title: plain text.
-        words: the texts, see ENGLISH.
 
     Raises:
         ValueError: not one value for each name.

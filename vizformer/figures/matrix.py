@@ -28,8 +28,6 @@ def matrix_heatmap(
         matrix: [rows, columns].
         row_names, column_names: labels; default 0, 1, ...
         row_title, column_title: what rows and columns are.
-        title: plain text.
-        words: the texts, see `style.ENGLISH`.
 
     Raises:
         ValueError: not a matrix, or names that do not fit.

@@ -39,8 +39,6 @@ def neighbour_bars(
         tokens: the neighbours.
         cosines: one for each.
         average: the mean cosine of two tokens of the vocabulary.
-        title: plain text.
-        words: the texts, see `ENGLISH`.
 
     Raises:
         ValueError: not one cosine for each token.
@@ -93,8 +91,6 @@ def embedding_map(
         explained: share of the variance along each direction.
         chosen: the point that the neighbours belong to; lines lead from it to them.  Where the points are crowded, its
             name is printed and others are left to the hover.
-        title: plain text.
-        words: the texts, see `ENGLISH`.
 
     Raises:
         ValueError: not one text and one kind for each point.

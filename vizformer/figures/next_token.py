@@ -22,8 +22,6 @@ def next_token_bars(
     Args:
         tokens: the candidates; they may read the same.
         probabilities: one for each, in 0..1.
-        title: plain text.
-        words: the texts, see `style.ENGLISH`.
 
     Raises:
         ValueError: not one probability for each token.

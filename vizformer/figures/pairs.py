@@ -30,7 +30,6 @@ def token_pairs(
         values: [tokens, tokens].
         names: one a token.
         row_title, column_title: what rows and columns are.
-        words: the texts, see `style.ENGLISH`.
 
     Raises:
         ValueError: names that do not fit.

@@ -30,8 +30,6 @@ def patch_picture(
         picture: brightness, 0 = black to 1 = white [height, width].
         side: of a patch, in pixels.
         chosen: the patch that is framed.
-        title: plain text.
-        words: the texts, see ENGLISH.
 
     Raises:
         ValueError: a patch that is not there.

@@ -24,8 +24,6 @@ def positional_heatmap(
         encoding: [positions, dimensions].
         end: where the scale ends on both sides, to compare several maps; default: the largest |value|.
         names: what stands at each position, e.g. its token; default: only its number.
-        title: plain text.
-        words: the texts, see `style.ENGLISH`.
 
     Raises:
         ValueError: not a matrix, or names that do not fit.
@@ -94,8 +92,6 @@ def positional_waves(
     Args:
         encoding: [positions, dimensions].
         dims: which dimensions.
-        title: plain text.
-        words: the texts, see `style.ENGLISH`.
 
     Raises:
         ValueError: not a matrix, or a dimension that it does not have.

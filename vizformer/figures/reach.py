@@ -43,8 +43,6 @@ def path_picture(
         edges: [edges, 4]: position and level at both ends.
         path: [steps, 2]: positions and levels on the way.
         states: whether the level above the input is one of recurrent states.
-        title: plain text.
-        words: the texts, see ENGLISH.
 
     Raises:
         ValueError: shapes that do not fit.
@@ -135,8 +133,6 @@ def cost_curves(
         costs: name -> cost at each of them, above 0.
         here: the number of tokens that is marked.
         crossing: (n, cost) at which two of them meet, and what is written there.
-        title: plain text.
-        words: the texts, see ENGLISH.
 
     Raises:
         ValueError: lengths that do not fit, or numbers that have no logarithm.
@@ -213,8 +209,6 @@ def gradient_reach(
             sliding window), which a logarithmic scale has no place for: a gap. The last one is above 0.
         back: how many tokens before the last one is marked.
         logarithmic: the scale of the sizes; a straight line is then an exponential fall.
-        title: plain text.
-        words: the texts, see ENGLISH.
 
     Raises:
         ValueError: tokens and sizes that do not fit, sizes below 0, a last one that the others cannot be held against.

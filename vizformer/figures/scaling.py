@@ -37,8 +37,6 @@ def variance_growth(
         widths: d.
         variances: of q . k, one for each width.
         at: the width that is looked at.
-        title: plain text.
-        words: the texts, see ENGLISH.
 
     Raises:
         ValueError: as many variances as there are no widths for.
@@ -97,8 +95,6 @@ def saturation_curves(
         deviations: standard deviations of the scores.
         largest, slopes: of softmax at each of them, 0 to 1.
         marks: (name, standard deviation) of places that are looked at.
-        title: plain text.
-        words: the texts, see ENGLISH.
 
     Raises:
         ValueError: lengths that do not fit.

@@ -24,8 +24,6 @@ def score_terms(
         places: which number of query and key each term is of.
         terms: query * key, scaled as the score is.
         query, key: the two numbers of each term.
-        title: plain text.
-        words: the texts, see `style.ENGLISH`.
 
     Raises:
         ValueError: not as many terms and numbers as places.

@@ -43,8 +43,6 @@ def difference_map(
         first, second: weights in 0..1 [queries, keys].
         query_tokens, key_tokens: labels of the rows and of the columns; they may repeat.
         reasons: cells that are blocked in both runs are left empty: 0 visible [queries, keys].
-        title: plain text.
-        words: the texts, see ENGLISH.
 
     Raises:
         ValueError: shapes that do not fit.
@@ -103,8 +101,6 @@ def stream_map(
         cosines: [points, positions], from -1 to 1; NaN leaves a cell empty.
         points: what the rows are called.
         tokens: one for each column; they may repeat.
-        title: plain text.
-        words: the texts, see ENGLISH.
 
     Raises:
         ValueError: names that do not fit.

@@ -35,8 +35,6 @@ def stream_points(
         names: of the points, in the order of the data.
         lengths, to_start, to_end: one number for each point.
         kinds: points of the same kind have bars of the same colour.
-        title: plain text.
-        words: the texts, see `ENGLISH`.
 
     Raises:
         ValueError: numbers that do not fit the names.

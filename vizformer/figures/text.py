@@ -27,8 +27,6 @@ def coloured_text(
         weights: in 0..1, or NaN where a token is masked [tokens].
         tokens: with the space or the line break that stands before each.
         marked: a token that is framed.
-        title: plain text.
-        words: the texts, see `style.ENGLISH`.
 
     Raises:
         ValueError: as many weights as tokens are needed.

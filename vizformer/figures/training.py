@@ -37,8 +37,6 @@ def training_curves(
         at: the step that is looked at.
         last: the last step that is planned: the end of the axis.
         beside: of another training the kept steps, their losses and accuracies, drawn thin, with dashes and dots.
-        title: plain text.
-        words: the texts, see `style.ENGLISH`.
 
     Raises:
         ValueError: lengths that do not fit.
@@ -115,8 +113,6 @@ def score_curves(
         steps: those at which the scores were measured.
         scores: [steps, layers, heads].
         at, last: as in `training_curves`.
-        title: plain text.
-        words: the texts, see `style.ENGLISH`.
 
     Raises:
         ValueError: shapes that do not fit.
@@ -161,8 +157,6 @@ def answer_map(
         probabilities: [symbols, places], each place given the right symbols before it.
         symbols: one a row.
         answer: the right symbol of each place.
-        title: plain text.
-        words: the texts, see `style.ENGLISH`.
 
     Raises:
         ValueError: shapes that do not fit, or an answer that is not among the symbols.

@@ -78,7 +78,7 @@ function partAt(x, y, root) {
 /** @param {Element} part */
 function nameOf(part) {
   const test = part.getAttribute("data-testid") ?? "";
-  return [...part.classList].find((name) => NAMED.test(name)) ?? (FRAME.includes(test) ? test : "");
+  return [...part.classList].find((name) => NAMED.test(name)) ?? (test === FRAME ? test : "");
 }
 
 /** @param {Element} part @param {number} x @param {number} y */

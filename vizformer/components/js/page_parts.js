@@ -6,7 +6,7 @@
  * @typedef {{ box: string, x: number, y: number, within?: { tag: string, path: number[], x: number, y: number } }} Place
  */
 
-export const FRAME = ["stSidebar", "stMainBlockContainer"];  // what has a name without a key
+export const FRAME = "stMainBlockContainer";  // what has a name without a key
 
 // The parts that a part of the page consists of, those of a component too.
 /** @param {Element} part */
@@ -24,7 +24,7 @@ export function aroundOf(part) {
 // The part that a place is in, and where in it; null where it is not on this page.
 /** @param {Place} place */
 export function partOf({ box, x, y, within }) {
-  const query = FRAME.includes(box) ? `[data-testid=${box}]` : `.${CSS.escape(box)}`;
+  const query = box === FRAME ? `[data-testid=${box}]` : `.${CSS.escape(box)}`;
   const named = document.querySelector(query);
   if (!named) return null;
   const part = (within?.path ?? []).reduce((/** @type {Element | undefined} */ at, index) => at && partsOf(at)[index], named);

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 1000  # of what a teacher's browser sends
 LONGEST = 20.0  # seconds of a stream, after which the browser asks for the next one: a server that ends waits for it
 NOWHERE = "null"
-_BOX = re.compile(r"st-key-[\w-]{1,80}|stSidebar|stMainBlockContainer")
+_BOX = re.compile(r"st-key-[\w-]{1,80}|stMainBlockContainer")
 _TAG = re.compile(r"[a-zA-Z][\w-]{0,30}", re.ASCII)
 _DEEPEST, _WIDEST = 60, 9999  # parts within each other, and beside each other
 
