@@ -80,7 +80,8 @@ messages: $(VENV)/.installed-test ## bring the translation catalogues up to date
 		--project=VizFormer --copyright-holder="the VizFormer authors" -o build/vizformer.pot app.py pages vizformer
 	$(BIN)/pybabel -q update -i build/vizformer.pot -d $(CATALOGUES) -D vizformer \
 		--no-wrap --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date
-	@grep -c '^msgstr ""$$' $(CATALOGUES)/*/LC_MESSAGES/vizformer.po | awk '{print "texts without a translation: " $$1 - 1}'
+	@awk 'empty && /^$$/ { n++ } { empty = /^msgstr(\[0\])? ""$$/ } END { print "texts without a translation: " n + 0 }' \
+		$(CATALOGUES)/*/LC_MESSAGES/vizformer.po
 
 # coverage.py goes into a folder of its own: nothing else needs it.
 UNIT_TESTS = $(filter-out tests/browser/% tests/pages/% tests/benchmarks/% %_in_browser.py,$(wildcard tests/*/test_*.py)) tests/test_config.py
