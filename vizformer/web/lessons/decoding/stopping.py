@@ -14,6 +14,7 @@ from vizformer.web.link import state
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.words import labels
+from vizformer.web.words.i18n import _
 
 lab = Laboratory("decoding", "steps")
 EXAMPLES = {"encoder-decoder": ("今天天气", "这是我的。"), "decoder-only": ("Once upon a time", "The little girl")}
@@ -51,9 +52,12 @@ def draw(subject: Subject) -> None:
     columns = lab.columns("step", "read", "best", "second", "third", "takes")
     st.html(table.style() + table.to_html(columns, rows))
     lab.say("end", form=found.end if found.end in ("eos", "context") else "limit", n=MOST_NEW)
-    with st.container(horizontal=True):
-        for text in EXAMPLES[subject.config.architecture]:
-            if model_cache.reads(subject.model, text) and presses.button(text, key=f"decoding.example.{text}"):
+    offered = [text for text in EXAMPLES[subject.config.architecture] if model_cache.reads(subject.model, text)]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if offered:
+            st.caption(_("Examples"), width="content")
+        for text in offered:
+            if presses.button(text, key=f"decoding.example.{text}"):
                 state.update(text=text)
                 st.rerun()  # the whole page: it is another sentence
     lesson.formula(
