@@ -21,6 +21,15 @@ UNUSED = {
     ),
     r"(score|classifier|multiple_choice_head|qa_outputs)\..*": N_("the head of another task"),
 }
+NEOX_FUSED = "attention.query_key_value"
+NEOX_LAYER = {
+    "input_layernorm": ["self_norm"],
+    NEOX_FUSED: [f"self_attention.W_{letter}" for letter in "QKV"],
+    "attention.dense": ["self_attention.W_O"],
+    "post_attention_layernorm": ["feedforward_norm"],
+    "mlp.dense_h_to_4h": ["feedforward.W_in"],
+    "mlp.dense_4h_to_h": ["feedforward.W_out"],
+}
 ONE_NORM = N_("attention and feed-forward read one norm: it stands twice in the model here")
 
 

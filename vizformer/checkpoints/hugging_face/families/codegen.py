@@ -12,8 +12,8 @@ from torch import Tensor
 
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.gpt_like import LIKE, UNUSED, byte_level_texts, head, side_by_side
-from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear, neighbours_apart
+from vizformer.checkpoints.hugging_face.gpt_like import LIKE, UNUSED, byte_level_texts, side_by_side, tensors
+from vizformer.checkpoints.tensors.tensor_map import Part, neighbours_apart
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -53,12 +53,8 @@ def weights(config: ModelConfig) -> list[Part]:
     """What becomes of every tensor."""
     no_bias = [FUSED, "attn.out_proj"]
     order = partial(rows, config.n_heads, config.d_head, config.turned_dims)
-    of_layers = layers(LAYER, "h.{}", "decoder.layers.{}", config.n_decoder_layers, no_bias=no_bias)
     return [
-        Part("wte.weight", ("embedding.weight",)),
-        *(replace(part, order=order) if FUSED in part.source else part for part in of_layers),
-        *linear("ln_f", "decoder.final_norm"),
-        *head(config),
+        replace(part, order=order) if FUSED in part.source else part for part in tensors(config, LAYER, no_bias=no_bias)
     ]
 
 

@@ -4,13 +4,13 @@ Source: Radford et al. 2019, "Language Models are Unsupervised Multitask Learner
 """
 
 from collections.abc import Collection
+from functools import partial
 from typing import Any
 
 from vizformer.checkpoints.hugging_face.family import Export, Family, Options, says_head, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.gpt_like import byte_level_texts
+from vizformer.checkpoints.hugging_face.gpt_like import byte_level_texts, tensors
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS, THEIRS
-from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -22,6 +22,7 @@ LAYER = {
     "mlp.c_fc": ["feedforward.W_in"],
     "mlp.c_proj": ["feedforward.W_out"],
 }
+TRANSPOSED = [name for name in LAYER if not name.startswith("ln")]
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -49,18 +50,6 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         eos_id=fields.token("eos_token_id", vocab_size),
         pad_id=fields.token("pad_token_id", vocab_size),
     ), has_head
-
-
-def weights(config: ModelConfig) -> list[Part]:
-    """What becomes of every tensor."""
-    transposed = [name for name in LAYER if not name.startswith("ln")]
-    parts = [
-        Part("wte.weight", ("embedding.weight",)),
-        Part("wpe.weight", ("position_embedding.weight",)),
-        *layers(LAYER, "h.{}", "decoder.layers.{}", config.n_decoder_layers, transposed=transposed),
-        *linear("ln_f", "decoder.final_norm"),
-    ]
-    return parts if config.tied_unembedding else [*parts, Part("lm_head.weight", ("unembedding.weight",))]
 
 
 def export(config: ModelConfig, has_head: bool) -> dict[str, Any]:
@@ -91,7 +80,7 @@ FAMILIES: tuple[Family, ...] = (
         prefix="transformer.",
         head="lm_head.",
         config=config,
-        weights=weights,
+        weights=partial(tensors, template=LAYER, positions="wpe", transposed=TRANSPOSED),
         tokenizer=byte_level_texts,
         ties=tied_to("wte.weight"),
         unused={

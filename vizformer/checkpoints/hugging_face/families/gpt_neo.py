@@ -6,14 +6,14 @@ published with it.
 
 from collections.abc import Collection
 from dataclasses import replace
+from functools import partial
 
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.gpt_like import LIKE, byte_level_texts, decoder, head
+from vizformer.checkpoints.hugging_face.gpt_like import LIKE, byte_level_texts, decoder, tensors
 from vizformer.checkpoints.hugging_face.missing_parameters import Made, zeros
 from vizformer.checkpoints.hugging_face.sliding_window import MOST_LAYERS
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
-from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -73,17 +73,6 @@ def _repeated(said: object) -> list[object] | None:
     return kinds
 
 
-def weights(config: ModelConfig) -> list[Part]:
-    """What becomes of every tensor."""
-    return [
-        Part("wte.weight", ("embedding.weight",)),
-        Part("wpe.weight", ("position_embedding.weight",)),
-        *layers(LAYER, "h.{}", "decoder.layers.{}", config.n_decoder_layers),
-        *linear("ln_f", "decoder.final_norm"),
-        *head(config),
-    ]
-
-
 def made(config: ModelConfig) -> Made:
     """Biases of 0."""
     names = [
@@ -100,7 +89,7 @@ FAMILIES: tuple[Family, ...] = (
         name="GPT-Neo",
         types=("gpt_neo",),
         config=config,
-        weights=weights,
+        weights=partial(tensors, template=LAYER, positions="wpe"),
         tokenizer=byte_level_texts,
         made=made,
     ),

@@ -11,23 +11,14 @@ import torch
 
 from vizformer.checkpoints.hugging_face.family import Family, Options, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.gpt_like import LIKE, decoder, head
+from vizformer.checkpoints.hugging_face.gpt_like import LIKE, NEOX_FUSED, NEOX_LAYER, decoder, tensors
 from vizformer.checkpoints.hugging_face.missing_parameters import Made
 from vizformer.checkpoints.hugging_face.rotary import rope, turned
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
-from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
+from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-FUSED = "attention.query_key_value"
-LAYER = {
-    "input_layernorm": ["self_norm"],
-    FUSED: [f"self_attention.W_{letter}" for letter in "QKV"],
-    "attention.dense": ["self_attention.W_O"],
-    "post_attention_layernorm": ["feedforward_norm"],
-    "mlp.dense_h_to_4h": ["feedforward.W_in"],
-    "mlp.dense_4h_to_h": ["feedforward.W_out"],
-}
 HEAD = "embed_out"
 
 
@@ -65,17 +56,12 @@ def made(config: ModelConfig) -> Made:
 
 def weights(config: ModelConfig) -> list[Part]:
     """What becomes of every tensor."""
-    linears = [name for name in LAYER if not name.endswith("layernorm")]
-    of_layers = layers(
-        LAYER, "layers.{}", "decoder.layers.{}", config.n_decoder_layers, no_bias=linears, heads={FUSED: config.n_heads}
-    )
-    last = config.n_decoder_layers - 1
+    no_bias = [name for name in NEOX_LAYER if not name.endswith("layernorm")]
+    names = ("embed_in", "", "layers.{}", "final_layer_norm")
+    last = f"layers.{config.n_decoder_layers - 1}"
     return [
-        Part("embed_in.weight", ("embedding.weight",)),
-        *of_layers,
-        Part(f"layers.{last}.attention.dense_bias", (f"decoder.layers.{last}.self_attention.W_O.bias",)),
-        *linear("final_layer_norm", "decoder.final_norm"),
-        *head(config, HEAD),
+        *tensors(config, NEOX_LAYER, *names, output=HEAD, fused=NEOX_FUSED, no_bias=no_bias),
+        Part(f"{last}.attention.dense_bias", (f"decoder.{last}.self_attention.W_O.bias",)),
     ]
 
 

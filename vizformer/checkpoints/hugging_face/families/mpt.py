@@ -11,9 +11,9 @@ from tokenizers import Tokenizer as Backend
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.gpt_like import LIKE, decoder, head
+from vizformer.checkpoints.hugging_face.gpt_like import LIKE, decoder, tensors
 from vizformer.checkpoints.hugging_face.missing_parameters import NO_NORM_BIASES, no_norm_biases
-from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
+from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
@@ -69,12 +69,7 @@ def _attention(fields: Fields) -> float | None:
 def weights(config: ModelConfig) -> list[Part]:
     """What becomes of every tensor."""
     no_bias = [name for name in LAYER if not name.startswith("norm")]
-    return [
-        Part("wte.weight", ("embedding.weight",)),
-        *layers(LAYER, "blocks.{}", "decoder.layers.{}", config.n_decoder_layers, no_bias=no_bias),
-        *linear("norm_f", "decoder.final_norm"),
-        *head(config),
-    ]
+    return tensors(config, LAYER, layer="blocks.{}", final="norm_f", no_bias=no_bias)
 
 
 def tokenizer(folder: Folder) -> Backend:

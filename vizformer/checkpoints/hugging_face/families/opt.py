@@ -13,8 +13,9 @@ from tokenizers import Tokenizer as Backend
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options, says_head, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.gpt_like import tensors
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
-from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
+from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
@@ -68,17 +69,20 @@ def projected(width: int) -> Options:
 
 def weights(config: ModelConfig) -> list[Part]:
     """What becomes of every tensor; the first rows of the position table belong to no position."""
-    without = [] if config.bias else list(LINEAR)
-    parts = [
-        Part("embed_tokens.weight", ("embedding.weight",)),
-        Part("embed_positions.weight", ("position_embedding.weight",), skip=OFFSET),
-        *layers({**NORMS, **LINEAR}, "layers.{}", "decoder.layers.{}", config.n_decoder_layers, no_bias=without),
-        *(linear("final_layer_norm", "decoder.final_norm") if config.final_norm else []),
-    ]
+    parts = tensors(
+        config,
+        {**NORMS, **LINEAR},
+        "embed_tokens",
+        "embed_positions",
+        "layers.{}",
+        "final_layer_norm",
+        skip=OFFSET,
+        no_bias=[] if config.bias else list(LINEAR),
+    )
     if config.head == "projection":
         parts.append(Part("project_in.weight", ("embedding_projection.weight",)))
         parts.append(Part("project_out.weight", ("unembedding_projection.weight",)))
-    return parts if config.tied_unembedding else [*parts, Part("lm_head.weight", ("unembedding.weight",))]
+    return parts
 
 
 def tokenizer(folder: Folder) -> Backend:
