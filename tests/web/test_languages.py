@@ -1,14 +1,7 @@
 """Languages, and messages in them."""
 
-import subprocess
-import sys
-from functools import cache
-from gettext import c2py
-
 import pytest
-from babel.messages.pofile import read_po
 
-from vizformer.assets import asset
 from vizformer.messages import N_, Message
 from vizformer.web.link import languages
 from vizformer.web.words import i18n
@@ -80,61 +73,3 @@ def test_what_cannot_be_seen_is_shown():
     assert plain("a\n\n  b\tc") == "a b c"
     assert plain("👩‍👧") == "👩‍👧"
     assert len(plain("字" * 100_000)) == QUOTED
-
-
-BABELS = """
-msgid ""
-msgstr ""
-"Plural-Forms: nplurals=2; plural=(n > 1);\\n"
-
-#: one.py
-#, python-brace-format
-msgid ""
-"two \\"lines\\"\\n"
-"and \\\\ a tab\\t"
-msgstr "zwei\\n\\"Zeilen\\""
-
-#, fuzzy, python-brace-format
-msgid "unsure"
-msgstr "unsicher"
-
-msgid "not translated"
-msgstr ""
-
-msgid "{n} head"
-msgid_plural "{n} heads"
-msgstr[0] "{n} Kopf"
-msgstr[1] "{n} Köpfe"
-
-msgid "{n} layer"
-msgid_plural "{n} layers"
-msgstr[0] "{n} Schicht"
-msgstr[1] ""
-
-#~ msgid "gone"
-#~ msgstr "weg"
-"""
-
-
-@pytest.mark.parametrize("given", [BABELS, None], ids=["odd", "ours"])
-def test_a_catalogue_is_read_as_babel_reads_it(given, monkeypatch, tmp_path):
-    path = asset("locale", "zh_CN", "LC_MESSAGES", "vizformer.po")
-    if given is not None:
-        path = tmp_path / "vizformer.po"
-        path.write_text(given, encoding="utf-8")
-        monkeypatch.setattr(languages, "asset", lambda *parts: path)
-    functions = [languages.catalogue, languages.plurals, languages._used]
-    for function in functions:
-        monkeypatch.setattr(languages, function.__name__, cache(function.__wrapped__))
-    with path.open("rb") as file:
-        read = read_po(file, locale="zh_CN")
-    babels = [entry for entry in read if entry.id and not entry.fuzzy]
-    assert languages.catalogue("zh_CN") == {one.id: one.string for one in babels if not one.pluralizable and one.string}
-    forms, form = languages.plurals("zh_CN")
-    assert forms == {one.id[0]: one.string for one in babels if one.pluralizable and all(one.string)}
-    assert [form(n) for n in range(200)] == [c2py(read.plural_expr)(n) for n in range(200)]
-
-
-def test_no_page_waits_for_babel():
-    code = "import sys; from vizformer.web.link import languages; languages.catalogue('zh_CN')"
-    subprocess.run([sys.executable, "-c", f"{code}; sys.exit('babel' in sys.modules)"], check=True)
