@@ -169,6 +169,8 @@ def measure(
                 with Server(log=log) as server, tab(browser, *screen) as page:
                     yield opened(page, server.url, path, "first", *screen)
         with Server(log=log) as server:
+            with tab(browser, *screens[0]) as page:
+                opened(page, server.url, "/", "first", *screens[0])  # after whom all others are later ones
             for screen in screens:
                 for path in paths:
                     with tab(browser, *screen) as page:
