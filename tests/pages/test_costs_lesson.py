@@ -103,6 +103,16 @@ def test_a_published_model_is_counted_beside_what_its_authors_print(open_app: Op
     assert run(app.code[0].value)["training"] == pytest.approx(found.rule_of_thumb(300e9))
 
 
+def test_a_number_between_the_ends_can_be_typed(open_app: Open) -> None:
+    app = open_app(PAGE, **link("stories", "calculator", "costs.model:numbers"))
+    before = said(app)
+    app.number_input(key="setting.costs.d").set_value(1024).run()
+    assert app.number_input(key="setting.costs.d").value == 1024
+    assert "costs.d:1024" in str(app.query_params["dials"])
+    assert "d_model 1,024" in said(app)
+    assert "d_model 1,024" not in before
+
+
 def test_numbers_of_ones_own_are_counted_and_impossible_ones_refused(open_app: Open) -> None:
     app = open_app(PAGE, **link("zh-en", "calculator", "costs.model:numbers", "costs.encoder:0", "costs.d:768"))
     assert not app.exception

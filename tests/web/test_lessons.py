@@ -137,6 +137,7 @@ def test_the_course_comes_right_after_the_start():
         ("3 · 鸭", 1, None, None),
         (None, 1, None, None),
         (2, 0.5, None, "a.b:2"),
+        (0.1 + 0.2, 0.5, (0.3, 0.5), "a.b:0.3"),
         ("window", "causal", ("causal", "window"), "a.b:window"),
         ("滑动窗口", "causal", ("causal", "window"), None),
         ("猫", "狗", ("猫", "狗"), "a.b:猫"),

@@ -275,7 +275,7 @@ def setting(name: str, default: Setting, options: Collection[Setting] | None = N
     if again or key not in st.session_state or st.session_state[key] != chosen:
         st.session_state[key] = chosen
     st.session_state[known] = ends
-    return {"key": key, "on_change": _take, "args": (name, key, default, ends), "persist_state": "session"}
+    return {"key": key, "on_change": _take, "args": (name, key, default, options), "persist_state": "session"}
 
 
 def value(name: str, default: Setting, options: Collection[Setting] | None = None) -> Setting:
@@ -285,6 +285,8 @@ def value(name: str, default: Setting, options: Collection[Setting] | None = Non
 
 def _take(name: str, key: str, default: Setting, options: Collection[Setting] | None = None) -> None:
     new = st.session_state[key]  # as in `state._take`: None, or an old option's label, keeps what was
+    if isinstance(new, float):
+        new = round(new, 9)  # a slider adds its steps up, and may come to 0.30000000000000004
     if options is not None and new not in options:
         return
     if isinstance(new, type(default)) or (isinstance(default, float) and isinstance(new, int)):
