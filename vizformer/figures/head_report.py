@@ -87,9 +87,7 @@ def likeness(
     figure = Figure(
         heatmap(
             z=values,
-            zmin=-1.0,
-            zmax=1.0,
-            colorscale=style.signed_scale(),
+            **style.signed(1.0),
             colorbar={"title": {"text": words["cosine"]}, "thickness": 14},
             hoverongaps=False,
             hovertemplate=fill(words["alike"], row="%{y}", column="%{x}", value="%{z:.3f}"),

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure, frame, heatmap
-from vizformer.figures.style import N_, QUALITATIVE, fill, reach, safe, signed_scale
+from vizformer.figures.style import N_, QUALITATIVE, fill, reach, safe, signed
 
 ENGLISH: Mapping[str, str] = {
     "column": N_("column"),
@@ -68,9 +68,7 @@ def head_slices(
                 z=(values / np.float32(reach(values)))[None],
                 x=np.arange(len(values), dtype=np.int32),
                 y=np.array([_middle(place) - STRIP / 2, _middle(place) + STRIP / 2], dtype=np.float32),  # its edges
-                zmin=-1.0,
-                zmax=1.0,
-                colorscale=signed_scale(),
+                **signed(1.0),
                 showscale=False,
                 customdata=values[None],
                 text=[[safe(head) for head in heads]] if n else None,
@@ -160,10 +158,8 @@ def head_parts(
     figure = Figure(
         heatmap(
             z=values,
-            zmin=-end,
-            zmax=end,
             ygap=2,
-            colorscale=signed_scale(),
+            **signed(end),
             colorbar={"title": {"text": safe(words["value"])}, "thickness": 14},
             hovertemplate=fill(words["part_value"], row="%{y}", column="%{x}", value="%{z:.4f}"),
         )

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, frame, heatmap
-from vizformer.figures.style import ENGLISH, fill, heights, printed, reach, signed_scale
+from vizformer.figures.style import ENGLISH, fill, heights, printed, reach, signed
 
 PRINTED_UP_TO = 16
 
@@ -44,9 +44,7 @@ def matrix_heatmap(
     figure = Figure(
         heatmap(
             z=values,
-            zmin=-end,
-            zmax=end,
-            colorscale=signed_scale(),
+            **signed(end),
             colorbar={"title": {"text": words["value"]}, "thickness": 14},
             xgap=1,
             ygap=1,

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure, frame, heatmap
 from vizformer.figures.matrix import matrix_heatmap
-from vizformer.figures.style import ENGLISH, fill, heights, reach, safe, signed_scale
+from vizformer.figures.style import ENGLISH, fill, heights, reach, safe, signed
 
 PRINTED_UP_TO = 12
 _TICKS = 8
@@ -45,9 +45,7 @@ def token_pairs(
     figure = Figure(
         heatmap(
             z=shown,
-            zmin=-end,
-            zmax=end,
-            colorscale=signed_scale(),
+            **signed(end),
             colorbar={"title": {"text": words["value"]}, "thickness": 14},
             hoverongaps=False,
             customdata=[[[row, column] for column in safe_names] for row in safe_names],

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from vizformer.figures.axes import LONGEST_LABEL, MOST_LABELS, name_axes
 from vizformer.figures.figure import Figure, frame, heatmap, scatter
-from vizformer.figures.style import DASHES, ENGLISH, QUALITATIVE, fill, reach, safe, signed_scale
+from vizformer.figures.style import DASHES, ENGLISH, QUALITATIVE, fill, reach, safe, signed
 
 
 def positional_heatmap(
@@ -34,9 +34,7 @@ def positional_heatmap(
     figure = Figure(
         heatmap(
             z=values,
-            zmin=-end,
-            zmax=end,
-            colorscale=signed_scale(),
+            **signed(end),
             colorbar={"title": {"text": words["value"]}, "thickness": 14},
             hovertemplate=fill(words["encoding"], position="%{y}", dimension="%{x}", value="%{z:.4f}"),
         )

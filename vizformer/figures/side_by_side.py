@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from vizformer.figures import style
 from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, frame, heatmap
-from vizformer.figures.style import N_, VIRIDIS, fill, heights, reach, safe, signed_scale
+from vizformer.figures.style import N_, VIRIDIS, fill, heights, reach, safe, signed
 
 PRINTED_UP_TO = 16
 
@@ -62,9 +62,7 @@ def difference_map(
     figure = Figure(
         heatmap(
             z=values,
-            zmin=-end,
-            zmax=end,
-            colorscale=signed_scale(),
+            **signed(end),
             colorbar={"title": {"text": safe(words["difference"])}, "thickness": 14},
             xgap=1 if max(values.shape) <= 64 else 0,
             ygap=1 if max(values.shape) <= 64 else 0,

@@ -105,6 +105,11 @@ def signed_scale() -> Scale:
     return [(i / last, colour) for i, colour in enumerate(ORANGE_BLUE)]
 
 
+def signed(end: float) -> dict[str, object]:
+    """The colours of a map whose scale ends at -end and end, white at 0."""
+    return {"zmin": -end, "zmax": end, "colorscale": signed_scale()}
+
+
 def reach(values: NDArray[np.floating]) -> float:
     """Largest finite |value|: the end of a scale that is centred on 0; 1 where there is nothing but 0."""
     finite = np.abs(values[np.isfinite(values)])

@@ -18,6 +18,7 @@ from vizformer.web.link import state
 from vizformer.web.link.view import written_query
 from vizformer.web.widgets import attention_selector, head_downloads, lesson, packed_heads, row_names, telling
 from vizformer.web.widgets.cell_question import LARGEST
+from vizformer.web.widgets.choices import kind_of_attention
 from vizformer.web.widgets.downloads import take_away
 from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.words import labels
@@ -48,11 +49,7 @@ def draw(subject: Subject) -> None:
     """All heads side by side, the chosen one large, and what each of its layer does."""
     st.html(table.style())
     trace, config, usable = subject.trace, subject.config, kinds(subject.trace)
-    kind = state.fit(kind=usable).kind
-    if len(usable) > 1:
-        st.segmented_control(
-            lab.text("kind"), usable, format_func=labels.kind_label, required=True, **state.bind("kind")
-        )
+    kind = kind_of_attention(usable, lab.text("kind"))
     queries, keys = (trace.tokens[stack] for stack in labels.stacks(kind))
     n_layers = config.layers_of(kind)
     why = telling.open_on_a_head(subject, kind)
