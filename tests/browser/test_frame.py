@@ -183,6 +183,11 @@ def test_the_keyboard_searches_and_goes_past_the_bar(open_tab):
     tab.settled()
     assert heading(tab) == "Glossary"
     assert link(tab) == {"text": "hello"}
+    tab.page.keyboard.press("Tab")  # from here on the keyboard leads, and what it is on is seen
+    door = tab.page.locator(".st-key-bar-doors").get_by_role("link").first
+    door.focus()
+    expect(door).to_have_css("outline-width", "3px")
+    expect(door).to_have_css("outline-style", "solid")
     skip = tab.page.locator(".vf-skip")
     expect(skip).not_to_be_in_viewport()
     skip.focus()
