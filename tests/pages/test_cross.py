@@ -284,3 +284,12 @@ def test_one_memory_opens_on_the_head_whose_row_says_most_of_a_source_word(open_
     assert f"Shown is layer {found.layer}, head {found.head}" in " ".join(one.value for one in app.caption)
     app = open_app(PAGE, part="memory", text=sentence, head=0)  # a link always wins
     assert app.selectbox(key="view.head").value == 0
+
+
+def test_one_memory_opens_on_the_head_that_says_most(open_app):
+    app = open_app("pages/learn/cross.py", part="memory", model="zh-en", text="我有一只猫。")
+    trace = load("zh-en").trace("我有一只猫。")
+    found = telling_head(trace, "cross", usual_query(trace.tokens["decoder"]))
+    assert found is not None
+    assert (found.layer, found.head) != (0, 0)
+    assert f"Shown is layer {found.layer}, head {found.head}" in " ".join(one.value for one in app.caption)
