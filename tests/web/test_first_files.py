@@ -210,7 +210,19 @@ def test_a_server_that_cannot_open_its_first_page_says_so_in_its_log_and_goes_on
     assert "could not be opened" in caplog.text
 
 
-@pytest.mark.parametrize(("path", "query"), [("/", ""), ("/attention", ""), ("/masks", "slide=on"), ("/nowhere", "")])
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("/", ""),
+        ("/attention", ""),
+        ("/masks", "slide=on"),
+        ("/nowhere", ""),
+        ("/masks.", ""),  # as links end that were copied with the sentence around them
+        ("/masks，第三部分", ""),
+        ("/2017", ""),
+        ("/" + "n" * 200, ""),
+    ],
+)
 def test_the_frame_is_there_before_anything_is_drawn_and_the_browser_knows_the_server(path, query):
     answer = Answer(path, query=query)
     text = answer.body.decode()

@@ -47,9 +47,7 @@ TYPES = {
     ".woff2": "font/woff2",
 }
 _STATIC = re.compile(r"static/(?:js|css|media)/[\w-][\w.-]{0,200}", re.ASCII)
-_NOWHERE = re.compile(
-    r"(?!oauth2callback)[a-zA-Z][\w-]{0,100}", re.ASCII
-)  # no page: Streamlit says so, above the first one
+_NOWHERE = re.compile(r"(?!oauth2callback)[^\W_][^/.]*[.]?")  # no page: Streamlit says so, above the first one
 _ROOT = '<div id="root"></div>'
 
 
