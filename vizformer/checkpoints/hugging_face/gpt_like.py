@@ -134,6 +134,12 @@ def byte_level_texts(folder: Folder) -> Backend:
     return byte_level(folder, dict.fromkeys(("bos_token", "eos_token", "unk_token"), "<|endoftext|>"))
 
 
+def composed_texts(folder: Folder) -> Backend:
+    """vocab.json and merges.txt of the letters in their composed form (NFC), as GPT-NeoX reads them."""
+    usual = {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<|padding|>"}
+    return byte_level(folder, usual, composed=True)
+
+
 LIKE = Family(
     name="",
     types=(),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from vizformer.checkpoints.hugging_face.family import Family, Options, says_head
+from vizformer.checkpoints.hugging_face.family import Family, Options, says_head, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.rotary import PART, all_are_turned, rope, turned, turning_neighbours
 from vizformer.checkpoints.hugging_face.sliding_window import window
@@ -178,11 +178,6 @@ def _has_bias(config: ModelConfig, ours: str) -> bool:
     return config.out_bias if ours.endswith("W_O") else config.qkv_bias
 
 
-def ties(config: ModelConfig) -> dict[str, str]:
-    """Second names under which some files repeat a tensor."""
-    return {"lm_head.weight": "embed_tokens.weight"} if config.tied_unembedding else {}
-
-
 LIKE = Family(
     name="",
     types=(),
@@ -190,6 +185,6 @@ LIKE = Family(
     head="lm_head.",
     config=decoder,
     weights=tensors,
-    ties=ties,
+    ties=tied_to("embed_tokens.weight"),
     unused=UNUSED,
 )  # what the relatives replace

@@ -10,6 +10,7 @@ from functools import partial
 
 from vizformer.checkpoints.hugging_face.bert_like import (
     LIKE,
+    UNUSED,
     embeddings,
     head,
     narrow,
@@ -79,10 +80,8 @@ FAMILIES: tuple[Family, ...] = (
         spare=partial(spare, head=HEAD),
         made=no_unembedding,
         unused={
-            r"embeddings\.position_ids": N_("the numbers 0, 1, 2, ...: they follow from the positions"),
-            r"pooler\..*": N_("the summary of the first token, used by classifiers only"),
+            **UNUSED,
             r"sop_classifier\..*": N_("the head of another task"),
-            r"(classifier|qa_outputs)\..*": N_("the head of another task"),
         },
     ),
 )

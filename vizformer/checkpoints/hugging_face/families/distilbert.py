@@ -5,11 +5,11 @@ Source: Sanh et al. 2019, "DistilBERT, a distilled version of BERT", and the wei
 
 from collections.abc import Collection
 
-from vizformer.checkpoints.hugging_face.bert_like import USUAL
+from vizformer.checkpoints.hugging_face.bert_like import USUAL, body, embeddings
 from vizformer.checkpoints.hugging_face.family import Family, Options, says_head, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
-from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
+from vizformer.checkpoints.tensors.tensor_map import Part, linear
 from vizformer.checkpoints.tokenizers.vocabularies import wordpiece_or_refuse
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
@@ -52,12 +52,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
 
 def weights(config: ModelConfig) -> list[Part]:
     """What becomes of every tensor."""
-    parts = [
-        Part("embeddings.word_embeddings.weight", ("embedding.weight",)),
-        Part("embeddings.position_embeddings.weight", ("position_embedding.weight",)),
-        *linear("embeddings.LayerNorm", "embedding_norm"),
-        *layers(LAYER, "transformer.layer.{}", "encoder.layers.{}", config.n_encoder_layers),
-    ]
+    parts = [*embeddings(config), *body(config, LAYER, "transformer.layer.{}")]
     if config.head == "transform":
         parts += [*linear("vocab_transform", "prediction.dense"), *linear("vocab_layer_norm", "prediction.norm")]
         parts += [Part("vocab_projector.bias", ("prediction.logit_bias",))]

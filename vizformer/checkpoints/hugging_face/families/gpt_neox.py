@@ -6,20 +6,22 @@ Source: Black et al. 2022, "GPT-NeoX-20B: An Open-Source Autoregressive Language
 
 from dataclasses import replace
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options, reading, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.gpt_like import LIKE, NEOX_FUSED, NEOX_LAYER, UNUSED, decoder, tensors
+from vizformer.checkpoints.hugging_face.gpt_like import (
+    LIKE,
+    NEOX_FUSED,
+    NEOX_LAYER,
+    UNUSED,
+    composed_texts,
+    decoder,
+    tensors,
+)
 from vizformer.checkpoints.hugging_face.rotary import rope, turned
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part
-from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
-
-USUAL = {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<|padding|>"}
 
 
 def _own(fields: Fields, found: Options) -> Options:
@@ -46,11 +48,6 @@ def weights(config: ModelConfig) -> list[Part]:
     return tensors(config, NEOX_LAYER, *names, fused=NEOX_FUSED, no_bias=no_bias)
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """vocab.json and merges.txt."""
-    return byte_level(folder, USUAL, composed=True)
-
-
 FAMILIES: tuple[Family, ...] = (
     replace(
         LIKE,
@@ -59,7 +56,7 @@ FAMILIES: tuple[Family, ...] = (
         prefix="gpt_neox.",
         config=reading(decoder, _own),
         weights=weights,
-        tokenizer=tokenizer,
+        tokenizer=composed_texts,
         ties=tied_to("embed_in.weight"),
         renamed={r"^embed_out\.": "lm_head."},
         unused={

@@ -10,8 +10,9 @@ Long Context Finetuning and Inference", section 2.1, and the weights published w
 from collections.abc import Collection
 
 from vizformer.checkpoints.hugging_face.bert_like import USUAL
-from vizformer.checkpoints.hugging_face.family import Family, Options, says_head
+from vizformer.checkpoints.hugging_face.family import Family, Options, reading, says_head, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.llama_like import biases
 from vizformer.checkpoints.hugging_face.missing_parameters import NO_NORM_BIASES, Made, zeros
 from vizformer.checkpoints.hugging_face.rotary import rope_of_layer_types
 from vizformer.checkpoints.hugging_face.sliding_window import windowed_layers
@@ -36,7 +37,6 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         fields.refuse("classifier_activation", N_("supported is the same as hidden_activation"))
     every = fields.size("global_attn_every_n_layers")
     local = windowed_layers(fields, depth, lambda layer: layer % every != 0)
-    attention, bias = fields.flag("attention_bias"), fields.flag("mlp_bias")
     fields.assume(NO_NORM_BIASES)
     tied = fields.flag("tie_word_embeddings")
     return {
@@ -56,8 +56,6 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         "norm_eps": fields.number("norm_eps"),
         "activation": activation,
         "feedforward": "gated",
-        "bias": bias,
-        "attention_bias": "same" if attention is bias else "all" if attention else "none",
         "head": "transform" if has_head else "linear",
         "tied_unembedding": tied or not has_head,
         "dropout": 0.0,
@@ -111,21 +109,16 @@ def made(config: ModelConfig) -> Made:
     return zeros((f"{name}.bias" for name in names), config.d_model)
 
 
-def ties(config: ModelConfig) -> dict[str, str]:
-    """The second name under which some files repeat the table."""
-    return {"decoder.weight": "embeddings.tok_embeddings.weight"} if config.tied_unembedding else {}
-
-
 FAMILIES: tuple[Family, ...] = (
     Family(
         name="ModernBERT",
         types=("modernbert",),
         prefix="model.",
         head="head.",
-        config=config,
+        config=reading(config, biases),
         weights=weights,
         tokenizer=only_tokenizer_json,
-        ties=ties,
+        ties=tied_to("embeddings.tok_embeddings.weight", head="decoder"),
         made=made,
         unused={r"(head|classifier|decoder)\..*": N_("the head of another task")},
         usual=USUAL,

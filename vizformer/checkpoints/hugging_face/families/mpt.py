@@ -6,15 +6,11 @@ Source: MosaicML 2023, "Introducing MPT-7B", and the weights published with it.
 from collections.abc import Collection
 from dataclasses import replace
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.gpt_like import LIKE, decoder, tensors
+from vizformer.checkpoints.hugging_face.gpt_like import LIKE, composed_texts, decoder, tensors
 from vizformer.checkpoints.hugging_face.missing_parameters import NO_NORM_BIASES, no_norm_biases
 from vizformer.checkpoints.tensors.tensor_map import Part
-from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -27,7 +23,6 @@ LAYER = {
     "ffn.up_proj": ["feedforward.W_in"],
     "ffn.down_proj": ["feedforward.W_out"],
 }
-USUAL = {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<|padding|>"}
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -72,11 +67,6 @@ def weights(config: ModelConfig) -> list[Part]:
     return tensors(config, LAYER, layer="blocks.{}", final="norm_f", no_bias=no_bias)
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """vocab.json and merges.txt."""
-    return byte_level(folder, USUAL, composed=True)
-
-
 FAMILIES: tuple[Family, ...] = (
     replace(
         LIKE,
@@ -84,7 +74,7 @@ FAMILIES: tuple[Family, ...] = (
         types=("mpt",),
         config=config,
         weights=weights,
-        tokenizer=tokenizer,
+        tokenizer=composed_texts,
         made=no_norm_biases,
     ),
 )

@@ -7,14 +7,10 @@ from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.gpt_like import ONE_NORM, tensors
+from vizformer.checkpoints.hugging_face.gpt_like import ONE_NORM, byte_level_texts, tensors
 from vizformer.checkpoints.hugging_face.llama_like import ATTENTION, LIKE, decoder
-from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 
 LAYER = {
     "input_layernorm": ["self_norm", "feedforward_norm"],
@@ -23,7 +19,6 @@ LAYER = {
     "mlp.fc1": ["feedforward.W_in"],
     "mlp.fc2": ["feedforward.W_out"],
 }
-USUAL = dict.fromkeys(("bos_token", "eos_token", "unk_token"), "<|endoftext|>")
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -36,11 +31,6 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     return {**options, **own}, has_head
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """vocab.json and merges.txt."""
-    return byte_level(folder, USUAL)
-
-
 FAMILIES: tuple[Family, ...] = (
     replace(
         LIKE,
@@ -48,6 +38,6 @@ FAMILIES: tuple[Family, ...] = (
         types=("phi",),
         config=config,
         weights=partial(tensors, template=LAYER, table="embed_tokens", layer="layers.{}", final="final_layernorm"),
-        tokenizer=tokenizer,
+        tokenizer=byte_level_texts,
     ),
 )

@@ -24,13 +24,12 @@ from vizformer.checkpoints.hugging_face.bert_like import (
     embeddings,
     head,
     name,
+    options,
     spare,
-    stack,
     ties,
 )
-from vizformer.checkpoints.hugging_face.family import Family, Options, says_head
+from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, linear
 from vizformer.checkpoints.tokenizers.fairseq import CAMEMBERT, XLM_ROBERTA, moved
 from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
@@ -52,8 +51,8 @@ USUAL = {
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options of our model: the rows of the position table up to the padding's are left out."""
-    vocab_size, rows = fields.size("vocab_size"), fields.size("max_position_embeddings")
-    pad = fields.token("pad_token_id", vocab_size)
+    found, has_head = options(fields, names, "lm_head.")
+    pad, rows = found["pad_id"], found["max_positions"]
     if pad is None or pad + 1 >= rows:
         fields.refuse(
             "pad_token_id",
@@ -70,39 +69,21 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
             id=pad,
         )
     )
-    has_head = any(tensor.startswith("lm_head.") for tensor in names) or says_head(fields.architecture)
     if has_head:
         fields.only("hidden_act", "gelu")  # the head's own activation is always this one
-    return dict(
-        vocab_size=vocab_size,
-        d_model=fields.size("hidden_size"),
-        n_heads=fields.size("num_attention_heads"),
-        d_ff=fields.size("intermediate_size"),
-        **stack(fields),
-        max_positions=rows - pad - 1,
-        positions="learned",
-        n_segments=fields.size("type_vocab_size"),
-        embedding_norm=True,
-        norm_eps=fields.number("layer_norm_eps"),
-        activation=fields.choice("hidden_act", ACTIVATIONS),
-        head="transform" if has_head else "linear",
-        tied_unembedding=fields.flag("tie_word_embeddings") or not has_head,
-        pad_id=pad,
-        bos_id=fields.token("bos_token_id", vocab_size),
-        eos_id=fields.token("eos_token_id", vocab_size),
-    ), has_head
+    return {**found, "max_positions": rows - pad - 1, "pad_id": pad}, has_head
 
 
 def pre_norm(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The options where the norms stand in front of the sublayers."""
-    options, has_head = config(fields, names)
-    return {**options, "norm_order": "pre", "final_norm": True}, has_head
+    found, has_head = config(fields, names)
+    return {**found, "norm_order": "pre", "final_norm": True}, has_head
 
 
 def pre_norm_xl(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """The same, without a norm after the embeddings."""
-    options, has_head = pre_norm(fields, names)
-    return {**options, "embedding_norm": False}, has_head
+    found, has_head = pre_norm(fields, names)
+    return {**found, "embedding_norm": False}, has_head
 
 
 def weights(config: ModelConfig, template: Mapping[str, Sequence[str]] = LAYER, final: str = "") -> list[Part]:
