@@ -18,7 +18,7 @@ from vizformer.training.recipe import TextRecipe
 from vizformer.training.stories import STORIES, train_stories
 from vizformer.training.text_cards import write_cloze_card, write_stories_card
 from vizformer.training.text_evaluation import evaluate_cloze, evaluate_stories
-from vizformer.training.translation import ZH_EN, TranslationRecipe, prepare, train_translator
+from vizformer.training.translation import ZH_EN, prepare, train_translator
 
 TRAINING, EVALUATION, BASELINE = "training.json", "evaluation.json", "baseline.json"
 Say = Callable[[str], None]
@@ -31,7 +31,7 @@ def train_bundled(name: str, data: Path, out: Path, work: Path, threads: int | N
     """Trains a bundled model into the folder `out`, with notes of what it was made from."""
     if threads:
         torch.set_num_threads(threads)
-    recipes: dict[str, TranslationRecipe | TextRecipe] = {"zh-en": ZH_EN, "stories": STORIES, "cloze": CLOZE}
+    recipes: dict[str, TextRecipe] = {"zh-en": ZH_EN, "stories": STORIES, "cloze": CLOZE}
     notes: dict[str, Any] = {"recipe": asdict(recipes[name]), "machine": machine()}
 
     def report(progress: Progress) -> None:

@@ -16,6 +16,7 @@ from vizformer.training.batches import PairBatch, pair_batches
 from vizformer.training.loop import LoopOptions, Progress, fit
 from vizformer.training.loss import translation_loss
 from vizformer.training.pairs import Pair, Split, read_pairs, split_pairs
+from vizformer.training.recipe import TextRecipe
 from vizformer.training.speed import best_device
 from vizformer.training.vocabulary import BOS, EOS, PAD, train_bpe
 
@@ -23,26 +24,17 @@ MAX_TOKENS = 60  # longer pairs are left out of training: they are few and mostl
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslationRecipe:
+class TranslationRecipe(TextRecipe):
     """Everything that, with the data, decides the trained weights.
 
     Attributes:
-        model: options of `ModelConfig` except the vocabulary and the special ids, which come from the data.
-        loop: how long and how fast.
         n_valid, n_test: held-out pairs (`vizformer.training.pairs.split_pairs`).
-        sources: the data it is meant for, with licences, for the model card.
     """
 
-    name: str
-    vocab_size: int
-    model: Mapping[str, object]
-    loop: LoopOptions
-    tokens_per_batch: int = 4096
     label_smoothing: float = 0.1
     n_valid: int = 400
     n_test: int = 800
     split_seed: int = 20
-    sources: tuple[str, ...] = ()
 
 
 # The paper's own style (post-norm, sinusoidal, ReLU, one scaled table of embeddings), as small as the data asks for.
