@@ -32,7 +32,21 @@ KNOWN = {
     "why",
     "choices",
 }  # read by the machinery of the lessons
-SHOWN_BY = {"text", "texts", "say", "note", "buttons", "box", "slider", "toggle", "columns", "asked", "asks", "choice"}
+SHOWN_BY = {
+    "text",
+    "texts",
+    "say",
+    "note",
+    "buttons",
+    "box",
+    "slider",
+    "steps",
+    "toggle",
+    "columns",
+    "asked",
+    "asks",
+    "choice",
+}
 
 
 def listed(lesson: str, code: str) -> dict[str, list[str]]:
