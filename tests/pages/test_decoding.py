@@ -1,16 +1,19 @@
 """Lesson 9, Writing a text: what is on the screen is what the library computes, and the code on it runs."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from tests.pages.conftest import Open
 from tests.pages.reading import run, tables
 from vizformer import load
-from vizformer.analysis.decoding.teacher_forcing import forced_rows, one_error, right_rows
+from vizformer.analysis.decoding.teacher_forcing import OneError, forced_rows, one_error, right_rows
 from vizformer.analysis.decoding.ways import beams, first_token, written
 from vizformer.checkpoints import Checkpoint
 from vizformer.generation import Sampling
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.lessons.decoding import free_running
 from vizformer.web.words.labels import percent
 
 PAGE = "pages/learn/decoding.py"
@@ -28,6 +31,17 @@ def test_the_rows_and_their_loss_are_the_models(open_app: Open) -> None:
     assert any(f"L = {total:.4f}" in formula.value for formula in app.latex)
     names = run(app.code[0].value)
     assert float(names["loss"]) == pytest.approx(total, rel=1e-3)  # of the digits on the screen
+
+
+def test_a_wrong_token_is_no_markdown(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    def marked(subject: Subject, step: int, rank: int) -> OneError:
+        found = one_error(subject.checkpoint, subject.text, free_running.right_rows(subject), step, rank)
+        return replace(found, wrong=replace(found.wrong, text="$a$ **b**"))
+
+    monkeypatch.setattr(free_running, "one_error", marked)
+    app = open_app(PAGE, part="free", model="zh-en", text=TEXTS["zh-en"])
+    assert not app.exception
+    assert any(r"\$a\$ \*\*b\*\*" in caption.value for caption in app.caption)
 
 
 def test_the_text_after_an_error_is_the_models(open_app: Open) -> None:
