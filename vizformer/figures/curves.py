@@ -72,7 +72,7 @@ def line_curves(
     frame(figure, title, height=height)
     figure.update_layout(showlegend=len(curves) > 1, legend={"orientation": "h", "y": -0.25, "yanchor": "top"})
     figure.update_xaxes(title=safe(place_title))
-    if len(places) <= 12 and np.issubdtype(places.dtype, np.integer):
+    if len(places) <= 12 and np.issubdtype(places.dtype, np.integer) and (np.diff(places) == 1).all():
         figure.update_xaxes(dtick=1)  # there is no layer 0.5
     figure.update_yaxes(title=safe(value_title), range=value_range)
     if mark is not None:
