@@ -240,8 +240,12 @@ def bind(name: str) -> dict[str, Any]:
     """The keyword arguments that tie a keyed Streamlit widget to the field `name` of the view, both ways."""
     key, value = widget(f"view.{name}"), getattr(view(), name)
     # Assigned only when it differs: an assignment would throw away what the reader is typing just now.
-    if arrives(key) or key not in st.session_state or st.session_state[key] != value:
+    # (And once after the language has changed: a list would go on showing its choice in the other one.)
+    said, now = f"{key}.language", view().lang
+    is_new = key not in st.session_state or st.session_state[key] != value
+    if arrives(key) or is_new or st.session_state.get(said, now) != now:
         st.session_state[key] = value
+    st.session_state[said] = now
     # Without `persist_state` a widget on a new page counts as empty before: emptying a text box would go unnoticed.
     return {"key": key, "on_change": _take, "args": (name, key), "persist_state": "session"}
 
