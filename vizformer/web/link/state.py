@@ -56,8 +56,10 @@ class _Memory:
     beginning: beginnings.Beginning | None = None  # what a link that says nothing means to this reader
     began: bool = False  # whether the reader came by such a link
     beside: dict[str, str] = field(default_factory=dict)  # what the address says besides the view
-    placed: dict[str, int] = field(default_factory=dict)  # widget -> the visit in which it was drawn last
-    placing: dict[str, int] = field(default_factory=dict)  # the same of the run that goes on
+    placed: dict[str, tuple[int, str]] = field(
+        default_factory=dict
+    )  # widget -> visit and language it was drawn in last
+    placing: dict[str, tuple[int, str]] = field(default_factory=dict)  # the same of the run that goes on
 
     @property
     def linked(self) -> View:
@@ -239,13 +241,7 @@ def unsay(*names: str) -> None:
 def bind(name: str) -> dict[str, Any]:
     """The keyword arguments that tie a keyed Streamlit widget to the field `name` of the view, both ways."""
     key, value = widget(f"view.{name}"), getattr(view(), name)
-    # Assigned only when it differs: an assignment would throw away what the reader is typing just now.
-    # (And once after the language has changed: a list would go on showing its choice in the other one.)
-    said, now = f"{key}.language", view().lang
-    is_new = key not in st.session_state or st.session_state[key] != value
-    if arrives(key) or is_new or st.session_state.get(said, now) != now:
-        st.session_state[key] = value
-    st.session_state[said] = now
+    show(key, value)
     # Without `persist_state` a widget on a new page counts as empty before: emptying a text box would go unnoticed.
     return {"key": key, "on_change": _take, "args": (name, key), "persist_state": "session"}
 
@@ -265,15 +261,25 @@ def widget(key: str) -> str:
     return key + _apart.get()
 
 
+def show(key: str, value: object) -> None:
+    """Has the widget of this key, which is drawn next, show a value.
+
+    It is assigned only where the widget arrives or differs: an assignment throws away what the reader is typing just now.
+    """
+    if arrives(key) or key not in st.session_state or st.session_state[key] != value:
+        st.session_state[key] = value
+
+
 def arrives(key: str) -> bool:
     """Whether a widget is drawn for the first time since the page was gone to: the browser does not know its value then.
 
     A value that nobody assigns again is right on the screen, but the browser takes the widget for untouched: with the
-    next thing that is pressed it reports an empty text, or the first of a list.
+    next thing that is pressed it reports an empty text, or the first of a list.  So is it where the language has changed: a
+    list would go on showing its choice in the other one.
     """
     memory = _memory()
-    memory.placing[key] = memory.visit
-    return memory.placed.get(key) != memory.visit
+    now = memory.placing[key] = memory.visit, memory.view.lang
+    return memory.placed.get(key) != now
 
 
 def drawn() -> None:

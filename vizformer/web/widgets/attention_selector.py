@@ -57,8 +57,7 @@ def choose_query(subject: Subject, kind: str, label: str = "") -> None:
     queries = subject.trace.tokens[labels.stacks(kind)[0]]
     shown, numbered = state.view().query_of(queries), row_names.numbered(subject, kind)
     key = state.widget("view.query")
-    if st.session_state.get(key) != shown:
-        st.session_state[key] = shown
+    state.show(key, shown)
     st.selectbox(
         label or _("Query"),
         range(len(queries)),

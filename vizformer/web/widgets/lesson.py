@@ -147,8 +147,7 @@ def _choose(entry: Entry, parts: Parts, unnamed: Callable[[View], str] | None) -
     keys = [part.key for part in parts]
     chosen = keys[index]
     tabs = f"lesson.part.{entry.url}"
-    if state.arrives(tabs) or st.session_state.get(tabs) != chosen:
-        st.session_state[tabs] = chosen
+    state.show(tabs, chosen)
     titles = {part.key: f"{index + 1} · {part.name}" for index, part in enumerate(parts)}
     st.segmented_control(
         _("Part"),

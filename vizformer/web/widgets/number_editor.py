@@ -149,8 +149,8 @@ def _switches(field: str, site: str) -> None:
     scaling, warmth = st.columns(2, vertical_alignment="center")
     scaled_key, warm_key = f"{field}.scale.{site}", f"{field}.t.{site}"
     chosen = next((item.value for item in items if item.about == (site, "t")), 1.0)
-    _show(scaled_key, edits.unscaled(site) not in items)
-    _show(warm_key, min(max(chosen, 0.01), 1000.0))
+    state.show(scaled_key, edits.unscaled(site) not in items)
+    state.show(warm_key, min(max(chosen, 0.01), 1000.0))
     # In the toy there always is a division to switch off, in the model only where it has one.
     if field == "toy" or model_cache.options(state.view().model).attention_scale is None:
         scaling.toggle(_("Divide by √d_head"), key=scaled_key, on_change=_take_scale, args=(field, site, scaled_key))
@@ -163,12 +163,6 @@ def _switches(field: str, site: str) -> None:
         on_change=_take_temperature,
         args=(field, site, warm_key),
     )
-
-
-def _show(key: str, value: object) -> None:
-    """Sets a keyed widget to what the view says: after a reset or from a link it would keep its own value."""
-    if st.session_state.get(key) != value:
-        st.session_state[key] = value
 
 
 def _change(field: str, change: Callable[..., str], *items: edits.Item) -> None:

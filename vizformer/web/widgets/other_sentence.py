@@ -25,8 +25,7 @@ def other_sentence(label: str, field: str, default: str, basis: str, on: DeltaGe
     if before not in (None, basis):
         state.update(**{field: ""})
     now, key = getattr(state.view(), field) or default, f"view.{field}"
-    if state.arrives(key) or st.session_state.get(key) != now:
-        st.session_state[key] = now
+    state.show(key, now)
     kept: dict[str, Any] = {"key": key, "on_change": _take, "args": (field, key, default), "persist_state": "session"}
     text: str = (on or st).text_input(label, **kept)
     return text.strip()

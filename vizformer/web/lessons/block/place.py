@@ -62,8 +62,7 @@ def choose(lab: Laboratory, subject: Subject, settings: DeltaGenerator | None = 
     with settings or line():
         if len(stacks) > 1:
             names, key = lab.texts("stack", stacks), state.widget("block.stack")
-            if st.session_state.get(key) != stack:
-                st.session_state[key] = stack
+            state.show(key, stack)
             st.segmented_control(
                 lab.text("stack.label"),
                 stacks,

@@ -11,5 +11,13 @@ from vizformer.web.lessons.costs import (
     speed_measurement,
 )
 
-_IN_ORDER = (complexity, calculator, flash, linear, sparse, speed_measurement, family, results)
-PARTS = tuple(part.lab for part in _IN_ORDER)
+PARTS = (
+    complexity.lab,
+    calculator.lab,
+    flash.lab,
+    linear.lab,
+    sparse.lab,
+    speed_measurement.lab,
+    family.lab,
+    results.lab,
+)

@@ -131,8 +131,7 @@ def _switch() -> None:
     now = state.view().model
     own = model_cache.options(now).architecture
     first[own] = now
-    if st.session_state.get(_SWITCH) != own:
-        st.session_state[_SWITCH] = own
+    state.show(_SWITCH, own)
     names = {
         name: f"{lab.text(f'switch.{name}')} · {sources.title(first[name])}" for name in ARCHITECTURES if name in first
     }

@@ -10,5 +10,4 @@ from vizformer.web.lessons.positions import (
     waves,
 )
 
-_IN_ORDER = (waves, clock, distance, order, place_function, schemes, past_trained_length)
-PARTS = tuple(part.lab for part in _IN_ORDER)
+PARTS = (waves.lab, clock.lab, distance.lab, order.lab, place_function.lab, schemes.lab, past_trained_length.lab)

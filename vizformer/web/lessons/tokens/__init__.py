@@ -11,5 +11,13 @@ from vizformer.web.lessons.tokens import (
     word_vectors,
 )
 
-_IN_ORDER = (tokenizers, merges, table_row, neighbours, word_vectors, contexts, lengths, signals)
-PARTS = tuple(part.lab for part in _IN_ORDER)
+PARTS = (
+    tokenizers.lab,
+    merges.lab,
+    table_row.lab,
+    neighbours.lab,
+    word_vectors.lab,
+    contexts.lab,
+    lengths.lab,
+    signals.lab,
+)

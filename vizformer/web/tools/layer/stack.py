@@ -18,8 +18,7 @@ def choose_stack(known: list[str]) -> str:
     titles = {"encoder": _("Encoder"), "decoder": _("Decoder")}
     if stack_of_site() not in known:
         state.update(kind=known[0])
-    if st.session_state.get("layer.stack") != stack_of_site():
-        st.session_state["layer.stack"] = stack_of_site()
+    state.show("layer.stack", stack_of_site())
     if len(known) > 1:
         st.segmented_control(
             _("Stack"),

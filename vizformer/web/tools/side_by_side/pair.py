@@ -114,8 +114,7 @@ def model_box(on: Any) -> ModelRef | None:
     names: dict[object, str] = {SAME: _("the same model")}  # made now: the widget asks outside of a run too
     names.update((one, title) for one, title in model_list.titles(models).items())
     now = SAME if chosen is None else chosen
-    if state.arrives(MODEL) or st.session_state.get(MODEL) != now:
-        st.session_state[MODEL] = now
+    state.show(MODEL, now)
     on.selectbox(
         _("Second model"),
         options,
@@ -174,8 +173,7 @@ def example_box(on: Any) -> None:
         ),
         None,
     )
-    if state.arrives(EXAMPLE) or st.session_state.get(EXAMPLE) != shown:
-        st.session_state[EXAMPLE] = shown
+    state.show(EXAMPLE, shown)
     on.selectbox(
         _("Or an example"),
         known,

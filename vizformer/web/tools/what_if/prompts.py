@@ -69,8 +69,7 @@ def second(subject: Subject) -> str:
         _("The second, corrupted prompt (the first, clean one is the sentence above)"), "second", proposed, basis, left
     )
     shown = found if found is not None and text == proposed else None
-    if st.session_state.get(EXAMPLE) != shown:
-        st.session_state[EXAMPLE] = shown
+    state.show(EXAMPLE, shown)
     right.selectbox(
         _("Or an example"),
         EXAMPLES,

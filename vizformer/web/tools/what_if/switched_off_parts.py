@@ -9,6 +9,7 @@ from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link import state
 from vizformer.web.tools.what_if import computations, other_texts, wording
 from vizformer.web.tools.what_if.place import Place
 from vizformer.web.widgets import in_python, lesson
@@ -24,8 +25,7 @@ def choose_parts(subject: Subject) -> tuple[Part, ...]:
     known = computations.parts(subject)
     chosen = wording.read(lesson.value(NAME, ""), known)
     key = "what_if.off"
-    if st.session_state.get(key) != list(chosen):
-        st.session_state[key] = list(chosen)
+    state.show(key, list(chosen))
     st.multiselect(
         _("Switch off"),
         known,

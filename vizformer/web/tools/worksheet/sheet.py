@@ -9,6 +9,7 @@ from vizformer.errors import VizformerError
 from vizformer.explain.paper_calculations import SEEDS, Problem, worksheet
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame.sitemap import COURSE
+from vizformer.web.link import state
 from vizformer.web.tools.worksheet import paper
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.choices import more
@@ -111,8 +112,7 @@ def _lessons() -> list[str]:
     written = str(lesson.value("worksheet.lessons", USUAL)).split(",")
     titles = {str(number): f"{number} · {translate(entry.title)}" for number, entry in enumerate(COURSE, 1)}
     known = [number for number in titles if number in written]
-    if st.session_state.get(_LESSONS) != known:
-        st.session_state[_LESSONS] = known
+    state.show(_LESSONS, known)
     st.pills(
         _("Questions of these lessons"),
         list(titles),
