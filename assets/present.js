@@ -73,25 +73,31 @@
     address.searchParams.set("slide", prefix + address.searchParams.get("slide"));
     return address;
   };
+  const RESTS = 10; // looks at a page at rest, until it is believed to stay where it was led
   let last = place();
-  let wanted = "";
+  let wanted = "", rests = 0, tries = 0;
 
   function openNotes() {
     if (!own() && place()) open(addressOf(place(), NOTES), "vizformer-notes");
   }
 
-  channel.addEventListener("message", ({ data }) => { wanted = String(data); });
-  // While a run goes on the address may still be that of the run before.
+  channel.addEventListener("message", ({ data }) => { wanted = String(data); rests = tries = 0; });
+  for (const kind of ["pointerdown", "keydown"]) addEventListener(kind, () => { wanted = ""; }, true); // led from here
+  // While a run goes on the address may still be that of the run before; and a run that began before this window was led
+  // writes its own address over the one that was wanted: it is led again, and leads nobody back.
   setInterval(() => {
     if (!isIdle() || !isOn()) return;
-    if (wanted && wanted !== place()) {
+    if (wanted && wanted !== place() && tries < RESTS) {
+      tries += 1;
       history.pushState(null, "", addressOf(wanted, own()));
       dispatchEvent(new PopStateEvent("popstate", { state: null }));
       last = wanted;
-    } else if (!wanted && place() && place() !== last) {
+    } else if (wanted) {
+      rests += 1;
+      if (rests > RESTS) wanted = "";
+    } else if (place() && place() !== last) {
       last = place();
       channel.postMessage(last);
     }
-    wanted = "";
   }, 200);
 })();
