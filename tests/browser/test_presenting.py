@@ -118,7 +118,9 @@ def test_the_notes_follow_the_slides_and_the_slides_the_notes(open_tab):
     with tab.runs():
         page.keyboard.press("PageDown")
     expect(notes.locator(".st-key-slide-steps")).to_contain_text("slide 2 of")
-    notes.evaluate("history.replaceState(null, '', location.href.replace('words2', 'words'))")  # as a run that is late does
+    notes.evaluate(
+        "history.replaceState(null, '', location.href.replace('words2', 'words'))"
+    )  # as a run that is late does
     notes.wait_for_url("**slide=notes-words2*")
     expect(page.locator(".st-key-slide-steps")).to_contain_text("slide 2 of")
     with tab.runs():

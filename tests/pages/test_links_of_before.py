@@ -363,6 +363,8 @@ def screen(app: AppTest) -> str:
             shown.append(str(json.loads(element.proto.spec)["layout"].get("title", {}).get("text")))
         elif hasattr(element, "label"):
             shown.append(f"{element.label}: {getattr(element, 'value', None)}")
+            if element.type == "selectbox" and element.index is not None:
+                shown.append(element.options[element.index])  # as it reads in the box
         elif hasattr(element, "value"):
             shown.append(str(element.value))
     return "\n".join(shown)
