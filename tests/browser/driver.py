@@ -151,6 +151,14 @@ class Tab:
             link.first.click()
         self.settled()
 
+    def choose(self, files: object) -> None:
+        """Gives files to the page's first box for files, and waits until the box lists one.
+
+        Streamlit bars the form's button only from then on until the files are there: a press before sends no file.
+        """
+        self.page.locator("input[type=file]").first.set_input_files(files)  # type: ignore[arg-type]
+        self.page.get_by_test_id("stFileChip").first.wait_for()
+
     def settled(self, quiet: float = QUIET) -> None:
         """Waits until no run goes on and none is asked for, for `quiet` seconds after what has come is painted.
 

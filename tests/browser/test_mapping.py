@@ -38,8 +38,7 @@ def test_roles_are_chosen_in_boxes_and_the_link_carries_them(open_tab, tmp_path,
     tab = open_tab(f"/report?lang={locale.replace('-', '_')}")
     page = tab.page
     page.get_by_text(other).click()
-    page.locator("input[type=file]").first.set_input_files(tmp_path / "odd.pt")
-    expect(page.get_by_text("odd.pt")).to_be_visible()
+    tab.choose(tmp_path / "odd.pt")
     tab.settled()
     page.get_by_role("button", name=upload).click()
     expect(page.get_by_role("button", name=send)).to_be_visible()

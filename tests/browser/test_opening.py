@@ -55,7 +55,7 @@ def test_an_upload_shows_its_heads_and_belongs_to_one_session(open_tab, written,
         files = shutil.make_archive(str(tmp_path / "mine"), "zip", written.parent, written.name)
     else:
         files = sorted(written.iterdir())
-    page.locator("input[type=file]").set_input_files(files)
+    tab.choose(files)
     page.get_by_role("button", name="Upload and open").click()
     expect(page.get_by_text("GPT2LMHeadModel")).to_be_visible()
     assert "model=upload" in tab.address
@@ -76,7 +76,7 @@ def test_a_hostile_zip_is_refused_in_words(open_tab, tmp_path):
     tab = open_tab("/report", locale="zh-CN")
     page = tab.page
     page.get_by_text("打开其他模型").click()
-    page.locator("input[type=file]").set_input_files(tmp_path / "evil.zip")
+    tab.choose(tmp_path / "evil.zip")
     page.get_by_role("button", name="上传并打开").click()
     expect(page.get_by_text("指向 zip 以外的位置")).to_be_visible()
     expect(page.get_by_text("各部分参数量", exact=True)).to_be_visible()  # the chosen model is still there

@@ -58,8 +58,7 @@ def test_a_saved_trace_is_handed_in_on_the_page_for_other_programs(open_tab, tmp
     trace = vf.load("zh-en").trace("我有一只猫。")
     trace.save(path := tmp_path / "trace.safetensors")
     tab = open_tab("/elsewhere")
-    tab.page.locator("input[type=file]").set_input_files(path)
-    expect(tab.page.get_by_text("trace.safetensors")).to_be_visible()
+    tab.choose(path)
     tab.page.get_by_role("button", name="Show", exact=True).click()
     layer, head, query = telling_place(read_attention(path.name, path.read_bytes())["encoder"])
     said = f"query {query} “{trace.tokens['encoder'][query].text}”"
