@@ -1,6 +1,7 @@
 (() => {
   if (window.look) return;
-  const look = window.look = { picture: null, live: null, shift: 0, moved: 0, before: new WeakMap() };
+  const look = window.look = { live: null, shift: 0, moved: 0, before: new WeakMap() };
+  let [painted, covered] = [new Map(), null];  // when each picture was, and the first one that stood in the page at first
   let [begun, last, sum] = [0, 0, 0];
   new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) {
@@ -50,18 +51,21 @@
     return one.checkVisibility({ opacityProperty: true, visibilityProperty: true });
   };
   const bodies = () => document.querySelectorAll(".st-key-page-body, #first-picture");
-  look.pictures = () => [...bodies()].flatMap((body) => [...within(body.shadowRoot ?? body, KINDS)])
-    .filter((one) => shown(one)).map((one) => [one, content(one)]).filter(([, what]) => what);
+  const candidates = () => [...bodies()]
+    .flatMap((body) => [...within(body.shadowRoot ?? body, KINDS)].filter(shown).map((one) => [one, body]));
+  look.pictures = () => candidates().map(([one]) => [one, content(one)]).filter(([, what]) => what);
   look.first = () => look.pictures().map(([one]) => one).sort((a, b) => place(a) - place(b))[0];
   look.told = () => {
     const one = look.first();
+    const picture = covered ?? painted.get(one) ?? null;
     const body = document.querySelector(".st-key-page-body");
     const top = one ? place(one) : Infinity;
     const before = (kinds) => (body ? [...within(body, kinds)] : [])
       .filter((other) => other.checkVisibility() && place(other) < top).length;
     return {
-      ...look,
-      before: null,
+      picture,
+      live: picture === null ? look.live : Math.max(look.live, painted.get(one) ?? 0),
+      shift: look.shift,
       top: one ? Math.round(top) : null,
       by: one ? [one.nodeName.toLowerCase(), ...one.classList].join(".").slice(0, 40) : "",
       controls: before(CONTROLS),
@@ -70,29 +74,45 @@
   };
   const app = () => document.querySelector("[data-testid=stApp]");
   const done = () => app()?.dataset.testScriptState === "notRunning" && app()?.dataset.testConnectionState === "CONNECTED";
-  const own = ([one, what]) => look.before.get(one) !== what;
+  const own = (one) => {
+    const now = content(one);
+    return now && now !== look.before.get(one);
+  };
+  const waits = () => [...document.querySelectorAll(".st-key-page-body [data-testid=stSkeleton]")]
+    .some((one) => one.checkVisibility());
   // After the next frame is painted.
-  const painted = (name) => requestAnimationFrame(() => setTimeout(() => {
-    look[name] ??= performance.now() - look.start;
-  }));
+  const afterwards = (note) => requestAnimationFrame(() => setTimeout(() => note(performance.now() - look.start)));
   const watch = () => {
-    if (look.picture === null || look.live === null) {
-      const here = location.pathname === (look.path ?? location.pathname);
-      const there = here ? look.pictures().filter(own) : [];
-      const covered = document.getElementById("first-picture") !== null;
-      const live = !covered && there.length > 0;
-      if (there.length && look.picture === null) painted("picture");
-      // (a page without a picture is live once nothing has moved for a while)
-      if (here && done() && (live || (!covered && performance.now() - look.moved > 5000))) painted("live");
+    const here = location.pathname === (look.path ?? location.pathname);
+    const cover = document.getElementById("first-picture");
+    for (const [one, body] of here ? candidates() : []) {
+      if (painted.has(one) || !own(one)) continue;
+      painted.set(one, null);
+      look.moved = performance.now();
+      const mine = painted;  // (of another page once it was left)
+      afterwards((time) => {
+        mine.set(one, time);
+        if (body === cover) covered ??= time;
+      });
+    }
+    const live = cover === null && [...painted.values()].some((time) => time !== null);
+    // (a page without a picture is live once nothing has moved for a while)
+    if (look.live === null && here && done() && (live || (cover === null && performance.now() - look.moved > 5000))) {
+      look.live = performance.now() - look.start;
     }
     requestAnimationFrame(watch);
   };
   look.start = 0;
   look.moved = performance.now();
+  // When a picture was painted.
+  look.painted = (one) => painted.get(one) ?? null;
+  // Whether all that comes has come, and nothing has moved for a while.
+  look.still = (quiet) => look.live !== null && !waits() && performance.now() - look.moved > quiet;
   // From here on the pictures of another page count, and those that are there do not.
   look.leave = (path) => {
     for (const [one, what] of look.pictures()) look.before.set(one, what);
-    Object.assign(look, { picture: null, live: null, shift: 0, path, start: performance.now(), moved: performance.now() });
+    [painted, covered] = [new Map(), null];
+    Object.assign(look, { live: null, shift: 0, path, start: performance.now(), moved: performance.now() });
   };
   requestAnimationFrame(watch);
 })()

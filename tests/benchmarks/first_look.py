@@ -5,7 +5,8 @@
 
 Measured by the browser's own clock, from the beginning of the navigation:
 
-    picture    the first picture of the page's body is painted: a canvas, a drawing, a plot, an image, a table, tokens
+    picture    the first picture of the page's body is painted: a canvas, a drawing, a plot, an image, a table, tokens;
+               it is the one that stands highest once nothing moves any more, though another be painted before it
     live       it is the app's own (not the one that stands in the page at first), and the run of the page has finished
     shift      what moved by itself ("cumulative layout shift": the worst five seconds)
     top        where the first picture begins, in px from the top of the page, once nothing moves any more
@@ -46,7 +47,7 @@ QUIET = 700  # ms in which nothing has moved: then the page lies still
 Visit = Literal["first", "later", "next"]
 
 WATCH = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
-STILL = "(quiet) => window.look?.live != null && performance.now() - window.look.moved > quiet"
+STILL = "(quiet) => window.look?.still(quiet)"
 GO = """(path) => {
   window.look.leave(path);
   const link = [...document.querySelectorAll("a[href]")].find((one) => new URL(one.href).pathname === path);

@@ -17,6 +17,18 @@ APP = """<div data-testid="stApp" data-test-connection-state="CONNECTED" data-te
     <canvas width="300" height="100" style="display: block"></canvas>
   </div></div></div>"""
 DRAW = "document.querySelector('canvas').getContext('2d').fillRect(0, 0, 20, 20)"
+DRAW_MORE = "document.querySelector('canvas').getContext('2d').fillRect(0, 0, 200, 50)"
+TABLE = """document.querySelector(".st-key-page-body").insertAdjacentHTML(
+  "beforeend", "<table style='width: 300px; height: 90px'><tr><td>1</td></tr></table>")"""
+AWAIT = """document.querySelector(".st-key-page-body").insertAdjacentHTML(
+  "beforeend", "<div data-testid='stSkeleton' style='height: 50px'></div>")"""
+PAINTED = """(name) => new Promise((done) => {
+  const look = () => {
+    const at = window.look.painted(document.querySelector(name));
+    at == null ? requestAnimationFrame(look) : done(at);
+  };
+  look();
+})"""  # when the picture was
 FINISH = "document.querySelector('[data-testid=stApp]').dataset.testScriptState = 'notRunning'"
 
 
@@ -81,6 +93,43 @@ def test_an_empty_canvas_is_no_picture_and_a_moved_one_is_a_shift(browser: Brows
         page.evaluate("() => document.querySelector('p').style.paddingBottom = '200px'")
         page.wait_for_function("() => window.look.shift > 0")
         assert first_look.seen(page, "/", "later", 1280, "en-US").top == seen.top + 200
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("visit", ["later", "next"])
+def test_the_time_is_that_of_the_picture_that_stands_highest(browser: Browser, visit: str) -> None:
+    with first_look.tab(browser, 1280, "en-US") as page:
+        page.route("**/*", lambda route: route.fulfill(body=APP, content_type="text/html"))
+        page.goto("http://localhost/")
+        page.evaluate(FINISH)
+        if visit == "next":
+            page.evaluate(DRAW)  # the picture of the page before
+            page.evaluate(PAINTED, "canvas")
+            page.evaluate("() => window.look.leave('/')")
+        page.evaluate(TABLE)
+        table = page.evaluate(PAINTED, "table")
+        assert page.evaluate("() => window.look.told().by") == ("canvas" if visit == "next" else "table")
+        page.evaluate(DRAW_MORE)
+        canvas = page.evaluate(PAINTED, "canvas")
+        page.wait_for_function(first_look.STILL, arg=first_look.QUIET)
+        told = page.evaluate("() => window.look.told()")
+    assert told["by"] == "canvas"
+    assert table < told["picture"] == canvas <= told["live"]
+
+
+@pytest.mark.browser
+def test_a_page_is_looked_at_only_once_nothing_is_awaited_any_more(browser: Browser) -> None:
+    with first_look.tab(browser, 1280, "en-US") as page:
+        page.route("**/*", lambda route: route.fulfill(body=APP, content_type="text/html"))
+        page.goto("http://localhost/")
+        page.evaluate(FINISH)
+        page.evaluate(TABLE)
+        page.evaluate(PAINTED, "table")
+        page.wait_for_function(first_look.STILL, arg=1)
+        page.evaluate(AWAIT)
+        assert not page.evaluate(first_look.STILL, -1)
+        page.evaluate("() => document.querySelector('[data-testid=stSkeleton]').remove()")
+        page.wait_for_function(first_look.STILL, arg=1)
 
 
 @pytest.mark.sweep
