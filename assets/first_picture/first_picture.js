@@ -15,26 +15,27 @@ const draw = () => walkthrough({
 const isDrawn = (page) => [...page.querySelectorAll(".st-key-walk *")]
   .some((one) => one.shadowRoot?.querySelector(".vf-walkthrough[data-scene]"));
 
+const isInSight = (one) => one.getBoundingClientRect().top < innerHeight;
+
 const isLive = () => {
   if (document.querySelector("[role=dialog]")) return true;
   if (performance.now() > LONG && document.querySelector("[data-testid=stProgress]")) return true;
   const page = document.querySelector("[data-testid=stApp][data-test-script-state=notRunning] .st-key-page-body");
-  return page && !page.querySelector(WAITING) && (!data || isDrawn(page) || page.querySelector(WRONG));
+  return page && ![...page.querySelectorAll(WAITING)].some(isInSight) && (!data || isDrawn(page) || page.querySelector(WRONG));
 };
 
-// What other pages need comes while nobody waits, but where data are counted.
-const fetchMore = () => {
-  if (navigator.connection?.saveData) return;
-  for (const href of cover.dataset.later.split(" ").filter(Boolean)) {
-    document.head.append(Object.assign(document.createElement("link"), { rel: "modulepreload", crossOrigin: "", href: `./${href}` }));
-  }
+// What other pages need comes, and is made ready, while nobody waits, but where data are counted.
+const fetchMore = ([href, ...others] = cover.dataset.later.split(" ").filter(Boolean)) => {
+  if (!href || navigator.connection?.saveData) return;
+  const idle = globalThis.requestIdleCallback ?? setTimeout;
+  idle(() => import(new URL(`./${href}`, document.baseURI).href).catch(() => {}).then(() => fetchMore(others)));
 };
 
 const end = () => {
   app.style.opacity = "";
   app.inert = false;
   cover.remove();
-  setTimeout(fetchMore, 2000);
+  setTimeout(() => fetchMore(), 2000);
 };
 
 let [height, still] = [0, 0];

@@ -107,3 +107,21 @@ def test_a_page_connects_without_asking_where_the_server_is(open_tab, path):
     expect(tab.page.get_by_role("heading", level=1)).to_be_visible()
     assert "held" in asked
     assert [path for path in asked if "/_stcore/" in path and not path.startswith("/_stcore/")] == []
+
+
+@pytest.mark.parametrize(("path", "in_sight"), [("/heads?part=split", True), ("/blanks", False)])
+def test_what_cannot_be_seen_yet_does_not_hold_up_what_can(open_tab, path, in_sight):
+    tab, waiting, whole = open_tab(None), [], "**/static/js/PlotlyChart.*.js?whole"
+    tab.page.route(whole, lambda route: waiting.append(route))
+    with tab.page.expect_request(whole):
+        tab.page.goto(tab.home + path, wait_until="commit")
+    cover, chart = tab.page.locator("#first-picture"), tab.page.locator(".js-plotly-plot").first
+    if in_sight:  # (on a very busy machine the page is shown as it is by then)
+        assert tab.page.evaluate("() => document.getElementById('first-picture') !== null || performance.now() > 8000")
+    else:
+        expect(cover).to_have_count(0)
+    assert not chart.count()
+    for route in waiting:
+        route.continue_()
+    expect(chart).to_be_attached()
+    expect(cover).to_have_count(0)

@@ -81,6 +81,24 @@ def test_a_script_is_streamlits_file_byte_for_byte_and_stays_in_the_browser(base
     assert (head.headers["content-length"], head.body) == (str(len(answer.body)), b"")
 
 
+def test_a_large_script_is_held_by_one_that_hands_on_all_that_it_has(base):
+    assert len(first_files.held()) == len(first_files.HELD)
+    for name in first_files.held():
+        own = (STATIC / name).read_bytes()
+        whole = Answer(f"{base}/{name}", query="whole")
+        assert whole.body == own
+        assert "immutable" in whole.headers["cache-control"]
+        holding = Answer(f"{base}/{name}")
+        assert holding.body == Answer(f"{base}/{name}", query="anything=else").body
+        assert holding.headers["cache-control"] == "no-cache"  # another version may hold in another way
+        assert Answer(f"{base}/{name}", if_none_match=holding.headers["etag"]).status == 304
+        text = holding.body.decode()
+        assert f'import("./{Path(name).name}?whole")' in text
+        given = re.search(r"export\{([^{}]*)\};?\s*$", own.decode())[1]
+        handed_on = re.findall(r"^export (?:const )?(\w+)", text, re.MULTILINE)
+        assert handed_on == [one.split(" as ")[-1] for one in given.split(",")]
+
+
 @pytest.mark.parametrize(
     "path",
     [

@@ -4,7 +4,8 @@ The page holds what every run of every page would send otherwise: styles, and sc
 
 A first visit asks for more than a hundred files.  Streamlit looks up each of them on the disk, through all its routes: 3 ms
 of the server each.  And the browser hears of the scripts of boxes and pictures when the first of them arrives; here the page
-names those that every page needs, so that they come along with the others.
+names those that every page needs, so that they come along with the others.  The largest are held until they are needed:
+at their addresses stands a small script (assets/held.js) that fetches them, from the same address with a query.
 """
 
 import gzip
@@ -40,6 +41,11 @@ ALWAYS = (  # of Streamlit's sources: what is on every page
     *("widgets/Checkbox/Checkbox.tsx", "widgets/Selectbox/Selectbox.tsx", "widgets/TextInput/TextInput.tsx"),
 )
 LATER = ("elements/PlotlyChart/PlotlyChart.tsx", "widgets/Slider/Slider.tsx", "rehype-katex/index.js")
+HELD = {  # scripts that take a browser half a second and more, and where an empty place waits for what they draw
+    "elements/PlotlyChart/PlotlyChart.tsx": ".stPrintGraphic [data-testid=stSkeleton]",
+    "elements/CodeBlock/StreamlitSyntaxHighlighter.tsx": ":not(.stPrintGraphic) > [data-testid=stSkeleton]",
+}
+WHOLE = "whole"  # the query with which a held script is asked for
 BARE = frozenset({"slide", "embed", "embed_options"})  # what makes a page come without its bar
 TYPES = {
     ".js": "text/javascript; charset=utf-8",
@@ -84,6 +90,9 @@ def found(scope: "Scope") -> Response | None:
     if not _STATIC.fullmatch(name) or "range" in headers or (kept := static(name)) is None:
         return None
     content, stamp = kept
+    if name in held() and scope["query_string"] != WHOLE.encode():
+        own = held()[name]
+        return _answer(scope, headers, own, _stamp(own), TYPES[".js"], {"Cache-Control": "no-cache"})
     said = {"Cache-Control": f"public, immutable, max-age={STATIC_ASSET_CACHE_MAX_AGE_SECONDS}"}
     return _answer(scope, headers, content, stamp, TYPES[Path(name).suffix], said)
 
@@ -127,6 +136,24 @@ def static(name: str) -> tuple[bytes, str] | None:
     return _kept(name)
 
 
+@cache
+def held() -> dict[str, bytes]:
+    """The scripts that stand in the place of large ones, by the names of their files; each hands on what that one has."""
+    found = {}
+    for source, place in HELD.items():
+        for name in (entry["file"] for key, entry in _manifest().items() if key.endswith(source)):
+            names = re.search(r"export\{([^{}]*)\};?\s*$", _kept(name)[0].decode())
+            given = [one.split(" as ")[-1].strip() for one in names[1].split(",")] if names else []
+            if given and all(map(str.isidentifier, given)):
+                own = asset("held.js").read_text(encoding="utf-8").replace("PLACE", place)
+                own = own.replace("FILE", Path(name).name) + "".join(
+                    "export default whole.default;\n" if one == "default" else f"export const {one} = whole.{one};\n"
+                    for one in given
+                )
+                found[name] = own.encode()
+    return found
+
+
 def _stamp(content: bytes) -> str:
     return f'"{hashlib.sha256(content).hexdigest()[:32]}"'
 
@@ -164,16 +191,22 @@ def _first(language: str, entry: Entry | None, picture: str) -> str:
 
 def _scripts(sources: tuple[str, ...], text: str) -> list[str]:
     """The scripts made of these sources, and what they need themselves, but for those that the page names already."""
-    manifest: dict[str, dict[str, Any]] = json.loads((_folder() / "manifest.json").read_text(encoding="utf-8"))
-    wanted = [key for key in manifest if key.endswith(sources)]
-    return [name for name in dict.fromkeys(_needed(manifest, wanted)) if name not in text]
+    wanted = [key for key in _manifest() if key.endswith(sources)]
+    return [name for name in dict.fromkeys(_needed(wanted)) if name not in text]
 
 
-def _needed(manifest: dict[str, dict[str, Any]], keys: Iterable[str]) -> Iterator[str]:
-    waiting, seen = list(keys), set()
+def _needed(keys: Iterable[str]) -> Iterator[str]:
+    manifest, waiting, seen = _manifest(), list(keys), set()
     while waiting:
         if (key := waiting.pop(0)) in seen or key not in manifest:
             continue
         seen.add(key)
         yield manifest[key]["file"]
         waiting += manifest[key].get("imports", ())
+
+
+@cache
+def _manifest() -> dict[str, dict[str, Any]]:
+    """What Streamlit's builder says of its scripts: by their sources, the files and what they import."""
+    found: dict[str, dict[str, Any]] = json.loads((_folder() / "manifest.json").read_text(encoding="utf-8"))
+    return found
