@@ -1,0 +1,212 @@
+"""Trains the translator of both directions by blocks of time: `python -m recipes.translator.train SET WORK`."""
+
+import json
+import random
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import click
+import torch
+
+from recipes.translator.training_set import Line, read_lines
+from vizformer.checkpoints import Checkpoint, save
+from vizformer.config import ModelConfig
+from vizformer.model import Transformer
+from vizformer.text import Tokenizer
+from vizformer.training.batches import PairBatch, pair_batches
+from vizformer.training.loop import LoopOptions, Progress, fit
+from vizformer.training.loss import translation_loss
+from vizformer.training.pairs import Pair
+from vizformer.training.speed import best_device
+from vizformer.training.translation import ZH_EN, encode_pairs
+from vizformer.training.vocabulary import BOS, EOS, PAD, train_bpe
+
+MARKS = {"zh-en": "<2en>", "en-zh": "<2zh>"}
+"""The first token of a text: the language it is to be translated into."""
+SIZES: Mapping[str, Mapping[str, int]] = {
+    "full": dict(d_model=256, n_heads=4, d_ff=1024, n_encoder_layers=4, n_decoder_layers=4),
+    "small": dict(d_model=128, n_heads=4, d_ff=512, n_encoder_layers=2, n_decoder_layers=2),
+}
+WARMUP = {"full": 1500, "small": 500}
+SLICE = 8_000  # lines between two states on disk: about 47 updates
+N_CHECKED = 50  # held-out lines of a source and direction that are measured after a slice
+STATE, TOKENIZER, OPTIONS, LOG, MODEL = "state.pt", "tokenizer.json", "options.json", "log.jsonl", "model"
+
+
+class BlockIsOverError(Exception):
+    """Raised after a state was written."""
+
+
+def marked(line: Line) -> Pair:
+    return Pair(MARKS[line.direction] + line.text, line.translation)
+
+
+def learn_vocabulary(lines: Sequence[Line], vocab_size: int) -> Tokenizer:
+    """One vocabulary of both languages and the marks of direction, its last tokens."""
+    texts = dict.fromkeys(text for line in lines for text in (line.text, line.translation))
+    backend = train_bpe(texts, vocab_size - len(MARKS))
+    backend.add_special_tokens(list(MARKS.values()))
+    return Tokenizer(backend)
+
+
+def slice_of(lines: Sequence[Line], index: int, seed: int) -> list[Line]:
+    """The lines of a slice: all lines come once, in another order, before any comes again."""
+    n_slices = max(1, round(len(lines) / SLICE))
+    turn, place = divmod(index, n_slices)
+    order = list(range(len(lines)))
+    random.Random(seed * 1_000_003 + turn).shuffle(order)
+    return [lines[i] for i in order[place::n_slices]]
+
+
+def checked(folder: Path) -> dict[str, list[Line]]:
+    """Held-out lines by source and direction, as many of each."""
+    groups: dict[str, list[Line]] = defaultdict(list)
+    for part in ("valid", "held_out_nouns"):
+        for line in read_lines(folder / f"{part}.tsv"):
+            groups[f"{line.source.split()[0]} {line.direction}"].append(line)
+    return {name: lines[:N_CHECKED] for name, lines in groups.items()}
+
+
+def build_model(tokenizer: Tokenizer, size: str, seed: int) -> Transformer:
+    ids = {name: tokenizer.id_of(piece) for name, piece in dict(pad_id=PAD, bos_id=BOS, eos_id=EOS).items()}
+    options: dict[str, Any] = {**ZH_EN.model, **SIZES[size], "dropout": 0.2 if size == "full" else 0.1, **ids}
+    torch.manual_seed(seed)
+    return Transformer(ModelConfig.from_dict({"vocab_size": tokenizer.vocab_size, **options}))
+
+
+def train(
+    folder: Path,
+    work: Path,
+    *,
+    minutes: float,
+    updates: int,
+    size: str,
+    vocab_size: int,
+    without: Sequence[str],
+    seed: int,
+    bfloat16: bool,
+) -> None:
+    """Trains for a block of time, or goes on with what `work` holds; writes the averaged model in the end.
+
+    The block ends with the last slice that fits into it, or with the one in which so many updates are reached. What is
+    measured is cross-entropy in nats per character of the translation, which does not depend on the vocabulary.
+
+    Raises:
+        click.ClickException: `work` was begun with other options or another training set.
+    """
+    begun = time.monotonic()
+    work.mkdir(parents=True, exist_ok=True)
+    lines = [line for line in read_lines(folder / "train.tsv") if line.source.split()[0] not in without]
+    digest = blake2b(repr(lines).encode(), digest_size=8).hexdigest()
+    options = dict(
+        size=size, vocabulary=vocab_size, without=sorted(without), seed=seed, lines=len(lines), digest=digest
+    )
+    if (work / OPTIONS).is_file() and json.loads((work / OPTIONS).read_text(encoding="utf-8")) != options:
+        raise click.ClickException(
+            f"{work} was begun with other options or another training set: choose another folder."
+        )
+    if not (work / OPTIONS).is_file():
+        learn_vocabulary(lines, vocab_size).save(work / TOKENIZER)
+        (work / OPTIONS).with_suffix(".new").write_text(json.dumps(options) + "\n", encoding="utf-8")
+        (work / OPTIONS).with_suffix(".new").replace(work / OPTIONS)
+    tokenizer, device = Tokenizer.from_file(work / TOKENIZER), best_device()
+    held_out = {
+        name: [(pair, len(line.translation)) for line in group for pair in encode_pairs(tokenizer, [marked(line)])]
+        for name, group in checked(folder).items()
+    }
+    longest = 0.0
+    slice_begun = time.monotonic()
+
+    def batches(index: int) -> Iterator[PairBatch]:
+        pairs = encode_pairs(tokenizer, list(map(marked, slice_of(lines, index, seed))))
+        for batch in pair_batches(pairs, tokens_per_batch=ZH_EN.tokens_per_batch, pad_id=pad_id, seed=index):
+            yield batch.to(device)
+
+    def validate(averaged: Transformer) -> Mapping[str, float]:
+        losses = {}
+        for name, group in held_out.items():
+            total, pairs = 0.0, [pair for pair, _ in group]
+            for batch in pair_batches(pairs, tokens_per_batch=8192, pad_id=pad_id, seed=None):
+                total += float(
+                    translation_loss(averaged, batch.to(device), label_smoothing=0.0, autocast=False, reduction="sum")[
+                        0
+                    ]
+                )
+            losses[name] = round(total / sum(length for _, length in group), 4)
+        return losses
+
+    def report(progress: Progress) -> None:
+        nonlocal longest, slice_begun
+        if not progress.validation:
+            return
+        entry = dict(
+            slice=progress.epoch + 1,
+            updates=progress.step,
+            loss=round(progress.loss, 4),
+            minutes=round(progress.seconds / 60, 1),
+            tokens_per_second=round(progress.tokens_per_second),
+            held_out=progress.validation,
+        )
+        with (work / LOG).open("a", encoding="utf-8") as log:
+            log.write(json.dumps(entry) + "\n")
+        click.echo(json.dumps(entry))
+        now = time.monotonic()
+        longest, slice_begun = max(longest, now - slice_begun), now
+        if now - begun + longest > minutes * 60 or progress.step >= updates:
+            raise BlockIsOverError
+
+    model = build_model(tokenizer, size, seed).to(device)
+    assert model.config.pad_id is not None
+    pad_id = model.config.pad_id
+    try:
+        fit(
+            model,
+            LoopOptions(epochs=1_000_000, warmup=WARMUP[size], seed=seed),
+            batches=batches,
+            loss=lambda model, batch: translation_loss(
+                model, batch, label_smoothing=ZH_EN.label_smoothing, autocast=bfloat16
+            ),
+            validate=validate,
+            state_file=work / STATE,
+            report=report,
+        )
+    except BlockIsOverError:
+        save(averaged(work), work / MODEL)
+
+
+def averaged(work: Path) -> Checkpoint:
+    """The averaged model of the state on disk, also of a training that was killed."""
+    state = torch.load(work / STATE, map_location="cpu", weights_only=True)
+    model = Transformer(ModelConfig.from_dict(state["config"]))
+    model.load_state_dict(
+        {name.removeprefix("module."): value for name, value in state["average"].items() if name != "n_averaged"}
+    )
+    return Checkpoint(name="zh-en", model=model, tokenizer=Tokenizer.from_file(work / TOKENIZER))
+
+
+@click.command()
+@click.argument("folder", metavar="SET", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("work", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--minutes", default=150.0, show_default=True, help="How long this block takes at most.")
+@click.option("--updates", default=1_000_000, show_default=True, help="After how many the training is over.")
+@click.option("--size", type=click.Choice(list(SIZES)), default="full", show_default=True)
+@click.option("--vocabulary", "vocab_size", default=8000, show_default=True)
+@click.option("--without", multiple=True, help="A source that is left out: tatoeba, grammar, coreference, senses, ...")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--bfloat16", is_flag=True, help="Faster on a processor that has it, ten times slower on others.")
+def main(folder: Path, work: Path, **options: Any) -> None:
+    """Train on the folder SET that training_set wrote, and keep the state in the folder WORK.
+
+    Stopped by Ctrl-C or a kill it loses the running slice, a few minutes; the same command goes on. WORK/log.jsonl says how
+    it goes, WORK/model is the model at the end of the last whole block.
+    """
+    torch.set_num_threads(1)
+    train(folder, work, **options)
+
+
+if __name__ == "__main__":
+    main()

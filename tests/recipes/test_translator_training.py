@@ -1,0 +1,116 @@
+"""The training of the translator: blocks that go on where the last one ended, and a first token that says which way."""
+
+import json
+import shutil
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+from recipes.translator import measure
+from recipes.translator import train as recipe
+from recipes.translator.train import MARKS, averaged, main, marked, slice_of
+from recipes.translator.training_set import Line, both_ways
+from vizformer.checkpoints import load
+from vizformer.training.pairs import Pair
+
+LINES = [
+    line
+    for who, people in (("我", "I"), ("你", "You"), ("他们", "They"), ("我们", "We"))
+    for what, thing in (("茶", "tea"), ("水", "water"), ("汤", "soup"), ("牛奶", "milk"), ("果汁", "juice"))
+    for line in both_ways(
+        f"{who}喝{what}。", f"{people} drink {thing}.", "grammar drinks" if what != "汤" else "tatoeba"
+    )
+]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(recipe, "SLICE", 20)
+    for part, lines in (("train", LINES), ("valid", LINES[:4]), ("held_out_nouns", LINES[4:8])):
+        (tmp_path / f"{part}.tsv").write_text("".join("\t".join(line) + "\n" for line in lines), encoding="utf-8")
+    return tmp_path
+
+
+def run(folder, work, *options):
+    asked = [str(folder), str(folder / work), "--size", "small", "--vocabulary", "320", *options]
+    result = CliRunner().invoke(main, asked)
+    return result.exit_code, result.output
+
+
+def test_two_blocks_are_as_one(folder):
+    for work, blocks in (("twice", (1, 2)), ("once", (2,))):
+        for updates in blocks:
+            code, said = run(folder, work, "--updates", str(updates))
+            assert code == 0, said
+    twice, once = (averaged(folder / work).model.state_dict() for work in ("twice", "once"))
+    assert all(torch.equal(twice[name], once[name]) for name in once)
+    log = [json.loads(line) for line in (folder / "twice" / "log.jsonl").read_text().splitlines()]
+    assert [entry["updates"] for entry in log] == [1, 2]
+    assert log[1]["held_out"].keys() == {f"{line.source.split()[0]} {line.direction}" for line in LINES[:8]}
+
+
+def test_a_block_ends_when_its_time_is_over_and_leaves_a_model(folder):
+    code, said = run(folder, "short", "--minutes", "0")
+    assert code == 0, said
+    opened = load(folder / "short" / "model")
+    tokens = opened.encode(MARKS["en-zh"] + "I drink tea.")
+    assert (tokens[0].piece, tokens[0].special) == ("<2zh>", True)
+    assert tokens[-1].piece == "</s>"
+    assert "<2" not in opened.tokenizer.decode([token.id for token in tokens])
+    assert opened.generate(MARKS["zh-en"] + "我喝茶。", max_new=5).ids
+
+
+def test_other_options_or_another_set_are_refused(folder):
+    assert run(folder, "work", "--minutes", "0")[0] == 0
+    code, said = run(folder, "work", "--minutes", "0", "--without", "tatoeba")
+    assert code == 1
+    assert "other options" in said
+    (folder / "train.tsv").write_text("".join("\t".join(line) + "\n" for line in LINES[1:]), encoding="utf-8")
+    assert run(folder, "work", "--minutes", "0")[0] == 1
+
+
+def test_the_first_token_says_the_direction():
+    assert marked(LINES[0]) == Pair("<2en>我喝茶。", "I drink tea.")
+    assert marked(LINES[1]) == Pair("<2zh>I drink tea.", "我喝茶。")
+
+
+def test_every_line_comes_once_before_any_comes_again(folder):
+    turns = [[line for index in (turn, turn + 1) for line in slice_of(LINES, index, seed=0)] for turn in (0, 2)]
+    assert sorted(turns[0]) == sorted(turns[1]) == sorted(LINES)
+    assert turns[0] != turns[1]
+
+
+IT = Line("en-zh", "The apple is next to the book. Tom ate it.", "苹果在书旁边。汤姆把苹果吃了。", "coreference it 1")
+THEY = Line("en-zh", "The girls are near the cars. They laughed.", "女孩们在汽车附近。她们笑了。", "coreference they 1")
+
+
+@pytest.mark.parametrize(
+    ("line", "translation", "right"),
+    [
+        (IT, IT.translation, True),
+        (IT, "那个苹果挨着书。后来汤姆吃掉了苹果。", True),
+        (IT, "苹果在书旁边。汤姆把书吃了。", False),
+        (IT, "苹果在书旁边。汤姆把它吃了。", False),
+        (IT, "苹果在书旁边。汤姆把它们吃了。", False),
+        (IT, "", False),
+        (THEY, "她们笑了。", True),
+        (THEY, "女孩们在汽车附近。它们笑了。", False),
+        (THEY, "女孩们在汽车附近。他们笑了。", False),
+    ],
+)
+def test_a_translation_says_who_is_meant(line, translation, right):
+    assert measure.resolved(translation, line) == right
+
+
+def test_a_training_is_measured(folder, monkeypatch):
+    monkeypatch.setattr(measure, "MAX_NEW", 2)
+    shutil.copy(folder / "valid.tsv", folder / "held_out_nouns.tsv")
+    with (folder / "held_out_nouns.tsv").open("a", encoding="utf-8") as file:
+        file.write("\t".join(IT) + "\n")
+    assert run(folder, "work", "--minutes", "0")[0] == 0
+    result = CliRunner().invoke(measure.main, [str(folder), str(folder / "work")])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.output)
+    assert found.keys() >= {"zh-en BLEU", "en-zh BLEU", "en-zh chrF", "zh-en everyday", "en-zh coreference"}
+    assert all(0 <= value <= 100 for value in found.values())
