@@ -100,11 +100,9 @@ def _input(o: Operands) -> Step:
         ),
         r"x_i = r_i" if norm is None else norms.formula(norm, "x_i", "r_i"),
         rf"x_{{{i}}} = {latex.row(o.x)}" if norm is None else norms.live(rf"x_{{{i},0}}", o.x_before, norm, o.x[0]),
-        (row, *(() if norm is None else norms.operands(norm))),
         rf"x_{{{i}}}",
         o.x,
         "x = r" if norm is None else norms.code(norm, "x", "r"),
-        "x",
         Proof.compare(
             recorded_head("q", o),
             o.q_recomputed,
@@ -112,6 +110,7 @@ def _input(o: Operands) -> Step:
             direct=False,
             terms=o.projection_sizes("Q"),
         ),
+        operands=(row, *(() if norm is None else norms.operands(norm))),
         inputs={"r": o.trace.residual(o.site.before)[i]} | ({} if norm is None else norms.inputs(norm)),
     )
 
@@ -209,12 +208,11 @@ def _projection(o: Operands, letter: str, rows: ndarray, result: ndarray, title:
         rf"{name}_{index} = {subject}_{index}\,W_{letter}^{{({symbol})}}"
         + ("" if bias is None else rf" + b_{letter}^{{({symbol})}}"),
         rf"{name}_{{{position},0}} = {sum_} = {latex.number(result[0, 0])}",
-        tuple(operands),
         rf"{name}_{{{position}}}" if single else letter,
         result[0] if single else result,
         code,
-        name,
         Proof.compare(recorded_head(name, o), final, recorded, direct=not changed, terms=o.projection_sizes(letter)),
+        operands=tuple(operands),
         contraction=Contraction(rows, weight, bias),
         axes=("features",) if single else ("keys", "features"),
         inputs=inputs,

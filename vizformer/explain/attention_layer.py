@@ -60,8 +60,8 @@ def attention_sublayer(
         own_kv = [torch.repeat_interleave(t, h // kv, dim=0) for t in (record.k, record.v)]
         same = worse(Proof.compare(anchor, kh, own_kv[0]), Proof.compare(anchor, vh, own_kv[1]))
         steps.append(
-            Step(
-                at.key("shared"),
+            at.maker(same, ("heads", "keys", "features"))(
+                "shared",
                 N_("Share keys and values"),
                 N_(
                     "There are {h} heads of queries but {kv} of keys and values: {group} query heads in a row use the same one "
@@ -72,13 +72,9 @@ def attention_sublayer(
                 ),
                 r"K_h \leftarrow K_{\lfloor h / g \rfloor}, \qquad V_h \leftarrow V_{\lfloor h / g \rfloor}",
                 rf"g = {h} / {kv} = {h // kv}",
-                (),
                 "K",
                 kh,
                 shared,
-                "k",
-                same,
-                axes=("heads", "keys", "features"),
                 also=(
                     Made(
                         "v", Operand("V", N_("the values, one for each query head"), vh, ("heads", "keys", "features"))
@@ -105,9 +101,10 @@ def attention_sublayer(
     z_anchor = N_("z from the model's own fused attention: {place}", place=in_words(site))
     as_fused = Proof.compare(z_anchor, z, fused, terms=weights_ @ np.abs(vh) if short else 0.0)
     through_z, w = replace(as_fused, direct=False), ".float()" if short else ""
+    make = at.maker(through_z, MAPS)
     steps.append(
-        Step(
-            at.key("scores"),
+        make(
+            "scores",
             N_("Scores: every query with every key"),
             N_("In each head, {n_q} × {n_k} dot products, divided by √{d_head}.", n_q=n_q, n_k=n_k, d_head=d_head)
             if own is None
@@ -133,13 +130,9 @@ def attention_sublayer(
                 else rf"S_{{0,0}} = {latex.number(own or 1.0)} \cdot ({latex.sum_of_products(qh[0, 0], kh[0, 0])}) = "
             )
             + latex.number(scores[0, 0, 0]),
-            (),
             "S",
             scores,
             f"scores = q{w} @ k{w}.transpose(-2, -1) " + (f"/ math.sqrt({root})" if terms else f"* {own!r}"),
-            "scores",
-            through_z,
-            axes=MAPS,
         )
     )
     if cap is not None:
@@ -152,8 +145,8 @@ def attention_sublayer(
     blocked = np.isneginf(masked)
     if bias is not None:
         steps.append(
-            Step(
-                at.key("mask"),
+            make(
+                "mask",
                 N_("Add the mask"),
                 N_(
                     "-∞ where a query may not look: {n} of {all} cells, the same in every head.",
@@ -162,45 +155,35 @@ def attention_sublayer(
                 ),
                 rf"S' = {tilde}S + M, \qquad M_{{ij}} \in \{{0, -\infty\}}",
                 rf"S'_{{0,{n_k - 1}}} = {latex.number(masked[0, 0, -1])}",
-                (),
                 "S'",
                 masked,
                 "scores = scores + mask",
-                "scores",
-                through_z,
-                axes=MAPS,
                 inputs={} if record.bias is None else {"mask": record.bias},
             )
         )
     steps.append(
-        Step(
-            at.key("weights"),
+        make(
+            "weights",
             N_("Softmax, row by row"),
             N_("Each row becomes positive and sums to 1."),
             r"A_{ij} = \frac{e^{S_{ij}}}{\sum_{j'} e^{S_{ij'}}}",
             rf"\sum_j A_{{0,j}} = {latex.sum_of(weights_[0, 0])} = {latex.number(weights_[0, 0].sum())}",
-            (),
             "A",
             weights_,
             "weights = torch.softmax(scores, dim=-1)",
-            "weights",
-            through_z,
-            axes=MAPS,
         )
     )
     steps.append(
-        Step(
-            at.key("z"),
+        make(
+            "z",
             N_("Mix the values"),
             N_("In each head, every query gets the sum of the values, each times its weight."),
             r"Z = A V",
             rf"Z_{{0,0}} = {latex.sum_of_products(weights_[0, 0], vh[0, :, 0])} = {latex.number(z[0, 0, 0])}",
-            (),
             "Z",
             z,
             "z = (weights @ v.float()).to(v.dtype)" if short else "z = weights @ v",
-            "z",
-            as_fused,
+            proof=as_fused,
             axes=("heads", "queries", "features"),
         )
     )
@@ -209,34 +192,31 @@ def attention_sublayer(
     out = stored(joined @ W_O + b_O, dtype)
     through = replace(at.proof(out), direct=False)
     steps.append(
-        Step(
-            at.key("concat"),
+        make(
+            "concat",
             N_("Put the heads side by side"),
             N_("Nothing is computed: the pieces go back into one row."),
             r"[b, h, n, d_\mathrm{head}] \to [b, n, d]",
             rf"[1, {h}, {n_q}, {d_head}] \to [1, {n_q}, {d}]",
-            (),
             r"\mathrm{concat}",
             joined,
             "joined = z.transpose(0, 1).flatten(1)",
-            "joined",
-            through,
+            proof=through,
             axes=ROWS,
         )
     )
     steps.append(
-        Step(
-            at.key("out"),
+        make(
+            "out",
             N_("Mix the heads with W_O"),
             N_("One more matrix lets the heads' findings meet."),
             r"O = \mathrm{concat}\,W_O + b_O",
             entry("O", joined[0], W_O[:, 0], b_O[0], out[0, 0]),
-            (Operand("W_O", N_("the matrix W_{letter}", letter="O"), W_O, ("features", "features")),),
             "O",
             out,
             f"out = joined{linear_code(attention.W_O, 'O')}",
-            "out",
-            through,
+            proof=through,
+            operands=(Operand("W_O", N_("the matrix W_{letter}", letter="O"), W_O, ("features", "features")),),
             contraction=Contraction(joined, W_O, b_O),
             axes=ROWS,
             inputs=linear_inputs(attention.W_O, "O"),
@@ -253,11 +233,9 @@ def _cap_step(at: Sublayer, cap: float, scores: ndarray, capped: ndarray, proof:
         soft_cap.scores_text(cap),
         soft_cap.formula(r"\hat S", "S"),
         soft_cap.live(r"\hat S_{0,0}", cap, scores[0, 0, 0], capped[0, 0, 0]),
-        (),
         r"\hat S",
         capped,
         f"scores = {soft_cap.code(cap, 'scores')}",
-        "scores",
         proof,
         axes=MAPS,
     )

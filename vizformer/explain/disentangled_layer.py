@@ -11,9 +11,7 @@ from vizformer.explain.disentangled_parts import (
     ROW,
     SUM,
     VECTOR,
-    Make,
     anchor,
-    maker,
     projected,
     row_code,
     row_formula,
@@ -22,7 +20,7 @@ from vizformer.explain.disentangled_parts import (
     vector_text,
 )
 from vizformer.explain.disentangled_terms import DistanceTerms
-from vizformer.explain.step import Axis, Operand, Proof, Step
+from vizformer.explain.step import Axis, Maker, Operand, Proof, Step
 from vizformer.explain.sublayer import MAPS, Sublayer
 from vizformer.messages import N_
 
@@ -53,7 +51,7 @@ def layer_steps(
     size = np.sqrt(_total(terms, q, k, power=2)) * abs(record.scale) if short else 0.0
     total = _total(terms, q, k)
     proof = Proof.compare(anchor(site), total * record.scale, record.position_bias, direct=False, terms=size)
-    make = maker(f"{at.kind}.", proof)
+    make = at.maker(proof, MAPS)
     steps = _distances(terms, make)
     vectors = Operand("r", N_("the vectors of the distances"), terms.vectors, VECTORS)
     names, w = [], ".float()" if short else ""
@@ -68,12 +66,9 @@ def layer_steps(
                 N_("Content to position: in each head, every query with the key of its distance to every key."),
                 r"C_{h,i,j} = q_{h,i} \cdot k^r_{h,\delta(i,j)}",
                 rf"C_{{0,{len(q[0]) - 1},0}} = {latex.sum_of_products(q[0, -1], row)} = {latex.number(c2p[0, -1, 0])}",
-                (),
                 "C",
                 c2p,
                 f"c2p = (q{w} @ relative_k{w}.mT).gather(-1, (rows - rows.min()).expand(len(q), -1, -1))",
-                "c2p",
-                axes=MAPS,
             ),
         ]
     if (p2c := terms.p2c(k)) is not None and terms.queries is not None:
@@ -87,28 +82,22 @@ def layer_steps(
                 N_("Position to content: in each head, every key with the query of its distance to every query."),
                 r"P_{h,i,j} = k_{h,j} \cdot q^r_{h,\delta(i,j)}",
                 rf"P_{{0,{len(q[0]) - 1},0}} = {latex.sum_of_products(k[0, 0], row)} = {latex.number(p2c[0, -1, 0])}",
-                (),
                 "P",
                 p2c,
                 f"p2c = (relative_q{w} @ k{w}.mT).gather(-2, (rows - rows.min()).expand(len(k), -1, -1))",
-                "p2c",
-                axes=MAPS,
             ),
         ]
     letters, c = " + ".join({"c2p": "C", "p2c": "P"}[name] for name in names), record.scale
-    last = maker(f"{at.kind}.", through_z)(
+    last = at.maker(through_z, MAPS)(
         "position",
         SUM,
         sum_text(terms, c),
         rf"\tilde S = S + c\,({letters})",
         rf"\tilde S_{{0,{len(q[0]) - 1},0}} = {latex.number(scores[0, -1, 0])} + {latex.number(c)} \cdot "
         rf"{latex.factor(float(total[0, -1, 0]))} = {latex.number(placed[0, -1, 0])}",
-        (),
         r"\tilde S",
         placed,
         f"scores = scores + ({' + '.join(names)}) * {c!r}",
-        "scores",
-        axes=MAPS,
     )
     return [*steps, last]
 
@@ -119,7 +108,7 @@ def _total(terms: DistanceTerms, q: ndarray, k: ndarray, power: int = 1) -> ndar
     return total
 
 
-def _distances(terms: DistanceTerms, make: Make) -> list[Step]:
+def _distances(terms: DistanceTerms, make: Maker) -> list[Step]:
     """Which row of the table belongs to each pair, and the vectors there."""
     whole, norm, n = terms.rows + terms.first, terms.norm, len(terms.rows)
     needed = f"R[{terms.first} : {terms.first + len(terms.vectors)}]"
@@ -130,11 +119,9 @@ def _distances(terms: DistanceTerms, make: Make) -> list[Step]:
             row_text(terms),
             row_formula(terms),
             rf"\delta({n - 1}, 0) = {whole[-1, 0]}",
-            (),
             r"\delta",
             whole,
             f"behind = torch.arange({n})[:, None] - torch.arange({n})[None, :]\n{row_code(terms)}",
-            "rows",
             axes=("queries", "keys"),
         ),
         make(
@@ -145,14 +132,13 @@ def _distances(terms: DistanceTerms, make: Make) -> list[Step]:
             rf"r_{{0}} = R_{{{terms.first}}}"
             if norm is None
             else norms.live("r_{0,0}", terms.table[0], norm, terms.vectors[0, 0]),
-            (
-                Operand("R", N_("the rows of the table from {row} on", row=terms.first), terms.table, VECTORS),
-                *(() if norm is None else norms.operands(norm)),
-            ),
             "r",
             terms.vectors,
             f"vectors = {needed}" if norm is None else norms.code(norm, "vectors", needed, of="_R"),
-            "vectors",
+            operands=(
+                Operand("R", N_("the rows of the table from {row} on", row=terms.first), terms.table, VECTORS),
+                *(() if norm is None else norms.operands(norm)),
+            ),
             axes=VECTORS,
             inputs={"R": terms.weight, **({} if norm is None else norms.inputs(norm, of="_R"))},
         ),

@@ -1,15 +1,12 @@
 """What the steps of disentangled attention have in common, for one query or all: how they are made, their words and code."""
 
-from collections.abc import Callable
-from typing import Any
-
 from numpy import ndarray
 
 from vizformer.explain import latex
 from vizformer.explain.arrays import float64
 from vizformer.explain.disentangled_terms import DistanceTerms
 from vizformer.explain.site_words import in_words
-from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step
+from vizformer.explain.step import Contraction, Maker, Operand, Step
 from vizformer.messages import N_, Message
 from vizformer.model.norms import Norm
 
@@ -17,26 +14,13 @@ C2P, P2C = N_("Queries with the keys of the distances"), N_("Keys with the queri
 ROW, VECTOR = N_("The row of every distance"), N_("The vector of every distance")
 SUM = N_("Add the terms of the distances")
 
-Make = Callable[..., Step]
-
 
 def anchor(site: str) -> Message:
     return N_("what the model added to the scores for the distances, recorded in {place}", place=in_words(site))
 
 
-def maker(prefix: str, proof: Proof, blocked: ndarray | None = None) -> Make:
-    """Makes steps of one proof; what it is called with are the fields of a `Step` in their order, up to the variable."""
-
-    def make(key: str, *said: Any, axes: tuple[Axis, ...], **more: Any) -> Step:
-        over_keys = blocked if axes == ("keys",) else None
-        of_step: Make = Step
-        return of_step(f"{prefix}{key}", *said, proof=proof, blocked=over_keys, axes=axes, **more)
-
-    return make
-
-
 def projected(
-    make: Make, terms: DistanceTerms, letter: str, head: int | None, vectors: Operand, result: ndarray
+    make: Maker, terms: DistanceTerms, letter: str, head: int | None, vectors: Operand, result: ndarray
 ) -> Step:
     """The vectors times the matrix of the keys ("K") or of the queries ("Q"), of one head or (None) of all."""
     linear = terms.linear(letter)
@@ -58,15 +42,14 @@ def projected(
         _shared_text(letter) if terms.shared else _own_text(letter),
         rf"{name}^r = r\,{symbol}" + ("" if bias is None else f" + {symbol.replace('W', 'b', 1)}"),
         rf"{name}^r_{{0,0}} = {sum_} = {latex.number(result[..., 0, 0].flat[0])}",
-        (
+        rf"{letter}^r",
+        result,
+        code + heads,
+        operands=(
             vectors,
             Operand(symbol, N_("the matrix that makes them"), weight, ("features", "features")),
             *(() if bias is None else (Operand(symbol.replace("W", "b", 1), N_("its bias"), bias),)),
         ),
-        rf"{letter}^r",
-        result,
-        code + heads,
-        f"relative_{name}",
         axes=("keys", "features") if head is not None else ("heads", "distances", "features"),
         contraction=None if head is None else Contraction(vectors.value, weight, bias),
         inputs=inputs,

@@ -3,8 +3,6 @@
 score_ij = (q_i . k_j + q_i . k^r_d(i,j) + k_j . q^r_d(i,j)) c   (He et al. 2021, "DeBERTa", section 3.1)
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from vizformer.explain import latex, norms
@@ -14,9 +12,7 @@ from vizformer.explain.disentangled_parts import (
     ROW,
     SUM,
     VECTOR,
-    Make,
     anchor,
-    maker,
     projected,
     row_code,
     row_formula,
@@ -26,11 +22,11 @@ from vizformer.explain.disentangled_parts import (
 )
 from vizformer.explain.disentangled_terms import DistanceTerms
 from vizformer.explain.operands import Operands
-from vizformer.explain.step import Contraction, Operand, Proof, Step
+from vizformer.explain.step import Contraction, Maker, Operand, Proof, Step
 from vizformer.messages import N_
 
 
-def query_steps(o: Operands, terms: DistanceTerms, step: Callable[..., Step]) -> list[Step]:
+def query_steps(o: Operands, terms: DistanceTerms, step: Maker) -> list[Step]:
     """`step` makes those that are proved through z, as the last of these is; the others through what the model has added."""
     assert o.record.position_bias is not None
     added = o.record.position_bias[o.head, o.query]
@@ -42,7 +38,7 @@ def query_steps(o: Operands, terms: DistanceTerms, step: Callable[..., Step]) ->
         direct=False,
         terms=np.sqrt(squares) * abs(o.record.scale),
     )
-    make = maker("", proof, o.blocked)
+    make = Maker("", proof, ("keys",), o.blocked)
     steps, summed = _distances(o, terms, make), []
     vectors = Operand("r", N_("the vectors of the distances"), steps[-1].result, ("keys", "features"))
     for found, letter in ((_c2p(o, terms, make, vectors), "c2p"), (_p2c(o, terms, make, vectors), "p2c")):
@@ -53,7 +49,7 @@ def query_steps(o: Operands, terms: DistanceTerms, step: Callable[..., Step]) ->
     return [*steps, _sum(o, terms, step, summed, [one.variable for one in steps if one.key in ("c2p", "p2c")])]
 
 
-def _distances(o: Operands, terms: DistanceTerms, make: Make) -> list[Step]:
+def _distances(o: Operands, terms: DistanceTerms, make: Maker) -> list[Step]:
     """Which row of the table belongs to each key, and the vectors there."""
     i, j, norm, rows = o.query, o.focus, terms.norm, terms.rows[o.query]
     whole, learned, vectors = rows + terms.first, terms.table[rows], terms.vectors[rows]
@@ -67,12 +63,10 @@ def _distances(o: Operands, terms: DistanceTerms, make: Make) -> list[Step]:
             row_text(terms),
             row_formula(terms),
             rf"\delta({i}, {j}) = {whole[j]}",
-            (before,),
             rf"\delta({i}, j)",
             whole,
             f"behind = {i} - torch.arange({o.n_k})\n{row_code(terms)}",
-            "rows",
-            axes=("keys",),
+            operands=(before,),
         ),
         make(
             "vectors",
@@ -82,18 +76,17 @@ def _distances(o: Operands, terms: DistanceTerms, make: Make) -> list[Step]:
             rf"r_{{{j}}} = R_{{{whole[j]}}}"
             if norm is None
             else norms.live(rf"r_{{{j},0}}", learned[j], norm, vectors[j, 0]),
-            (taken, given, *(() if norm is None else norms.operands(norm))),
             "r",
             vectors,
             "vectors = R[rows]" if norm is None else norms.code(norm, "vectors", "R[rows]", of="_R"),
-            "vectors",
+            operands=(taken, given, *(() if norm is None else norms.operands(norm))),
             axes=("keys", "features"),
             inputs={"R": terms.weight, **({} if norm is None else norms.inputs(norm, of="_R"))},
         ),
     ]
 
 
-def _c2p(o: Operands, terms: DistanceTerms, make: Make, vectors: Operand) -> list[Step]:
+def _c2p(o: Operands, terms: DistanceTerms, make: Maker, vectors: Operand) -> list[Step]:
     """Content to position: the query with the key of each distance."""
     i, j, keys = o.query, o.focus, terms.keys_of(o.head, o.query)
     if keys is None:
@@ -110,21 +103,19 @@ def _c2p(o: Operands, terms: DistanceTerms, make: Make, vectors: Operand) -> lis
             ),
             r"q_i \cdot k^r_{\delta(i,j)} = \sum_m q_{i,m}\,k^r_{\delta(i,j),m}",
             rf"q_{{{i}}} \cdot k^r_{{{j}}} = {latex.sum_of_products(o.q, keys[j])} = {latex.number(dots[j])}",
-            (
-                Operand(rf"q_{{{i}}}", N_("the query"), o.q),
-                Operand("K^r", N_("the keys of the distances"), keys, ("keys", "features")),
-            ),
             rf"q_{{{i}}} \cdot k^r_j",
             dots,
             f"c2p = relative_k{o.widened} @ q{o.widened}",
-            "c2p",
-            axes=("keys",),
+            operands=(
+                Operand(rf"q_{{{i}}}", N_("the query"), o.q),
+                Operand("K^r", N_("the keys of the distances"), keys, ("keys", "features")),
+            ),
             contraction=Contraction(o.q[None], keys.T),
         ),
     ]
 
 
-def _p2c(o: Operands, terms: DistanceTerms, make: Make, vectors: Operand) -> list[Step]:
+def _p2c(o: Operands, terms: DistanceTerms, make: Maker, vectors: Operand) -> list[Step]:
     """Position to content: each key with the query of its distance."""
     j, queries = o.focus, terms.queries_of(o.head, o.query)
     if queries is None:
@@ -141,20 +132,18 @@ def _p2c(o: Operands, terms: DistanceTerms, make: Make, vectors: Operand) -> lis
             ),
             r"k_j \cdot q^r_{\delta(i,j)} = \sum_m k_{j,m}\,q^r_{\delta(i,j),m}",
             rf"k_{{{j}}} \cdot q^r_{{{j}}} = {latex.sum_of_products(o.k[j], queries[j])} = {latex.number(dots[j])}",
-            (
-                Operand("K", N_("the keys, one row each"), o.k, ("keys", "features")),
-                Operand("Q^r", N_("the queries of the distances"), queries, ("keys", "features")),
-            ),
             r"k_j \cdot q^r_j",
             dots,
             f"p2c = (k{o.widened} * relative_q{o.widened}).sum(-1)",
-            "p2c",
-            axes=("keys",),
+            operands=(
+                Operand("K", N_("the keys, one row each"), o.k, ("keys", "features")),
+                Operand("Q^r", N_("the queries of the distances"), queries, ("keys", "features")),
+            ),
         ),
     ]
 
 
-def _sum(o: Operands, terms: DistanceTerms, step: Callable[..., Step], summed: list[Operand], names: list[str]) -> Step:
+def _sum(o: Operands, terms: DistanceTerms, step: Maker, summed: list[Operand], names: list[str]) -> Step:
     """The score with all its terms."""
     i, j, c = o.query, o.focus, o.record.scale
     numbers = " + ".join(latex.factor(float(term.value[j])) for term in summed)
@@ -166,9 +155,8 @@ def _sum(o: Operands, terms: DistanceTerms, step: Callable[..., Step], summed: l
         rf"\tilde s_{{ij}} = s_{{ij}} + c\,({' + '.join(symbols[name] for name in names)})",
         rf"\tilde s_{{{i},{j}}} = {latex.number(o.scores[j])} + {latex.number(c)} \cdot ({numbers}) = "
         rf"{latex.number(o.placed[j])}",
-        (Operand(rf"s_{{{i}}}", N_("the scores"), o.scores, ("keys",)), *summed),
         rf"\tilde s_{{{i}}}",
         o.placed,
         f"placed = scores + ({' + '.join(names)}) * {c!r}",
-        "placed",
+        operands=(Operand(rf"s_{{{i}}}", N_("the scores"), o.scores, ("keys",)), *summed),
     )

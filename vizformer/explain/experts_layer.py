@@ -59,6 +59,7 @@ def _networks(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: Mixt
     )
     widened = _Product("hidden", "in", "X_i", "x[i]", "H", "hidden", x[0], hidden)
     opening = _Product("gate", "gate", "X_i", "x[i]", "G'", "gate", x[0], entering)
+    make = at.maker(proof, OF_CHOICES)
     last = "A" if gate is None else "B"
     narrowed = _Product("narrow", "out", f"{last}_{{c,i}}", "active[c, i]", "E", "found", inner[0, 0], out)
     steps = [
@@ -83,37 +84,29 @@ def _networks(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: Mixt
         steps.append(opening.step(at, network, used, first, N_("Experts, 4b: the gate"), text, proof))
     letter, variable = ("H", "hidden") if gate is None else ("G'", "gate")
     steps.append(
-        Step(
-            at.key("activation"),
+        make(
+            "activation",
             N_("Experts, 5: activation"),
             kind.text(active),
             rf"A = {kind.symbol(letter)}",
             rf"A_{{0,0,0}} = {kind.symbol(latex.number(entering[0, 0, 0]))} = {latex.number(active[0, 0, 0])}",
-            (),
             "A",
             active,
             f"active = {kind.code(variable)}",
-            "active",
-            proof,
-            axes=OF_CHOICES,
         )
     )
     if gate is not None:
         steps.append(
-            Step(
-                at.key("gated"),
+            make(
+                "gated",
                 N_("Experts, 5b: through the gate"),
                 N_("Number by number, the widened row is multiplied by its opened gate."),
                 r"B = A \odot H",
                 rf"B_{{0,0,0}} = {latex.number(active[0, 0, 0])} \cdot {latex.factor(hidden[0, 0, 0])} = "
                 + latex.number(inner[0, 0, 0]),
-                (),
                 "B",
                 inner,
                 "active = active * hidden",
-                "active",
-                proof,
-                axes=OF_CHOICES,
             )
         )
     text = N_("Back to the width of the residual stream: what each chosen expert has found for the token.")
@@ -163,7 +156,11 @@ class _Product:
             text,
             rf"{symbol}_{{c,i}} = {self.rows}\, W{index}" + ("" if linear.bias is None else f" + b{index}"),
             entry(symbol, self.first, W[:, 0], b[0], self.result[0, 0, 0]).replace("_{0,0}", "_{0,0,0}", 1),
-            (
+            symbol,
+            self.result,
+            self._code(used, bias=linear.bias is not None),
+            proof,
+            operands=(
                 Operand(
                     rf"W_\mathrm{{{letter}}}^{{({first})}}",
                     N_(
@@ -175,11 +172,6 @@ class _Product:
                     ("features", "features"),
                 ),
             ),
-            symbol,
-            self.result,
-            self._code(used, bias=linear.bias is not None),
-            self.variable,
-            proof,
             axes=OF_CHOICES,
             inputs=self._inputs(network, used),
         )
@@ -226,11 +218,9 @@ def _weighted_sum(at: Sublayer, numbers: MixtureNumbers, proof: Proof, *, last: 
         N_("What a token's experts have found is summed, each times its weight from the router."),
         r"O_i = \sum_{c} G_{i,T_{i,c}} E_{c,i}",
         rf"O_{{0,0}} = {latex.sum_of_products(numbers.weights[0], of_first)} = {latex.number(result[0, 0])}",
-        (),
         "O",
         result,
         f"out = {total}",
-        "out",
         proof,
         axes=ROWS,
     )

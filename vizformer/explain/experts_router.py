@@ -51,9 +51,10 @@ def router_steps(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: M
     kept, weights = (_spread(part, numbers.chosen, n_experts) for part in (numbers.kept, numbers.weights))
     first, wide = int(numbers.chosen[0, 0]), ".float()" if is_half(at.dtype) else ""
     exponentials = np.exp(scores[0] - scores[0].max())
+    make = at.maker(scored, OF_EXPERTS)
     steps = [
-        Step(
-            at.key("router"),
+        make(
+            "router",
             N_("Experts, 1: the router scores them"),
             N_(
                 "This layer has {n} feed-forward networks, its experts, and each token goes through {k} of them. The router "
@@ -63,40 +64,34 @@ def router_steps(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: M
             ),
             r"S = X W_\mathrm{router}",
             entry("S", x[0], W[:, 0], 0.0, scores[0, 0]),
-            (
+            "S",
+            scores,
+            "router = x @ W_router",
+            operands=(
                 Operand("X", N_("the input, one row per token"), x, ROWS),
                 Operand(
                     r"W_\mathrm{router}", N_("the router's matrix, one column per expert"), W, ("features", "experts")
                 ),
             ),
-            "S",
-            scores,
-            "router = x @ W_router",
-            "router",
-            scored,
             contraction=None if scores is not numbers.scores or is_half(at.dtype) else Contraction(x, W),
-            axes=OF_EXPERTS,
             inputs={"W_router": network.router.weight.detach().T},
             meaning=N_("the scores: one row per token, one column per expert"),
         ),
-        Step(
-            at.key("probabilities"),
+        make(
+            "probabilities",
             N_("Experts, 2: softmax over the experts"),
             N_("Each row becomes positive and sums to 1: how well each expert fits the token."),
             r"P_{i,e} = \frac{e^{S_{i,e}}}{\sum_{e'} e^{S_{i,e'}}}",
             rf"P_{{0,{first}}} = \frac{{{latex.number(exponentials[first])}}}{{{latex.sum_of(exponentials)}}} = "
             + latex.number(numbers.probabilities[0, first]),
-            (),
             "P",
             numbers.probabilities,
             f"probabilities = torch.softmax(router{wide}, dim=-1)",
-            "probabilities",
-            chances,
-            axes=OF_EXPERTS,
+            proof=chances,
             meaning=N_("the probabilities: one row per token, one column per expert"),
         ),
-        Step(
-            at.key("chosen"),
+        make(
+            "chosen",
             N_("Experts, 3: each token keeps the best"),
             N_(
                 "Of each row the {k} largest probabilities are kept, the others become 0: these experts compute nothing for "
@@ -115,14 +110,11 @@ def router_steps(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: M
             rf"T_i = \operatorname{{top}}_{{{k}}} P_i, \qquad G_{{i,e}} = P_{{i,e}} \text{{ if }} e \in T_i \text{{, else }} 0",
             rf"T_0 = \{{{', '.join(map(str, numbers.chosen[0]))}\}}, \quad G_{{0,{first}}} = "
             + latex.number(numbers.kept[0, 0]),
-            (),
             "G",
             kept,
             f"chosen = probabilities.topk({k}, dim=-1).indices\n"
             "weights = torch.zeros_like(probabilities).scatter(-1, chosen, probabilities.gather(-1, chosen))",
-            "weights",
-            choice,
-            axes=OF_EXPERTS,
+            proof=choice,
             also=(
                 Made(
                     "chosen",
@@ -139,20 +131,17 @@ def router_steps(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: M
     ]
     if network.renormalised:
         steps.append(
-            Step(
-                at.key("renormalised"),
+            make(
+                "renormalised",
                 N_("Experts, 3b: weights that sum to 1"),
                 N_("What was kept is divided by its sum."),
                 r"G_{i,e} \leftarrow \frac{G_{i,e}}{\sum_{e' \in T_i} G_{i,e'}}",
                 rf"G_{{0,{first}}} = \frac{{{latex.number(numbers.kept[0, 0])}}}{{{latex.sum_of(numbers.kept[0])}}} = "
                 + latex.number(numbers.weights[0, 0]),
-                (),
                 "G",
                 weights,
                 "weights = weights / weights.sum(-1, keepdim=True)",
-                "weights",
-                weighed,
-                axes=OF_EXPERTS,
+                proof=weighed,
                 meaning=N_("the weights: one row per token, one column per expert"),
             )
         )

@@ -51,32 +51,30 @@ def network_steps(
         numbers.inner,
         numbers.out,
     )
+    make = at.maker(through)
     steps = [
-        Step(
-            at.key("hidden"),
+        make(
+            "hidden",
             N_("Feed-forward, 1: widen"),
             N_("Each row on its own: {d_model} numbers become {d_ff}.", d_model=x.shape[1], d_ff=hidden.shape[1]),
             r"H = X W_\mathrm{in}" + ("" if feedforward.W_in.bias is None else r" + b_\mathrm{in}"),
             entry("H", x[0], W_in[:, 0], b_in[0], hidden[0, 0]),
-            (
-                Operand("X", N_("the input, one row per token"), x, ROWS),
-                Operand(r"W_\mathrm{in}", N_("the widening matrix"), W_in, ("features", "features")),
-            ),
             "H",
             hidden,
             f"hidden = x{linear_code(feedforward.W_in, 'in')}",
-            "hidden",
-            through,
+            operands=(
+                Operand("X", N_("the input, one row per token"), x, ROWS),
+                Operand(r"W_\mathrm{in}", N_("the widening matrix"), W_in, ("features", "features")),
+            ),
             contraction=Contraction(x, W_in, b_in),
-            axes=ROWS,
             inputs=linear_inputs(feedforward.W_in, "in"),
         )
     ]
     if gate is not None:
         W_gate, b_gate = float64(gate.weight).T, bias_of(gate)
         steps.append(
-            Step(
-                at.key("gate"),
+            make(
+                "gate",
                 N_("Feed-forward, 1b: the gate"),
                 N_(
                     "A second matrix of the same size computes, for each of the {d_ff} numbers, how far its gate opens.",
@@ -84,67 +82,53 @@ def network_steps(
                 ),
                 r"G = X W_\mathrm{gate}" + ("" if gate.bias is None else r" + b_\mathrm{gate}"),
                 entry("G", x[0], W_gate[:, 0], b_gate[0], entering[0, 0]),
-                (Operand(r"W_\mathrm{gate}", N_("the gate's matrix"), W_gate, ("features", "features")),),
                 "G",
                 entering,
                 f"gate = x{linear_code(gate, 'gate')}",
-                "gate",
-                through,
+                operands=(Operand(r"W_\mathrm{gate}", N_("the gate's matrix"), W_gate, ("features", "features")),),
                 contraction=Contraction(x, W_gate, b_gate),
-                axes=ROWS,
                 inputs=linear_inputs(gate, "gate"),
             )
         )
     letter, variable = ("H", "hidden") if gate is None else ("G", "gate")
     steps.append(
-        Step(
-            at.key("activation"),
+        make(
+            "activation",
             N_("Feed-forward, 2: activation"),
             kind.text(active),
             rf"A = {kind.symbol(letter)}",
             rf"A_{{0,0}} = {kind.symbol(latex.number(entering[0, 0]))} = {latex.number(active[0, 0])}",
-            (),
             "A",
             active,
             f"active = {kind.code(variable)}",
-            "active",
-            through,
-            axes=ROWS,
         )
     )
     if gate is not None:
         steps.append(
-            Step(
-                at.key("gated"),
+            make(
+                "gated",
                 N_("Feed-forward, 2b: through the gate"),
                 N_("Number by number, the widened row is multiplied by its opened gate."),
                 r"B = A \odot H",
                 rf"B_{{0,0}} = {latex.number(active[0, 0])} \cdot {latex.factor(hidden[0, 0])} = {latex.number(inner[0, 0])}",
-                (),
                 "B",
                 inner,
                 "active = active * hidden",
-                "active",
-                through,
-                axes=ROWS,
             )
         )
     last = "A" if gate is None else "B"
     steps.append(
-        Step(
-            at.key("narrow"),
+        make(
+            "narrow",
             N_("Feed-forward, 3: narrow"),
             N_("Back to the width of the residual stream."),
             rf"O = {last} W_\mathrm{{out}}" + ("" if feedforward.W_out.bias is None else r" + b_\mathrm{out}"),
             entry("O", inner[0], W_out[:, 0], b_out[0], out[0, 0]),
-            (Operand(r"W_\mathrm{out}", N_("the narrowing matrix"), W_out, ("features", "features")),),
             "O",
             out,
             f"out = active{linear_code(feedforward.W_out, 'out')}",
-            "out",
-            through,
+            operands=(Operand(r"W_\mathrm{out}", N_("the narrowing matrix"), W_out, ("features", "features")),),
             contraction=Contraction(inner, W_out, b_out),
-            axes=ROWS,
             inputs=linear_inputs(feedforward.W_out, "out"),
         )
     )

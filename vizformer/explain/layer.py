@@ -165,7 +165,12 @@ def output_steps(checkpoint: Checkpoint, trace: Trace, position: int, count: int
             r"\ell_t = x_i \cdot u_t" + ("" if bias is None else " + c_t"),
             rf"\ell_0 = {latex.sum_of_products(x, float64(table[best]), None if bias is None else float(bias[best]))} = "
             rf"{latex.number(raw[best])}",
-            (
+            r"\ell",
+            raw[top],
+            f"logits = U @ x{'' if bias is None else ' + c'}\n"
+            f"best = logits.topk({count}).indices\nlogits_of_best = logits[best]",
+            proof if cap is None else replace(proof, direct=False),
+            operands=(
                 Operand(rf"x_{{{position}}}", row, x),
                 Operand(
                     "u_t",
@@ -175,12 +180,6 @@ def output_steps(checkpoint: Checkpoint, trace: Trace, position: int, count: int
                 ),
                 *(() if bias is None else (Operand("c_t", N_("the candidates' biases"), bias[top], ids),)),
             ),
-            r"\ell",
-            raw[top],
-            f"logits = U @ x{'' if bias is None else ' + c'}\n"
-            f"best = logits.topk({count}).indices\nlogits_of_best = logits[best]",
-            "logits_of_best",
-            proof if cap is None else replace(proof, direct=False),
             axes=ids,
             inputs=inputs,
             contraction=Contraction(x[None], float64(table[candidates]).T, None if bias is None else bias[top]),
@@ -193,17 +192,16 @@ def output_steps(checkpoint: Checkpoint, trace: Trace, position: int, count: int
             r"p_t = \frac{e^{\ell_t - \max \ell}}{\sum_{t'} e^{\ell_{t'} - \max \ell}}",
             rf"p_0 = \frac{{e^{{0}}}}{{\sum_{{t'}} e^{{\ell_{{t'}} - {latex.factor(logits[best])}}}}} = "
             rf"\frac{{1}}{{{latex.number(1 / probabilities[best])}}} = {latex.number(probabilities[best])}",
-            (Operand(r"\ell", N_("the logits of the candidates"), logits[top], ids),),
             "p",
             probabilities[top],
             "probabilities = torch.softmax(logits, dim=-1)[best]",
-            "probabilities",
             Proof.compare(
                 N_("softmax of the model's own logits"),
                 probabilities,
                 torch.softmax(trace.logits[position].float(), dim=-1),
                 dtype=dtype,
             ),
+            operands=(Operand(r"\ell", N_("the logits of the candidates"), logits[top], ids),),
             axes=ids,
             inputs={"logits": trace.logits[position], "best": torch.from_numpy(top.copy())},
         ),
@@ -222,12 +220,11 @@ def _bent(cap: float, raw: ndarray, logits: ndarray, proof: Proof) -> Step:
         ),
         soft_cap.formula(r"\hat\ell_t", r"\ell_t"),
         soft_cap.live(r"\hat\ell_0", cap, raw[0], logits[0]),
-        (Operand(r"\ell", N_("the logits of the candidates"), raw, ("candidates",)),),
         r"\hat\ell",
         logits,
         f"logits_capped = {soft_cap.code(cap, 'logits_of_best')}",
-        "logits_capped",
         proof,
+        operands=(Operand(r"\ell", N_("the logits of the candidates"), raw, ("candidates",)),),
         axes=("candidates",),
     )
 
@@ -248,12 +245,11 @@ def _scaled(
         r"x'_i = c\,x_i",
         rf"x'_{{{position},0}} = {latex.number(scale)} \cdot {latex.factor(x[0])} = "
         rf"{latex.number(result[0])}",
-        (Operand(rf"x_{{{position}}}", N_("the last row of the stack"), x),),
         rf"x'_{{{position}}}",
         result,
         f"x = x * {scale!r}",
-        "x",
         Proof(N_("the model's logits at position {position}", position=position), 0.0, True, direct=False),
+        operands=(Operand(rf"x_{{{position}}}", N_("the last row of the stack"), x),),
         inputs=given,
     )
 
@@ -277,11 +273,9 @@ def _input(trace: Trace, name: str) -> Step:
         ),
         r"X \in \mathbb{R}^{n \times d}",
         rf"X \in \mathbb{{R}}^{{{x.shape[0]} \times {x.shape[1]}}}",
-        (),
         "X",
         x,
         "x = residual",
-        "x",
         Proof.compare(recorded(name), x, x),
         axes=("queries", "features"),
         inputs={"residual": trace.residual(name)},

@@ -86,10 +86,6 @@ def projections(
                 ),
                 r"[Q \mid K \mid V] = X\,[W_Q \mid W_K \mid W_V] + [b_Q \mid b_K \mid b_V]",
                 entry("Q", x[0], W["Q"][:, 0], b["Q"][0], q[0, 0]),
-                (
-                    Operand("X", N_("the input, one row per token"), x, ROWS),
-                    Operand("W", N_("the three matrices side by side"), weights, ("features", "features")),
-                ),
                 r"[Q \mid K \mid V]",
                 packed,
                 "W = torch.cat([W_Q, W_K, W_V], dim=1)\n"
@@ -98,13 +94,16 @@ def projections(
                     if attention.W_Q.bias is None
                     else "b = torch.cat([b_Q, b_K, b_V])\npacked = x @ W + b"
                 ),
-                "packed",
                 Proof.compare(
                     anchor,
                     np.concatenate((final_q, final_k, v), axis=1),
                     torch.cat(recorded_qkv, dim=1),
                     direct=as_projected,
                     terms=_beside(terms, (final_q, final_k, v)),
+                ),
+                operands=(
+                    Operand("X", N_("the input, one row per token"), x, ROWS),
+                    Operand("W", N_("the three matrices side by side"), weights, ("features", "features")),
                 ),
                 contraction=Contraction(x, weights, biases[0]),
                 axes=ROWS,
@@ -134,7 +133,17 @@ def projections(
                     else N_("The encoder's output answers: its {n} rows, not the decoder's, are projected.", n=n_k),
                     rf"{letter} = {'X' if name == 'q' else 'M'}\,W_{letter} + b_{letter}",
                     entry(letter, rows[0], W[letter][:, 0], b[letter][0], result[0, 0]),
-                    (
+                    letter,
+                    result,
+                    f"{name} = {variable}{linear_code(linear, letter)}",
+                    Proof.compare(
+                        anchor,
+                        (final_q, final_k, v)[index],
+                        recorded_qkv[index],
+                        direct=as_projected or name == "v",
+                        terms=terms[index],
+                    ),
+                    operands=(
                         Operand(
                             "X" if name == "q" else "M",
                             N_("the decoder's rows") if name == "q" else N_("the encoder's output, one row per token"),
@@ -147,17 +156,6 @@ def projections(
                             W[letter],
                             ("features", "features"),
                         ),
-                    ),
-                    letter,
-                    result,
-                    f"{name} = {variable}{linear_code(linear, letter)}",
-                    name,
-                    Proof.compare(
-                        anchor,
-                        (final_q, final_k, v)[index],
-                        recorded_qkv[index],
-                        direct=as_projected or name == "v",
-                        terms=terms[index],
                     ),
                     contraction=Contraction(rows, W[letter], b[letter]),
                     axes=ROWS if name == "q" else ("keys", "features"),
@@ -179,11 +177,9 @@ def projections(
             ),
             r"[b, n, d] \to [b, n, h, d_\mathrm{head}] \to [b, h, n, d_\mathrm{head}]",
             rf"[1, {n_q}, {d}] \to [1, {n_q}, {h}, {d_head}] \to [1, {h}, {n_q}, {d_head}]",
-            (),
             "Q",
             qh,
             "\n".join(filter(None, (split, reshape))),
-            "q",
             Proof.compare(anchor, turned_q, record.q, direct=as_projected, terms=_by_head(terms[0], d_head)),
             axes=("heads", "queries", "features"),
             also=(

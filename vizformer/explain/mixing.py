@@ -10,7 +10,7 @@ from vizformer.explain import latex, norms
 from vizformer.explain.arrays import float64
 from vizformer.explain.operands import Operands
 from vizformer.explain.proof_anchors import fused, recorded
-from vizformer.explain.step import Contraction, Operand, Proof, Step
+from vizformer.explain.step import Contraction, Maker, Operand, Proof, Step
 from vizformer.explain.sublayer import ADD_TITLE, OUTPUT_NORM, REPLACE_TEXT, REPLACE_TITLE, SCALE_TITLE, scale_text
 from vizformer.messages import N_
 
@@ -25,25 +25,25 @@ def mixing_steps(o: Operands) -> list[Step]:
     )
     through_after = replace(direct_after, direct=False)
     mix = "pattern @ v" if not o.is_half else "(pattern @ v.float()).to(v.dtype)"
+    make = Maker("", through_after)
     steps = [
-        Step(
+        make(
             "z",
             N_("Mix the values"),
             N_("The head's result: every value times its weight, summed. Much weight, much of that value."),
             r"z_i = \sum_j a_{ij}\,v_j",
             rf"z_{{{i},0}} = {latex.sum_of_products(o.pattern, o.v[:, 0])} = {latex.number(o.z_recomputed[0])}",
-            (
-                Operand(rf"a_{{{i}}}", N_("the attention weights"), o.pattern, ("keys",)),
-                Operand("V", N_("the values, one row each"), o.v, ("keys", "features")),
-            ),
             rf"z_{{{i}}}",
             o.z_recomputed,
             f"z = {mix}",
-            "z",
-            Proof.compare(fused(o), o.z_recomputed, o.record.z(h)[i], terms=o.z_sizes),
+            proof=Proof.compare(fused(o), o.z_recomputed, o.record.z(h)[i], terms=o.z_sizes),
+            operands=(
+                Operand(rf"a_{{{i}}}", N_("the attention weights"), o.pattern, ("keys",)),
+                Operand("V", N_("the values, one row each"), o.v, ("keys", "features")),
+            ),
             contraction=Contraction(o.pattern[None], o.v),
         ),
-        Step(
+        make(
             "head_out",
             N_("The head's share of the output"),
             N_(
@@ -53,19 +53,17 @@ def mixing_steps(o: Operands) -> list[Step]:
             ),
             r"o_i^{(h)} = z_i\,W_O^{(h)}",
             rf"o_{{{i},0}}^{{({h})}} = {latex.sum_of_products(o.z, weight[:, 0])} = {latex.number(o.head_outs[h, 0])}",
-            (
-                Operand(rf"z_{{{i}}}", N_("this head's mix of values"), o.z),
-                Operand(rf"W_O^{{({h})}}", N_("this head's rows of W_O"), weight, ("features", "features")),
-            ),
             rf"o_{{{i}}}^{{({h})}}",
             o.head_outs[h],
             "head_out = z @ W_O_h",
-            "head_out",
-            through_after,
+            operands=(
+                Operand(rf"z_{{{i}}}", N_("this head's mix of values"), o.z),
+                Operand(rf"W_O^{{({h})}}", N_("this head's rows of W_O"), weight, ("features", "features")),
+            ),
             contraction=Contraction(o.z[None], weight),
             inputs={"W_O_h": W_O.weight[:, h * o.d_head : (h + 1) * o.d_head].detach().T},
         ),
-        Step(
+        make(
             "attn_out",
             N_("Add the heads together"),
             N_(
@@ -81,18 +79,16 @@ def mixing_steps(o: Operands) -> list[Step]:
             rf"o_{{{i},0}} = {latex.sum_of(o.head_outs[:, 0])}"
             + ("" if out_bias is None else f" + {latex.factor(out_bias[0])}")
             + f" = {latex.number(o.attn_out[0])}",
-            (
+            rf"o_{{{i}}}",
+            o.attn_out,
+            f"# the results of all {o.record.n_heads} heads side by side, times the whole of W_O\n"
+            "attn_out = z_all @ W_O" + ("" if out_bias is None else " + b_O"),
+            operands=(
                 Operand(
                     rf"o_{{{i}}}^{{(h)}}", N_("every head's share, one row each"), o.head_outs, ("heads", "features")
                 ),
                 *(() if out_bias is None else (Operand("b_O", N_("the bias of W_O"), out_bias),)),
             ),
-            rf"o_{{{i}}}",
-            o.attn_out,
-            f"# the results of all {o.record.n_heads} heads side by side, times the whole of W_O\n"
-            "attn_out = z_all @ W_O" + ("" if out_bias is None else " + b_O"),
-            "attn_out",
-            through_after,
             inputs=_all_heads(o),
             contraction=Contraction(np.ones((1, o.record.n_heads)), o.head_outs, out_bias),
         ),
@@ -101,42 +97,38 @@ def mixing_steps(o: Operands) -> list[Step]:
     if (norm := o.site.around.output) is not None:
         bringing, brought = "o'", "brought"
         steps.append(
-            Step(
+            make(
                 "out_norm",
                 N_("Normalise what attention brings"),
                 OUTPUT_NORM,
                 norms.formula(norm, "o'_i", "o_i"),
                 norms.live(rf"o'_{{{i},0}}", o.attn_out, norm, norms.through(o.attn_out, norm)[0]),
-                (Operand(rf"o_{{{i}}}", N_("what attention has found"), o.attn_out), *norms.operands(norm)),
                 rf"o'_{{{i}}}",
                 norms.through(o.attn_out, norm),
                 norms.code(norm, "brought", "attn_out"),
-                "brought",
-                through_after,
+                operands=(Operand(rf"o_{{{i}}}", N_("what attention has found"), o.attn_out), *norms.operands(norm)),
                 inputs=norms.inputs(norm),
             )
         )
     if (scale := o.site.around.scale) != 1:
         before, given = norms.through(o.attn_out, o.site.around.output), brought
         steps.append(
-            Step(
+            make(
                 "out_scaled",
                 SCALE_TITLE,
                 scale_text(scale),
                 f"{bringing}'_i = c\\,{bringing}_i",
                 rf"{bringing}'_{{{i},0}} = {latex.number(scale)} \cdot {latex.factor(before[0])} = {latex.number(o.brought[0])}",
-                (Operand(rf"{bringing}_{{{i}}}", N_("what attention has found"), before),),
                 rf"{bringing}'_{{{i}}}",
                 o.brought,
                 f"scaled_out = {given} * {scale!r}",
-                "scaled_out",
-                through_after,
+                operands=(Operand(rf"{bringing}_{{{i}}}", N_("what attention has found"), before),),
             )
         )
         bringing, brought = f"{bringing}'", "scaled_out"
     adds = o.site.around.adds
     steps.append(
-        Step(
+        make(
             "add",
             ADD_TITLE if adds else REPLACE_TITLE,
             REPLACE_TEXT
@@ -153,7 +145,11 @@ def mixing_steps(o: Operands) -> list[Step]:
             rf"y_{{{i},0}} = "
             + (f"{latex.number(o.x_before[0])} + {latex.factor(o.brought[0])} = " if adds else "")
             + latex.number(o.added[0]),
-            (
+            rf"y_{{{i}}}",
+            o.added,
+            f"added = r + {brought}" if adds else f"added = {brought}",
+            proof=direct_after if after is None else through_after,
+            operands=(
                 *((Operand(rf"r_{{{i}}}", N_("the residual stream before"), o.x_before),) if adds else ()),
                 Operand(
                     rf"{bringing}_{{{i}}}",
@@ -161,11 +157,7 @@ def mixing_steps(o: Operands) -> list[Step]:
                     o.brought,
                 ),
             ),
-            rf"y_{{{i}}}",
-            o.added,
-            f"added = r + {brought}" if adds else f"added = {brought}",
-            "added",
-            direct_after if after is None else through_after,
+            variable="added",
             inputs={"r": o.trace.residual(o.site.before)[i]} if adds else {},
         )
     )
@@ -173,7 +165,7 @@ def mixing_steps(o: Operands) -> list[Step]:
         return steps
     live = norms.live(rf"r'_{{{i},0}}", o.added, after, o.after[0])
     steps.append(
-        Step(
+        make(
             "norm",
             N_("Normalise"),
             N_(
@@ -187,12 +179,11 @@ def mixing_steps(o: Operands) -> list[Step]:
             ),
             norms.formula(after, "r'_i", "y_i"),
             live,
-            (Operand(rf"y_{{{i}}}", N_("the sum"), o.added), *norms.operands(after)),
             rf"r'_{{{i}}}",
             o.after,
             norms.code(after, "out", "added"),
-            "out",
-            direct_after,
+            proof=direct_after,
+            operands=(Operand(rf"y_{{{i}}}", N_("the sum"), o.added), *norms.operands(after)),
             inputs=norms.inputs(after),
         )
     )

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from vizformer.explain import latex, norms
 from vizformer.explain.activations import activation_kind
 from vizformer.explain.arrays import float64, stored
-from vizformer.explain.step import Contraction, Operand, Proof, Step
+from vizformer.explain.step import Contraction, Maker, Operand, Proof, Step
 from vizformer.messages import N_
 from vizformer.model.mlm_head import PredictionTransform
 
@@ -27,54 +27,47 @@ def mlm_head_steps(
     kind = activation_kind(head.activation)
     active = stored(kind.compute(dense), dtype)
     normed = norms.normalise(active, head.norm)
-    open_proof = Proof(N_("the model's logits at position {position}", position=position), 0.0, True, direct=False)
+    make = Maker("", Proof(N_("the model's logits at position {position}", position=position), 0.0, True, direct=False))
     first = f"{{{position},0}}"
     return [
-        Step(
+        make(
             "dense",
             N_("The head's dense layer"),
             N_("One more matrix prepares the row for the comparison."),
             r"d_i = x_i W + b",
             rf"d_{first} = {latex.sum_of_products(x, weight[:, 0], float(bias[0]))} = "
             rf"{latex.number(dense[0])}",
-            (
+            rf"d_{{{position}}}",
+            dense,
+            "dense = x @ W + b",
+            operands=(
                 Operand(rf"x_{{{position}}}", N_("the last row of the stack"), x),
                 Operand("W", N_("the head's matrix"), weight, ("features", "features")),
                 Operand("b", N_("its bias"), bias),
             ),
-            rf"d_{{{position}}}",
-            dense,
-            "dense = x @ W + b",
-            "dense",
-            open_proof,
             contraction=Contraction(x[None], weight, bias),
             inputs={"x": row, "W": head.dense.weight.detach().T, "b": head.dense.bias.detach()},
         ),
-        Step(
+        make(
             "activation",
             N_("The head's activation"),
             kind.text(active),
             rf"a_i = {kind.symbol('d_i')}",
             rf"a_{first} = {kind.symbol(latex.number(dense[0]))} = {latex.number(active[0])}",
-            (),
             rf"a_{{{position}}}",
             active,
             f"active = {kind.code('dense')}",
-            "active",
-            open_proof,
         ),
-        Step(
+        make(
             "norm",
             N_("The head's norm"),
             N_("The row is normalised once more, as after every sublayer."),
             norms.formula(head.norm, "t_i", "a_i"),
             norms.live(rf"t_{first}", active, head.norm, normed[0]),
-            norms.operands(head.norm),
             rf"t_{{{position}}}",
             normed,
             norms.code(head.norm, "x", "active"),
-            "x",
-            open_proof,
+            operands=norms.operands(head.norm),
             inputs=norms.inputs(head.norm),
         ),
     ]
@@ -98,15 +91,14 @@ def projection_step(matrix: nn.Linear, x: Float[ndarray, " d_model"], position: 
         ),
         r"t_i = x_i W",
         rf"t_{{{position},0}} = {latex.sum_of_products(x, weight[:, 0])} = {latex.number(result[0])}",
-        (
-            Operand(rf"x_{{{position}}}", N_("the last row of the stack"), x),
-            Operand("W", N_("the head's matrix"), weight, ("features", "features")),
-        ),
         rf"t_{{{position}}}",
         result,
         "x = x @ W",
-        "x",
         Proof(N_("the model's logits at position {position}", position=position), 0.0, True, direct=False),
+        operands=(
+            Operand(rf"x_{{{position}}}", N_("the last row of the stack"), x),
+            Operand("W", N_("the head's matrix"), weight, ("features", "features")),
+        ),
         contraction=Contraction(x[None], weight),
         inputs={"x": row, "W": matrix.weight.detach().T},
     )

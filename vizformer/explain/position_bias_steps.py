@@ -1,7 +1,5 @@
 """The step that adds the distance to the scores: ALiBi's slopes or T5's buckets, for one query or for all heads."""
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -11,14 +9,14 @@ from vizformer.explain import latex
 from vizformer.explain.disentangled_terms import DistanceTerms
 from vizformer.explain.operands import Operands
 from vizformer.explain.position_terms import Buckets, Slopes, relative_positions
-from vizformer.explain.step import Operand, Proof, Step
+from vizformer.explain.step import Maker, Operand, Proof, Step
 from vizformer.explain.sublayer import MAPS, Sublayer
 from vizformer.messages import N_, Message
 
 TITLE = N_("Add the position bias")
 
 
-def query_steps(o: Operands, step: Callable[..., Step]) -> list[Step]:
+def query_steps(o: Operands, step: Maker) -> list[Step]:
     """For one head and query; nothing where positions are told in another way."""
     if o.distances is None or isinstance(o.distances, DistanceTerms):
         return []
@@ -58,11 +56,10 @@ def query_steps(o: Operands, step: Callable[..., Step]) -> list[Step]:
             text,
             formula,
             live,
-            (scores, *operands),
             rf"\tilde s_{{{i}}}",
             o.placed,
             code,
-            "placed",
+            operands=(scores, *operands),
             inputs=inputs,
         )
     ]
@@ -102,12 +99,11 @@ def layer_step(
         text,
         formula,
         live,
-        operands,
         r"\tilde S",
         placed,
         code,
-        "scores",
         proof,
+        operands=operands,
         axes=MAPS,
         inputs=inputs,
     )

@@ -43,12 +43,14 @@ def qk_norm_steps(o: Operands) -> list[Step]:
             ),
             norms.formula(attention.q_norm, r"\hat q_i", "q_i"),
             norms.live(rf"\hat q_{{{i},0}}", o.q_projected, attention.q_norm, q[0]),
-            (Operand(rf"q_{{{i}}}", N_("the query before its norm"), o.q_projected), *norms.operands(attention.q_norm)),
             rf"\hat q_{{{i}}}",
             q,
             norms.code(attention.q_norm, "q_normed", "q"),
-            "q_normed",
             normed_q,
+            operands=(
+                Operand(rf"q_{{{i}}}", N_("the query before its norm"), o.q_projected),
+                *norms.operands(attention.q_norm),
+            ),
             inputs=norms.inputs(attention.q_norm),
         ),
         Step(
@@ -57,15 +59,14 @@ def qk_norm_steps(o: Operands) -> list[Step]:
             N_("Each key likewise, with a scale of its own. What is left to compare are directions."),
             norms.formula(attention.k_norm, r"\hat k_j", "k_j"),
             norms.live(r"\hat k_{0,0}", o.k_projected[0], attention.k_norm, k[0, 0]),
-            (
-                Operand("K", N_("the keys before their norm, one row each"), o.k_projected, ("keys", "features")),
-                *norms.operands(attention.k_norm),
-            ),
             r"\hat K",
             k,
             norms.code(attention.k_norm, "k_normed", "k"),
-            "k_normed",
             normed_k,
+            operands=(
+                Operand("K", N_("the keys before their norm, one row each"), o.k_projected, ("keys", "features")),
+                *norms.operands(attention.k_norm),
+            ),
             axes=("keys", "features"),
             inputs=norms.inputs(attention.k_norm),
         ),
@@ -102,7 +103,13 @@ def _together(o: Operands, letter: str, norm: Norm, normed: ndarray, proof: Proo
         norms.live(
             rf"\hat {letter}_{{{position},{own.start}}}", row, norm, normed[0] if single else normed[0, 0], own.start
         ),
-        (
+        hat,
+        normed,
+        f"{name}_all = {rows} @ W_{letter}_all{bias}  # of all heads\n"
+        + norms.code(norm, f"{name}_all", f"{name}_all")
+        + f"\n{name}_normed = {name}_all[..., {own.start}:{own.stop}]",
+        proof,
+        operands=(
             Operand(
                 f"{letter}_{{{position}}}" if single else letter,
                 N_("the query before its norm, of all heads")
@@ -113,13 +120,6 @@ def _together(o: Operands, letter: str, norm: Norm, normed: ndarray, proof: Proo
             ),
             *norms.operands(norm),
         ),
-        hat,
-        normed,
-        f"{name}_all = {rows} @ W_{letter}_all{bias}  # of all heads\n"
-        + norms.code(norm, f"{name}_all", f"{name}_all")
-        + f"\n{name}_normed = {name}_all[..., {own.start}:{own.stop}]",
-        f"{name}_normed",
-        proof,
         axes=("features",) if single else ("keys", "features"),
         inputs=norms.inputs(norm) | o.all_projections(letter),
     )
@@ -147,12 +147,12 @@ def layer_step(
         ),
         norms.formula(attention.q_norm, r"\hat q_{h,i}", "q_{h,i}"),
         norms.live(r"\hat Q_{0,0,0}", row, attention.q_norm, normed[0][0, 0, 0]),
-        norms.operands(attention.q_norm),
         r"\hat Q",
         normed[0],
         "\n".join(codes),
-        "q",
         proof,
+        variable="q",
+        operands=norms.operands(attention.q_norm),
         axes=("heads", "queries", "features"),
         inputs=norms.inputs(attention.q_norm, of="_q") | norms.inputs(attention.k_norm, of="_k"),
         also=(Made("k", Operand(r"\hat K", N_("the keys, normalised"), normed[1], ("heads", "keys", "features"))),),

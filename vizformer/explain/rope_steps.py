@@ -51,16 +51,15 @@ def rotation_steps(o: Operands) -> list[Step]:
             ),
             formula(f"{hat}q", "q", "i", partial, o.divided is not None),
             _live("q", i, o.q_normed, o.angles[i]),
-            (
+            rf"q'_{{{i}}}",
+            o.q_recomputed,
+            f"{angle_code(o.theta, pairs, str(i), o.divided)}\n{_code('q', given, pairs, partial)}",
+            turned_q,
+            operands=(
                 Operand(rf"{hat}q_{{{i}}}", N_("the query before"), o.q_normed),
                 Operand(r"\phi", N_("the angle of each pair, in radians"), o.angles[i]),
                 *divided,
             ),
-            rf"q'_{{{i}}}",
-            o.q_recomputed,
-            f"{angle_code(o.theta, pairs, str(i), o.divided)}\n{_code('q', given, pairs, partial)}",
-            "q_turned",
-            turned_q,
             inputs=divisor_input(o.divided),
         ),
         Step(
@@ -72,17 +71,16 @@ def rotation_steps(o: Operands) -> list[Step]:
             ),
             formula(f"{hat}k", "k", "j", partial, o.divided is not None),
             _live("k", j, o.k_normed[j], o.angles[j]),
-            (
-                Operand(f"{hat}K", N_("the keys before, one row each"), o.k_normed, ("keys", "features")),
-                Operand(r"\Phi", N_("the angle of each pair, in radians"), o.angles, ("keys", "features")),
-                *divided,
-            ),
             "K'",
             o.k_recomputed,
             f"{angle_code(o.theta, pairs, f'torch.arange({o.n_k})[:, None]', o.divided)}\n"
             f"{_code('k', given, pairs, partial)}",
-            "k_turned",
             turned_k,
+            operands=(
+                Operand(f"{hat}K", N_("the keys before, one row each"), o.k_normed, ("keys", "features")),
+                Operand(r"\Phi", N_("the angle of each pair, in radians"), o.angles, ("keys", "features")),
+                *divided,
+            ),
             axes=("keys", "features"),
             inputs=divisor_input(o.divided),
         ),
@@ -189,10 +187,6 @@ def layer_step(
         formula(f"{hat}q", "q", "i", partial, divided is not None),
         rf"Q'_{{0,{last},0}} = {latex.number(given[0, -1, 0])} \cdot {cos} - {latex.factor(given[0, -1, half])} \cdot "
         rf"{sin} = {latex.number(turn(given[0, -1], angles[-1])[0])}",
-        (
-            Operand(r"\Phi", N_("the angle of each pair, in radians"), angles, ROWS),
-            *(() if divided is None else (divisor_operand(divided),)),
-        ),
         "Q'",
         turned[0],
         angle_code(theta, half, f"torch.arange({n_q})[:, None]", divided)
@@ -204,8 +198,11 @@ def layer_step(
             else "q, k = (torch.cat([a * cos - b * sin, a * sin + b * cos, rest], dim=-1) "
             f"for a, b, rest in (t.tensor_split([{half}, {2 * half}], dim=-1) for t in (q, k)))"
         ),
-        "q",
         proof,
+        operands=(
+            Operand(r"\Phi", N_("the angle of each pair, in radians"), angles, ROWS),
+            *(() if divided is None else (divisor_operand(divided),)),
+        ),
         axes=("heads", "queries", "features"),
         inputs=divisor_input(divided),
         also=(Made("k", Operand("K'", N_("the keys, turned"), turned[1], ("heads", "keys", "features"))),),

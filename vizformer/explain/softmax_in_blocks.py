@@ -23,7 +23,7 @@ from numpy import ndarray
 
 from vizformer.explain import latex
 from vizformer.explain.arrays import float64
-from vizformer.explain.step import Made, Operand, Proof, Step
+from vizformer.explain.step import Made, Maker, Operand, Proof, Step
 from vizformer.messages import N_
 from vizformer.model.input_check import row_at
 from vizformer.model.trace import AttentionRecord
@@ -126,30 +126,28 @@ def online_softmax_steps(found: OnlineSoftmax) -> list[Step]:
     through = Proof(found.plain.anchor, found.plain.difference, found.plain.holds, False, found.plain.precision)
     d = len(found.z)
     m, total, output = -np.inf, 0.0, np.zeros(d)
+    make = Maker("", through)
     steps = [
-        Step(
+        make(
             "begin",
             N_("Before the first tile"),
             N_("Nothing has been seen: the running maximum m is -∞, the running sum l and the running output o are 0."),
             r"m = -\infty, \qquad l = 0, \qquad o = 0",
             rf"o \in \mathbb{{R}}^{{{d}}}",
-            (),
             "o",
             output,
             f"m, l = torch.tensor([-math.inf]), torch.tensor([0.0])\no = torch.zeros({d})",
-            "o",
-            through,
             also=(_made("m", N_("the running maximum m"), m), _made("l", N_("the running sum l"), total)),
             meaning=N_("the running output o"),
         )
     ]
     for index, tile in enumerate(found.tiles):
-        steps.append(_tile_step(index, tile, len(found.tiles), m, total, output, through))
+        steps.append(_tile_step(make, index, tile, len(found.tiles), m, total, output))
         m, total, output = tile.largest, tile.total, tile.output
     j = int(np.argmax(np.abs(found.z)))
     live = rf"z_{{{j}}} = \frac{{{latex.number(output[j])}}}{{{latex.number(total)}}} = {latex.number(found.z[j])}"
     steps.append(
-        Step(
+        make(
             "end",
             N_("Divide once, at the end"),
             N_(
@@ -158,15 +156,14 @@ def online_softmax_steps(found: OnlineSoftmax) -> list[Step]:
             ),
             r"z = o / l",
             live if total else "z = 0",
-            (
-                Operand("o", N_("the running output o"), output),
-                Operand("l", N_("the running sum l"), np.array([total])),
-            ),
             "z",
             found.z,
             "z = o / l" if total else "z = (o / l).nan_to_num(0.0)  # every key is blocked",
-            "z",
-            found.plain,
+            proof=found.plain,
+            operands=(
+                Operand("o", N_("the running output o"), output),
+                Operand("l", N_("the running sum l"), np.array([total])),
+            ),
         )
     )
     return steps
@@ -176,7 +173,7 @@ def _made(variable: str, meaning: object, value: float) -> Made:
     return Made(variable, Operand(variable, meaning, np.array([value])))  # type: ignore[arg-type]
 
 
-def _tile_step(index: int, tile: Tile, count: int, m: float, total: float, output: ndarray, through: Proof) -> Step:
+def _tile_step(make: Maker, index: int, tile: Tile, count: int, m: float, total: float, output: ndarray) -> Step:
     title = N_(
         "Tile {index} of {count}: keys {first} to {last}",
         index=index + 1,
@@ -190,18 +187,16 @@ def _tile_step(index: int, tile: Tile, count: int, m: float, total: float, outpu
     )
     scores = Operand("s", N_("the scores of this tile, with the mask"), tile.scores, ("keys",))
     if tile.skipped:
-        return Step(
+        return make(
             f"tile{index}",
             title,
             N_("Every key of this tile is blocked. Its scores are not even computed: nothing changes."),
             r"m' = m, \qquad l' = l, \qquad o' = o",
             rf"l = {latex.number(total)}",
-            (scores,),
             "o",
             tile.output,
             "o = o  # this tile is left out",
-            "o",
-            through,
+            operands=(scores,),
             blocked=np.ones(len(tile.scores), dtype=bool),
             also=also,
             meaning=N_("the running output o"),
@@ -219,7 +214,7 @@ def _tile_step(index: int, tile: Tile, count: int, m: float, total: float, outpu
     )
     j = int(np.argmax(np.abs(tile.output)))
     sums = latex.sum_of(tile.weights)
-    return Step(
+    return make(
         f"tile{index}",
         title,
         text,
@@ -232,14 +227,13 @@ def _tile_step(index: int, tile: Tile, count: int, m: float, total: float, outpu
         rf"o'_{{{j}}} &= {latex.number(tile.factor)} \cdot {latex.factor(float(output[j]))} + "
         rf"{latex.factor(float(tile.weights @ tile.values[:, j]))} = {latex.number(float(tile.output[j]))} "
         r"\end{aligned}",
-        (scores, Operand("V", N_("the values of this tile, one row each"), tile.values, ("keys", "features"))),
         "o",
         tile.output,
         "m_new = torch.maximum(m, s.max())\n"
         "c, p = torch.exp(m - m_new), torch.exp(s - m_new)\n"
         "l, o, m = c * l + p.sum(), c * o + p @ v, m_new",
-        "o",
-        through,
+        operands=(scores, Operand("V", N_("the values of this tile, one row each"), tile.values, ("keys", "features"))),
+        variable="o",
         blocked=~np.isfinite(tile.scores),
         inputs={"s": torch.from_numpy(tile.scores), "v": torch.from_numpy(tile.values)},
         also=(

@@ -1,16 +1,12 @@
 """From a query and the keys to attention weights."""
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
-from numpy import ndarray
-from torch import Tensor
 
 from vizformer.explain import disentangled_steps, latex, position_bias_steps, soft_cap
 from vizformer.explain.disentangled_terms import DistanceTerms, terms_under_root
 from vizformer.explain.operands import Operands
 from vizformer.explain.proof_anchors import fused
-from vizformer.explain.step import Contraction, Operand, Proof, Step
+from vizformer.explain.step import Contraction, Maker, Operand, Proof, Step
 from vizformer.messages import N_, Message
 from vizformer.model.masks import Reason
 
@@ -29,40 +25,7 @@ def weight_steps(o: Operands) -> list[Step]:
     through_z = Proof.compare(fused(o), o.z_recomputed, o.record.z(o.head)[o.query], direct=False, terms=o.z_sizes)
     j = o.focus
     i, blocked = o.query, o.blocked
-
-    def step(
-        key: str,
-        title: Message,
-        text: Message,
-        formula: str,
-        live: str,
-        operands: tuple[Operand, ...],
-        symbol: str,
-        result: ndarray,
-        code: str,
-        variable: str,
-        contraction: Contraction | None = None,
-        inputs: Mapping[str, Tensor] | None = None,
-    ) -> Step:
-        over_keys = key != "sum"
-        return Step(
-            key,
-            title,
-            text,
-            formula,
-            live,
-            operands,
-            symbol,
-            result,
-            code,
-            variable,
-            through_z,
-            contraction=contraction,
-            blocked=blocked if over_keys else None,
-            axes=("keys",) if over_keys else ("features",),
-            inputs=inputs or {},
-        )
-
+    step = Maker("", through_z, ("keys",), blocked)
     last, w = o.last, o.widened  # what happened to them after their matrices
     q_symbol, k_symbol = {"": ("q", "K"), "_normed": (r"\hat q", r"\hat K"), "_turned": ("q'", "K'")}[last]
     q_i = Operand(rf"{q_symbol}_{{{i}}}", N_("the query"), o.q)
@@ -89,12 +52,11 @@ def weight_steps(o: Operands) -> list[Step]:
             N_("One dot product per key: large where the key points the way the query asks for."),
             r"q_i \cdot k_j = \sum_m q_{i,m}\,k_{j,m}",
             rf"q_{{{i}}} \cdot k_{{{j}}} = {latex.sum_of_products(o.q, o.k[j])} = {latex.number(o.dots[j])}",
-            (q_i, keys),
             rf"q_{{{i}}} \cdot k_j",
             o.dots,
             f"dots = k{last}{w} @ q{last}{w}",
-            "dots",
-            Contraction(o.q[None], o.k.T),
+            operands=(q_i, keys),
+            contraction=Contraction(o.q[None], o.k.T),
         ),
         _scale_step(o, step, dots),
         *_cap_step(o, step),
@@ -106,11 +68,10 @@ def weight_steps(o: Operands) -> list[Step]:
             _mask_text(o),
             rf"m_{{ij}} = {s}_{{ij}} + M_{{ij}}, \qquad M_{{ij}} \in \{{0, -\infty\}}",
             _mask_live(o),
-            (scores, Operand("M", N_("the mask's row: 0 or -∞"), bias_row, ("keys",))),
             rf"m_{{{i}}}",
             o.masked,
             f"masked = {given}  # no mask here" if o.record.bias is None else f"masked = {given} + mask",
-            "masked",
+            operands=(scores, Operand("M", N_("the mask's row: 0 or -∞"), bias_row, ("keys",))),
             inputs=o.mask_row,
         ),
         step(
@@ -122,11 +83,10 @@ def weight_steps(o: Operands) -> list[Step]:
             ),
             r"t_{ij} = m_{ij} - \max_{j'} m_{ij'}",
             rf"t_{{{i},{j}}} = {latex.number(o.masked[j])} - {latex.factor(top)} = {latex.number(o.shifted[j])}",
-            (masked,),
             rf"t_{{{i}}}",
             o.shifted,
             "shifted = masked - masked.max()" + (".nan_to_num(neginf=0.0)" if all_blocked else ""),
-            "shifted",
+            operands=(masked,),
         ),
         step(
             "exp",
@@ -134,11 +94,10 @@ def weight_steps(o: Operands) -> list[Step]:
             N_("Every number becomes positive; the largest becomes 1, and what was blocked becomes exactly 0."),
             r"e_{ij} = \exp(t_{ij})",
             rf"e_{{{i},{j}}} = \exp({latex.number(o.shifted[j])}) = {latex.number(o.exps[j])}",
-            (Operand(rf"t_{{{i}}}", N_("the shifted scores"), o.shifted, ("keys",)),),
             rf"e_{{{i}}}",
             o.exps,
             "exps = shifted.exp()",
-            "exps",
+            operands=(Operand(rf"t_{{{i}}}", N_("the shifted scores"), o.shifted, ("keys",)),),
         ),
         step(
             "sum",
@@ -146,11 +105,11 @@ def weight_steps(o: Operands) -> list[Step]:
             N_("The sum over all keys."),
             r"S_i = \sum_j e_{ij}",
             rf"S_{{{i}}} = {latex.sum_of(o.exps)} = {latex.number(o.total)}",
-            (Operand(rf"e_{{{i}}}", N_("the exponentials"), o.exps, ("keys",)),),
             rf"S_{{{i}}}",
             np.array([o.total]),
             "total = exps.sum()",
-            "total",
+            axes=("features",),
+            operands=(Operand(rf"e_{{{i}}}", N_("the exponentials"), o.exps, ("keys",)),),
         ),
         step(
             "weights",
@@ -160,19 +119,18 @@ def weight_steps(o: Operands) -> list[Step]:
             else N_("Each key's share: the attention weights. They are between 0 and 1 and sum to 1."),
             r"a_{ij} = \frac{e_{ij}}{S_i}",
             rf"a_{{{i},{j}}} = \frac{{{latex.number(o.exps[j])}}}{{{latex.number(o.total)}}} = {latex.number(o.pattern[j])}",
-            (
-                Operand(rf"e_{{{i}}}", N_("the exponentials"), o.exps, ("keys",)),
-                Operand(rf"S_{{{i}}}", N_("their sum"), np.array([o.total])),
-            ),
             rf"a_{{{i}}}",
             o.pattern,
             "pattern = exps / total" if not all_blocked else "pattern = (exps / total).nan_to_num(0.0)",
-            "pattern",
+            operands=(
+                Operand(rf"e_{{{i}}}", N_("the exponentials"), o.exps, ("keys",)),
+                Operand(rf"S_{{{i}}}", N_("their sum"), np.array([o.total])),
+            ),
         ),
     ]
 
 
-def _scale_step(o: Operands, step: Callable[..., Step], dots: Operand) -> Step:
+def _scale_step(o: Operands, step: Maker, dots: Operand) -> Step:
     """Division by sqrt(d_head), or what the model or an edit has in its place."""
     i, j = o.query, o.focus
     edit, site = o.trace.edit, o.site.name
@@ -226,15 +184,14 @@ def _scale_step(o: Operands, step: Callable[..., Step], dots: Operand) -> Step:
         )
         + (r" \cdot \frac{1}{T}" if temperature != 1 else ""),
         rf"s_{{{i},{j}}} = {quotient} = {latex.number(o.scores[j])}",
-        (dots,),
         rf"s_{{{i}}}",
         o.scores,
         f"scores = {code}",
-        "scores",
+        operands=(dots,),
     )
 
 
-def _cap_step(o: Operands, step: Callable[..., Step]) -> list[Step]:
+def _cap_step(o: Operands, step: Maker) -> list[Step]:
     """Nothing in a model without a soft cap of its scores."""
     cap, i, j = o.record.scoring.cap, o.query, o.focus
     if cap is None:
@@ -246,11 +203,10 @@ def _cap_step(o: Operands, step: Callable[..., Step]) -> list[Step]:
             soft_cap.scores_text(cap),
             soft_cap.formula(r"\hat s_{ij}", "s_{ij}"),
             soft_cap.live(rf"\hat s_{{{i},{j}}}", cap, o.scores[j], o.capped[j]),
-            (Operand(rf"s_{{{i}}}", N_("the scores"), o.scores, ("keys",)),),
             rf"\hat s_{{{i}}}",
             o.capped,
             f"capped = {soft_cap.code(cap, 'scores')}",
-            "capped",
+            operands=(Operand(rf"s_{{{i}}}", N_("the scores"), o.scores, ("keys",)),),
         )
     ]
 

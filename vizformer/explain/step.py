@@ -14,9 +14,10 @@ Source: Higham 2002, "Accuracy and Stability of Numerical Algorithms", section 3
 terms, not by its result).
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -28,6 +29,7 @@ from vizformer.checkpoints.tensors.placement import name_of
 from vizformer.explain.arrays import float64, is_half
 from vizformer.messages import Message
 
+_SET = re.compile(r"^(\w+)[\w, ]* = ", re.MULTILINE)  # a name that code sets, the first of several
 TOLERANCE = 1e-5
 ROUNDINGS = 4  # of half precision: units in the last place
 
@@ -148,15 +150,15 @@ class Step:
         title, text: what happens and why, in words.
         formula: in symbols (LaTeX).
         live: the same with this sentence's numbers, for one component (LaTeX; long sums are elided).
-        operands: what goes in.
         symbol: of the result (LaTeX).
         result: float64, or integers where something is numbered; a row [n] or a matrix [rows, n].
         code: the torch lines, plain PyTorch: their names are results of earlier steps or `inputs`.
-        variable: the name in `code` that holds the result.
         inputs: what `code` reads of the model and its trace: weights, the residual stream, the mask.
         also: further results, shown after this one, and names in `code` too.
         meaning: what the result is called where there are several; None: "the result".
         proof: how we know.
+        operands: what goes in.
+        variable: the name in `code` that holds the result; if not said, the one that it sets last.
         contraction: the sum behind the result, term by term, where it is one.
         blocked: cells that the mask blocks, for steps over the keys.
         axes: what is counted along the axes of the result.
@@ -168,12 +170,12 @@ class Step:
     text: Message
     formula: str
     live: str
-    operands: tuple[Operand, ...]
     symbol: str
     result: Num[ndarray, "..."]
     code: str
-    variable: str
     proof: Proof
+    operands: tuple[Operand, ...] = ()
+    variable: str = ""
     contraction: Contraction | None = None
     blocked: Bool[ndarray, " n"] | None = None
     axes: tuple[Axis, ...] = ("features",)
@@ -181,6 +183,10 @@ class Step:
     inputs: Mapping[str, Tensor] = field(default_factory=dict)
     also: tuple[Made, ...] = ()
     meaning: Message | None = None
+
+    def __post_init__(self) -> None:
+        if not self.variable:
+            object.__setattr__(self, "variable", _SET.findall(self.code)[-1])
 
     @property
     def difference(self) -> float:
@@ -190,3 +196,35 @@ class Step:
         """By how much the result differs from that of another run; 0 for a cell that is blocked in both."""
         with np.errstate(invalid="ignore"):  # -inf - -inf
             return np.nan_to_num(self.result - before.result, nan=0.0)
+
+
+@dataclass(frozen=True)
+class Maker:
+    """Makes steps that are proved alike.
+
+    Attributes:
+        prefix: of their keys.
+        proof, axes: of those that are not made with their own.
+        blocked: of those over the keys.
+    """
+
+    prefix: str
+    proof: Proof
+    axes: tuple[Axis, ...] = ("features",)
+    blocked: Bool[ndarray, " n"] | None = None
+
+    def __call__(
+        self,
+        key: str,
+        title: Message,
+        text: Message,
+        formula: str,
+        live: str,
+        symbol: str,
+        result: ndarray,
+        code: str,
+        **more: Any,
+    ) -> Step:
+        given = {"proof": self.proof, "axes": self.axes, **more}
+        given |= {"blocked": self.blocked} if given["axes"] == ("keys",) else {}
+        return Step(f"{self.prefix}{key}", title, text, formula, live, symbol, result, code, **given)

@@ -13,7 +13,7 @@ from vizformer.explain.arrays import float64, set_cells, stored
 from vizformer.explain.norms import added_sizes, brought, normalise, through
 from vizformer.explain.proof_anchors import recorded
 from vizformer.explain.site_words import in_words
-from vizformer.explain.step import Axis, Operand, Proof, Step
+from vizformer.explain.step import Axis, Maker, Operand, Proof, Step
 from vizformer.messages import N_, Message
 from vizformer.model.norms import Around, Norm
 from vizformer.model.trace import Trace
@@ -83,6 +83,10 @@ class Sublayer:
     def key(self, name: str) -> str:
         return f"{self.kind}.{name}"
 
+    def maker(self, proof: Proof, axes: tuple[Axis, ...] = ROWS) -> Maker:
+        """Makes steps of this sublayer."""
+        return Maker(self.key(""), proof, axes)
+
 
 def add_and_norm(at: Sublayer, out: ndarray) -> list[Step]:
     """The sublayer's output, normalised where the model does so, on top of the stream; then the norm of the sum."""
@@ -114,12 +118,12 @@ def add_and_norm(at: Sublayer, out: ndarray) -> list[Step]:
             r"Y_{0,0} = "
             + (f"{latex.number(at.x[0, 0])} + {latex.factor(found[0, 0])} = " if adds else "")
             + latex.number(added[0, 0]),
-            (Operand("X", N_("the residual stream before"), at.x, ROWS),) if adds else (),
             "Y",
             added,
             ("added = residual + out" if adds else "added = out") + ("\nx = added" if after is None else ""),
-            "added",
             proof if after is None else indirect,
+            operands=(Operand("X", N_("the residual stream before"), at.x, ROWS),) if adds else (),
+            variable="added",
             axes=ROWS,
             inputs={"residual": at.trace.residual(at.before)} if adds else {},
         )
@@ -138,11 +142,9 @@ def _output_scale(at: Sublayer, letter: str, rows: ndarray, result: ndarray, pro
         scale_text(scale),
         rf"{letter}' = c\,{letter}",
         rf"{letter}'_{{0,0}} = {latex.number(scale)} \cdot {latex.factor(rows[0, 0])} = {latex.number(result[0, 0])}",
-        (),
         f"{letter}'",
         result,
         f"out = out * {scale!r}",
-        "out",
         proof,
         axes=ROWS,
     )
@@ -215,12 +217,11 @@ def _norm_steps(
             scaled,
             norms.formula(norm, "X'", "Y"),
             norms.live("X'_{0,0}", rows[0], norm, result[0, 0]),
-            norms.operands(norm),
             "X'",
             result,
             norms.code(norm, "x", argument),
-            "x",
             proof,
+            operands=norms.operands(norm),
             axes=ROWS,
             inputs=inputs | norms.inputs(norm),
         ),
@@ -228,57 +229,46 @@ def _norm_steps(
 
 
 def _moments(at: Sublayer, norm: Norm, rows: ndarray, argument: str, indirect: Proof) -> list[Step]:
+    make = at.maker(indirect, ("queries",))
     if norms.is_rms(norm):
         square: ndarray = (rows**2).mean(-1)
         return [
-            Step(
-                at.key("square"),
+            make(
+                "square",
                 N_("Normalise, 1: the mean square of each row"),
                 N_("RMSNorm looks at one row at a time and does not shift it: there is no mean to take away."),
                 r"\rho_i = \frac{1}{d} \sum_m Y_{i,m}^2",
                 rf"\rho_0 = \frac{{{latex.sum_of(rows[0] ** 2)}}}{{{rows.shape[1]}}} = {latex.number(square[0])}",
-                (),
                 r"\rho",
                 square,
                 f"square = ({argument} ** 2).mean(-1)",
-                "square",
-                indirect,
-                axes=("queries",),
             )
         ]
     by_hand = norms.is_deviation(norm)
     mean, variance = rows.mean(-1), rows.var(-1, ddof=1 if by_hand else 0)
     divisor, n = ("d - 1", rows.shape[1] - 1) if by_hand else ("d", rows.shape[1])
     return [
-        Step(
-            at.key("mean"),
+        make(
+            "mean",
             N_("Normalise, 1: the mean of each row"),
             N_("LayerNorm looks at one row at a time."),
             r"\mu_i = \frac{1}{d} \sum_m Y_{i,m}",
             rf"\mu_0 = \frac{{{latex.sum_of(rows[0])}}}{{{rows.shape[1]}}} = {latex.number(mean[0])}",
-            (),
             r"\mu",
             mean,
             f"mean = {argument}.mean(-1)",
-            "mean",
-            indirect,
-            axes=("queries",),
         ),
-        Step(
-            at.key("variance"),
+        make(
+            "variance",
             N_("Normalise, 2: the variance of each row"),
             N_("The sum of the squared distances from the mean, divided by d - 1: this norm was written by hand.")
             if by_hand
             else N_("The mean of the squared distances from the mean, divided by d, not d - 1."),
             rf"\sigma_i^2 = \frac{{1}}{{{divisor}}} \sum_m (Y_{{i,m}} - \mu_i)^2",
             rf"\sigma_0^2 = \frac{{{latex.sum_of((rows[0] - mean[0]) ** 2)}}}{{{n}}} = {latex.number(variance[0])}",
-            (),
             r"\sigma^2",
             variance,
             f"variance = {argument}.var(-1, correction={1 if by_hand else 0})",
-            "variance",
-            indirect,
-            axes=("queries",),
         ),
     ]
 
