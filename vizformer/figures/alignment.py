@@ -59,12 +59,7 @@ def alignment_map(
         )
     )
     for query, key in linked:
-        figure.add_shape(
-            type="rect",
-            x0=key - 0.46,
-            x1=key + 0.46,
-            y0=query - 0.46,
-            y1=query + 0.46,
-            line={"color": style.QUALITATIVE[1], "width": 3},
+        figure.add_rectangle(
+            key - 0.46, key + 0.46, query - 0.46, query + 0.46, line={"color": style.QUALITATIVE[1], "width": 3}
         )
     return figure

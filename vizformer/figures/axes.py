@@ -80,3 +80,12 @@ def _printed(names: Sequence[str]) -> Ticks | None:
     step = -(-len(names) // MOST_LABELS)
     short = [name if len(name) <= LONGEST_LABEL else name[: LONGEST_LABEL - 1] + "…" for name in names[::step]]
     return list(range(0, len(names), step)), short
+
+
+def name_rows(figure: Figure, names: Sequence[str], **properties: Any) -> None:
+    """Names the rows of a figure that is no map, row 0 on top."""
+    figure.update_yaxes(
+        tickvals=np.arange(len(names), dtype=np.int32),
+        ticktext=[safe(name) for name in names],
+        **{"range": [len(names) - 0.5, -0.5], "showgrid": False} | properties,
+    )

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from vizformer.figures.axes import name_rows
 from vizformer.figures.figure import Figure, bar
-from vizformer.figures.style import GRID, VIRIDIS, safe
+from vizformer.figures.style import GRID, VIRIDIS
 
 
 def token_bars(
@@ -41,11 +42,5 @@ def token_bars(
             hovertemplate=hover,
         )
     )
-    figure.update_yaxes(
-        tickvals=places,
-        ticktext=[safe(token) for token in tokens],
-        range=[len(tokens) - 0.5, -above],
-        showgrid=False,
-        tickfont={"size": 15},
-    )
+    name_rows(figure, tokens, range=[len(tokens) - 0.5, -above], tickfont={"size": 15})
     return figure

@@ -78,15 +78,5 @@ def line_curves(
     if mark is not None:
         place, words = mark
         figure.add_vline(x=place, line={"color": MARK, "width": 2, "dash": "dash"})
-        figure.add_annotation(
-            x=place,
-            xref="x",
-            y=0.01,
-            yref="paper",
-            text=safe(words),
-            showarrow=False,
-            xanchor="left",
-            yanchor="bottom",
-            xshift=4,
-        )
+        figure.add_text(place, 0.01, words, xref="x", yref="paper", xanchor="left", yanchor="bottom", xshift=4)
     return figure

@@ -33,6 +33,8 @@ _TYPED = {
     **{"int8": "i1", "uint8": "u1", "int16": "i2", "uint16": "u2", "int32": "i4", "uint32": "u4"},
     **{"float32": "f4", "float64": "f8"},
 }
+AXIS: Mapping[str, Any] = {"automargin": True, "zeroline": False, "gridcolor": GRID}
+"""What `frame` says of every axis that there is by then."""
 _AXIS = re.compile(r"([xy]axis)[0-9]*")
 
 
@@ -78,7 +80,15 @@ class Figure:
 
     def add_vline(self, x: float, **properties: Any) -> "Figure":
         """A vertical line over the whole height of the plot."""
-        return self.add_shape(type="line", xref="x", x0=x, x1=x, yref="y domain", y0=0, y1=1, **properties)
+        line = {"type": "line", "xref": "x", "x0": x, "x1": x, "yref": "y domain", "y0": 0, "y1": 1}
+        return self.add_shape(**line | properties)
+
+    def add_rectangle(self, x0: float, x1: float, y0: float, y1: float, **properties: Any) -> "Figure":
+        return self.add_shape(type="rect", x0=x0, x1=x1, y0=y0, y1=y1, **properties)
+
+    def add_text(self, x: float, y: float, text: str, **properties: Any) -> "Figure":
+        """A plain text without an arrow."""
+        return self.add_annotation(**{"x": x, "y": y, "text": safe(text), "showarrow": False} | properties)
 
     def add_annotation(self, **properties: Any) -> "Figure":
         self._layout.setdefault("annotations", []).append(properties)
@@ -165,8 +175,8 @@ def frame(figure: Figure, title: str = "", **layout: Any) -> Figure:
         title={"text": safe(title)} if title else None,
         **layout,
     )
-    figure.update_xaxes(automargin=True, zeroline=False, gridcolor=GRID)
-    figure.update_yaxes(automargin=True, zeroline=False, gridcolor=GRID)
+    figure.update_xaxes(**AXIS)
+    figure.update_yaxes(**AXIS)
     return figure
 
 

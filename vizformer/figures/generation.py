@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.figure import Figure, bar, frame, scatter
-from vizformer.figures.style import ENGLISH, GRID, MASKED_LINE, QUALITATIVE, fill, safe
+from vizformer.figures.figure import AXIS, Figure, bar, frame, scatter
+from vizformer.figures.style import ENGLISH, MASKED_LINE, QUALITATIVE, fill, safe
 
 PARTS = ("attention", "projections", "feedforward", "unembedding")
 _PATTERNS = ("/", "", "x", ".")
@@ -111,7 +111,7 @@ def multiplications(
     figure.update_yaxes(range=[0, top], title=safe(words["multiplications"]), exponentformat="SI")
     figure.update_layout(
         xaxis={"domain": [0.0, 0.48]},
-        xaxis2={"domain": [0.52, 1.0], "automargin": True, "gridcolor": GRID, "zeroline": False, "anchor": "y"},
+        xaxis2={"domain": [0.52, 1.0], **AXIS, "anchor": "y"},
         showlegend=True,
         legend={"orientation": "h", "y": -0.32, "yanchor": "top"},
         margin={"t": 70},
@@ -119,16 +119,8 @@ def multiplications(
     figure.update_xaxes(title=safe(words["new_token"]), showgrid=False)
     # Over the left ends of their panels: centred, they would touch on a phone.
     for place, name in ((0.0, "with_cache"), (0.52, "without_cache")):
-        figure.add_annotation(
-            x=place,
-            y=1.0,
-            xref="paper",
-            yref="paper",
-            xanchor="left",
-            yanchor="bottom",
-            showarrow=False,
-            text=safe(words[name]),
-            font={"size": 13},
+        figure.add_text(
+            place, 1.0, words[name], xref="paper", yref="paper", xanchor="left", yanchor="bottom", font={"size": 13}
         )
     _mark(figure, at, "x", "x2")
     return figure
@@ -138,13 +130,4 @@ def _mark(figure: Figure, at: int | None, *axes: str) -> None:
     """A line at the step that is looked at."""
     for axis in axes or ("x",):
         if at is not None:
-            figure.add_shape(
-                type="line",
-                x0=at,
-                x1=at,
-                y0=0,
-                y1=1,
-                xref=axis,
-                yref="paper",
-                line={"color": MASKED_LINE, "width": 2, "dash": "dot"},
-            )
+            figure.add_vline(at, xref=axis, yref="paper", line={"color": MASKED_LINE, "width": 2, "dash": "dot"})

@@ -150,12 +150,7 @@ def marked_map(
     cells = np.argwhere(marked)
     strongest = np.argsort(-np.asarray(pattern)[marked], kind="stable")[:MOST_MARKED]
     for query, key in cells[strongest].tolist():
-        figure.add_shape(
-            type="rect",
-            x0=key - 0.47,
-            x1=key + 0.47,
-            y0=query - 0.47,
-            y1=query + 0.47,
-            line={"color": style.QUALITATIVE[1], "width": 2},
+        figure.add_rectangle(
+            key - 0.47, key + 0.47, query - 0.47, query + 0.47, line={"color": style.QUALITATIVE[1], "width": 2}
         )
     return figure

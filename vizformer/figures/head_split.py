@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vizformer.figures.axes import name_rows
 from vizformer.figures.figure import Figure, frame, heatmap
 from vizformer.figures.style import N_, QUALITATIVE, fill, reach, safe, signed
 
@@ -174,13 +175,6 @@ def head_parts(
         y1=len(names) - 1.5,
         line={"width": 2, "color": "rgba(128,128,128,0.9)"},
     )
-    figure.update_layout(
-        yaxis={
-            "tickvals": np.arange(len(names)),
-            "ticktext": [safe(name) for name in names],
-            "range": [len(names) - 0.5, -0.5],
-            "showgrid": False,
-        },
-        xaxis={"title": {"text": safe(words["column"])}, "showgrid": False},
-    )
+    name_rows(figure, names)
+    figure.update_xaxes(title=safe(words["column"]), showgrid=False)
     return figure

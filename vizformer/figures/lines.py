@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, frame, heatmap, scatter
-from vizformer.figures.style import ENGLISH, QUALITATIVE, fill, safe, weight_scale
+from vizformer.figures.style import ENGLISH, QUALITATIVE, fill, weight_scale
 
 LEVELS = 10
 """Strengths of lines that are told apart: lines of one strength are one trace."""
@@ -76,9 +76,7 @@ def attention_lines(
             )
     for x, tokens, side in ((0.0, query_tokens, "right"), (1.0, key_tokens, "left")):
         for row, token in enumerate(tokens):
-            figure.add_annotation(
-                x=x, y=row, text=safe(token), showarrow=False, xanchor=side, xshift=-8 if side == "right" else 8
-            )
+            figure.add_text(x, row, token, xanchor=side, xshift=-8 if side == "right" else 8)
     name_axes(told, query_tokens, key_tokens, row_title=words["query"], column_title=words["key"])
     figure.told_by = told
     rows = max(len(query_tokens), len(key_tokens))

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures import style
+from vizformer.figures.axes import name_rows
 from vizformer.figures.figure import Figure, bar, frame
 from vizformer.figures.style import GRID, N_, QUALITATIVE, fill, safe
 
@@ -52,13 +53,7 @@ def logit_terms(
         )
     )
     frame(figure, title, height=80 + ROW * max(len(names), 3), bargap=0.2)
-    figure.update_yaxes(
-        tickvals=places,
-        ticktext=[safe(name) for name in names],
-        range=[len(names) - 0.5, -0.5],
-        showgrid=False,
-        tickfont={"size": 14},
-    )
+    name_rows(figure, names, tickfont={"size": 14})
     low, high = min(0.0, float(lengths.min(initial=0.0))), max(0.0, float(lengths.max(initial=0.0)))
     room = 0.18 * max(high - low, 1e-6)  # for the numbers at the ends of the bars
     figure.update_xaxes(

@@ -48,11 +48,10 @@ def neighbour_bars(
     hover = fill(words["neighbour"], token="%{y}", value="%{x:.4f}")
     figure = token_bars(tokens, values, [_short(value) for value in values.ravel().tolist()], hover, above=1.1)
     figure.add_vline(x=average, line={"color": QUALITATIVE[1], "dash": "dash", "width": 2})
-    figure.add_annotation(
-        x=average,
-        y=-0.75,
-        text=safe(words["average"].replace("{value}", _short(average))),
-        showarrow=False,
+    figure.add_text(
+        average,
+        -0.75,
+        words["average"].replace("{value}", _short(average)),
         xanchor="left",
         xshift=4,
         font={"color": QUALITATIVE[1], "size": 13},

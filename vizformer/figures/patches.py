@@ -58,13 +58,8 @@ def patch_picture(
     for place in range(0, width + 1, side):
         _line(figure, (place - 0.5,) * 2, (-0.5, height - 0.5))
     top, left = chosen // across * side, chosen % across * side
-    figure.add_shape(
-        type="rect",
-        x0=left - 0.5,
-        x1=left + side - 0.5,
-        y0=top - 0.5,
-        y1=top + side - 0.5,
-        line={"color": style.QUALITATIVE[1], "width": 5},
+    figure.add_rectangle(
+        left - 0.5, left + side - 0.5, top - 0.5, top + side - 0.5, line={"color": style.QUALITATIVE[1], "width": 5}
     )
     figure.update_xaxes(showticklabels=False, showgrid=False, zeroline=False, constrain="domain")
     figure.update_yaxes(showticklabels=False, showgrid=False, zeroline=False, autorange="reversed", scaleanchor="x")

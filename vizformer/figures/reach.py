@@ -181,16 +181,8 @@ def cost_curves(
 
 def _upright(figure: Figure, at: float, text: str) -> None:
     figure.add_vline(x=at, line={"color": MASKED_LINE, "width": 2, "dash": "dot"})
-    figure.add_annotation(
-        x=float(np.log10(at)),
-        y=1.0,
-        xref="x",
-        yref="paper",
-        text=safe(text),
-        showarrow=False,
-        xanchor="left",
-        yanchor="bottom",
-        font={"size": 13},
+    figure.add_text(
+        float(np.log10(at)), 1.0, text, xref="x", yref="paper", xanchor="left", yanchor="bottom", font={"size": 13}
     )
 
 

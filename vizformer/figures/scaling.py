@@ -121,13 +121,12 @@ def saturation_curves(
         where = float(np.clip(np.log10(place), *reach))
         _mark(figure, where, QUALITATIVE[2 + order])
         # One name above the other: two marks may stand close together.
-        figure.add_annotation(
-            x=where,
-            y=1.17 - 0.09 * order,
+        figure.add_text(
+            where,
+            1.17 - 0.09 * order,
+            name,
             xref="x",
             yref="paper",
-            text=safe(name),
-            showarrow=False,
             xanchor="right" if where > reach.mean() else "left",
             font={"color": QUALITATIVE[2 + order], "size": 13},
         )

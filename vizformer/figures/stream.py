@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.figure import Figure, bar, frame, scatter
-from vizformer.figures.style import DASHES, GRID, N_, QUALITATIVE, fill, safe
+from vizformer.figures.figure import AXIS, Figure, bar, frame, scatter
+from vizformer.figures.style import DASHES, N_, QUALITATIVE, fill, safe
 
 ENGLISH: Mapping[str, str] = {
     "length": N_("length |x|"),
@@ -87,9 +87,7 @@ def stream_points(
             "domain": [0.0, 0.4],
             "range": [low - 0.08, 1.08],
             "title": {"text": safe(words["cosine"])},
-            "automargin": True,
-            "zeroline": False,
-            "gridcolor": GRID,
+            **AXIS,
         },
     )
     return figure

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, frame, heatmap
-from vizformer.figures.style import ENGLISH, fill, room, safe, weight_scale
+from vizformer.figures.style import ENGLISH, fill, room, weight_scale
 
 LINE, SIZE = 26, 14  # px of a line and of its letters
 WIDTH = 560  # px of a line before the next begins
@@ -57,20 +57,18 @@ def coloured_text(
             else (224, 224, 224)
         )
         light = 0.299 * red + 0.587 * green + 0.114 * blue > 140
-        figure.add_shape(
-            type="rect",
-            x0=x,
-            x1=x + width,
-            y0=line * LINE + 2,
-            y1=(line + 1) * LINE - 2,
+        figure.add_rectangle(
+            x,
+            x + width,
+            line * LINE + 2,
+            (line + 1) * LINE - 2,
             fillcolor=f"rgb({red:.0f}, {green:.0f}, {blue:.0f})",
             line={"width": 2 if index == marked else 0, "color": "#d55e00"},
         )
-        figure.add_annotation(
-            x=x + width / 2,
-            y=(line + 0.5) * LINE,
-            text=safe(token.strip() or token.replace("\n", "⏎").replace(" ", "␣")),
-            showarrow=False,
+        figure.add_text(
+            x + width / 2,
+            (line + 0.5) * LINE,
+            token.strip() or token.replace("\n", "⏎").replace(" ", "␣"),
             font={"size": SIZE, "color": "#000000" if light else "#ffffff"},
         )
     figure.told_by = _in_a_row(np.asarray(weights, np.float32), tokens, words)

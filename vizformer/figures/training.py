@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import Figure, frame, heatmap, scatter
-from vizformer.figures.style import DASHES, ENGLISH, GRID, QUALITATIVE, fill, safe, weight_scale
+from vizformer.figures.figure import AXIS, Figure, frame, heatmap, scatter
+from vizformer.figures.style import DASHES, ENGLISH, QUALITATIVE, fill, safe, weight_scale
 
 MARKER = "rgba(128, 128, 128, 0.9)"
 BESIDE = 0.75  # the opacity of the curves of another training
@@ -90,9 +90,7 @@ def training_curves(
             "range": [-0.04, 1.04],
             "tickformat": ".0%",
             "title": safe(words["accuracy"]),
-            "automargin": True,
-            "zeroline": False,
-            "gridcolor": GRID,
+            **AXIS,
         },
     )
     return figure
@@ -179,14 +177,7 @@ def answer_map(
         )
     )
     for place, row in enumerate(rows):
-        figure.add_shape(
-            type="rect",
-            x0=place - 0.5,
-            x1=place + 0.5,
-            y0=row - 0.5,
-            y1=row + 0.5,
-            line={"color": QUALITATIVE[1], "width": 3},
-        )
+        figure.add_rectangle(place - 0.5, place + 0.5, row - 0.5, row + 0.5, line={"color": QUALITATIVE[1], "width": 3})
     name_axes(figure, symbols, answer, row_title=words["symbol"], column_title=words["right_answer"], square=False)
     return frame(figure, title, height=110 + 18 * len(symbols))
 
