@@ -22,7 +22,6 @@ from vizformer.explain.site_words import in_words
 from vizformer.explain.softmax_steps import weight_steps
 from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.messages import N_, Message
-from vizformer.model.norms import Norm
 from vizformer.model.trace import Trace
 
 
@@ -116,11 +115,12 @@ def _input(o: Operands) -> Step:
 
 
 def _projections(o: Operands) -> list[Step]:
-    q, k, v = (
-        (
+    return [
+        _projection(
+            o,
             "Q",
             o.x[None],
-            o.q_projected[None],
+            (o.q_projected if o.last else o.q_recomputed)[None],  # the last has what was set by hand
             N_("Query: what this position looks for"),
             N_(
                 "The input row times the head's query matrix: {d_model} numbers become {d_head}.",
@@ -128,7 +128,8 @@ def _projections(o: Operands) -> list[Step]:
                 d_head=o.d_head,
             ),
         ),
-        (
+        _projection(
+            o,
             "K",
             o.source,
             o.k_projected if o.last else o.k_recomputed,
@@ -144,7 +145,8 @@ def _projections(o: Operands) -> list[Step]:
                 last=o.sharers[-1],
             ),
         ),
-        (
+        _projection(
+            o,
             "V",
             o.source,
             o.v_recomputed,
@@ -157,10 +159,7 @@ def _projections(o: Operands) -> list[Step]:
                 last=o.sharers[-1],
             ),
         ),
-    )
-    if not o.last:
-        q = (q[0], q[1], o.q_recomputed[None], q[3], q[4])  # with what was set by hand
-    return [_projection(o, *q), _projection(o, *k), _projection(o, *v)]
+    ]
 
 
 def _projection(o: Operands, letter: str, rows: ndarray, result: ndarray, title: Message, text: Message) -> Step:
@@ -198,7 +197,8 @@ def _projection(o: Operands, letter: str, rows: ndarray, result: ndarray, title:
     code = f"{name} = {given} @ W_{letter}" + ("" if bias is None else f" + b_{letter}")
     inputs = o.projection(letter)
     if not single:
-        code, inputs = f"{_source_code(o)}\n{code}", {**_source_inputs(o), **inputs}
+        made, reads = _source(o)
+        code, inputs = f"{made}\n{code}", {**reads, **inputs}
     symbol = "h" if not shared else "g"
     changed = bool(o.last) and letter != "V"  # the model records q and k after norm and rotation
     return Step(
@@ -225,17 +225,9 @@ def _rows_meaning(o: Operands, single: bool) -> Message:
     return N_("the encoder's output, one row per token") if o.site.is_cross else N_("the input, one row per token")
 
 
-def _source_code(o: Operands) -> str:
-    norm = _source_norm(o)
-    return "source = R" if norm is None else norms.code(norm, "source", "R")
-
-
-def _source_inputs(o: Operands) -> dict[str, Tensor]:
-    found = {"R": o.trace.residual(o.site.source)}
-    norm = _source_norm(o)
-    return found if norm is None else found | norms.inputs(norm)
-
-
-def _source_norm(o: Operands) -> Norm | None:
-    """The norm of the rows that keys and values come from; the encoder's output has none here."""
-    return None if o.site.is_cross else o.site.around.before
+def _source(o: Operands) -> tuple[str, dict[str, Tensor]]:
+    """The code of the rows that keys and values come from, and what it reads; the encoder's output has no norm here."""
+    norm, rows = None if o.site.is_cross else o.site.around.before, {"R": o.trace.residual(o.site.source)}
+    if norm is None:
+        return "source = R", rows
+    return norms.code(norm, "source", "R"), rows | norms.inputs(norm)

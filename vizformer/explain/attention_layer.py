@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy import ndarray
 
-from vizformer.explain import disentangled_layer, latex, soft_cap
+from vizformer.explain import disentangled_steps, latex, soft_cap
 from vizformer.explain.arrays import float64, is_half, softmax, stored
 from vizformer.explain.disentangled_terms import DistanceTerms, terms_under_root
 from vizformer.explain.layer_projections import joined_heads, projections, worse
@@ -91,7 +91,7 @@ def attention_sublayer(
     cap = record.scoring.cap
     capped = record.scoring.bent(scores)
     if isinstance(distances, DistanceTerms):
-        placed = capped + disentangled_layer.added(at, distances, site, qh, kh)
+        placed = capped + disentangled_steps.added(at, distances, site, qh, kh)
     else:
         placed = capped if distances is None else capped + distances.bias(relative_positions(n_q))
     masked = placed if bias is None else placed + bias
@@ -138,7 +138,7 @@ def attention_sublayer(
     if cap is not None:
         steps.append(_cap_step(at, cap, scores, capped, through_z))
     if isinstance(distances, DistanceTerms):
-        steps += disentangled_layer.layer_steps(at, distances, site, qh, kh, capped, placed, through_z)
+        steps += disentangled_steps.layer_steps(at, distances, site, qh, kh, capped, placed, through_z)
     elif distances is not None:
         steps.append(layer_step(at, distances, capped, placed, through_z))
     tilde = r"\tilde " if distances is not None else "" if cap is None else r"\hat "

@@ -1,19 +1,16 @@
 """A mixture of experts over all positions: router, softmax, the choice, the chosen networks, their weighted sum."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 from numpy import ndarray
-from torch import Tensor, nn
+from torch import nn
 
 from vizformer.explain import latex
 from vizformer.explain.activations import activation_kind
 from vizformer.explain.arrays import float64, is_half
 from vizformer.explain.experts_numbers import MixtureNumbers, expert, mixture_numbers
 from vizformer.explain.experts_router import router_steps
-from vizformer.explain.feedforward_rows import FeedForwardNumbers
 from vizformer.explain.shared_expert import shared_expert_steps
 from vizformer.explain.step import Axis, Operand, Proof, Step
 from vizformer.explain.sublayer import ROWS, Sublayer, add_and_norm, bias_of, entry, norm_before
@@ -47,41 +44,57 @@ def _networks(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: Mixt
     used, first = [int(e) for e in np.unique(numbers.chosen)], int(numbers.chosen[0, 0])
     gate, kind = expert(network, first).W_gate, activation_kind(expert(network, first).activation)
 
-    def all_choices(part: Callable[[FeedForwardNumbers], ndarray]) -> Float[ndarray, "k n width"]:
-        return np.stack([part(found) for found in numbers.networks])
-
-    hidden, entering, active, inner, out = (
-        all_choices(lambda found: found.hidden),
-        all_choices(lambda found: found.entering),
-        all_choices(lambda found: found.active),
-        all_choices(lambda found: found.inner),
-        all_choices(lambda found: found.out),
+    hidden, entering, active, inner, out = (  # each [k, n, width]
+        np.stack([getattr(found, part) for found in numbers.networks])
+        for part in ("hidden", "entering", "active", "inner", "out")
     )
-    widened = _Product("hidden", "in", "X_i", "x[i]", "H", "hidden", x[0], hidden)
-    opening = _Product("gate", "gate", "X_i", "x[i]", "G'", "gate", x[0], entering)
     make = at.maker(proof, OF_CHOICES)
     last = "A" if gate is None else "B"
-    narrowed = _Product("narrow", "out", f"{last}_{{c,i}}", "active[c, i]", "E", "found", inner[0, 0], out)
-    steps = [
-        widened.step(
-            at,
-            network,
-            used,
-            first,
-            N_("Experts, 4: widen"),
-            N_(
-                "Each token is widened by its own experts: the first choice of the first token is expert {expert}. {used} of "
-                "the {n} experts have been chosen by some token here; the others are not used.",
-                expert=first,
-                used=len(used),
-                n=len(network.experts),
-            ),
-            proof,
+
+    def product(
+        key: str,
+        title: Message,
+        text: Message,
+        letter: str,
+        rows: str,
+        code: str,
+        made: tuple[str, str],
+        row: ndarray,
+        result: ndarray,
+    ) -> Step:
+        """`rows` and `code` are what is multiplied, in symbols and in code, `row` the first one; `made` names the result."""
+        linears: dict[int, nn.Linear] = {e: getattr(expert(network, e), f"W_{letter}") for e in used}
+        W, b = float64(linears[first].weight).T, bias_of(linears[first])
+        biased, index = linears[first].bias is not None, rf"_\mathrm{{{letter}}}^{{(T_{{i,c}})}}"
+        matrix = N_(
+            "the matrix W_{letter} of expert {expert}, the first choice of the first token", letter=letter, expert=first
         )
-    ]
+        return make(
+            key,
+            title,
+            text,
+            rf"{made[0]}_{{c,i}} = {rows}\, W{index}" + (f" + b{index}" if biased else ""),
+            entry(made[0], row, W[:, 0], b[0], result[0, 0, 0]).replace("_{0,0}", "_{0,0,0}", 1),
+            made[0],
+            result,
+            _by_choice(made[1], letter, code, used, bias=biased),
+            operands=(Operand(rf"W_\mathrm{{{letter}}}^{{({first})}}", matrix, W, ("features", "features")),),
+            inputs={f"W_{letter}_{e}": linear.weight.detach().T for e, linear in linears.items()}
+            | {f"b_{letter}_{e}": linear.bias.detach() for e, linear in linears.items() if linear.bias is not None},
+        )
+
+    text = N_(
+        "Each token is widened by its own experts: the first choice of the first token is expert {expert}. {used} of "
+        "the {n} experts have been chosen by some token here; the others are not used.",
+        expert=first,
+        used=len(used),
+        n=len(network.experts),
+    )
+    steps = [product("hidden", N_("Experts, 4: widen"), text, "in", "X_i", "x[i]", ("H", "hidden"), x[0], hidden)]
     if gate is not None:
         text = N_("A second matrix of each expert computes how far the gates of its numbers open.")
-        steps.append(opening.step(at, network, used, first, N_("Experts, 4b: the gate"), text, proof))
+        title = N_("Experts, 4b: the gate")
+        steps.append(product("gate", title, text, "gate", "X_i", "x[i]", ("G'", "gate"), x[0], entering))
     letter, variable = ("H", "hidden") if gate is None else ("G'", "gate")
     steps.append(
         make(
@@ -110,100 +123,26 @@ def _networks(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: Mixt
             )
         )
     text = N_("Back to the width of the residual stream: what each chosen expert has found for the token.")
-    return [*steps, narrowed.step(at, network, used, first, N_("Experts, 6: narrow"), text, proof)]
+    title, rows, made = N_("Experts, 6: narrow"), f"{last}_{{c,i}}", ("E", "found")
+    return [*steps, product("narrow", title, text, "out", rows, "active[c, i]", made, inner[0, 0], out)]
 
 
-@dataclass(frozen=True)
-class _Product:
-    """Rows times a matrix that every choice of every token has its own of.
-
-    Attributes:
-        key: of the step.
-        letter: of the matrix, "in" for W_in.
-        rows, code: what is multiplied, in symbols and in code.
-        symbol, variable: of the result.
-        first: the first row that is multiplied.
-        result: by choice and token.
-    """
-
-    key: str
-    letter: str
-    rows: str
-    code: str
-    symbol: str
-    variable: str
-    first: Float[ndarray, " d"]
-    result: Float[ndarray, "k n width"]
-
-    def step(
-        self,
-        at: Sublayer,
-        network: MixtureOfExperts,
-        used: list[int],
-        first: int,
-        title: Message,
-        text: Message,
-        proof: Proof,
-    ) -> Step:
-        """`used` are the experts that some token chose, `first` the first choice of the first token."""
-        letter, symbol = self.letter, self.symbol
-        linear = self._linear(network, first)
-        W, b = float64(linear.weight).T, bias_of(linear)
-        index = rf"_\mathrm{{{letter}}}^{{(T_{{i,c}})}}"
-        return Step(
-            at.key(self.key),
-            title,
-            text,
-            rf"{symbol}_{{c,i}} = {self.rows}\, W{index}" + ("" if linear.bias is None else f" + b{index}"),
-            entry(symbol, self.first, W[:, 0], b[0], self.result[0, 0, 0]).replace("_{0,0}", "_{0,0,0}", 1),
-            symbol,
-            self.result,
-            self._code(used, bias=linear.bias is not None),
-            proof,
-            operands=(
-                Operand(
-                    rf"W_\mathrm{{{letter}}}^{{({first})}}",
-                    N_(
-                        "the matrix W_{letter} of expert {expert}, the first choice of the first token",
-                        letter=letter,
-                        expert=first,
-                    ),
-                    W,
-                    ("features", "features"),
-                ),
-            ),
-            axes=OF_CHOICES,
-            inputs=self._inputs(network, used),
-        )
-
-    def _linear(self, network: MixtureOfExperts, number: int) -> nn.Linear:
-        found = getattr(expert(network, number), f"W_{self.letter}")
-        assert isinstance(found, nn.Linear)
-        return found
-
-    def _inputs(self, network: MixtureOfExperts, used: list[int]) -> dict[str, Tensor]:
-        """The matrices and biases of the experts, as views."""
-        found = {e: self._linear(network, e) for e in used}
-        inputs = {f"W_{self.letter}_{e}": linear.weight.detach().T for e, linear in found.items()}
-        biases = {e: linear.bias for e, linear in found.items() if linear.bias is not None}
-        return inputs | {f"b_{self.letter}_{e}": bias.detach() for e, bias in biases.items()}
-
-    def _code(self, used: list[int], *, bias: bool) -> str:
-        """By choice, then by token: the row times the matrix of its expert."""
-        names = [f"W_{self.letter}", *([f"b_{self.letter}"] if bias else [])]
-        tables = [f"{name} = {{{', '.join(f'{e}: {name}_{e}' for e in used)}}}" for name in names]
-        numbered = "c, " if "c," in self.code else ""
-        choices = "enumerate(chosen.T)" if numbered else "chosen.T"
-        product = f"{self.code} @ W_{self.letter}[e]" + (f" + b_{self.letter}[e]" if bias else "")
-        return "\n".join(
-            [
-                *tables,
-                f"{self.variable} = torch.stack([",
-                f"    torch.stack([{product} for i, e in enumerate(choice.tolist())])",
-                f"    for {numbered}choice in {choices}",
-                "])",
-            ]
-        )
+def _by_choice(variable: str, letter: str, rows: str, used: list[int], *, bias: bool) -> str:
+    """In code, by choice, then by token: the row times the matrix of its expert, of those that were `used`."""
+    names = [f"W_{letter}", *([f"b_{letter}"] if bias else [])]
+    tables = [f"{name} = {{{', '.join(f'{e}: {name}_{e}' for e in used)}}}" for name in names]
+    numbered = "c, " if "c," in rows else ""
+    choices = "enumerate(chosen.T)" if numbered else "chosen.T"
+    product = f"{rows} @ W_{letter}[e]" + (f" + b_{letter}[e]" if bias else "")
+    return "\n".join(
+        [
+            *tables,
+            f"{variable} = torch.stack([",
+            f"    torch.stack([{product} for i, e in enumerate(choice.tolist())])",
+            f"    for {numbered}choice in {choices}",
+            "])",
+        ]
+    )
 
 
 def _weighted_sum(at: Sublayer, numbers: MixtureNumbers, proof: Proof, *, last: bool) -> Step:

@@ -1,14 +1,16 @@
 """Norms of queries and keys: each vector of a head is brought to one length before positions turn it."""
 
+from typing import Literal
+
 from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.explain import norms
 from vizformer.explain.operands import Operands
 from vizformer.explain.proof_anchors import recorded_head
-from vizformer.explain.step import Made, Operand, Proof, Step
+from vizformer.explain.step import Axis, Made, Operand, Proof, Step
 from vizformer.explain.sublayer import Sublayer
-from vizformer.messages import N_
+from vizformer.messages import N_, Message
 from vizformer.model.attention import Attention
 from vizformer.model.norms import Norm
 
@@ -24,105 +26,79 @@ def qk_norm_steps(o: Operands) -> list[Step]:
     i, direct = o.query, o.angles is None  # the model records q and k after the rotation
     normed_q = Proof.compare(recorded_head("q", o), o.q_recomputed, o.record.q[o.head, i], direct=direct)
     normed_k = Proof.compare(recorded_head("k", o), o.k_recomputed, o.record.k[o.kv_head], direct=direct)
-    q, k = (
-        (o.q_recomputed, o.k_recomputed) if direct else (o.q_normed, o.k_normed)
-    )  # with what was set by hand, or before it is
-    if o.normed_together:
-        return [
-            _together(o, "Q", attention.q_norm, q, normed_q),
-            _together(o, "K", attention.k_norm, k, normed_k),
-        ]
-    return [
-        Step(
-            "q_normed",
-            N_("Normalise the query"),
-            N_(
-                "The query's {d_head} numbers are brought to a standard size, then scaled by what was learned, the same in "
-                "every head of the layer. Long vectors can no longer win by their length alone.",
-                d_head=o.d_head,
-            ),
-            norms.formula(attention.q_norm, r"\hat q_i", "q_i"),
-            norms.live(rf"\hat q_{{{i},0}}", o.q_projected, attention.q_norm, q[0]),
-            rf"\hat q_{{{i}}}",
-            q,
-            norms.code(attention.q_norm, "q_normed", "q"),
-            normed_q,
-            operands=(
-                Operand(rf"q_{{{i}}}", N_("the query before its norm"), o.q_projected),
-                *norms.operands(attention.q_norm),
-            ),
-            inputs=norms.inputs(attention.q_norm),
-        ),
-        Step(
-            "k_normed",
-            N_("Normalise every key"),
-            N_("Each key likewise, with a scale of its own. What is left to compare are directions."),
-            norms.formula(attention.k_norm, r"\hat k_j", "k_j"),
-            norms.live(r"\hat k_{0,0}", o.k_projected[0], attention.k_norm, k[0, 0]),
-            r"\hat K",
-            k,
-            norms.code(attention.k_norm, "k_normed", "k"),
-            normed_k,
-            operands=(
-                Operand("K", N_("the keys before their norm, one row each"), o.k_projected, ("keys", "features")),
-                *norms.operands(attention.k_norm),
-            ),
-            axes=("keys", "features"),
-            inputs=norms.inputs(attention.k_norm),
-        ),
-    ]
+    # with what was set by hand, or before it is
+    q, k = (o.q_recomputed, o.k_recomputed) if direct else (o.q_normed, o.k_normed)
+    return [_normed_step(o, "Q", attention.q_norm, q, normed_q), _normed_step(o, "K", attention.k_norm, k, normed_k)]
 
 
-def _together(o: Operands, letter: str, norm: Norm, normed: ndarray, proof: Proof) -> Step:
-    """The query, or every key, where one norm reaches over all heads: their numbers are needed first."""
-    own, before, name = o.own_numbers(letter), o.all_heads(letter), letter.lower()
-    single = letter == "Q"
+def _normed_step(o: Operands, letter: Literal["Q", "K"], norm: Norm, normed: ndarray, proof: Proof) -> Step:
+    """The query, or every key; where one norm reaches over all heads, their numbers are needed first."""
+    name, single, together = letter.lower(), letter == "Q", o.normed_together
+    projected = o.q_projected if single else o.k_projected
+    before, own = (o.all_heads(letter), o.own_numbers(letter)) if together else (projected, slice(0, o.d_head))
     row, position = (before, o.query) if single else (before[0], 0)
-    rows, index = ("x", "i") if single else ("source", "j")
-    bias = "" if getattr(o.site.attention, f"W_{letter}").bias is None else f" + b_{letter}_all"
-    hat = rf"\hat {name}_{{{position}}}" if single else r"\hat K"
+    mark, index = letter if together else name, "i" if single else "j"
+    reach = dict(width=len(row), first=own.start, last=own.stop - 1)
+    axes: tuple[Axis, ...] = ("features",) if single else ("keys", "features")
+    code, inputs = norms.code(norm, f"{name}_normed", name), norms.inputs(norm)
+    if together:
+        rows = "x" if single else "source"
+        bias = "" if getattr(o.site.attention, f"W_{letter}").bias is None else f" + b_{letter}_all"
+        code = (
+            f"{name}_all = {rows} @ W_{letter}_all{bias}  # of all heads\n"
+            + norms.code(norm, f"{name}_all", f"{name}_all")
+            + f"\n{name}_normed = {name}_all[..., {own.start}:{own.stop}]"
+        )
+        inputs |= o.all_projections(letter)
     return Step(
         f"{name}_normed",
         N_("Normalise the query") if single else N_("Normalise every key"),
-        N_(
-            "The queries of all heads stand side by side, {width} numbers, and are brought to a standard size together, then "
-            "scaled by what was learned; the numbers {first} to {last} are this head's.",
-            width=len(row),
-            first=own.start,
-            last=own.stop - 1,
-        )
-        if single
-        else N_(
-            "Each position's keys likewise: those of all heads side by side, {width} numbers, of which {first} to {last} are "
-            "this head's.",
-            width=len(row),
-            first=own.start,
-            last=own.stop - 1,
-        ),
-        norms.formula(norm, rf"\hat {letter}_{index}", f"{letter}_{index}"),
+        _text(o, single, reach),
+        norms.formula(norm, rf"\hat {mark}_{index}", f"{mark}_{index}"),
         norms.live(
-            rf"\hat {letter}_{{{position},{own.start}}}", row, norm, normed[0] if single else normed[0, 0], own.start
+            rf"\hat {mark}_{{{position},{own.start}}}", row, norm, normed[0] if single else normed[0, 0], own.start
         ),
-        hat,
+        rf"\hat {name}_{{{position}}}" if single else r"\hat K",
         normed,
-        f"{name}_all = {rows} @ W_{letter}_all{bias}  # of all heads\n"
-        + norms.code(norm, f"{name}_all", f"{name}_all")
-        + f"\n{name}_normed = {name}_all[..., {own.start}:{own.stop}]",
+        code,
         proof,
         operands=(
-            Operand(
-                f"{letter}_{{{position}}}" if single else letter,
-                N_("the query before its norm, of all heads")
-                if single
-                else N_("the keys before their norm, of all heads"),
-                before,
-                ("features",) if single else ("keys", "features"),
-            ),
+            Operand(f"{mark}_{{{position}}}" if single else letter, _before_text(single, together), before, axes),
             *norms.operands(norm),
         ),
-        axes=("features",) if single else ("keys", "features"),
-        inputs=norms.inputs(norm) | o.all_projections(letter),
+        axes=axes,
+        inputs=inputs,
     )
+
+
+def _before_text(single: bool, together: bool) -> Message:
+    if together:
+        return (
+            N_("the query before its norm, of all heads") if single else N_("the keys before their norm, of all heads")
+        )
+    return N_("the query before its norm") if single else N_("the keys before their norm, one row each")
+
+
+def _text(o: Operands, single: bool, reach: dict[str, int]) -> Message:
+    if o.normed_together and single:
+        return N_(
+            "The queries of all heads stand side by side, {width} numbers, and are brought to a standard size together, then "
+            "scaled by what was learned; the numbers {first} to {last} are this head's.",
+            **reach,
+        )
+    if o.normed_together:
+        return N_(
+            "Each position's keys likewise: those of all heads side by side, {width} numbers, of which {first} to {last} are "
+            "this head's.",
+            **reach,
+        )
+    if single:
+        return N_(
+            "The query's {d_head} numbers are brought to a standard size, then scaled by what was learned, the same in "
+            "every head of the layer. Long vectors can no longer win by their length alone.",
+            d_head=o.d_head,
+        )
+    return N_("Each key likewise, with a scale of its own. What is left to compare are directions.")
 
 
 def layer_step(

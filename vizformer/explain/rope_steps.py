@@ -10,81 +10,76 @@ from vizformer.explain import latex
 from vizformer.explain.operands import Operands
 from vizformer.explain.proof_anchors import recorded_head
 from vizformer.explain.rope import turn
-from vizformer.explain.step import Made, Operand, Proof, Step
+from vizformer.explain.step import Axis, Made, Operand, Proof, Step
 from vizformer.explain.sublayer import ROWS, Sublayer
-from vizformer.messages import N_
+from vizformer.messages import N_, Message
 
 
 def rotation_steps(o: Operands) -> list[Step]:
     """Nothing where positions are added to the embeddings; otherwise the query turned, then every key."""
     if o.angles is None:
         return []
-    i, j = o.query, min(1, o.n_k - 1)  # key 1: key 0 is turned by nothing
-    record = o.record
-    turned_q = Proof.compare(recorded_head("q", o), o.q_recomputed, record.q[o.head, i])
-    turned_k = Proof.compare(recorded_head("k", o), o.k_recomputed, record.k[o.kv_head])
-    pairs = o.angles.shape[1]
+    i, pairs = o.query, o.angles.shape[1]
     partial = 2 * pairs < o.d_head
-    divided = () if o.divided is None else (divisor_operand(o.divided),)
+    query_text = (
+        N_(
+            "Nothing was added to the embeddings for the position. Instead the first {turned} numbers of the query are "
+            "turned, in {pairs} pairs m and m + {pairs}, each like a clock hand: pair 0 by {position} radians at position "
+            "{position}, later pairs ever more slowly. The other {rest} numbers stay as they are: they compare what the "
+            "tokens are, wherever they stand.",
+            turned=2 * pairs,
+            pairs=pairs,
+            position=i,
+            rest=o.d_head - 2 * pairs,
+        )
+        if partial
+        else N_(
+            "Nothing was added to the embeddings for the position. Instead the {pairs} pairs of numbers of the query, "
+            "m and m + {pairs}, are each turned like a clock hand: pair 0 by {position} radians at position {position}, "
+            "later pairs ever more slowly.",
+            pairs=pairs,
+            position=i,
+        )
+    )
+    keys_text = N_(
+        "Each key is turned by its own position. The dot product of a turned query and a turned key depends only on "
+        "how far apart the two stand: turning both by the same angle changes nothing."
+    )
     hat, given = (r"\hat ", "_normed") if o.site.attention.q_norm is not None else ("", "")
-    return [
-        Step(
-            "q_turned",
-            N_("Turn the query by its position"),
-            N_(
-                "Nothing was added to the embeddings for the position. Instead the first {turned} numbers of the query are "
-                "turned, in {pairs} pairs m and m + {pairs}, each like a clock hand: pair 0 by {position} radians at position "
-                "{position}, later pairs ever more slowly. The other {rest} numbers stay as they are: they compare what the "
-                "tokens are, wherever they stand.",
-                turned=2 * pairs,
-                pairs=pairs,
-                position=i,
-                rest=o.d_head - 2 * pairs,
-            )
-            if partial
-            else N_(
-                "Nothing was added to the embeddings for the position. Instead the {pairs} pairs of numbers of the query, "
-                "m and m + {pairs}, are each turned like a clock hand: pair 0 by {position} radians at position {position}, "
-                "later pairs ever more slowly.",
-                pairs=pairs,
-                position=i,
-            ),
-            formula(f"{hat}q", "q", "i", partial, o.divided is not None),
-            _live("q", i, o.q_normed, o.angles[i]),
-            rf"q'_{{{i}}}",
-            o.q_recomputed,
-            f"{angle_code(o.theta, pairs, str(i), o.divided)}\n{_code('q', given, pairs, partial)}",
-            turned_q,
-            operands=(
-                Operand(rf"{hat}q_{{{i}}}", N_("the query before"), o.q_normed),
-                Operand(r"\phi", N_("the angle of each pair, in radians"), o.angles[i]),
-                *divided,
-            ),
+    keys: tuple[Axis, ...] = ("keys", "features")
+    before_q = Operand(rf"{hat}q_{{{i}}}", N_("the query before"), o.q_normed)
+    before_k = Operand(f"{hat}K", N_("the keys before, one row each"), o.k_normed, keys)
+    angle = N_("the angle of each pair, in radians")
+
+    def step(
+        letter: str, title: Message, text: Message, index: str, live: str, symbol: str, at: str, *operands: Operand
+    ) -> Step:
+        recomputed, recorded = (
+            (o.q_recomputed, o.record.q[o.head, i]) if letter == "q" else (o.k_recomputed, o.record.k[o.kv_head])
+        )
+        return Step(
+            f"{letter}_turned",
+            title,
+            text,
+            formula(f"{hat}{letter}", letter, index, partial, o.divided is not None),
+            live,
+            symbol,
+            recomputed,
+            f"{angle_code(o.theta, pairs, at, o.divided)}\n{_code(letter, given, pairs, partial)}",
+            Proof.compare(recorded_head(letter, o), recomputed, recorded),
+            operands=(*operands, *(() if o.divided is None else (divisor_operand(o.divided),))),
+            axes=operands[0].axes,
             inputs=divisor_input(o.divided),
-        ),
-        Step(
-            "k_turned",
-            N_("Turn every key by its position"),
-            N_(
-                "Each key is turned by its own position. The dot product of a turned query and a turned key depends only on "
-                "how far apart the two stand: turning both by the same angle changes nothing."
-            ),
-            formula(f"{hat}k", "k", "j", partial, o.divided is not None),
-            _live("k", j, o.k_normed[j], o.angles[j]),
-            "K'",
-            o.k_recomputed,
-            f"{angle_code(o.theta, pairs, f'torch.arange({o.n_k})[:, None]', o.divided)}\n"
-            f"{_code('k', given, pairs, partial)}",
-            turned_k,
-            operands=(
-                Operand(f"{hat}K", N_("the keys before, one row each"), o.k_normed, ("keys", "features")),
-                Operand(r"\Phi", N_("the angle of each pair, in radians"), o.angles, ("keys", "features")),
-                *divided,
-            ),
-            axes=("keys", "features"),
-            inputs=divisor_input(o.divided),
-        ),
-    ]
+        )
+
+    title, live = N_("Turn the query by its position"), _live("q", i, o.q_normed, o.angles[i])
+    query = step(
+        "q", title, query_text, "i", live, rf"q'_{{{i}}}", str(i), before_q, Operand(r"\phi", angle, o.angles[i])
+    )
+    j = min(1, o.n_k - 1)  # key 1: key 0 is turned by nothing
+    title, live = N_("Turn every key by its position"), _live("k", j, o.k_normed[j], o.angles[j])
+    angles, at = Operand(r"\Phi", angle, o.angles, keys), f"torch.arange({o.n_k})[:, None]"
+    return [query, step("k", title, keys_text, "j", live, "K'", at, before_k, angles)]
 
 
 def angle_code(theta: float, pairs: int, position: str, divided: Float[ndarray, " pairs"] | None) -> str:

@@ -65,20 +65,7 @@ def find_site(checkpoint: Checkpoint, trace: Trace, name: str) -> Site:
     assert isinstance(block, Block)
     if kind == "cross":
         assert block.cross_attention is not None
-        return Site(
-            name,
-            block.cross_attention,
-            block.around("cross"),
-            before=f"{layer}.mid_self",
-            after=f"{layer}.mid_cross",
-            source="encoder.final",
-        )
+        points = (f"{layer}.mid_self", f"{layer}.mid_cross", "encoder.final")
+        return Site(name, block.cross_attention, block.around("cross"), *points)
     after = f"{layer}.mid" if block.cross_attention is None else f"{layer}.mid_self"
-    return Site(
-        name,
-        block.self_attention,
-        block.around("self"),
-        before=f"{layer}.pre",
-        after=after,
-        source=f"{layer}.pre",
-    )
+    return Site(name, block.self_attention, block.around("self"), f"{layer}.pre", after, f"{layer}.pre")
