@@ -1,11 +1,12 @@
 (() => {
   if (window.look) return;
-  const look = window.look = { live: null, shift: 0, moved: 0, before: new WeakMap() };
+  const look = window.look = { live: null, shift: 0, rest: 0, before: new WeakMap() };
   let [painted, covered] = [new Map(), null];  // when each picture was, and the first one that stood in the page at first
+  const MOST = 50;  // ms of rest that one frame can count for
   let [begun, last, sum] = [0, 0, 0];
   new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) {
-      look.moved = performance.now();
+      look.rest = 0;
       if (entry.hadRecentInput) continue;
       if (entry.startTime - last > 1000 || entry.startTime - begun > 5000) [begun, sum] = [entry.startTime, 0];
       [last, sum] = [entry.startTime, sum + entry.value];
@@ -14,7 +15,7 @@
   }).observe({ type: "layout-shift", buffered: true });
 
   const KINDS = "canvas, svg, img, table, .js-plotly-plot, "
-    + ".vf-tokens, .vf-cells, .vf-cuts, .vf-symbols, .vf-place, .vf-overview, .vf-architecture, .vf-tree, .vf-reading, .vf-running";
+    + ".vf-tokens, .vf-cells, .vf-cuts, .vf-symbols, .vf-place, .vf-overview, .vf-architecture, .vf-tree, .vf-reading, .vf-running, .vf-choice";
   const CONTROLS = "input:not([type=hidden]), textarea, select, [role=radiogroup], "
     + "[data-testid=stSlider], [data-testid=stSelectbox]";
   const NONE = ".katex, [class*='st-key-ask-'], [data-testid=stSkeleton]";
@@ -82,13 +83,18 @@
     .some((one) => one.checkVisibility());
   // After the next frame is painted.
   const afterwards = (note) => requestAnimationFrame(() => setTimeout(() => note(performance.now() - look.start)));
+  let frame = 0;
   const watch = () => {
+    const now = performance.now();
+    // (a long task between two frames is no rest: what it draws is seen in this one)
+    look.rest += Math.min(now - frame, MOST);
+    frame = now;
     const here = location.pathname === (look.path ?? location.pathname);
     const cover = document.getElementById("first-picture");
     for (const [one, body] of here ? candidates() : []) {
       if (painted.has(one) || !own(one)) continue;
       painted.set(one, null);
-      look.moved = performance.now();
+      look.rest = 0;
       const mine = painted;  // (of another page once it was left)
       afterwards((time) => {
         mine.set(one, time);
@@ -97,22 +103,21 @@
     }
     const live = cover === null && [...painted.values()].some((time) => time !== null);
     // (a page without a picture is live once nothing has moved for a while)
-    if (look.live === null && here && done() && (live || (cover === null && performance.now() - look.moved > 5000))) {
+    if (look.live === null && here && done() && (live || (cover === null && look.rest > 5000))) {
       look.live = performance.now() - look.start;
     }
     requestAnimationFrame(watch);
   };
   look.start = 0;
-  look.moved = performance.now();
   // When a picture was painted.
   look.painted = (one) => painted.get(one) ?? null;
   // Whether all that comes has come, and nothing has moved for a while.
-  look.still = (quiet) => look.live !== null && !waits() && performance.now() - look.moved > quiet;
+  look.still = (quiet) => look.live !== null && !waits() && look.rest > quiet;
   // From here on the pictures of another page count, and those that are there do not.
   look.leave = (path) => {
     for (const [one, what] of look.pictures()) look.before.set(one, what);
     [painted, covered] = [new Map(), null];
-    Object.assign(look, { live: null, shift: 0, path, start: performance.now(), moved: performance.now() });
+    Object.assign(look, { live: null, shift: 0, path, start: performance.now(), rest: 0 });
   };
   requestAnimationFrame(watch);
 })()

@@ -17,7 +17,8 @@ APP = """<div data-testid="stApp" data-test-connection-state="CONNECTED" data-te
     <canvas width="300" height="100" style="display: block"></canvas>
   </div></div></div>"""
 DRAW = "document.querySelector('canvas').getContext('2d').fillRect(0, 0, 20, 20)"
-DRAW_MORE = "document.querySelector('canvas').getContext('2d').fillRect(0, 0, 200, 50)"
+DRAW_MORE = """const begun = performance.now(); while (performance.now() - begun < 1000);
+document.querySelector('canvas').getContext('2d').fillRect(0, 0, 200, 50)"""
 TABLE = """document.querySelector(".st-key-page-body").insertAdjacentHTML(
   "beforeend", "<table style='width: 300px; height: 90px'><tr><td>1</td></tr></table>")"""
 AWAIT = """document.querySelector(".st-key-page-body").insertAdjacentHTML(
@@ -109,11 +110,11 @@ def test_the_time_is_that_of_the_picture_that_stands_highest(browser: Browser, v
         page.evaluate(TABLE)
         table = page.evaluate(PAINTED, "table")
         assert page.evaluate("() => window.look.told().by") == ("canvas" if visit == "next" else "table")
-        page.evaluate(DRAW_MORE)
-        canvas = page.evaluate(PAINTED, "canvas")
+        page.evaluate(f"() => setTimeout(() => {{ {DRAW_MORE} }})")
         page.wait_for_function(first_look.STILL, arg=first_look.QUIET)
+        canvas = page.evaluate(PAINTED, "canvas")
         told = page.evaluate("() => window.look.told()")
-    assert told["by"] == "canvas"
+    assert told["by"] == "canvas"  # though a long task drew it
     assert table < told["picture"] == canvas <= told["live"]
 
 
