@@ -61,8 +61,10 @@ def test_the_proofs_numbers_are_the_librarys(open_app: Open) -> None:
 
 
 def test_the_parts_of_the_base_model(open_app: Open) -> None:
-    app = chosen(open_app(PAGE, part="count"), "count", 5)
-    rows = tables(app)[0]
+    app = open_app(PAGE, part="count")
+    assert [number(row[1]) for row in tables(app)[0]] == [18_914_304, 24_500_000, 18_944_000, 62_358_304, 63_082_496]
+    app = chosen(app, "count", 5)
+    rows = tables(app)[1]
     assert [number(row[2]) for row in rows] == [18_914_304, 25_224_192, 18_944_000, 63_082_496]
     assert number(rows[-1][1]) == 62_358_304
 
@@ -83,3 +85,15 @@ def test_the_lesson_speaks_chinese(open_app: Open) -> None:
     app = chosen(open_app(PAGE, locale="zh-CN", part="join"), "join", 1)
     assert any("第 2 行应当是" in block.value for block in app.markdown)
     assert any("对的那一行" in box.value for box in app.success)
+
+
+@pytest.mark.parametrize("part", copied_errors.EXERCISES)
+def test_what_the_program_gives_stands_above_it(open_app: Open, part: str) -> None:
+    app = open_app(PAGE, part=part, text=TEXTS["zh-en"])
+    drawn = [box.proto.body for box in app.get("html") if "<table" in box.proto.body]
+    if part == "waves":
+        assert len(app.get("plotly_chart")) == 2
+    else:
+        assert drawn
+    right = error_contrasts.total_contrast().right[0]
+    assert f"{float(right):.4f}" not in "".join(drawn)  # the first question of "total" asks for it

@@ -1,4 +1,4 @@
-"""An exercise of the lesson Find the error: a program with its wrong line to be found, and the proof once it has been."""
+"""An exercise of the lesson Find the error: what a program gives, its wrong line to be found, and then the proof."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
@@ -33,6 +33,7 @@ class Exercise(Laboratory):
         given: the numbers that the program reads.
         stops: whether the program stops with an error, which the question names.
         scaled: whether it needs a model that scales its embedding and adds positions.
+        result: draws what the program gives and what it should give; it must not tell which line is wrong.
     """
 
     def __init__(
@@ -40,6 +41,11 @@ class Exercise(Laboratory):
     ) -> None:
         super().__init__("errors", key)
         self.given, self.stops, self.scaled = given, stops, scaled
+        self.result: Callable[[Subject], None]
+
+    def shows(self, result: Callable[[Subject], None]) -> None:
+        """Has this function draw, above the program, what it gives and what it should give."""
+        self.result = result
 
     def proves(self, proof: Callable[[Subject], None]) -> None:
         """Has this function draw what follows once the line has been found."""
@@ -49,6 +55,7 @@ class Exercise(Laboratory):
         @wraps(proof)
         def draw(subject: Subject) -> None:
             shown = self._usable(subject) if self.scaled else subject
+            self.result(shown)
             for name, question in self.questions.items():
                 lesson.ask(question(shown), here=name == self.key)
             if self._is_found(shown):
@@ -88,10 +95,9 @@ class Exercise(Laboratory):
         (st.success if found.proof.holds else st.error)(self.text("compared", anchor=anchor, **differences))
 
     def tables(self, found: Contrast, rows: Sequence[str], columns: Sequence[str] | None = None) -> None:
-        """The proof, and both results beside each other."""
-        self.proof(found)
+        """Both results beside each other."""
         st.html(matrix.style())
-        names = {"right": found.right, "wrong": found.wrong}
+        names = {"wrong": found.wrong, "right": found.right}
         for place, (name, values) in zip(st.columns(2), names.items(), strict=True):
             shown = matrix.to_html(
                 values, rows=rows, columns=columns, caption=self.text(f"line.{name}"), digits=3, shown=SHOWN

@@ -24,6 +24,8 @@ from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
 
 DRAWN = 48  # positions and dimensions of the pictures
+WAVES_HEIGHT = 240  # px: the program is seen below them
+PARTS_COUNTED = ("encoder", "decoder", "embedding")
 BLOCKS = 8  # rows and blocks of the table of joined heads
 
 
@@ -36,15 +38,22 @@ def _table(columns: Sequence[str], rows: Sequence[Row], caption: str = "") -> No
 dropout = Exercise("dropout", lambda subject: operands.dropout_given(subject.trace), stops=True)
 
 
-@dropout.proves
+@dropout.shows
 def lengths(subject: Subject) -> None:
-    """What Python says, and two passes of the corrected layer over the reader's sentence."""
+    """What Python says, and what the right layer makes of the reader's sentence in training and in use."""
     given = operands.dropout_given(subject.trace)
     wrong, right = (run("dropout", given, corrected=corrected) for corrected in (False, True))
     found = contrasts.first_lengths(right, ("first", "second", "used"))
     names = [*(dropout.text("pass", n=n) for n in (1, 2)), dropout.text("used")]
     rows = [Row((name, Number(length, f"{length:.4f}"))) for name, length in zip(names, found.values(), strict=True)]
-    _table(("", dropout.text("length")), [Row((dropout.text("copied"), wrong.error)), *rows])
+    _table(
+        ("", dropout.text("length")), [Row((dropout.text("copied"), dropout.text("stops", error=wrong.error))), *rows]
+    )
+
+
+@dropout.proves
+def whose_lengths(subject: Subject) -> None:
+    """Which rows these are, and why their lengths differ."""
     dropout.note("lengths")
 
 
@@ -53,12 +62,19 @@ def lengths(subject: Subject) -> None:
 scale = Exercise("scale", lambda subject: operands.head_given(*head_of(subject, READS)))
 
 
-@scale.proves
+@scale.shows
 def flat_weights(subject: Subject) -> None:
     """The weights of a head, flat and as they are."""
-    head = chosen_head(subject, READS)
-    found, tokens = contrasts.scale_contrast(*head), labels.texts(subject.tokens)
-    scale.tables(found, tokens, tokens)
+    tokens = labels.texts(subject.tokens)
+    scale.tables(contrasts.scale_contrast(*chosen_head(subject, READS)), tokens, tokens)
+
+
+@scale.proves
+def two_roots(subject: Subject) -> None:
+    """How flat, and by which factor."""
+    head = head_of(subject, READS)
+    found = contrasts.scale_contrast(*head)
+    scale.proof(found)
     right, wrong = contrasts.mean_largest(found.right), contrasts.mean_largest(found.wrong)
     d_model, d_head = subject.config.d_model, subject.config.d_head
     st.latex(
@@ -71,12 +87,18 @@ def flat_weights(subject: Subject) -> None:
 after = Exercise("after", lambda subject: operands.causal_given(*head_of(subject, WRITES)))
 
 
-@after.proves
+@after.shows
 def lost_weights(subject: Subject) -> None:
     """The weights of a head, with rows that sum to 1 and with rows that do not."""
     tokens = labels.texts(subject.trace.tokens[stack_of(subject, WRITES)])
-    found = contrasts.after_contrast(*chosen_head(subject, WRITES))
-    after.tables(found, tokens, tokens)
+    after.tables(contrasts.after_contrast(*chosen_head(subject, WRITES)), tokens, tokens)
+
+
+@after.proves
+def sums_of_rows(subject: Subject) -> None:
+    """What the rows sum to."""
+    found = contrasts.after_contrast(*head_of(subject, WRITES))
+    after.proof(found)
     sums = found.wrong.sum(axis=1)
     after.note("sums", least=matrix.number(float(sums.min())), most=matrix.number(float(sums.max())))
     st.page_link(sitemap.MASKS.file, query_params={"part": "mistakes"}, label=after.text("masks"))
@@ -85,12 +107,19 @@ def lost_weights(subject: Subject) -> None:
 cache = Exercise("cache", lambda subject: operands.head_given(*head_of(subject, WRITES)))
 
 
+@cache.shows
+def two_results(subject: Subject) -> None:
+    """z of the last token, with the cache and without."""
+    last = subject.trace.tokens[stack_of(subject, WRITES)][-1]
+    cache.tables(contrasts.cache_contrast(*chosen_head(subject, WRITES)), [last.text])
+
+
 @cache.proves
 def first_key_alone(subject: Subject) -> None:
-    """z of the last token, from one key and from all of them."""
-    tokens, head = subject.trace.tokens[stack_of(subject, WRITES)], chosen_head(subject, WRITES)
+    """The value of the first token, which is all that the wrong z has."""
+    tokens, head = subject.trace.tokens[stack_of(subject, WRITES)], head_of(subject, WRITES)
     found, value = contrasts.cache_contrast(*head), contrasts.first_value(*head)
-    cache.tables(found, [tokens[-1].text])
+    cache.proof(found)
     st.html(matrix.to_html(value, caption=cache.text("value"), digits=3))
     if bool((abs(found.wrong[0] - value) < 1e-6).all()):
         cache.note("first", token=plain(tokens[-1].text), first=plain(tokens[0].text))
@@ -108,17 +137,26 @@ def weight_question(subject: Subject) -> lesson.Number:
     return lesson.Number(answer=weight, tolerance=0.01, written="{:.2f}".format, **total.asked("weight"))
 
 
+def _weights_by_hand(name: str) -> None:
+    """The weights, their sum and the output of the calculation with the right line or with the wrong one."""
+    found = run("total", operands.hand_given(), corrected=name == "right").names
+    keys = (total.text("key", n=n) for n in range(len(found["weights"])))
+    numbers = (*found["weights"], found["total"], found["output"])
+    row = Row((total.text(f"line.{name}"), *(f"{float(number):.4f}" for number in numbers)))
+    _table(("", *keys, "Σ", total.text("output")), [row])
+
+
+@total.shows
+def weights_that_are_copied(subject: Subject) -> None:
+    """The calculation by hand; the right weights would answer the first question."""
+    _weights_by_hand("wrong")
+
+
 @total.proves
 def sums_of_weights(subject: Subject) -> None:
-    """The calculation by hand that is copied, and what the rows of the reader's sentence sum to."""
+    """The right weights, and what the rows of the reader's sentence sum to."""
     total.proof(contrasts.total_contrast())
-    rows = []
-    for name, corrected in (("right", True), ("wrong", False)):
-        found = run("total", operands.hand_given(), corrected=corrected).names
-        numbers = (*found["weights"], found["total"], found["output"])
-        rows.append(Row((total.text(f"line.{name}"), *(f"{float(number):.4f}" for number in numbers))))
-    keys = (total.text("key", n=n) for n in range(len(rows[0].cells) - 3))
-    _table(("", *keys, "Σ", total.text("output")), rows)
+    _weights_by_hand("right")
     st.page_link(sitemap.PAPER.file, label=total.text("paper"))
     st.markdown(total.text("sentence"))
     sums = contrasts.row_sums(*chosen_head(subject, READS))
@@ -133,19 +171,32 @@ def paper_count() -> Counted:
     return counted(BASE)
 
 
+def _copied_counts() -> dict[str, int]:
+    """The parts of the model as they are copied, and what they sum to."""
+    names = run("count", {}, corrected=False).names
+    found = {part: int(names[part]) for part in PARTS_COUNTED}
+    return {**found, "sum": sum(found.values())}
+
+
+@count.shows
+def parts_that_are_copied(subject: Subject) -> None:
+    """The parts, their sum, and the total that stands below them: which part is wrong would tell the line."""
+    rows = [
+        Row((count.text(part), Number(n, f"{n:,}")), "sum" if part == "sum" else "")
+        for part, n in _copied_counts().items()
+    ]
+    stated = int(run("count", {}, corrected=False).names["total"])
+    _table(("", count.text("copied")), [*rows, Row((count.text("stated"), Number(stated, f"{stated:,}")))])
+
+
 @count.proves
 def parts(subject: Subject) -> None:
     """The paper's base model, counted by parts and on a model of these sizes."""
-    names, paper = run("count", {}, corrected=False).names, paper_count()
-    counts = {part: (names[part], getattr(paper, part)) for part in ("encoder", "decoder", "embedding")}
-    counts["sum"] = sum(wrong for wrong, _right in counts.values()), paper.total
-    rows = [
-        Row(
-            (count.text(part), *(Number(n, f"{n:,}") for n in (wrong, right))),
-            "sum" if part == "sum" else "marked" if wrong != right else "",
-        )
-        for part, (wrong, right) in counts.items()
-    ]
+    paper, rows = paper_count(), []
+    for part, copied in _copied_counts().items():
+        right = paper.total if part == "sum" else getattr(paper, part)
+        numbers = (Number(n, f"{n:,}") for n in (copied, right))
+        rows.append(Row((count.text(part), *numbers), "sum" if part == "sum" else "marked" if copied != right else ""))
     _table(("", count.text("copied"), count.text("line.right")), rows)
     (st.success if paper.total == paper.model else st.error)(count.text("built", n=f"{paper.model:,}"))
     st.page_link(sitemap.BLOCK.file, query_params={"part": "count"}, label=count.text("block"))
@@ -176,14 +227,23 @@ def written_with_waves(subject: Subject, corrected: bool) -> str:
     return contrasts.written_with(subject.checkpoint, subject.trace, entering).text
 
 
-@waves.proves
+def _two_waves(subject: Subject) -> Contrast:
+    return contrasts.waves_contrast(DRAWN, min(_wave_sizes(subject)["d"], DRAWN))
+
+
+@waves.shows
 def two_tables(subject: Subject) -> None:
-    """Both tables, and what a trained translator makes of the wrong one."""
-    found = contrasts.waves_contrast(DRAWN, min(_wave_sizes(subject)["d"], DRAWN))
-    waves.proof(found)
-    for column, name, values in zip(st.columns(2), ("right", "wrong"), (found.right, found.wrong), strict=True):
+    """Both tables."""
+    found = _two_waves(subject)
+    for column, name, values in zip(st.columns(2), ("wrong", "right"), (found.wrong, found.right), strict=True):
         picture = figures.positional_heatmap(values, title=waves.text(f"line.{name}"), words=words(figures.ENGLISH))
-        chart.show(picture, key=f"errors.waves.{name}", on=column)
+        chart.show(picture.update_layout(height=WAVES_HEIGHT), key=f"errors.waves.{name}", on=column)
+
+
+@waves.proves
+def written_with_both(subject: Subject) -> None:
+    """What a trained translator makes of the wrong table."""
+    waves.proof(_two_waves(subject))
     if _is_translator(subject):
         waves.writes(written_with_waves(subject, True), written_with_waves(subject, False))
         waves.note("trained")
@@ -205,10 +265,16 @@ def written_unscaled(subject: Subject, corrected: bool) -> str:
     return contrasts.written_with(subject.checkpoint, subject.trace, entering).text
 
 
+@embedding.shows
+def entering_rows(subject: Subject) -> None:
+    """What enters the first layer."""
+    embedding.tables(embedded(subject), labels.texts(subject.tokens))
+
+
 @embedding.proves
 def drowned_tokens(subject: Subject) -> None:
-    """What enters the first layer, and what a trained translator writes from it."""
-    embedding.tables(embedded(subject), labels.texts(subject.tokens))
+    """How small the tokens' rows are beside the positions, and what a trained translator writes from them."""
+    embedding.proof(embedded(subject))
     ratio, d = float(run("embedding", _entering(subject), corrected=False).names["ratio"]), subject.config.d_model
     st.latex(
         rf"\frac{{\overline{{|E|}}}}{{\overline{{|P|}}}} = {ratio:.3f} \qquad "
@@ -228,11 +294,17 @@ def joined(subject: Subject) -> Contrast:
     return contrasts.join_contrast(subject.checkpoint, subject.trace)
 
 
+@join.shows
+def joined_rows(subject: Subject) -> None:
+    """The joined heads of the first layer."""
+    join.tables(joined(subject), labels.texts(subject.tokens))
+
+
 @join.proves
 def blocks_of_rows(subject: Subject) -> None:
-    """The joined heads of the first layer, and whose numbers stand where."""
+    """Whose numbers stand where."""
     tokens, n_heads = labels.texts(subject.tokens), subject.config.n_heads
-    join.tables(joined(subject), tokens)
+    join.proof(joined(subject))
     rows = [
         Row((f"{row} · {tokens[row]}", *(f"{head} · {tokens[token]}" for head, token in blocks[:BLOCKS])))
         for row, blocks in enumerate(contrasts.joined_from(n_heads, len(tokens))[:BLOCKS])
