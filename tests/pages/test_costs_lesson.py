@@ -239,7 +239,10 @@ def test_what_was_measured_is_drawn_and_can_be_begun_and_stopped(
     monkeypatch.setattr(speed_run, "speed_run", lambda: fake)
     app = open_app(PAGE, **link("zh-en", "measured"))
     assert not app.exception
-    assert not app.get("plotly_chart")
+    known = json.loads(asset("lessons", "costs", "attention_speed.json").read_text(encoding="utf-8"))
+    full = [1e3 * one["seconds"] for one in known["measured"] if one["way"] == "full"]
+    np.testing.assert_allclose(array(chart(app, 0)["data"][0]["y"]), full, rtol=1e-5)
+    assert known["processor"] in said(app)
     assert run(app.code[0].value)["same"]
     app = app.button(key="costs.speed.start").click().run()
     assert not app.exception

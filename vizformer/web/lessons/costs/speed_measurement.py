@@ -1,10 +1,15 @@
-"""The laboratory Measured: four ways of attention on this machine, when somebody presses the button."""
+"""The laboratory Measured: four ways of attention, as they were recorded and, at the press of a button, on this machine."""
+
+import json
+from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import streamlit as st
 
 from vizformer import figures
 from vizformer.analysis.costs.attention_speed import LENGTHS, REACH, WAYS, Measured
+from vizformer.assets import asset
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue import speed_run
@@ -12,18 +17,34 @@ from vizformer.web.catalogue.speed_run import SpeedState
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import presses
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.widgets.lab import Laboratory
+from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts, labels
 from vizformer.web.words.errors import guarded
 
 lab = Laboratory("costs", "measured")
 POLL = 1.0  # seconds between two looks at a measurement that goes on
-ENDINGS = ("none", "time", "stopped", "abandoned", "failed")  # that are told
+ENDINGS = ("time", "stopped", "abandoned", "failed")  # that are told
 CODE = """n, d = 1024, 64
 q, k, v = torch.randn(3, n, d)
 full = torch.softmax(q @ k.T / d**0.5, -1) @ v  # [n, n] is written down
 fused = F.scaled_dot_product_attention(q[None, None], k[None, None], v[None, None])[0, 0]
 same = torch.allclose(full, fused, atol=1e-5)"""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What `recipes.attention_speed` measured, and on what."""
+
+    processor: str
+    torch: str
+    found: tuple[Measured, ...]
+
+
+@cache
+def recorded() -> Recorded:
+    """What is shown until something has been measured on this machine."""
+    said = json.loads(asset("lessons", "costs", "attention_speed.json").read_text(encoding="utf-8"))
+    return Recorded(said["processor"], said["torch"], tuple(Measured(**one) for one in said["measured"]))
 
 
 @lab.draws
@@ -61,8 +82,7 @@ def _watch(was_running: bool) -> None:
     if now.running != was_running:
         st.rerun()  # the whole page: it asks again, or no more
     _control(now)
-    if now.found:
-        _results(now.found)
+    _results(now.found or recorded().found)
 
 
 def _control(now: SpeedState) -> None:
@@ -73,12 +93,15 @@ def _control(now: SpeedState) -> None:
         if presses.button(lab.text("stop"), key="costs.speed.stop"):
             run.stop()
         return
-    if (ending := now.ending or "none") in ENDINGS:
-        st.info(lab.text(f"ending.{ending}"))
+    if now.ending in ENDINGS:
+        st.info(lab.text(f"ending.{now.ending}"))
     label, kind = ("again", "secondary") if now.found else ("begin", "primary")
-    if presses.button(lab.text(label), type=kind, key="costs.speed.start"):
-        run.start()
-        st.rerun()
+    with controls():
+        if presses.button(lab.text(label), type=kind, key="costs.speed.start"):
+            run.start()
+            st.rerun()
+        if not now.found:
+            lab.note("recorded", processor=recorded().processor, torch=recorded().torch)
 
 
 def _results(found: tuple[Measured, ...]) -> None:
