@@ -1,5 +1,6 @@
 """The glossary: its terms as a list, and as a table of both languages."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 import streamlit as st
@@ -17,14 +18,25 @@ def entries(keys: Sequence[str]) -> None:
 
 
 def table(keys: Sequence[str], titles: Mapping[str, str]) -> None:
-    """Draws some terms with what they are called in the other language and where they are taught."""
+    """Draws some terms, a row each, with what they are called in the other language and where they are taught.
+
+    The formulas in it are why this is a table of Markdown.
+    """
     known = terms(language())
-    others = [terms(code) for code in LANGUAGES if code != language()]
+    codes = [code for code in LANGUAGES if code != language()]
+    others = [terms(code) for code in codes]
+    head = (_("Term"), " · ".join(LANGUAGES[code] for code in codes), _("Symbol"), _("What it is"), _("Taught in"))
+    rows = []
     for key in keys:
         term = known[key]
-        with st.container(border=True):
-            name, text = st.columns([1, 3])
-            also = " · ".join(other[key].name for other in others if other[key].name != term.name)
-            name.markdown(f"**{term.name}**  \n{also}\n\n{term.mark}")
-            text.markdown(term.text)
-            text.caption(_("Taught in: {lessons}", lessons=" · ".join(titles[url] for url in term.lessons)))
+        also = " · ".join(other[key].name for other in others if other[key].name != term.name)
+        lessons = " · ".join(titles[url] for url in term.lessons)
+        rows.append((f"**{term.name}**", also, term.mark, term.text, lessons))
+    lines = (head, ("---",) * len(head), *rows)
+    with st.container(key="glossary"):
+        st.markdown("\n".join(f"| {' | '.join(map(_in_a_cell, line))} |" for line in lines))
+
+
+def _in_a_cell(text: str) -> str:
+    """Markdown without the sign that ends a cell of a table."""
+    return re.sub(r"\$.*?\$", lambda found: found[0].replace("|", r"\vert "), text).replace("|", r"\|")
