@@ -1,11 +1,13 @@
-"""Open your own: the ways to a model of the reader's own; once it is open, its report."""
+"""Open your own: a model that is open, and the ways to one of the reader's own; once that is open, its report."""
 
 import streamlit as st
 
-from vizformer.web.catalogue import model_list
+from vizformer.web.catalogue import model_list, sources
 from vizformer.web.frame import sitemap
 from vizformer.web.link import state
 from vizformer.web.tools.model_report import open_model
+from vizformer.web.tools.model_report.questions import read
+from vizformer.web.tools.model_report.summary import example
 from vizformer.web.widgets.model_input import model_box
 
 _BEFORE = "open.before"
@@ -21,7 +23,12 @@ def page() -> None:
         st.switch_page(sitemap.REPORT.file)
     model_box(models)
     open_model.progress()
-    open_model.box(unfolded=True)
+    opened, form = st.columns([2, 3], gap="large")
+    with form:
+        open_model.box(unfolded=True)
+    with opened:
+        if (not model.is_from_elsewhere or sources.is_there(model)) and (report := read(model)) is not None:
+            example(sources.title(model), report)
 
 
 page()

@@ -115,7 +115,7 @@ def box(*, unfolded: bool = False) -> None:
 
 def _from_path() -> None:
     with st.form("opening.path.form", border=False):
-        box, button = st.columns([5, 1], vertical_alignment="bottom")
+        box, button = st.columns([3, 1], vertical_alignment="bottom")
         box.text_input(
             _("Path on this computer"), placeholder="~/models/tiny-gpt2", key=_PATH, max_chars=local_paths.LONGEST + 1
         )  # what is cut off there is still too long

@@ -5,6 +5,7 @@ from collections import Counter
 import streamlit as st
 
 from vizformer.checkpoints import Report
+from vizformer.web.frame import sitemap
 from vizformer.web.tools.model_report import report_words
 from vizformer.web.widgets import data_table
 from vizformer.web.words.errors import guarded, plain
@@ -36,10 +37,13 @@ def problems(report: Report) -> None:
 @guarded()
 def summary(report: Report) -> None:
     st.subheader(_("The model"), anchor=False)
-    parameters, stored, used = st.columns(3)
-    parameters.metric(_("Parameters"), f"{report.n_parameters:,}")
-    stored.metric(_("Weights on disk"), report_words.size(report.n_bytes))
-    used.metric(_("Tensors used"), f"{len(report.with_fate('used'))} / {len(report.tensors)}")
+    with st.container(horizontal=True):
+        for name, value in (
+            (_("Parameters"), f"{report.n_parameters:,}"),
+            (_("Weights on disk"), report_words.size(report.n_bytes)),
+            (_("Tensors used"), f"{len(report.with_fate('used'))} / {len(report.tensors)}"),
+        ):
+            st.metric(name, value, width="content")
     st.html(report_words.facts_table(report_words.facts(report)))
 
 
@@ -51,6 +55,20 @@ def assumptions(report: Report) -> None:
         st.markdown(f"- {translate(message, plain)}")
     if claim := report_words.under_assumptions(report):
         st.caption(claim)
+
+
+@guarded()
+def example(title: str, report: Report) -> None:
+    """A model that is open, before the reader opens one: what most of it is made of."""
+    st.markdown(
+        _(
+            "**{model}** is open: {n} parameters, by part. A model of yours is shown in the same way, on every page.",
+            model=plain(title),
+            n=f"{report.n_parameters:,}",
+        )
+    )
+    st.html(report_words.parts_table(report_words.parts(report)))
+    st.page_link(sitemap.REPORT.file, label=_("All that its files hold: Model report"))
 
 
 @guarded()
