@@ -46,7 +46,7 @@ class Player {
     this.left.append(this.leftTitle, this.leftCaption, this.legend, list);
     this.map = new GrowingMap({ change: (part) => this.change(part), go: (step) => this.controls.go(step) });
     this.parts.append(this.left, this.map.host);
-    this.root.append(this.controls.host, this.text.host, this.ending, this.branches, this.parts);
+    this.root.append(this.controls.host, this.text.host, this.branches, this.parts);
     parent.append(this.root);
     this.candidates = new Candidates(list, (id) => this.takeInstead(id));
     this.watcher = new ResizeObserver(() => this.fit());
@@ -76,6 +76,7 @@ class Player {
     this.tokens = data.tokens.map(({ text }) => visible(text));
     this.controls.build(this.words, this.last);
     this.text.build(data, this.tokens);
+    this.text.host.append(this.ending);
     this.map.build(data, this.models, this.tokens, theme, this.selected);
     this.leftTitle.textContent = this.words.choice_title;
     this.showKey();

@@ -28,7 +28,9 @@ export class GrowingMap {
     this.axes = element("div", "vf-caption");
     this.stage = element("div", "vf-stage");
     this.readout = element("p", "vf-readout");
-    this.host.append(this.title, this.choosers, this.axes, this.stage, this.readout);
+    const head = element("div", "vf-bar vf-map-head");
+    head.append(this.title, this.choosers);
+    this.host.append(head, this.stage, this.axes, this.readout);
     this.map = new HeatMap(this.stage, {
       point: () => this.read(),
       choose: (query) => this.on.go(query + 1 - this.data.start),
