@@ -74,9 +74,12 @@ lint-js: $(VENV)/.installed-test
 format: $(VENV)/.installed-test ## lay out the code as ruff does
 	$(BIN)/ruff format .
 
+# The errors of vizformer/errors.py, and those made of them: their first argument is a text to translate.
+ERRORS := VizformerError ConfigError CheckpointError TokenizerError TraceError GenerationError \
+	BoundsError PatternError TrialError BusyError StoppedError NotWrittenError
 messages: $(VENV)/.installed-test ## bring the translation catalogues up to date with the code
 	@mkdir -p build
-	$(BIN)/pybabel -q extract -F pyproject.toml -k _ -k N_ -k ngettext:1,2 --add-location=file --no-wrap --sort-by-file \
+	$(BIN)/pybabel -q extract -F pyproject.toml -k _ -k N_ -k ngettext:1,2 $(addprefix -k ,$(ERRORS)) --add-location=file --no-wrap --sort-by-file \
 		--project=VizFormer --copyright-holder="the VizFormer authors" -o build/vizformer.pot app.py pages vizformer
 	$(BIN)/pybabel -q update -i build/vizformer.pot -d $(CATALOGUES) -D vizformer \
 		--no-wrap --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date

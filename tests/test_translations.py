@@ -18,7 +18,10 @@ from babel.messages.pofile import read_po
 from vizformer.web.link.languages import LANGUAGES, SOURCE, catalogue, plurals
 
 ROOT = Path(__file__).resolve().parent.parent
-KEYWORDS = {"_": None, "N_": None, "ngettext": (1, 2)}
+ERRORS = (
+    re.search(r"^ERRORS := ((?:.*\\\n)*.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].replace("\\", "").split()
+)
+KEYWORDS = {"_": None, "N_": None, "ngettext": (1, 2), **dict.fromkeys(ERRORS)}
 LOOKS_WRONG = r"[一-鿿][,;:!?]|[一-鿿]\.(\s|$)|\s[，。；：！？、）]|[（]\s"  # Chinese with punctuation of English
 TRANSLATIONS = [code for code in LANGUAGES if code != SOURCE]
 
@@ -119,6 +122,21 @@ def test_no_text_hides_in_an_f_string():
                     for inner in ast.walk(node)
                     if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name)
                 }
-                if calls & {"_", "N_", "ngettext"}:
+                if calls & KEYWORDS.keys():
                     hidden.append(f"{path}:{node.lineno}")
     assert not hidden, "\n".join(hidden)
+
+
+def test_every_error_that_takes_a_text_is_known_to_the_extractor():
+    """And its text stands in the code: what is put together from outside would be translated and quoted by nobody."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "vizformer").rglob("*.py"))]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
+    ours = {"VizformerError"}
+    while more := {c.name for c in classes if any(getattr(base, "id", "") in ours for base in c.bases)} - ours:
+        ours |= more
+    made = {c.name for c in classes if any(getattr(inner, "name", "") == "__init__" for inner in c.body)}
+    assert ours - (made - {"VizformerError"}) == set(ERRORS)
+    for node in nodes:
+        if isinstance(node, ast.Call) and node.args and getattr(node.func, "id", "") in ours:
+            assert not isinstance(node.args[0], ast.JoinedStr | ast.BinOp), ast.unparse(node)

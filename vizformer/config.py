@@ -6,7 +6,6 @@ from dataclasses import MISSING, asdict, dataclass, fields, replace
 from typing import Any
 
 from vizformer.errors import ConfigError
-from vizformer.messages import N_
 from vizformer.options import Options
 from vizformer.presets import PRESETS
 
@@ -22,7 +21,7 @@ class ModelConfig(Options):
 
     def __post_init__(self) -> None:
         if problems := list(self.wrong_types()) or list(self.rules()):
-            raise ConfigError(N_("This model cannot be built: {problems}.", problems=tuple(problems)))
+            raise ConfigError("This model cannot be built: {problems}.", problems=tuple(problems))
 
     def unusual(self) -> dict[str, Any]:
         """The options that are not as usual, and those that always have to be given."""
@@ -52,14 +51,12 @@ class ModelConfig(Options):
         required = {field.name for field in fields(cls) if field.default is MISSING}
         if unknown := sorted(set(options) - known):
             raise ConfigError(
-                N_(
-                    "Unknown option {names}. Known options are: {known}.",
-                    names=", ".join(map(repr, unknown)),
-                    known=", ".join(sorted(known)),
-                )
+                "Unknown option {names}. Known options are: {known}.",
+                names=", ".join(map(repr, unknown)),
+                known=", ".join(sorted(known)),
             )
         if missing := sorted(required - set(options)):
-            raise ConfigError(N_("The model options lack {names}; add them.", names=", ".join(missing)))
+            raise ConfigError("The model options lack {names}; add them.", names=", ".join(missing))
         given: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in options.items()
         }
@@ -70,7 +67,7 @@ class ModelConfig(Options):
         """A model of the literature by name (a key of `PRESETS`, e.g. "gpt2-small"), with `changes` on top."""
         if name not in PRESETS:
             raise ConfigError(
-                N_("There is no preset {name!r}; choose one of: {known}.", name=name, known=", ".join(PRESETS))
+                "There is no preset {name!r}; choose one of: {known}.", name=name, known=", ".join(PRESETS)
             )
         return cls(**{**PRESETS[name], **changes})
 

@@ -1,5 +1,7 @@
 """What can go wrong, each with the value, the rule it breaks and the way out."""
 
+from typing import LiteralString
+
 from vizformer.messages import Message
 
 
@@ -8,12 +10,17 @@ class VizformerError(Exception):
 
     `message` can be shown in the reader's language; `str(error)` is English.  `passing` is True where the same may go
     well at another time, or for somebody else: such an error is not remembered.
+
+    Args:
+        said: a message, or the English source text of one, written out where the error is made: the extractor of the
+            catalogues knows these errors by name as it knows `N_`.  What comes from outside belongs into `values`.
+        values: of the text's placeholders.
     """
 
     passing = False
 
-    def __init__(self, message: Message | str) -> None:
-        self.message = message if isinstance(message, Message) else Message("{text}", {"text": message})
+    def __init__(self, said: Message | LiteralString, /, **values: object) -> None:
+        self.message = said if isinstance(said, Message) else Message(said, values)
         super().__init__(str(self.message))
 
 

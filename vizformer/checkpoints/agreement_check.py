@@ -15,7 +15,6 @@ from vizformer.checkpoints.opening import Opened
 from vizformer.checkpoints.tensors.memory import require
 from vizformer.checkpoints.tensors.placement import DTYPES, name_of
 from vizformer.errors import CheckpointError
-from vizformer.messages import N_
 from vizformer.model import Trace
 
 TOLERANCE = 1e-5
@@ -78,7 +77,7 @@ def agreement(ours: Opened, folder: Path, text: str) -> Agreement:
         VizformerError: as `Checkpoint.trace`.
     """
     if not is_possible() or ours.report.format != "hugging-face":
-        raise CheckpointError(N_("Compared are folders in Hugging Face layout, where transformers is installed."))
+        raise CheckpointError("Compared are folders in Hugging Face layout, where transformers is installed.")
     require(ours.report, ours.dtype, ours.device, maps=False)
     import transformers
 
@@ -93,11 +92,9 @@ def agreement(ours: Opened, folder: Path, text: str) -> Agreement:
         )
     except Exception as error:  # whatever another package may raise about a folder
         raise CheckpointError(
-            N_(
-                "transformers {version} does not open this folder: {reason}",
-                version=transformers.__version__,
-                reason=first_line(error),
-            )
+            "transformers {version} does not open this folder: {reason}",
+            version=transformers.__version__,
+            reason=first_line(error),
         ) from error
     given = dict(output_attentions=True, output_hidden_states=True)
     with torch.inference_mode():

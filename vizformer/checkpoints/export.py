@@ -16,7 +16,6 @@ from vizformer.checkpoints.own.model_folder import CONFIG, TOKENIZER, WEIGHTS, s
 from vizformer.checkpoints.tokenizers.special_tokens import SETTINGS
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError
-from vizformer.messages import N_
 
 Layout = Literal["vizformer", "hugging-face"]
 _WITHOUT_EFFECT = ("dropout", "mask_id")  # on the forward of a trained model
@@ -63,13 +62,11 @@ def _fitting(config: ModelConfig) -> tuple[Family, Export]:
             nearest = others, family.name
     names, family_name = nearest if nearest is not None else ([], "-")
     raise CheckpointError(
-        N_(
-            "This model is like none of {families}, so the Hugging Face layout has no place for it; it comes nearest to "
-            "{nearest}, apart from {options}. Save it in VizFormer's own format.",
-            families=", ".join(dict.fromkeys(family.name for family, __ in ways)),
-            nearest=family_name,
-            options=", ".join(f"{name}={getattr(config, name)!r}" for name in names),
-        )
+        "This model is like none of {families}, so the Hugging Face layout has no place for it; it comes nearest to "
+        "{nearest}, apart from {options}. Save it in VizFormer's own format.",
+        families=", ".join(dict.fromkeys(family.name for family, __ in ways)),
+        nearest=family_name,
+        options=", ".join(f"{name}={getattr(config, name)!r}" for name in names),
     )
 
 

@@ -132,7 +132,7 @@ def mapping_sheet(source: str | Path) -> Sheet:
     found = _find(source)
     if found.file is None or found.is_gguf:
         raise CheckpointError(
-            N_("{name} says itself which tensor is what: there is nothing to map by hand.", name=found.name)
+            "{name} says itself which tensor is what: there is nothing to map by hand.", name=found.name
         )
     return sheet(containers.open_file(found.folder, found.file).weights)
 
@@ -191,12 +191,10 @@ def _find(source: str | Path) -> _Found:
         found = _in_folder(Folder(hub.fetch(source)))
         return replace(found, name=source)
     raise CheckpointError(
-        N_(
-            "There is no model {source!r}. Give the path of a folder, the name of a hub's model (owner/name), or one "
-            "of: {names}.",
-            source=str(source),
-            names=", ".join(bundled_models()) or "-",
-        )
+        "There is no model {source!r}. Give the path of a folder, the name of a hub's model (owner/name), or one "
+        "of: {names}.",
+        source=str(source),
+        names=", ".join(bundled_models()) or "-",
     )
 
 
@@ -243,11 +241,9 @@ def _in_file(path: Path) -> _Found:
 
 def _no_model(name: str) -> CheckpointError:
     return CheckpointError(
-        N_(
-            "{file} is a file; a model is a folder with config.json, the weights and the tokenizer. Give the path "
-            "of the folder it lies in.",
-            file=name,
-        )
+        "{file} is a file; a model is a folder with config.json, the weights and the tokenizer. Give the path "
+        "of the folder it lies in.",
+        file=name,
     )
 
 
@@ -268,7 +264,7 @@ def _bare(
             raise
         if isinstance(kind, str) and kind in BECAUSE:
             raise refused from error
-        raise CheckpointError(N_("{first} {second}", first=refused.message, second=error.message)) from error
+        raise CheckpointError("{first} {second}", first=refused.message, second=error.message) from error
 
 
 def _refused(folder: Folder) -> CheckpointError | None:
@@ -286,11 +282,9 @@ def _refused(folder: Folder) -> CheckpointError | None:
 def _no_answers(found: _Found, answers: Mapping[str, object]) -> None:
     if given := [name for name, answer in answers.items() if answer is not None]:
         raise CheckpointError(
-            N_(
-                "{name} says itself how it is built: there is nothing to answer. Leave out {names}.",
-                name=found.name,
-                names=", ".join(given),
-            )
+            "{name} says itself how it is built: there is nothing to answer. Leave out {names}.",
+            name=found.name,
+            names=", ".join(given),
         )
 
 
@@ -310,12 +304,10 @@ def _config(folder: Folder) -> dict[str, Any]:
     raw = folder.json(CONFIG)
     if not isinstance(raw, dict) or not (_is_ours(raw) or "model_type" in raw):
         raise CheckpointError(
-            N_(
-                "{file} does not say format {format!r}: this folder was not written by VizFormer. Nor does it say "
-                "model_type, as the Hugging Face layout does. Give the folder of a model in one of the two.",
-                file=CONFIG,
-                format=own.FORMAT,
-            )
+            "{file} does not say format {format!r}: this folder was not written by VizFormer. Nor does it say "
+            "model_type, as the Hugging Face layout does. Give the folder of a model in one of the two.",
+            file=CONFIG,
+            format=own.FORMAT,
         )
     return raw
 

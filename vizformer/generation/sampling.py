@@ -45,7 +45,7 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if problems := tuple(self._wrong_types()) or tuple(self._out_of_bounds()):
-            raise GenerationError(N_("Nothing can be drawn like this: {problems}.", problems=problems))
+            raise GenerationError("Nothing can be drawn like this: {problems}.", problems=problems)
 
     @property
     def is_greedy(self) -> bool:
@@ -125,10 +125,8 @@ def next_token(
     probabilities = torch.softmax(scores, dim=-1)
     if not math.isfinite(float(probabilities[0])):  # one NaN makes all of them NaN
         raise GenerationError(
-            N_(
-                "The model's logits are not numbers: a number set by hand is too large, the weights are damaged, the "
-                "training diverged, or float16 is too narrow for it."
-            )
+            "The model's logits are not numbers: a number set by hand is too large, the weights are damaged, the "
+            "training diverged, or float16 is too narrow for it."
         )
     scores = penalised(scores, previous, sampling.repetition_penalty)
     if never is not None:

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from vizformer.errors import GenerationError
 from vizformer.generation.sampling import GREEDY, Sampling, draw, next_token
-from vizformer.messages import N_
 from vizformer.model import Cache, Edit, Transformer
 
 End = Literal["eos", "limit", "context"]
@@ -102,6 +101,6 @@ def _checked(instead: Mapping[int, int], vocab_size: int) -> Mapping[int, int]:
     for id in instead.values():
         if not 0 <= id < vocab_size:
             raise GenerationError(
-                N_("Token id {id} is outside the vocabulary: ids go from 0 to {last}.", id=id, last=vocab_size - 1)
+                "Token id {id} is outside the vocabulary: ids go from 0 to {last}.", id=id, last=vocab_size - 1
             )
     return instead

@@ -4,7 +4,6 @@ A file in which something is too large, too many, or of a kind that is not known
 become in it stands in `vizformer.text.text_growth`.
 """
 
-from vizformer.messages import N_
 from vizformer.text.text_growth import LONGEST_TEXT, MOST_PARTS, BoundsError, called, decoded, growth, parts, shown
 
 MOST_ENTRIES = 2**20  # tokens and merges; the largest vocabularies in use have 900,000
@@ -24,10 +23,10 @@ def check(content: object, rows: int | None = None) -> None:
         BoundsError: something in it is too large, too many, or of a kind that is not known.
     """
     if not isinstance(content, dict):
-        raise BoundsError(N_("it is no object with fields"))
+        raise BoundsError("it is no object with fields")
     found = [content.get(name) for name in ("normalizer", "pre_tokenizer", "post_processor", "decoder")]
     if sum(1 for part in found for __ in parts(part)) > MOST_PARTS:
-        raise BoundsError(N_("it has more than {most} parts", most=MOST_PARTS))
+        raise BoundsError("it has more than {most} parts", most=MOST_PARTS)
     growth(found[0], found[1])
     decoded(found[3])
     _check_marks(found[2])
@@ -42,16 +41,14 @@ def _check_marks(post_processor: object) -> None:
             for name in ("single", "pair"):
                 items = part.get(name)
                 if not isinstance(items, list) or len(items) > 32:
-                    raise BoundsError(
-                        N_("TemplateProcessing puts more than 32 things around a text ({name})", name=name)
-                    )
+                    raise BoundsError("TemplateProcessing puts more than 32 things around a text ({name})", name=name)
                 if sum(isinstance(item, dict) and "Sequence" in item for item in items) > 2:
-                    raise BoundsError(N_("TemplateProcessing repeats a text"))
+                    raise BoundsError("TemplateProcessing repeats a text")
             special = part.get("special_tokens")
             if not isinstance(special, dict) or len(special) > 64 or not all(map(_is_short, special.values())):
-                raise BoundsError(N_("TemplateProcessing has too many special tokens"))
+                raise BoundsError("TemplateProcessing has too many special tokens")
         elif kind not in ("BertProcessing", "RobertaProcessing", "ByteLevel"):
-            raise BoundsError(N_("{part} is not known", part=called(part)))
+            raise BoundsError("{part} is not known", part=called(part))
 
 
 def _is_short(token: object) -> bool:
@@ -63,54 +60,46 @@ def _check_added(tokens: object, rows: int | None) -> None:
     if tokens is None:
         return
     if not isinstance(tokens, list) or len(tokens) > MOST_ADDED:
-        raise BoundsError(N_("it adds more than {most} tokens to its vocabulary", most=f"{MOST_ADDED:,}"))
+        raise BoundsError("it adds more than {most} tokens to its vocabulary", most=f"{MOST_ADDED:,}")
     for token in tokens:
         content, id = (token.get("content"), token.get("id")) if isinstance(token, dict) else (None, None)
         if not isinstance(content, str) or not content or len(content) > LONGEST_TOKEN:
-            raise BoundsError(
-                N_("an added token is empty, or longer than {most} characters", most=f"{LONGEST_TOKEN:,}")
-            )
+            raise BoundsError("an added token is empty, or longer than {most} characters", most=f"{LONGEST_TOKEN:,}")
         _check_id(id, rows)
 
 
 def _check_id(id: object, rows: int | None) -> None:
     if type(id) is not int or not 0 <= id < MOST_IDS:
         said = f"{id:,}" if type(id) is int and abs(id) < 2**64 else type(id).__name__
-        raise BoundsError(
-            N_("a token has the id {id}; they go up to {most} at most", id=said, most=f"{MOST_IDS - 1:,}")
-        )
+        raise BoundsError("a token has the id {id}; they go up to {most} at most", id=said, most=f"{MOST_IDS - 1:,}")
     if rows is not None and id >= rows:
         raise BoundsError(
-            N_(
-                "it has token ids up to {id}, the weights {rows} rows: they belong to different models",
-                id=f"{id:,}",
-                rows=f"{rows:,}",
-            )
+            "it has token ids up to {id}, the weights {rows} rows: they belong to different models",
+            id=f"{id:,}",
+            rows=f"{rows:,}",
         )
 
 
 def _check_model(model: object, rows: int | None) -> None:
     if not isinstance(model, dict):
-        raise BoundsError(N_("it has no model"))
+        raise BoundsError("it has no model")
     if model.get("type", "BPE") not in ("BPE", "Unigram", "WordPiece", "WordLevel"):
-        raise BoundsError(N_("{part} is not known", part=called(model)))
+        raise BoundsError("{part} is not known", part=called(model))
     vocabulary, merges = model.get("vocab"), model.get("merges") or []
     if not isinstance(vocabulary, (dict, list)) or not isinstance(merges, list):
-        raise BoundsError(N_("it has no vocabulary"))
+        raise BoundsError("it has no vocabulary")
     if len(vocabulary) > MOST_ENTRIES or len(merges) > min(MOST_ENTRIES, 4 * len(vocabulary)):
         raise BoundsError(
-            N_(
-                "{tokens} tokens and {merges} merges; at most {most} are read",
-                tokens=f"{len(vocabulary):,}",
-                merges=f"{len(merges):,}",
-                most=f"{MOST_ENTRIES:,}",
-            )
+            "{tokens} tokens and {merges} merges; at most {most} are read",
+            tokens=f"{len(vocabulary):,}",
+            merges=f"{len(merges):,}",
+            most=f"{MOST_ENTRIES:,}",
         )
     if isinstance(vocabulary, dict):
         if vocabulary:
             ids = vocabulary.values()
             if any(type(id) is not int for id in ids) or min(ids) < 0:
-                raise BoundsError(N_("a token has an id that is none"))
+                raise BoundsError("a token has an id that is none")
             _check_id(max(ids), rows)
         longest = max(map(len, vocabulary), default=0)
     else:
@@ -118,31 +107,27 @@ def _check_model(model: object, rows: int | None) -> None:
             _check_id(len(vocabulary) - 1, rows)
         for item in vocabulary:
             if not isinstance(item, list) or len(item) != 2 or not isinstance(item[0], str):
-                raise BoundsError(N_("a token has no score"))
+                raise BoundsError("a token has no score")
             if not isinstance(item[1], (int, float)) or not abs(item[1]) < 1e9:
                 raise BoundsError(
-                    N_("the token {token} has the score {score}", token=shown(item[0], 16), score=shown(item[1], 20))
+                    "the token {token} has the score {score}", token=shown(item[0], 16), score=shown(item[1], 20)
                 )
         longest = max((len(item[0]) for item in vocabulary), default=0)
     if longest > LONGEST_TOKEN:
         raise BoundsError(
-            N_(
-                "a token has {longest} characters; at most {most} are read",
-                longest=f"{longest:,}",
-                most=f"{LONGEST_TOKEN:,}",
-            )
+            "a token has {longest} characters; at most {most} are read",
+            longest=f"{longest:,}",
+            most=f"{LONGEST_TOKEN:,}",
         )
     for name in ("continuing_subword_prefix", "end_of_word_suffix", "unk_token"):
         if isinstance(text := model.get(name), str) and len(text) > LONGEST_TEXT:
             raise BoundsError(
-                N_(
-                    "its {name} has {n} characters; at most {most} are read",
-                    name=name,
-                    n=f"{len(text):,}",
-                    most=LONGEST_TEXT,
-                )
+                "its {name} has {n} characters; at most {most} are read",
+                name=name,
+                n=f"{len(text):,}",
+                most=LONGEST_TEXT,
             )
     if (longest_word := model.get("max_input_chars_per_word", 100)) and (
         type(longest_word) is not int or not 0 < longest_word <= 512
     ):
-        raise BoundsError(N_("words of more than 512 characters are looked up (max_input_chars_per_word)"))
+        raise BoundsError("words of more than 512 characters are looked up (max_input_chars_per_word)")

@@ -7,7 +7,6 @@ from tokenizers import Regex, models, pre_tokenizers
 from tokenizers import Tokenizer as Backend
 
 from vizformer.errors import TokenizerError
-from vizformer.messages import N_
 from vizformer.text.tokenizer import Token, Tokenizer
 
 MOST_QUOTED = 40  # characters of a word that is no token id
@@ -32,12 +31,10 @@ class IdTokenizer(Tokenizer):
         if stray is None:
             return super().encode(text, special=special)
         raise TokenizerError(
-            N_(
-                "This model came without a tokenizer: type token ids from 0 to {last}, separated by spaces. "
-                "{value} is none.",
-                last=self.vocab_size - 1,
-                value=stray,
-            )
+            "This model came without a tokenizer: type token ids from 0 to {last}, separated by spaces. "
+            "{value} is none.",
+            last=self.vocab_size - 1,
+            value=stray,
         )
 
 

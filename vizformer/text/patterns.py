@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vizformer.errors import TokenizerError
-from vizformer.messages import N_
 
 Cost = Literal["linear", "quadratic"]
 
@@ -50,7 +49,7 @@ def cost(pattern: str) -> Cost:
         PatternError: faster than with its square, or nobody knows.
     """
     if len(pattern) > LONGEST:
-        raise PatternError(N_("{n} characters; at most {most} are read", n=f"{len(pattern):,}", most=f"{LONGEST:,}"))
+        raise PatternError("{n} characters; at most {most} are read", n=f"{len(pattern):,}", most=f"{LONGEST:,}")
     found: Cost = "linear"
     for alternative in _alternatives(pattern):
         if alternative not in _PUBLISHED and _cost(_Reader(alternative).sequence()) == "quadratic":
@@ -66,11 +65,11 @@ def _cost(items: list[_Item]) -> Cost:
         loops += item.repeats
         ways *= item.ways
     if ways > _MOST_WAYS:
-        raise PatternError(N_("too many ways to match"))
+        raise PatternError("too many ways to match")
     if not fails:
         return "linear"
     if loops > 1:
-        raise PatternError(N_("something can fail after two repetitions"))
+        raise PatternError("something can fail after two repetitions")
     return "quadratic"
 
 
@@ -105,7 +104,7 @@ class _Reader:
         while self.place < len(self.pattern) and self.pattern[self.place] not in "|)":
             items.append(self._item())
         if self.place < len(self.pattern) and not self.depth:
-            raise PatternError(N_("a bracket without its other half"))
+            raise PatternError("a bracket without its other half")
         return items
 
     def _item(self) -> _Item:
@@ -120,21 +119,21 @@ class _Reader:
             zero_width = self._escape()
         else:
             if character in "*+?":
-                raise PatternError(N_("a repetition of nothing"))
+                raise PatternError("a repetition of nothing")
             zero_width = character in "^$"
             self.place += 1
         least, most = self._quantifier()
         if inner is None:
             ways = 1
         elif (inner.repeats and most != 1) or (inner.often and most > 1):
-            raise PatternError(N_("a repetition inside a repetition"))
+            raise PatternError("a repetition inside a repetition")
         elif inner.ways > 1 and most > 1:
-            raise PatternError(N_("a repetition of alternatives"))
+            raise PatternError("a repetition of alternatives")
         else:
             ways = inner.ways
         repeats = most > _SHORT or (inner is not None and inner.repeats)
         if zero_width and most > 1:
-            raise PatternError(N_("a repetition of nothing"))
+            raise PatternError("a repetition of nothing")
         choices = 1 if most > _SHORT else most - least + 1
         can_fail = least > 0 and (inner is None or inner.can_fail)
         return _Item(ways * choices, repeats, can_fail, most > 1 or (inner is not None and inner.often))
@@ -152,18 +151,18 @@ class _Reader:
             low, comma, high = inside.partition(",")
             numbers = [part for part in (low, high) if part]
             if not closed or not numbers or not all(n.isascii() and n.isdigit() and len(n) < 6 for n in numbers):
-                raise PatternError(N_("a number of repetitions that is none"))
+                raise PatternError("a number of repetitions that is none")
             least = int(low or 0)
             most = int(high) if high else endless if comma else least
             self.place += len(inside) + 2
             if most < least or self.pattern[self.place : self.place + 1] == "+":  # (that repeats it once more)
-                raise PatternError(N_("a number of repetitions that is none"))
+                raise PatternError("a number of repetitions that is none")
         else:
             return least, most
         if self.pattern[self.place : self.place + 1] in ("?", "+"):
             self.place += 1
         if self.pattern[self.place : self.place + 1] in ("*", "+", "?", "{"):
-            raise PatternError(N_("a repetition of a repetition"))
+            raise PatternError("a repetition of a repetition")
         return least, most
 
     def _group(self) -> tuple[_Item, bool]:
@@ -177,10 +176,10 @@ class _Reader:
                 break
         else:
             if self.pattern.startswith(("?", "*"), start):
-                raise PatternError(N_("a group of a kind that is not known"))
+                raise PatternError("a group of a kind that is not known")
         self.place, self.depth = start, self.depth + 1
         if self.depth > 16:
-            raise PatternError(N_("groups deep inside each other"))
+            raise PatternError("groups deep inside each other")
         ways, repeats, can_fail, often, nullable = 0, False, False, False, False
         while True:
             items = self.sequence()
@@ -191,14 +190,14 @@ class _Reader:
             often = often or any(item.often for item in items)
             nullable = nullable or not any(item.can_fail for item in items)
             if self.place >= len(self.pattern):
-                raise PatternError(N_("a bracket without its other half"))
+                raise PatternError("a bracket without its other half")
             self.place += 1
             if self.pattern[self.place - 1] == ")":
                 break
         self.depth -= 1
         can_fail = looks or can_fail or not nullable
         if looks and repeats:
-            raise PatternError(N_("a repetition inside what only looks around"))
+            raise PatternError("a repetition inside what only looks around")
         return _Item(ways, repeats, can_fail, often), looks
 
     def character_class(self) -> None:
@@ -217,18 +216,18 @@ class _Reader:
                     self.place += 1
                     return
             self.place += 1
-        raise PatternError(N_("a class that does not end"))
+        raise PatternError("a class that does not end")
 
     def _escape(self) -> bool:
         """Steps over what a backslash begins; whether it matches a place instead of a character."""
         following = self.pattern[self.place + 1 : self.place + 2]
         if not following or following in "123456789gkKGXR":
-            raise PatternError(N_("a reference to what was matched before"))
+            raise PatternError("a reference to what was matched before")
         self.place += 2
         if following in "pPxuo" and self.pattern.startswith("{", self.place):
             end = self.pattern.find("}", self.place)
             if end < 0:
-                raise PatternError(N_("a name that does not end"))
+                raise PatternError("a name that does not end")
             self.place = end + 1
         elif following == "x":
             self.place += 2

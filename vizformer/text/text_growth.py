@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from vizformer.errors import TokenizerError
-from vizformer.messages import N_
 from vizformer.text.patterns import PatternError, cost
 
 MOST_PARTS, _DEEPEST = 48, 6
@@ -78,11 +77,7 @@ def _product(row: Iterable[Mapping[str, Any]], of_one: Callable[[Mapping[str, An
         found *= of_one(part)
         if found.factor > _MOST_GROWTH:
             raise BoundsError(
-                N_(
-                    "a text could become {factor} times as long in {part}",
-                    factor=f"{found.factor:,}",
-                    part=called(part),
-                )
+                "a text could become {factor} times as long in {part}", factor=f"{found.factor:,}", part=called(part)
             )
     return found
 
@@ -129,9 +124,9 @@ def _grown(part: Mapping[str, Any]) -> Growth:
         return Growth()
     if kind == "FixedLength":
         if type(part.get("length")) is not int or part["length"] < 1:
-            raise BoundsError(N_("FixedLength has no length"))
+            raise BoundsError("FixedLength has no length")
         return Growth()
-    raise BoundsError(N_("{part} is not known", part=called(part)))
+    raise BoundsError("{part} is not known", part=called(part))
 
 
 def _decoded(part: Mapping[str, Any]) -> Growth:
@@ -151,7 +146,7 @@ def _decoded(part: Mapping[str, Any]) -> Growth:
         return Growth(1 + len(_text(part, "replacement")))
     if kind == "Replace":
         return _replaced(part)
-    raise BoundsError(N_("{part} is not known", part=called(part)))
+    raise BoundsError("{part} is not known", part=called(part))
 
 
 def _replaced(part: Mapping[str, Any]) -> Growth:
@@ -169,7 +164,7 @@ def _cost(pattern: str) -> bool:
         return cost(pattern) == "quadratic"
     except PatternError as error:
         raise BoundsError(
-            N_("the pattern {pattern} may take for ever: {error}", pattern=shown(pattern, 60), error=error.message)
+            "the pattern {pattern} may take for ever: {error}", pattern=shown(pattern, 60), error=error.message
         ) from error
 
 
@@ -179,7 +174,7 @@ def _pattern(part: Mapping[str, Any]) -> dict[str, str]:
         ((kind, text),) = pattern.items()
         if kind in ("String", "Regex") and isinstance(text, str) and text and (kind == "Regex" or len(text) <= 1024):
             return {kind: text}
-    raise BoundsError(N_("{part} has a pattern that is none", part=called(part)))
+    raise BoundsError("{part} has a pattern that is none", part=called(part))
 
 
 def _text(part: Mapping[str, Any], name: str) -> str:
@@ -187,15 +182,13 @@ def _text(part: Mapping[str, Any], name: str) -> str:
     if text is None and name in ("prefix", "suffix"):
         return ""
     if not isinstance(text, str):
-        raise BoundsError(N_("{part} has no {name}", part=called(part), name=name))
+        raise BoundsError("{part} has no {name}", part=called(part), name=name)
     if len(text) > LONGEST_TEXT:
         raise BoundsError(
-            N_(
-                "{part} puts {n} characters into texts; at most {most} are read",
-                part=called(part),
-                n=f"{len(text):,}",
-                most=LONGEST_TEXT,
-            )
+            "{part} puts {n} characters into texts; at most {most} are read",
+            part=called(part),
+            n=f"{len(text):,}",
+            most=LONGEST_TEXT,
         )
     return text
 
@@ -204,21 +197,19 @@ def _longest_replacement(part: Mapping[str, Any]) -> int:
     """Of SentencePiece's table: what stands behind its trie, each ended by a zero byte."""
     packed = part.get("precompiled_charsmap")
     if not isinstance(packed, str) or len(packed) > 4 * _CHARSMAP // 3 + 4:
-        raise BoundsError(N_("Precompiled has no table, or one that is too large"))
+        raise BoundsError("Precompiled has no table, or one that is too large")
     try:
         table = base64.b64decode(packed, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise BoundsError(N_("Precompiled has a table that is none")) from error
+        raise BoundsError("Precompiled has a table that is none") from error
     texts = table[4 + int.from_bytes(table[:4], "little") :]
     made = unicodedata.normalize("NFKD", texts.decode("utf-8", "replace"))
     longest = max(map(len, made.split("\0")))
     if longest > LONGEST_TEXT:
         raise BoundsError(
-            N_(
-                "Precompiled puts {longest} characters into texts; at most {most} are read",
-                longest=f"{longest:,}",
-                most=LONGEST_TEXT,
-            )
+            "Precompiled puts {longest} characters into texts; at most {most} are read",
+            longest=f"{longest:,}",
+            most=LONGEST_TEXT,
         )
     return max(1, longest)
 
@@ -228,13 +219,13 @@ def parts(part: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:
     if part is None or part == {}:
         return
     if not isinstance(part, dict) or depth > _DEEPEST:
-        raise BoundsError(N_("a part of it is none"))
+        raise BoundsError("a part of it is none")
     if part.get("type") != "Sequence":
         yield part
         return
     inner = [part[name] for name in ("normalizers", "pretokenizers", "processors", "decoders") if name in part]
     if len(inner) != 1 or not isinstance(inner[0], list) or len(inner[0]) > MOST_PARTS:
-        raise BoundsError(N_("a Sequence has no parts, or more than {most}", most=MOST_PARTS))
+        raise BoundsError("a Sequence has no parts, or more than {most}", most=MOST_PARTS)
     for one in inner[0]:
         yield from parts(one, depth + 1)
 

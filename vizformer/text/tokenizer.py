@@ -63,7 +63,7 @@ class Tokenizer:
             self._grown_back = text_growth.decoded(decoder)
         except text_growth.BoundsError as error:
             raise TokenizerError(
-                N_("The tokenizer is not used ({reason}). Copy it again from the model's source.", reason=error.message)
+                "The tokenizer is not used ({reason}). Copy it again from the model's source.", reason=error.message
             ) from error
 
     @classmethod
@@ -95,10 +95,7 @@ class Tokenizer:
             return self
         if target.get_vocab(with_added_tokens=True) != self._backend.get_vocab(with_added_tokens=True):
             raise TokenizerError(
-                N_(
-                    "Texts and translations have different vocabularies: copy the tokenizer again from "
-                    "the model's source."
-                )
+                "Texts and translations have different vocabularies: copy the tokenizer again from the model's source."
             )
         return Tokenizer(self._backend, target)
 
@@ -189,11 +186,9 @@ class Tokenizer:
             piece = f"[{id}]"
         if piece is None:
             raise TokenizerError(
-                N_(
-                    "Token id {id} is not in the vocabulary: ids go from 0 to {last}.",
-                    id=id,
-                    last=max(self._rows, self.vocab_size) - 1,
-                )
+                "Token id {id} is not in the vocabulary: ids go from 0 to {last}.",
+                id=id,
+                last=max(self._rows, self.vocab_size) - 1,
             )
         special = id in self._special
         return Token(id, piece if special else readable(piece, self._spelling), piece, start, end, word, special)
@@ -229,11 +224,8 @@ def _not_split(reason: str) -> Message:
 
 def _too_long(n: int) -> TokenizerError:
     return TokenizerError(
-        N_(
-            "This text of {n:,} characters is too long for this tokenizer, which makes much more of it. Use a shorter "
-            "one.",
-            n=n,
-        )
+        "This text of {n:,} characters is too long for this tokenizer, which makes much more of it. Use a shorter one.",
+        n=n,
     )
 
 

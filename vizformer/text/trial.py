@@ -120,7 +120,7 @@ def _apart(raw: bytes, rows: int | None) -> Message | None:
     except subprocess.TimeoutExpired:
         return N_("it takes too long to read")
     except OSError as error:  # no memory for a process
-        raise BusyError(N_("it cannot be looked at now: {error}", error=str(error.strerror))) from error
+        raise BusyError("it cannot be looked at now: {error}", error=str(error.strerror)) from error
     if done.returncode == 0:
         return _received(done.stdout)
     return N_("reading it takes too much memory or time")

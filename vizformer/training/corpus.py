@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vizformer.errors import VizformerError
-from vizformer.messages import N_
 from vizformer.training.pairs import Pair, read_pairs, sentence_key
 
 BOOKS, CHINESE, FRENCH = "books.txt", "cmn.txt", "fra.txt"
@@ -46,11 +45,11 @@ def find_file(data: Path, name: str) -> Path:
     if data.is_file():
         return data
     if not data.is_dir():
-        raise VizformerError(N_("There is no file or folder {path}.", path=str(data)))
+        raise VizformerError("There is no file or folder {path}.", path=str(data))
     found = sorted(data.rglob(name))
     if not found:
         raise VizformerError(
-            N_("There is no {name} in {folder}. Give the folder that holds it.", name=name, folder=str(data))
+            "There is no {name} in {folder}. Give the folder that holds it.", name=name, folder=str(data)
         )
     return found[0]
 
@@ -64,11 +63,9 @@ def read_corpus(data: Path) -> Corpus:
     books = read_books(find_file(data, BOOKS))
     if missing := {TEST_BOOK, VALID_BOOK} - set(books):
         raise VizformerError(
-            N_(
-                "{file} lacks the book {title!r}, which is held out for the evaluation.",
-                file=BOOKS,
-                title=sorted(missing)[0],
-            )
+            "{file} lacks the book {title!r}, which is held out for the evaluation.",
+            file=BOOKS,
+            title=sorted(missing)[0],
         )
     valid, test = books.pop(VALID_BOOK), books.pop(TEST_BOOK)
     pairs = read_pairs(find_file(data, CHINESE))
@@ -96,7 +93,7 @@ def read_books(path: Path) -> dict[str, list[str]]:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise VizformerError(N_("{path} is not UTF-8 text. Save it as UTF-8 and try again.", path=path.name)) from error
+        raise VizformerError("{path} is not UTF-8 text. Save it as UTF-8 and try again.", path=path.name) from error
     books = {}
     for part in re.split(r"^# Title:", text, flags=re.MULTILINE)[1:]:
         title, _, body = part.partition("\n")

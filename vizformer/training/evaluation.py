@@ -11,7 +11,6 @@ import torch
 
 from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.errors import VizformerError
-from vizformer.messages import N_
 from vizformer.training.pairs import Pair
 from vizformer.training.translate import translate_all
 
@@ -38,7 +37,7 @@ def evaluate_translator(checkpoint: Checkpoint, test: Sequence[Pair]) -> dict[st
         import sacrebleu
     except ImportError as error:
         raise VizformerError(
-            N_("Evaluation needs the package sacrebleu; install it with: pip install 'vizformer[train]'")
+            "Evaluation needs the package sacrebleu; install it with: pip install 'vizformer[train]'"
         ) from error
     started = time.perf_counter()
     outputs = translate_all(checkpoint, [pair.source for pair in test])

@@ -21,7 +21,6 @@ from torch import Tensor
 from vizformer.checkpoints import Checkpoint, save
 from vizformer.config import ModelConfig
 from vizformer.errors import VizformerError
-from vizformer.messages import N_
 from vizformer.model import Transformer
 from vizformer.options.positions import Positions
 from vizformer.text import Tokenizer
@@ -195,7 +194,7 @@ def loss_by_position(model: Transformer, text: bytes, stride: int = _STRIDE) -> 
     """
     if len(text) <= LONGEST:
         raise VizformerError(
-            N_("The held-out text has {n} bytes; {needed} are needed to measure it.", n=len(text), needed=LONGEST + 1)
+            "The held-out text has {n} bytes; {needed} are needed to measure it.", n=len(text), needed=LONGEST + 1
         )
     windows = _ids(text).unfold(0, LONGEST + 1, stride)  # [windows, 257]
     parts = (windows[first : first + 64] for first in range(0, len(windows), 64))

@@ -15,7 +15,6 @@ from torch import nn
 from vizformer.config import ModelConfig
 from vizformer.errors import VizformerError
 from vizformer.freed_memory import keep_freed_memory
-from vizformer.messages import N_
 from vizformer.model import Transformer
 from vizformer.options.common import Architecture
 from vizformer.options.norms import NormOrder
@@ -82,14 +81,14 @@ class Plan:
     def __post_init__(self) -> None:
         if self.task not in TASKS:
             known = ", ".join(TASKS)
-            raise VizformerError(N_("There is no task {name!r}; choose one of: {known}.", name=self.task, known=known))
+            raise VizformerError("There is no task {name!r}; choose one of: {known}.", name=self.task, known=known)
         if self.architecture not in self.on.architectures:
             known = ", ".join(self.on.architectures)
-            raise VizformerError(N_("The task {task} is for: {known}.", task=self.task, known=known))
+            raise VizformerError("The task {task} is for: {known}.", task=self.task, known=known)
         for name, (low, high) in LIMITS.items():
             if not low <= (value := getattr(self, name)) <= high:
                 raise VizformerError(
-                    N_("{name}={value}: choose {low} to {high}.", name=name, value=value, low=low, high=high)
+                    "{name}={value}: choose {low} to {high}.", name=name, value=value, low=low, high=high
                 )
         self.config  # noqa: B018  (whatever else is wrong is said before a process is started)
 

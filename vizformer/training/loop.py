@@ -13,7 +13,6 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from vizformer.errors import VizformerError
 from vizformer.freed_memory import keep_freed_memory, release_gaps
-from vizformer.messages import N_
 from vizformer.model import Transformer
 from vizformer.training.schedule import inverse_square_root
 from vizformer.training.speed import fast_short_attention
@@ -147,11 +146,9 @@ def _averaged(average: AveragedModel) -> Transformer:
 def _check(loss: float, epoch: int) -> None:
     if not loss < float("inf"):  # NaN is not smaller than anything either
         raise VizformerError(
-            N_(
-                "Training diverged in epoch {epoch}: the loss is not a number. Lower the learning rate or lengthen "
-                "the warm-up.",
-                epoch=epoch,
-            )
+            "Training diverged in epoch {epoch}: the loss is not a number. Lower the learning rate or lengthen "
+            "the warm-up.",
+            epoch=epoch,
         )
 
 
@@ -189,10 +186,8 @@ def _resume(
     same = {**state["options"], "epochs": options.epochs} == asdict(options)
     if not same or state["config"] != model.config.to_dict():
         raise VizformerError(
-            N_(
-                "{path} was written by a training with other options. Delete it or choose another --out folder.",
-                path=str(path),
-            )
+            "{path} was written by a training with other options. Delete it or choose another --out folder.",
+            path=str(path),
         )
     model.load_state_dict(state["model"])
     average.load_state_dict(state["average"])

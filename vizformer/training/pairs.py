@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vizformer.errors import VizformerError
-from vizformer.messages import N_
 
 MAX_GROUP = 8  # pairs; a larger web of translations of each other always stays in training
 
@@ -33,23 +32,21 @@ def read_pairs(path: Path, *, source_column: int = 1, target_column: int = 0) ->
         VizformerError: no such file, not UTF-8, or a line with too few columns.
     """
     if not path.is_file():
-        raise VizformerError(N_("There is no file {path}. Give the path of a tab-separated file.", path=str(path)))
+        raise VizformerError("There is no file {path}. Give the path of a tab-separated file.", path=str(path))
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
-        raise VizformerError(N_("{path} is not UTF-8 text. Save it as UTF-8 and try again.", path=path.name)) from error
+        raise VizformerError("{path} is not UTF-8 text. Save it as UTF-8 and try again.", path=path.name) from error
     pairs = []
     for number, line in enumerate(lines, start=1):
         columns = line.split("\t")
         if len(columns) <= max(source_column, target_column):
             raise VizformerError(
-                N_(
-                    "{path}, line {number}: {found} columns where at least {needed} are needed, separated by tabs.",
-                    path=path.name,
-                    number=number,
-                    found=len(columns),
-                    needed=max(source_column, target_column) + 1,
-                )
+                "{path}, line {number}: {found} columns where at least {needed} are needed, separated by tabs.",
+                path=path.name,
+                number=number,
+                found=len(columns),
+                needed=max(source_column, target_column) + 1,
             )
         pairs.append(Pair(columns[source_column].strip(), columns[target_column].strip()))
     return list(dict.fromkeys(pair for pair in pairs if pair.source and pair.target))

@@ -15,7 +15,6 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 from tokenizers import Tokenizer as Backend
 
 from vizformer.errors import VizformerError
-from vizformer.messages import N_
 from vizformer.options.common import Architecture
 from vizformer.text import Tokenizer
 
@@ -74,22 +73,16 @@ class Task:
         if self.separator:
             question = question.partition(self.separator)[0]
         if not question:
-            raise VizformerError(N_("Type something for the model, for example {example}.", example=self.example))
+            raise VizformerError("Type something for the model, for example {example}.", example=self.example)
         if strange := sorted(set(question) - set(self.symbols)):
             raise VizformerError(
-                N_(
-                    "This model knows only {symbols}, not {strange}. Leave that out.",
-                    symbols=" ".join(self.symbols),
-                    strange=" ".join(strange[:8]),
-                )
+                "This model knows only {symbols}, not {strange}. Leave that out.",
+                symbols=" ".join(self.symbols),
+                strange=" ".join(strange[:8]),
             )
         if len(question) > LONGEST_QUESTION:
             raise VizformerError(
-                N_(
-                    "The input has {n} symbols; at most {limit} fit. Shorten it.",
-                    n=len(question),
-                    limit=LONGEST_QUESTION,
-                )
+                "The input has {n} symbols; at most {limit} fit. Shorten it.", n=len(question), limit=LONGEST_QUESTION
             )
         return Example(question, self.solve(question))
 
@@ -162,7 +155,7 @@ def _sorted(question: str) -> str:
 def _added(question: str) -> str:
     left, plus, right = question.partition("+")
     if not (plus and left.isdigit() and right.isdigit()):
-        raise VizformerError(N_("{question} is not a sum of two numbers. Type one such as 47+38.", question=question))
+        raise VizformerError("{question} is not a sum of two numbers. Type one such as 47+38.", question=question)
     return str(int(left) + int(right))
 
 
@@ -193,11 +186,9 @@ def _continued(question: str) -> str:
     before = question.rfind(question[-1], 0, len(question) - 1)
     if before < 0:
         raise VizformerError(
-            N_(
-                "Nothing is repeated in {question} yet: end with a symbol that came before, as in {example}.",
-                question=question,
-                example="gcadg",
-            )
+            "Nothing is repeated in {question} yet: end with a symbol that came before, as in {example}.",
+            question=question,
+            example="gcadg",
         )
     period = len(question) - 1 - before
     text = question

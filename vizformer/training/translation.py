@@ -9,7 +9,6 @@ import torch
 from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.config import ModelConfig
 from vizformer.errors import VizformerError
-from vizformer.messages import N_
 from vizformer.model import Transformer
 from vizformer.text import Tokenizer
 from vizformer.training.batches import PairBatch, pair_batches
@@ -77,13 +76,11 @@ def prepare(recipe: TranslationRecipe, data: Path) -> TranslationData:
     split = split_pairs(pairs, n_valid=recipe.n_valid, n_test=recipe.n_test, seed=recipe.split_seed)
     if not (split.train and split.valid and split.test):
         raise VizformerError(
-            N_(
-                "{path} has {n} sentence pairs: with {held_out} of them held out, nothing is left to learn from. Give a "
-                "larger file.",
-                path=data.name,
-                n=len(pairs),
-                held_out=recipe.n_valid + recipe.n_test,
-            )
+            "{path} has {n} sentence pairs: with {held_out} of them held out, nothing is left to learn from. Give a "
+            "larger file.",
+            path=data.name,
+            n=len(pairs),
+            held_out=recipe.n_valid + recipe.n_test,
         )
     texts = [text for pair in split.train for text in (pair.source, pair.target)]
     return TranslationData(split, Tokenizer(train_bpe(texts, recipe.vocab_size)))

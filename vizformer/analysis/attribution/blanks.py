@@ -11,7 +11,6 @@ from numpy import ndarray
 from vizformer.analysis.heads.maps import head_maps
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 from vizformer.model.input_check import row_at
 from vizformer.model.input_check import token_id as checked_id
 from vizformer.model.trace import Trace
@@ -94,6 +93,6 @@ def _mask_id(checkpoint: Checkpoint) -> int:
     config = checkpoint.model.config
     if config.mask_id is None or config.architecture != "encoder-only":
         raise TraceError(
-            N_("{name} has no [MASK] token: it was not trained to fill in hidden words.", name=checkpoint.name)
+            "{name} has no [MASK] token: it was not trained to fill in hidden words.", name=checkpoint.name
         )
     return config.mask_id

@@ -83,7 +83,7 @@ def by_key(
     """
     record = trace[site]
     if site not in found.directions:
-        raise TraceError(N_("{site} writes nothing into the row that becomes the logit.", site=site))
+        raise TraceError("{site} writes nothing into the row that becomes the logit.", site=site)
     weights = float64(record.pattern(head)[found.position])  # raises for a head that is not there
     own = output_rows(_attention_at(checkpoint, site), head) @ found.directions[site]  # [d_head]
     kept: ndarray = weights * (float64(record.v[record.kv_head(head)]) @ own)

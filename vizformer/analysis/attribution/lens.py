@@ -106,7 +106,7 @@ def logit_lens(
     asked = [token_id(token, vocab) for token in asked]
     if len(asked) != len(chosen):
         raise TraceError(
-            N_("The lens needs a token from 0 to {last} for each of {n} positions.", last=vocab - 1, n=len(chosen))
+            "The lens needs a token from 0 to {last} for each of {n} positions.", last=vocab - 1, n=len(chosen)
         )
     names = points(checkpoint)
     rows = torch.stack([trace.residual(name)[list(chosen)] for name in names])  # [points, positions, d_model]

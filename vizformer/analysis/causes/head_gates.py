@@ -39,7 +39,6 @@ from vizformer.analysis.causes.ablation import Part, parts_of
 from vizformer.analysis.heads.maps import Kind, kind_of
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 from vizformer.model import Edit, Trace
 from vizformer.text import Token
 
@@ -125,7 +124,7 @@ def fit_gates(
     """
     batches = _batches(checkpoint, texts, prompts)
     if not push > 0 or not math.isfinite(push):
-        raise TraceError(N_("The push on the gates must be a number above 0, not {value}.", value=push))
+        raise TraceError("The push on the gates must be a number above 0, not {value}.", value=push)
     heads = tuple(part for part in parts_of(texts[0]) if part.head is not None)
     done, total = 0, runs(len(heads), len(seeds), steps)
 
@@ -191,9 +190,9 @@ class _Batch:
 def _batches(checkpoint: Checkpoint, texts: Sequence[Trace], prompts: Sequence[int] | None) -> list[_Batch]:
     config = checkpoint.model.config
     if not texts:
-        raise TraceError(N_("There is no text on which gates could be learned."))
+        raise TraceError("There is no text on which gates could be learned.")
     if config.architecture == "encoder-only" and config.mask_id is None:
-        raise TraceError(N_("Gates are learned on masked tokens here, and this model has no mask token."))
+        raise TraceError("Gates are learned on masked tokens here, and this model has no mask token.")
     found = []
     for first in range(0, len(texts), TEXTS_AT_ONCE):
         group = texts[first : first + TEXTS_AT_ONCE]
@@ -216,7 +215,7 @@ def _batches(checkpoint: Checkpoint, texts: Sequence[Trace], prompts: Sequence[i
             asked &= place >= torch.tensor(known, device=checkpoint.device)[:, None]
         found.append(_Batch(tuple(ids), tuple(padding), asked, segments))
     if not any(bool(batch.asked.any()) for batch in found):
-        raise TraceError(N_("There is no text on which gates could be learned."))
+        raise TraceError("There is no text on which gates could be learned.")
     return found
 
 

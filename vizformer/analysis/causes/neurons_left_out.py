@@ -36,7 +36,6 @@ from vizformer.analysis.masks.runs import rerun
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain.block_rows import find_block, one_network
-from vizformer.messages import N_
 from vizformer.model import Edit, Patch, Trace
 from vizformer.model.input_check import row_at, token_id
 
@@ -94,7 +93,7 @@ def neuron_sweep(
     config, vocab_size = checkpoint.model.config, trace.logits.shape[1]
     wanted = np.arange(config.d_ff) if neurons is None else np.asarray(neurons, dtype=int)
     if wanted.size and not (wanted.min() >= 0 and wanted.max() < config.d_ff):
-        raise TraceError(N_("This network has the neurons 0 to {last}.", last=config.d_ff - 1))
+        raise TraceError("This network has the neurons 0 to {last}.", last=config.d_ff - 1)
     there, base = _hidden(checkpoint, trace, stack, layer), trace.logits[row]  # [n, d_ff], [vocab_size]
     instead = torch.zeros_like(there[0]) if means is None else means.to(there)
     still = (there == instead).all(0)[wanted].cpu().numpy()
@@ -170,13 +169,13 @@ def mean_neurons(checkpoint: Checkpoint, traces: Iterable[Trace], stack: Stack, 
         output = _hidden(checkpoint, trace, stack, layer).double()
         total, rows = output.sum(0) + (0 if total is None else total), rows + len(output)
     if total is None:
-        raise TraceError(N_("There is no other text from which outputs could be taken."))
+        raise TraceError("There is no other text from which outputs could be taken.")
     return (total / rows).float()
 
 
 def _required(checkpoint: Checkpoint, trace: Trace, stack: Stack, layer: int, row: int, token: int) -> tuple[int, int]:
     if trace.edit is not None:
-        raise TraceError(N_("Neurons are taken out of a run in which no number was set by hand."))
+        raise TraceError("Neurons are taken out of a run in which no number was set by hand.")
     _require_layer(checkpoint, stack, layer)
     n, vocab_size = trace.logits.shape
     return row_at(row, n), token_id(token, vocab_size)
@@ -186,9 +185,7 @@ def _require_layer(checkpoint: Checkpoint, stack: Stack, layer: int) -> None:
     config = checkpoint.model.config
     layers = config.layers_of(stack)
     if not 0 <= layer < layers:
-        raise TraceError(
-            N_("There is nothing called {name} to edit in this model.", name=f"{stack}.{layer}.feedforward")
-        )
+        raise TraceError("There is nothing called {name} to edit in this model.", name=f"{stack}.{layer}.feedforward")
     one_network(find_block(checkpoint, stack, layer), f"{stack}.{layer}")
 
 

@@ -7,7 +7,6 @@ from vizformer.analysis.corpus_heads.corpus import Passage
 from vizformer.analysis.heads.induction import repeatable, repeated_tokens
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError, VizformerError
-from vizformer.messages import N_
 from vizformer.model import Trace
 
 
@@ -56,10 +55,10 @@ def read_repeated_tokens(checkpoint: Checkpoint, count: int, period: int = 8) ->
     """
     config = checkpoint.model.config
     if config.architecture != "decoder-only":
-        raise TraceError(N_("Repeated tokens are read by a decoder without an encoder."))
+        raise TraceError("Repeated tokens are read by a decoder without an encoder.")
     start = [] if config.bos_id is None else [config.bos_id]
     candidates, period = repeatable(config.vocab_size, checkpoint.tokenizer, config.max_positions - len(start), period)
     if period < 2:
-        raise TraceError(N_("This model reads too few tokens for any of them to come twice."))
+        raise TraceError("This model reads too few tokens for any of them to come twice.")
     rows = repeated_tokens(candidates, sequences=count, period=period).tolist()
     return [checkpoint.trace(ids=[*start, *row]) for row in rows], [len(start) + period + 1] * count

@@ -18,7 +18,6 @@ from vizformer.analysis.causes.listener import Listener
 from vizformer.analysis.masks.runs import rerun
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 from vizformer.model import Trace
 
 Outputs = Mapping[Part, Tensor]
@@ -50,5 +49,5 @@ def mean_outputs(checkpoint: Checkpoint, traces: Iterable[Trace]) -> Means:
             sums[part] = total + sums[part] if part in sums else total
             rows[part] = rows.get(part, 0) + len(output)
     if not sums:
-        raise TraceError(N_("There is no other text from which outputs could be taken."))
+        raise TraceError("There is no other text from which outputs could be taken.")
     return {part: (total / rows[part]).float() for part, total in sums.items()}

@@ -36,7 +36,6 @@ from vizformer.analysis.causes.prompt_pairs import PromptPair
 from vizformer.analysis.heads.maps import Kind, kinds, n_layers, site_name
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 from vizformer.model import Edit, Patch, Trace
 
 What = Literal["stream", "heads", "heads_by_position", "patterns"]
@@ -125,7 +124,7 @@ def patch_of(pair: PromptPair, what: What, kind: Kind, cell: Sequence[int]) -> P
     __, patches, shape = _wanted(pair, what, kind, layers)
     at = tuple(cell) if what == "stream" else (0, *cell[1:])
     if len(at) != len(shape) or not all(0 <= i < n for i, n in zip(at, shape, strict=True)):
-        raise TraceError(N_("There is no cell {cell} in this table (counted from 0).", cell=str(list(cell))))
+        raise TraceError("There is no cell {cell} in this table (counted from 0).", cell=str(list(cell)))
     return patches[int(np.ravel_multi_index(at, shape))]
 
 
@@ -136,7 +135,7 @@ def _wanted(
     clean = pair.clean
     if kind not in kinds(clean) or (what == "stream" and kind == "cross"):
         raise TraceError(
-            N_("This model has no {kind} attention; it has: {known}.", kind=kind, known=", ".join(kinds(clean)))
+            "This model has no {kind} attention; it has: {known}.", kind=kind, known=", ".join(kinds(clean))
         )
     layers, n = n_layers(clean, kind), len(clean.tokens["encoder" if kind == "encoder" else "decoder"])
     if what == "stream":
@@ -145,7 +144,7 @@ def _wanted(
         return names, [Patch(name, (i,), clean.residual(name)[i]) for name, i in cells], (len(names), n)
     which = range(layers) if chosen is None else chosen
     if not which or not all(0 <= layer < layers for layer in which):
-        raise TraceError(N_("This attention has the layers 0 to {last}.", last=layers - 1))
+        raise TraceError("This attention has the layers 0 to {last}.", last=layers - 1)
     names = tuple(site_name(kind, layer) for layer in which)
     heads = [(name, head) for name in names for head in range(clean[name].n_heads)]
     n_heads = clean[names[0]].n_heads

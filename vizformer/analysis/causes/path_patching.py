@@ -38,7 +38,6 @@ from vizformer.analysis.causes.prompt_pairs import PromptPair
 from vizformer.analysis.heads.maps import Kind, records_of
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 from vizformer.model import Edit, Patch, Trace
 
 Held = Literal["clean", "corrupted"]
@@ -209,10 +208,8 @@ def _require(pair: PromptPair, receiver: Receiver) -> None:
     record = pair.clean[receiver.site]
     if receiver.input not in ("q", "k", "v") or not 0 <= receiver.head < record.n_heads:
         raise TraceError(
-            N_(
-                "There is no head {head} at {site}: choose 0 to {last}.",
-                head=receiver.head,
-                site=receiver.site,
-                last=record.n_heads - 1,
-            )
+            "There is no head {head} at {site}: choose 0 to {last}.",
+            head=receiver.head,
+            site=receiver.site,
+            last=record.n_heads - 1,
         )

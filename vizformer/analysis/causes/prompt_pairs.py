@@ -20,7 +20,6 @@ from torch import Tensor
 from vizformer.analysis.attribution.predictions import writable
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 from vizformer.model import Trace
 from vizformer.model.input_check import row_at, token_id
 
@@ -48,14 +47,14 @@ class PromptPair:
     def __post_init__(self) -> None:
         _require_equal_lengths(self.clean, self.corrupted)
         if self.clean.edit is not None or self.corrupted.edit is not None:
-            raise TraceError(N_("Patching compares two runs in which no number was set by hand."))
+            raise TraceError("Patching compares two runs in which no number was set by hand.")
         n, vocab_size = self.clean.logits.shape
         object.__setattr__(self, "row", row_at(self.row, n))
         for token in (self.answer, self.other):
             token_id(token, vocab_size)
         if abs(self.moved) < 1e-6:
             raise TraceError(
-                N_("The answer is the same for both prompts: choose prompts, or two tokens, between which it moves.")
+                "The answer is the same for both prompts: choose prompts, or two tokens, between which it moves."
             )
 
     def difference(self, logits: Tensor) -> Tensor:
@@ -79,11 +78,9 @@ def _require_equal_lengths(clean: Trace, corrupted: Trace) -> None:
     lengths = [{stack: len(tokens) for stack, tokens in run.tokens.items()} for run in (clean, corrupted)]
     if lengths[0] != lengths[1]:
         raise TraceError(
-            N_(
-                "The two prompts must have equally many tokens; they have {clean} and {corrupted}.",
-                clean=" + ".join(map(str, lengths[0].values())),
-                corrupted=" + ".join(map(str, lengths[1].values())),
-            )
+            "The two prompts must have equally many tokens; they have {clean} and {corrupted}.",
+            clean=" + ".join(map(str, lengths[0].values())),
+            corrupted=" + ".join(map(str, lengths[1].values())),
         )
 
 
@@ -110,7 +107,7 @@ def prompt_pair(
     """
     begun = target.strip() if isinstance(target, str) else list(target or ())
     if checkpoint.model.encoder is not None and checkpoint.model.decoder is not None and not begun:
-        raise TraceError(N_("Say what the decoder has read so far: the two runs are compared after the same words."))
+        raise TraceError("Say what the decoder has read so far: the two runs are compared after the same words.")
     first, second = (_run(checkpoint, prompt, target) for prompt in (clean, corrupted))
     _require_equal_lengths(first, second)
     if row is None:

@@ -26,7 +26,6 @@ from vizformer.analysis.causes.batches import at_once, inputs
 from vizformer.analysis.causes.part_outputs import Outputs
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 from vizformer.model import Edit, Patch, Trace
 from vizformer.model.input_check import row_at, token_id
 
@@ -42,7 +41,7 @@ def draw_outputs(trace: Trace, others: Sequence[Outputs], draws: int, seed: int 
         TraceError: there is no other text.
     """
     if not others:
-        raise TraceError(N_("There is no other text from which outputs could be taken."))
+        raise TraceError("There is no other text from which outputs could be taken.")
     rng, found = np.random.default_rng(seed), list[Outputs]()
     for _ in range(draws):
         other = others[int(rng.integers(len(others)))]
@@ -91,7 +90,7 @@ def _runs(
     wanted, edit = tuple(parts), trace.edit or Edit()
     for part in wanted:
         if part not in drawn[0]:
-            raise TraceError(N_("There is nothing called {name} to edit in this model.", name=part.sublayer))
+            raise TraceError("There is nothing called {name} to edit in this model.", name=part.sublayer)
     size = 1 if edit.cells else at_once(checkpoint, trace)  # numbers set by hand reach the first item of a batch alone
     for first in range(0, len(drawn), size):
         group = drawn[first : first + size]

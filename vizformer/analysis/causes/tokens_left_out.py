@@ -24,7 +24,6 @@ from vizformer.analysis.causes.batches import at_once, inputs
 from vizformer.analysis.causes.row_distance import row_effects
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 from vizformer.model import Trace
 from vizformer.model.input_check import row_at, token_id
 from vizformer.text import Token
@@ -79,14 +78,14 @@ def token_sweep(
             by hand.
     """
     if trace.edit is not None:
-        raise TraceError(N_("Tokens are taken out of a run in which no number was set by hand."))
+        raise TraceError("Tokens are taken out of a run in which no number was set by hand.")
     rows, vocab_size = trace.logits.shape
     row, token = row_at(row, rows), token_id(token, vocab_size)
     if stack not in trace.tokens:
-        raise TraceError(N_("This model has no stack called {stack}.", stack=stack))
+        raise TraceError("This model has no stack called {stack}.", stack=stack)
     replacement = None if way == "unseen" else _replacement(checkpoint, stack, way)
     if way != "unseen" and replacement is None:
-        raise TraceError(N_("The vocabulary of this model has no token of this kind: choose another way."))
+        raise TraceError("The vocabulary of this model has no token of this kind: choose another way.")
     which, n, found = list(trace.tokens).index(stack), len(trace.tokens[stack]), list[TokenEffect]()
     size = at_once(checkpoint, trace)
     for first in range(0, n, size):

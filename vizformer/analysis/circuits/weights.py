@@ -56,7 +56,7 @@ def head_weights(checkpoint: Checkpoint, kind: Kind, layer: int, head: int) -> H
     """
     blocks = _blocks(checkpoint.model, kind)
     if not 0 <= layer < len(blocks) or not 0 <= head < checkpoint.model.config.n_heads:
-        raise TraceError(N_("There is no head {head} in layer {layer} of this model.", layer=layer, head=head))
+        raise TraceError("There is no head {head} in layer {layer} of this model.", layer=layer, head=head)
     block = blocks[layer]
     attention = block.self_attention
     shared = attention.n_heads // attention.n_kv_heads
@@ -182,7 +182,7 @@ def what_is_left_out(checkpoint: Checkpoint) -> Iterator[Message]:
 def _stack(model: Transformer, kind: Kind) -> Stack:
     stack = model.encoder if kind == "encoder" else model.decoder if kind == "decoder" else None
     if stack is None:
-        raise TraceError(N_("This model has no self-attention of this kind."))
+        raise TraceError("This model has no self-attention of this kind.")
     return stack
 
 

@@ -24,7 +24,6 @@ from vizformer.analysis.corpus_heads.corpus import Passage
 from vizformer.analysis.corpus_heads.running import VERSION, Begun, Group, measure_group
 from vizformer.checkpoints import Checkpoint, load
 from vizformer.errors import VizformerError
-from vizformer.messages import N_
 
 PATIENCE = 10.0  # seconds that the scheduler has to answer
 AHEAD = 2  # groups that a thread of a worker is given at once, so that it need not wait for the next one
@@ -93,14 +92,12 @@ class _OnCluster:
             found: Group | str = self._future.result()
         except Exception as error:  # of the worker's, or of the way to it
             raise VizformerError(
-                N_(
-                    "The cluster has not measured a part of the texts: {error}. What was measured before is kept: the same "
-                    "command goes on from there.",
-                    error=" ".join(f"{type(error).__name__}: {error}"[:500].split()).rstrip("."),
-                )
+                "The cluster has not measured a part of the texts: {error}. What was measured before is kept: the same "
+                "command goes on from there.",
+                error=" ".join(f"{type(error).__name__}: {error}"[:500].split()).rstrip("."),
             ) from error
         if isinstance(found, str):
-            raise VizformerError(N_("A worker of the cluster says: {reason}", reason=found))
+            raise VizformerError("A worker of the cluster says: {reason}", reason=found)
         return found
 
 
@@ -141,16 +138,14 @@ def _connected(address: str) -> Any:
         import distributed
     except ImportError as error:
         raise VizformerError(
-            N_("A cluster needs the package distributed: `pip install vizformer[cluster]`, here and on its workers.")
+            "A cluster needs the package distributed: `pip install vizformer[cluster]`, here and on its workers."
         ) from error
     client: Any = distributed.Client
     try:
         return client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
         raise VizformerError(
-            N_(
-                "No Dask scheduler answers at {address}. Start one (`dask scheduler`) and give the address that it prints, "
-                "as tcp://host:8786.",
-                address=address,
-            )
+            "No Dask scheduler answers at {address}. Start one (`dask scheduler`) and give the address that it prints, "
+            "as tcp://host:8786.",
+            address=address,
         ) from error

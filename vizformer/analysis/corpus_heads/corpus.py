@@ -7,7 +7,6 @@ from pathlib import Path
 
 from vizformer.assets import asset
 from vizformer.errors import VizformerError
-from vizformer.messages import N_
 
 BUNDLED = {"en": "en.txt", "zh": "zh.tsv"}
 LARGEST = 64 * 2**20  # bytes of a file
@@ -56,15 +55,13 @@ class Corpus:
                 passages.append(Passage(source[:MOST_CHARACTERS], target[:MOST_CHARACTERS]))
                 cut += max(len(source), len(target)) > MOST_CHARACTERS
         if not passages:
-            raise VizformerError(N_("{name} has no text. Write one text in each line.", name=name))
+            raise VizformerError("{name} has no text. Write one text in each line.", name=name)
         if len(passages) > MOST_TEXTS:
             raise VizformerError(
-                N_(
-                    "{name} has {n:,} texts; at most {limit:,} are measured at once. Take a part of them.",
-                    name=name,
-                    n=len(passages),
-                    limit=MOST_TEXTS,
-                )
+                "{name} has {n:,} texts; at most {limit:,} are measured at once. Take a part of them.",
+                name=name,
+                n=len(passages),
+                limit=MOST_TEXTS,
             )
         return cls(name, tuple(passages), cut)
 
@@ -81,20 +78,16 @@ def read_texts(path: Path) -> Corpus:
         VizformerError: no such file, too large, not UTF-8, without a text or with too many.
     """
     if not path.is_file():
-        raise VizformerError(
-            N_("There is no file {path}. Give a text file with one text in each line.", path=str(path))
-        )
+        raise VizformerError("There is no file {path}. Give a text file with one text in each line.", path=str(path))
     if path.stat().st_size > LARGEST:
         raise VizformerError(
-            N_(
-                "{path} has {n:,} bytes; at most {limit:,} are read. Take a part of it.",
-                path=path.name,
-                n=path.stat().st_size,
-                limit=LARGEST,
-            )
+            "{path} has {n:,} bytes; at most {limit:,} are read. Take a part of it.",
+            path=path.name,
+            n=path.stat().st_size,
+            limit=LARGEST,
         )
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
-        raise VizformerError(N_("{path} is not UTF-8 text. Save it as UTF-8 and try again.", path=path.name)) from error
+        raise VizformerError("{path} is not UTF-8 text. Save it as UTF-8 and try again.", path=path.name) from error
     return Corpus.of(lines, path.name)

@@ -13,6 +13,7 @@ from vizformer.analysis.heads.induction import induction_score, repeatable, repe
 from vizformer.analysis.heads.maps import Kind, kinds, n_layers, site_name
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import VizformerError
+from vizformer.messages import Message
 from vizformer.model import Trace
 from vizformer.text import Token
 
@@ -80,7 +81,7 @@ def read_tokens(checkpoint: Checkpoint, passage: Passage) -> dict[str, tuple[Tok
     """
     tokens = checkpoint.tokenizer_of("encoder").encode(passage.text)[: _most(checkpoint)]
     if not tokens:
-        raise VizformerError("no token")
+        raise VizformerError(Message("no token"))
     config = checkpoint.model.config
     if config.architecture != "encoder-decoder":
         return {"encoder" if config.n_encoder_layers else "decoder": tokens}

@@ -24,7 +24,6 @@ from vizformer.analysis.heads.maps import Kind
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import VizformerError
 from vizformer.figures.files import written
-from vizformer.messages import N_
 
 POSITIONAL, CONTENT, REPEATED, REDUNDANCY = "positional", "content", "induction_repeated", "redundancy"
 BESIDE, COPYING = "beside_sinks", "copying"
@@ -147,7 +146,7 @@ def check_name(path: Path) -> None:
     """
     if path.suffix not in (".csv", ".parquet"):
         raise VizformerError(
-            N_("{path} ends neither in .csv nor in .parquet. Give it one of these endings.", path=path.name)
+            "{path} ends neither in .csv nor in .parquet. Give it one of these endings.", path=path.name
         )
 
 

@@ -28,7 +28,6 @@ from vizformer.analysis.corpus_heads.sums import CORNER, Sums
 from vizformer.analysis.heads.maps import Kind
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import VizformerError
-from vizformer.messages import N_
 
 GROUP = 8  # texts
 LOOK = 0.2  # seconds between two looks whether it is to stop
@@ -180,7 +179,7 @@ def head_report(
                     tell(groups[done - 1].stop, len(passages))
         if not read:
             raise VizformerError(
-                N_("{model} can read none of the texts of {name}.", model=checkpoint.name, name=corpus.name)
+                "{model} can read none of the texts of {name}.", model=checkpoint.name, name=corpus.name
             )
         return make_report(checkpoint, corpus, read, sums, repeated_induction(checkpoint))
     finally:

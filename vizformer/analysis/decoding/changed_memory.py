@@ -12,7 +12,6 @@ from torch import Tensor
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.generation import GREEDY, next_token
-from vizformer.messages import N_
 from vizformer.model import Cache
 from vizformer.model.trace import Trace
 from vizformer.text import Token
@@ -34,7 +33,7 @@ def changed_memory(
         TraceError: a model without two stacks; a sentence that cannot be read; no such row, or no other one.
     """
     if checkpoint.model.encoder is None or checkpoint.model.decoder is None:
-        raise TraceError(N_("This model has one stack: its decoder has no memory to look at."))
+        raise TraceError("This model has one stack: its decoder has no memory to look at.")
     own = trace.residual("encoder.final")
     if change == "zero":
         return torch.zeros_like(own)
@@ -45,7 +44,7 @@ def changed_memory(
         return found
     if change == "without":
         if not 0 <= token < len(own) or len(own) == 1:
-            raise TraceError(N_("There is no token {token} that could be left out.", token=token))
+            raise TraceError("There is no token {token} that could be left out.", token=token)
         return torch.cat([own[:token], own[token + 1 :]])
     return own
 
@@ -74,7 +73,7 @@ def written(checkpoint: Checkpoint, memory: Float[Tensor, "n d_model"], longest:
     """
     model, config = checkpoint.model, checkpoint.model.config
     if not config.start_ids:
-        raise TraceError(N_("Nothing says with which token this model's target begins, so it cannot begin to write."))
+        raise TraceError("Nothing says with which token this model's target begins, so it cannot begin to write.")
     ids, cache = list(config.start_ids), Cache()
     first = len(ids)
     ended = False

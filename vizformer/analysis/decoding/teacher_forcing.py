@@ -9,7 +9,6 @@ import torch
 from vizformer.analysis.attribution.predictions import Prediction, most_probable
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 from vizformer.model import Trace
 from vizformer.text import Token
 
@@ -63,7 +62,7 @@ def forced_rows(checkpoint: Checkpoint, trace: Trace, count: int = 5) -> tuple[F
     """
     tokens = trace.tokens.get("decoder", ())
     if checkpoint.model.decoder is None or not tokens:
-        raise TraceError(N_("{name} has no decoder: it says nothing of a next token.", name=checkpoint.name))
+        raise TraceError("{name} has no decoder: it says nothing of a next token.", name=checkpoint.name)
     wanted, end = [token.id for token in tokens[1:]], checkpoint.model.config.eos_id
     if checkpoint.model.encoder is not None and end is not None:
         wanted.append(end)
@@ -129,7 +128,7 @@ def one_error(checkpoint: Checkpoint, text: str, rows: tuple[ForcedRow, ...], st
         TraceError: no such step.
     """
     if not 0 <= step < len(rows):
-        raise TraceError(N_("There is no step {step}: choose 0 to {last}.", step=step, last=len(rows) - 1))
+        raise TraceError("There is no step {step}: choose 0 to {last}.", step=step, last=len(rows) - 1)
     others = [p.token for p in rows[step].best if p.token.id != rows[step].wanted.id]
     wrong = others[min(rank, len(others) - 1)]
     given = {i: row.wanted.id for i, row in enumerate(rows[:step])} | {step: wrong.id}

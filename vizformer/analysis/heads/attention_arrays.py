@@ -75,7 +75,7 @@ def read_attention(
     elif kind == "safetensors":
         found = safetensors_arrays(content)
     else:
-        raise TraceError(N_("This is no .npz, .npy or .safetensors file. Save the arrays in one of these."))
+        raise TraceError("This is no .npz, .npy or .safetensors file. Save the arrays in one of these.")
     given = {"queries": query_tokens, "keys": key_tokens}
     for called, side in TOKENS.items():
         if called in found and found[called].dtype.kind in "US":
@@ -106,10 +106,8 @@ def _of_trace(content: bytes, query_tokens: Sequence[str], key_tokens: Sequence[
 def _check_numbers(n: int) -> None:
     if n > MAX_NUMBERS:
         raise TraceError(
-            N_(
-                "The arrays have more than {limit:,} numbers together. Hand in fewer layers, or a shorter text.",
-                limit=MAX_NUMBERS,
-            )
+            "The arrays have more than {limit:,} numbers together. Hand in fewer layers, or a shorter text.",
+            limit=MAX_NUMBERS,
         )
 
 
@@ -140,7 +138,7 @@ def attention_groups(
         first, last = next(iter(found)), next(reversed(found))
         groups[first if len(found) == 1 else f"{first} … {last}"] = found
     if not groups:
-        raise TraceError(N_("There is no array in it: hand in attention weights, [layers, heads, queries, keys]."))
+        raise TraceError("There is no array in it: hand in attention weights, [layers, heads, queries, keys].")
     return {
         shown(name, MAX_CHARACTERS): _group(
             found, query_tokens, key_tokens, heads_of_one_layer=len(found) == 1 and arrays[name].ndim == 3
@@ -168,7 +166,7 @@ def _array(value: object) -> ndarray:
         value = detach().cpu().float().numpy()
     found = np.asarray(value)
     if found.dtype.kind not in "fiub":
-        raise TraceError(N_("This is no array of numbers. Hand in attention weights, [layers, heads, queries, keys]."))
+        raise TraceError("This is no array of numbers. Hand in attention weights, [layers, heads, queries, keys].")
     return found
 
 
@@ -184,24 +182,20 @@ def _layers(name: str, array: ndarray) -> tuple[bool, list[ndarray]]:
         raise _no_attention(name, shape)
     if prod(shape[:-2]) > MAX_HEADS or max(shape[-2:]) > MAX_TOKENS:
         raise TraceError(
-            N_(
-                "{name} has the shape {shape}; at most {heads:,} heads and {tokens:,} tokens are shown. Hand in fewer.",
-                name=name[:60],
-                shape=_written(shape),
-                heads=MAX_HEADS,
-                tokens=MAX_TOKENS,
-            )
+            "{name} has the shape {shape}; at most {heads:,} heads and {tokens:,} tokens are shown. Hand in fewer.",
+            name=name[:60],
+            shape=_written(shape),
+            heads=MAX_HEADS,
+            tokens=MAX_TOKENS,
         )
     if len(shape) == 5:
         if shape[1] != 1:
             raise TraceError(
-                N_(
-                    "{name} has the shape {shape}: {n} texts in one batch. Hand in one of them, [layers, heads, queries, "
-                    "keys].",
-                    name=name[:60],
-                    shape=_written(shape),
-                    n=shape[1],
-                )
+                "{name} has the shape {shape}: {n} texts in one batch. Hand in one of them, [layers, heads, queries, "
+                "keys].",
+                name=name[:60],
+                shape=_written(shape),
+                n=shape[1],
             )
         return True, list(array[:, 0])
     if len(shape) == 4:
@@ -219,21 +213,17 @@ def _group(
     low, high = float(weights.min()), float(weights.max())
     if not np.isfinite((low, high)).all():  # (one NaN makes both NaN)
         raise TraceError(
-            N_(
-                "{name} has numbers that are not finite. Scores before the softmax have -inf where a key is masked: hand in "
-                "the weights after it.",
-                name=names[0][:60],
-            )
+            "{name} has numbers that are not finite. Scores before the softmax have -inf where a key is masked: hand in "
+            "the weights after it.",
+            name=names[0][:60],
         )
     if low < -_NO_WEIGHT or high > 1 + _NO_WEIGHT:
         raise TraceError(
-            N_(
-                "{name}: the numbers go from {low} to {high}, and weights are from 0 to 1. If these are scores, apply the "
-                "softmax to the last axis first.",
-                name=names[0][:60],
-                low=f"{low:.3g}",
-                high=f"{high:.3g}",
-            )
+            "{name}: the numbers go from {low} to {high}, and weights are from 0 to 1. If these are scores, apply the "
+            "softmax to the last axis first.",
+            name=names[0][:60],
+            low=f"{low:.3g}",
+            high=f"{high:.3g}",
         )
     notes = _sums(weights, _NEAR_1.get(first.dtype.itemsize, 1e-3) if first.dtype.kind == "f" else 1e-3)
     if heads_of_one_layer:
@@ -288,12 +278,10 @@ def labels(
     for side, tokens, n in ((N_("queries"), query_tokens, n_q), (N_("keys"), key_tokens, n_k)):
         if tokens and len(tokens) != n:
             raise TraceError(
-                N_(
-                    "There are {n} {side} but {given} tokens for them. Give one for each, in order, or none.",
-                    n=n,
-                    side=side,
-                    given=len(tokens),
-                )
+                "There are {n} {side} but {given} tokens for them. Give one for each, in order, or none.",
+                n=n,
+                side=side,
+                given=len(tokens),
             )
     numbers = tuple(str(i) for i in range(max(n_q, n_k)))
     return _whole(query_tokens) or numbers[:n_q], _whole(key_tokens) or numbers[:n_k]
@@ -323,10 +311,8 @@ def _written(shape: tuple[int, ...]) -> str:
 
 def _no_attention(name: str, shape: tuple[int, ...]) -> TraceError:
     return TraceError(
-        N_(
-            "{name} has the shape {shape}, which is no attention: [layers, heads, queries, keys], or [heads, queries, keys] "
-            "for each layer.",
-            name=name[:60],
-            shape=_written(shape),
-        )
+        "{name} has the shape {shape}, which is no attention: [layers, heads, queries, keys], or [heads, queries, keys] "
+        "for each layer.",
+        name=name[:60],
+        shape=_written(shape),
     )

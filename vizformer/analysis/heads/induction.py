@@ -10,7 +10,6 @@ from torch import Tensor
 
 from vizformer.analysis.heads.maps import Kind, head_maps
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 from vizformer.model.trace import Trace
 from vizformer.model.transformer import Transformer
 from vizformer.text import Tokenizer
@@ -81,7 +80,7 @@ def head_scores(model: Transformer, ids: Int[Tensor, "b n"], period: int, start:
     """
     if model.config.architecture == "encoder-decoder":
         raise TraceError(
-            N_("Heads that look back within one text are measured on models with one stack; this one has two.")
+            "Heads that look back within one text are measured on models with one stack; this one has two."
         )
     kind: Kind = "encoder" if model.decoder is None else "decoder"
     previous, induction = [], []

@@ -9,7 +9,6 @@ from jaxtyping import Float, UInt8
 from numpy import ndarray
 
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 from vizformer.model.trace import AttentionRecord, Trace
 
 Kind = Literal["encoder", "decoder", "cross"]
@@ -65,11 +64,11 @@ def records_of(trace: Trace, kind: str) -> tuple[AttentionRecord, ...]:
         TraceError: a trace that is empty, or of a model that has no such attention.
     """
     if not trace.sites:
-        raise TraceError(N_("This trace is empty: pass it to a forward first, as model(ids, trace=trace)."))
+        raise TraceError("This trace is empty: pass it to a forward first, as model(ids, trace=trace).")
     found = next((known for known in kinds(trace) if known == kind), None)
     if found is None:
         raise TraceError(
-            N_("This model has no {kind} attention; it has: {known}.", kind=kind, known=", ".join(kinds(trace)))
+            "This model has no {kind} attention; it has: {known}.", kind=kind, known=", ".join(kinds(trace))
         )
     return tuple(trace[site_name(found, layer)] for layer in range(n_layers(trace, found)))
 

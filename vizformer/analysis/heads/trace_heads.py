@@ -23,7 +23,6 @@ from vizformer.analysis.heads.small_maps import HeadOverview, records_overview
 from vizformer.components.contract import Operands
 from vizformer.components.small_maps import pools, shades
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 from vizformer.model.trace import AttentionRecord, Trace
 
 _ROWS = 64  # of a mask that are looked at at once: they stay in the processor's cache
@@ -154,7 +153,7 @@ class TraceNumbers:
         """
         found = self.trace.residual(site).float().cpu().numpy()
         if not np.isfinite(found).all():
-            raise TraceError(N_("{name} has numbers that are not finite.", name=site))
+            raise TraceError("{name} has numbers that are not finite.", name=site)
         return found
 
     def tokens(self, site: str) -> Sequence[str]:

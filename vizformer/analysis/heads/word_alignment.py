@@ -13,7 +13,6 @@ from numpy import ndarray
 from vizformer.analysis.heads.maps import head_maps
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import VizformerError
-from vizformer.messages import N_
 from vizformer.model.trace import Trace
 from vizformer.text import Token
 
@@ -63,11 +62,9 @@ def read_alignments(path: Path) -> list[AlignedPair]:
         )
         if not legal:
             raise VizformerError(
-                N_(
-                    "{path}, line {number}: write source, target and word=characters links, separated by tabs.",
-                    path=path.name,
-                    number=number,
-                )
+                "{path}, line {number}: write source, target and word=characters links, separated by tabs.",
+                path=path.name,
+                number=number,
             )
         pairs.append(AlignedPair(parts[0], parts[1], tuple((link[0], link[1]) for link in links)))
     return pairs

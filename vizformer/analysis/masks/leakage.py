@@ -12,7 +12,6 @@ from vizformer.analysis.heads.maps import n_layers
 from vizformer.analysis.masks.runs import mask_edit, own_blocked, rerun
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 from vizformer.model.input_check import row_at
 from vizformer.model.masks import causal_mask
 from vizformer.model.sparse_masks import window_mask
@@ -51,7 +50,7 @@ def leak(before: Trace, after: Trace, stack: Stack) -> Leak:
     """
     points = [f"{stack}.0.pre", *(f"{stack}.{layer}.post" for layer in range(n_layers(before, stack)))]
     if before.residual(points[0]).shape != after.residual(points[0]).shape:
-        raise TraceError(N_("Only sequences of the same length can be compared position by position."))
+        raise TraceError("Only sequences of the same length can be compared position by position.")
     stream = np.stack([_apart(before.residual(name), after.residual(name)) for name in points])
     final = f"{stack}.final"
     return Leak(stream, _apart(before.residual(final), after.residual(final)))

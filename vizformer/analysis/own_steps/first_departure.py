@@ -136,11 +136,9 @@ def check_length(trace: Trace) -> None:
     longest = length(trace)
     if longest > LONGEST:
         raise TraceError(
-            N_(
-                "The text has {n} tokens; steps are compared for at most {limit}. Choose a shorter one.",
-                n=longest,
-                limit=LONGEST,
-            )
+            "The text has {n} tokens; steps are compared for at most {limit}. Choose a shorter one.",
+            n=longest,
+            limit=LONGEST,
         )
 
 

@@ -15,7 +15,6 @@ import numpy as np
 from numpy import ndarray
 
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 from vizformer.text.text_growth import shown
 
 MAX_BYTES = 16 * 2**20  # of a file, packed and unpacked
@@ -50,7 +49,7 @@ def read_file(name: str, content: bytes) -> dict[str, ndarray]:
         return _checked(npz_arrays(content))
     if kind == "json":
         return read_text(_decoded(content))
-    raise TraceError(N_("This is no .safetensors, .npz or .json file. Save the steps in one of these."))
+    raise TraceError("This is no .safetensors, .npz or .json file. Save the steps in one of these.")
 
 
 def check_size(size: int) -> None:
@@ -73,7 +72,7 @@ def read_text(text: str, name: str = "") -> dict[str, ndarray]:
     if text.startswith("{"):
         return _checked(_json(text))
     if not name:
-        raise TraceError(N_("A printed tensor does not say which step it is: choose one."))
+        raise TraceError("A printed tensor does not say which step it is: choose one.")
     return _checked({name: _printed(text)})
 
 
@@ -228,7 +227,7 @@ def _array(values: object, name: str) -> ndarray:
     except OverflowError as error:
         raise _damaged(f"{name[:60]}: a number that is too large") from error
     except (ValueError, TypeError) as error:
-        raise TraceError(N_("{name} has rows of different lengths: it is no tensor.", name=name[:60])) from error
+        raise TraceError("{name} has rows of different lengths: it is no tensor.", name=name[:60]) from error
 
 
 def _printed(text: str) -> ndarray:
@@ -249,49 +248,43 @@ def _printed(text: str) -> ndarray:
             stack[-1].append(done)
         elif word == "...":
             raise TraceError(
-                N_(
-                    "The tensor is printed with dots in place of numbers. Print all of it: "
-                    'torch.set_printoptions(profile="full").'
-                )
+                "The tensor is printed with dots in place of numbers. Print all of it: "
+                'torch.set_printoptions(profile="full").'
             )
         elif stack:
             try:
                 stack[-1].append(float(word))
             except ValueError as error:
                 raise _damaged(f"“{word[:20]}” among the numbers") from error
-    raise TraceError(N_("There is no tensor in this text: it should look like tensor([[0.1, 0.2], [0.3, 0.4]])."))
+    raise TraceError("There is no tensor in this text: it should look like tensor([[0.1, 0.2], [0.3, 0.4]]).")
 
 
 def _checked(found: Mapping[str, ndarray]) -> dict[str, ndarray]:
     if not found:
-        raise TraceError(N_("There is no tensor in it."))
+        raise TraceError("There is no tensor in it.")
     return {name: values if values.dtype.kind == "f" else values.astype(np.float64) for name, values in found.items()}
 
 
 def _too_large(most: int = MAX_BYTES) -> TraceError:
     return TraceError(
-        N_(
-            "That is more than is read here: at most {file} MB of a file, {text} MB of text. Hand in less, or a shorter "
-            "sentence.",
-            file=most // 2**20,
-            text=MAX_TEXT_BYTES // 2**20,
-        )
+        "That is more than is read here: at most {file} MB of a file, {text} MB of text. Hand in less, or a shorter "
+        "sentence.",
+        file=most // 2**20,
+        text=MAX_TEXT_BYTES // 2**20,
     )
 
 
 def _too_long_a_text() -> TraceError:
     return TraceError(
-        N_(
-            "Of a text at most {rows:,} rows and {numbers:,} numbers are read here. Save the steps as .npz or .safetensors.",
-            rows=MAX_BRACKETS,
-            numbers=MAX_WORDS,
-        )
+        "Of a text at most {rows:,} rows and {numbers:,} numbers are read here. Save the steps as .npz or .safetensors.",
+        rows=MAX_BRACKETS,
+        numbers=MAX_WORDS,
     )
 
 
 def _too_many() -> TraceError:
-    return TraceError(N_("There are more than {n} names in it. Hand in fewer.", n=MAX_NAMES))
+    return TraceError("There are more than {n} names in it. Hand in fewer.", n=MAX_NAMES)
 
 
 def _damaged(reason: str) -> TraceError:
-    return TraceError(N_("This cannot be read ({reason}). Save it again.", reason=reason))
+    return TraceError("This cannot be read ({reason}). Save it again.", reason=reason)

@@ -24,7 +24,6 @@ from torch import Tensor
 from vizformer.analysis.heads.maps import Kind, site_name
 from vizformer.analysis.side_by_side.runs import TwoRuns
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 from vizformer.model.trace import AttentionRecord
 
 AT_ONCE = 2**21  # weights of a head that are held at once, of each run
@@ -129,13 +128,11 @@ def _records(runs: TwoRuns, kind: Kind, layer: int, head: int) -> tuple[Attentio
     n_layers, n_heads = runs.shape(kind)
     if not 0 <= layer < n_layers or not 0 <= head < n_heads:
         raise TraceError(
-            N_(
-                "There is no head {head} in layer {layer} of both models: they share {layers} layers of {heads} heads.",
-                head=head,
-                layer=layer,
-                layers=n_layers,
-                heads=n_heads,
-            )
+            "There is no head {head} in layer {layer} of both models: they share {layers} layers of {heads} heads.",
+            head=head,
+            layer=layer,
+            layers=n_layers,
+            heads=n_heads,
         )
     name = site_name(kind, layer)
     return runs.trace[name], runs.other[name]

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from vizformer.analysis.heads.maps import Kind, kinds, n_layers, site_name
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 from vizformer.model.trace import AttentionRecord, Trace
 
 
@@ -67,12 +66,10 @@ class TwoRuns:
                 reasons = (beyond.reason(head)[:, keys:] for head in range(_masks(record)))
                 if any(bool((one == 0).any()) for one in reasons):
                     raise TraceError(
-                        N_(
-                            "The two texts have {first} and {second} tokens, and here every row looks at all of them: the "
-                            "maps have no cells in common. Make the texts equally long.",
-                            first=one[1],
-                            second=two[1],
-                        )
+                        "The two texts have {first} and {second} tokens, and here every row looks at all of them: the "
+                        "maps have no cells in common. Make the texts equally long.",
+                        first=one[1],
+                        second=two[1],
                     )
         return rows, keys
 
@@ -89,14 +86,12 @@ def two_runs(first: Checkpoint, trace: Trace, second: Checkpoint, other: Trace) 
     """
     if set(trace.tokens) != set(other.tokens) or kinds(trace) != kinds(other):
         raise TraceError(
-            N_(
-                "{first} is {one} and {second} is {two}: they have no stack that does the same. Choose two models of one "
-                "architecture.",
-                first=first.name,
-                one=first.model.config.architecture,
-                second=second.name,
-                two=second.model.config.architecture,
-            )
+            "{first} is {one} and {second} is {two}: they have no stack that does the same. Choose two models of one "
+            "architecture.",
+            first=first.name,
+            one=first.model.config.architecture,
+            second=second.name,
+            two=second.model.config.architecture,
         )
     for stack, tokens in trace.tokens.items():
         ids, others = ([token.id for token in sequence] for sequence in (tokens, other.tokens[stack]))
@@ -108,18 +103,16 @@ def two_runs(first: Checkpoint, trace: Trace, second: Checkpoint, other: Trace) 
             for sequence in (tokens, other.tokens[stack])
         )
         raise TraceError(
-            N_(
-                "The tokenizers of {first} and {second} differ, and they read this as other token ids: {n} and {m} of "
-                "them, at position {at} {a} and {b}. Their rows and columns stand for other pieces of text, so that "
-                "nothing can be compared. Choose a model with the same tokenizer.",
-                first=first.name,
-                second=second.name,
-                n=len(ids),
-                m=len(others),
-                at=at,
-                a=a,
-                b=b,
-            )
+            "The tokenizers of {first} and {second} differ, and they read this as other token ids: {n} and {m} of "
+            "them, at position {at} {a} and {b}. Their rows and columns stand for other pieces of text, so that "
+            "nothing can be compared. Choose a model with the same tokenizer.",
+            first=first.name,
+            second=second.name,
+            n=len(ids),
+            m=len(others),
+            at=at,
+            a=a,
+            b=b,
         )
     return TwoRuns(first, trace, second, other)
 

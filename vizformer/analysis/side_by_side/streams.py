@@ -9,7 +9,6 @@ from torch import Tensor
 
 from vizformer.analysis.side_by_side.runs import TwoRuns
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 
 DOMINANT, TIMES_EVEN = 0.25, 8
 """A dimension is dominant where it has more than this share of the squared length of most rows of both runs, and more than
@@ -52,15 +51,13 @@ def stream_cosines(runs: TwoRuns, stack: str) -> StreamCosines:
         TraceError: no such stack; streams of other widths.
     """
     if stack not in runs.trace.tokens:
-        raise TraceError(N_("These models have no {stack}.", stack=stack))
+        raise TraceError("These models have no {stack}.", stack=stack)
     widths = [trace.residual(f"{stack}.0.pre").shape[-1] for trace in (runs.trace, runs.other)]
     if widths[0] != widths[1]:
         raise TraceError(
-            N_(
-                "The residual streams have {first} and {second} numbers: there is no angle between them.",
-                first=widths[0],
-                second=widths[1],
-            )
+            "The residual streams have {first} and {second} numbers: there is no angle between them.",
+            first=widths[0],
+            second=widths[1],
         )
     n = runs.positions(stack)
     names = [f"{stack}.0.pre", *(f"{stack}.{layer}.post" for layer in range(_layers(runs, stack)))]

@@ -18,7 +18,6 @@ from torch import Tensor
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 from vizformer.model.streamed_layers import refused
 
 CHEAP = 4 * 10**9  # multiplications for the singular values of one matrix: well below a second
@@ -91,7 +90,7 @@ def moved_weights(
     ours, theirs = (dict(checkpoint.model.named_parameters()) for checkpoint in (first, second))
     common = [name for name in ours if name in theirs and ours[name].shape == theirs[name].shape]
     if not common:
-        raise TraceError(N_("The two models have no tensor of the same name and shape: nothing can have moved."))
+        raise TraceError("The two models have no tensor of the same name and shape: nothing can have moved.")
     found = []
     for name in common:
         a, b = (parameters[name].detach().cpu().double() for parameters in (ours, theirs))

@@ -16,7 +16,6 @@ from torch import Tensor
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64
-from vizformer.messages import N_
 from vizformer.model import Transformer
 from vizformer.model.initialisation import without_memory
 
@@ -245,4 +244,4 @@ def _table(checkpoint: Checkpoint) -> Tensor:
 
 def _check(id: int, count: int) -> None:
     if not 0 <= id < count:
-        raise TraceError(N_("Token id {id} is outside the vocabulary: ids go from 0 to {last}.", id=id, last=count - 1))
+        raise TraceError("Token id {id} is outside the vocabulary: ids go from 0 to {last}.", id=id, last=count - 1)

@@ -93,22 +93,18 @@ def matrix(weights: Weights, name: str) -> Shape:
     stored = weights.tensors.get(name)
     if stored is None:
         raise CheckpointError(
-            N_(
-                "{file} lacks {name}, without which tensors with such names make no model that opens. What it holds: "
-                "{summary}.",
-                file=weights.where,
-                name=shown(name),
-                summary=summary(weights),
-            )
+            "{file} lacks {name}, without which tensors with such names make no model that opens. What it holds: "
+            "{summary}.",
+            file=weights.where,
+            name=shown(name),
+            summary=summary(weights),
         )
     if len(stored.shape) != 2 or 0 in stored.shape:
         raise CheckpointError(
-            N_(
-                "{name} in {file} has shape {found}: a matrix belongs there. Save the state dict again.",
-                file=weights.where,
-                name=shown(name),
-                found=list(stored.shape),
-            )
+            "{name} in {file} has shape {found}: a matrix belongs there. Save the state dict again.",
+            file=weights.where,
+            name=shown(name),
+            found=list(stored.shape),
         )
     return stored.shape
 

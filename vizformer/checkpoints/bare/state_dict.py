@@ -135,12 +135,10 @@ def _left_open(layout: Layout, given: Mapping[str, object], file: str) -> dict[s
     ]
     if wrong:
         raise CheckpointError(
-            N_(
-                "{file} cannot be opened like this: {problems}. What can be said about it: {names}.",
-                file=file,
-                problems=listed(wrong),
-                names=", ".join(question.name for question in layout.questions) or "-",
-            )
+            "{file} cannot be opened like this: {problems}. What can be said about it: {names}.",
+            file=file,
+            problems=listed(wrong),
+            names=", ".join(question.name for question in layout.questions) or "-",
         )
     return {name: value for name, value in given.items() if name not in layout.known}
 
@@ -185,33 +183,27 @@ def build(examined: Examined, dtype: torch.dtype, device: torch.device, *, strea
 
 def without_numbers(report: Report, wrong: list[Message]) -> CheckpointError:
     return CheckpointError(
-        N_(
-            "{file} has tensors that hold no numbers: {problems}. The training has gone astray, or the file is damaged: "
-            "take an earlier one, or copy it again.",
-            file=next(iter(report.files)),
-            problems=listed(wrong),
-        )
+        "{file} has tensors that hold no numbers: {problems}. The training has gone astray, or the file is damaged: "
+        "take an earlier one, or copy it again.",
+        file=next(iter(report.files)),
+        problems=listed(wrong),
     )
 
 
 def misfit(report: Report) -> CheckpointError:
     if report.family == reader.NAME:
         return CheckpointError(
-            N_(
-                "{file} was read by role, but not everything in it has one: {problems}. What such tensors do is not known, "
-                "and without them the numbers would be others: the model does not open.",
-                file=next(iter(report.files)),
-                problems=listed(list(report.problems)),
-            )
-        )
-    return CheckpointError(
-        N_(
-            "The tensors of {file} have names of {layout}, but not everything fits: {problems}. Only what is exactly "
-            "that layout opens; where a model of one's own computes the same, save its tensors under its names.",
+            "{file} was read by role, but not everything in it has one: {problems}. What such tensors do is not known, "
+            "and without them the numbers would be others: the model does not open.",
             file=next(iter(report.files)),
-            layout=report.family,
             problems=listed(list(report.problems)),
         )
+    return CheckpointError(
+        "The tensors of {file} have names of {layout}, but not everything fits: {problems}. Only what is exactly "
+        "that layout opens; where a model of one's own computes the same, save its tensors under its names.",
+        file=next(iter(report.files)),
+        layout=report.family,
+        problems=listed(list(report.problems)),
     )
 
 
@@ -258,12 +250,10 @@ def _refuse_what_is_said(layout: Layout, said: Said, file: str) -> None:
     ]
     if wrong:
         raise CheckpointError(
-            N_(
-                "{file} holds a model of {layout} that computes what VizFormer's models do not: {problems}.",
-                file=file,
-                layout=layout.name,
-                problems=listed(wrong),
-            )
+            "{file} holds a model of {layout} that computes what VizFormer's models do not: {problems}.",
+            file=file,
+            layout=layout.name,
+            problems=listed(wrong),
         )
 
 

@@ -54,15 +54,13 @@ def tokenizers_for(
         return _fitting(backend, config.vocab_size), None, N_("the tokenizer beside the weights is the model's")
     if backend is None or (not has_source and rows != config.vocab_size):
         raise CheckpointError(
-            N_(
-                "The model has two vocabularies, of {source:,} and {target:,} tokens, but there is one tokenizer beside "
-                "the weights. Put the source's there as {sources} and the target's as {targets}, or take it away, and "
-                "token ids are read instead.",
-                source=rows,
-                target=config.vocab_size,
-                sources=SOURCES,
-                targets=TOKENIZER,
-            )
+            "The model has two vocabularies, of {source:,} and {target:,} tokens, but there is one tokenizer beside "
+            "the weights. Put the source's there as {sources} and the target's as {targets}, or take it away, and "
+            "token ids are read instead.",
+            source=rows,
+            target=config.vocab_size,
+            sources=SOURCES,
+            targets=TOKENIZER,
         )
     tokenizer = _fitting(backend, config.vocab_size)
     if not has_source:
@@ -81,11 +79,9 @@ def _fitting(backend: Backend, rows: int, name: str = TOKENIZER) -> Tokenizer:
     made = max(guarded(name, lambda: backend.encode(TRIAL).ids), default=-1)
     if not 0 <= max(highest, made) < rows:
         raise CheckpointError(
-            N_(
-                "The tokenizer beside the weights has token ids up to {found}, their table of embeddings {expected} "
-                "rows: they belong to different models. Take the tokenizer away, and token ids are read instead.",
-                found=max(highest, made),
-                expected=rows,
-            )
+            "The tokenizer beside the weights has token ids up to {found}, their table of embeddings {expected} "
+            "rows: they belong to different models. Take the tokenizer away, and token ids are read instead.",
+            found=max(highest, made),
+            expected=rows,
         )
     return tried(guarded(name, lambda: Tokenizer(backend)))

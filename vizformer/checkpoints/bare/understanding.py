@@ -75,12 +75,10 @@ def understood(source: Source, layout: Layout, answers: dict[str, Value]) -> Exa
         config = ModelConfig(**options)
     except ConfigError as error:
         raise CheckpointError(
-            N_(
-                "{file} cannot be opened like this: {problems}. What can be said about it: {names}.",
-                file=weights.where,
-                problems=error.message,
-                names=", ".join(question.name for question in layout.questions),
-            )
+            "{file} cannot be opened like this: {problems}. What can be said about it: {names}.",
+            file=weights.where,
+            problems=error.message,
+            names=", ".join(question.name for question in layout.questions),
         ) from error
     empty = empty_model(config)
     shapes = {name: tuple(tensor.shape) for name, tensor in empty.state_dict().items()}

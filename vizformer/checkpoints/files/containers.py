@@ -72,11 +72,9 @@ def choose(folder: Folder) -> str | None:
         return found[0]
     if len(found) > 1:
         raise CheckpointError(
-            N_(
-                "{folder} holds several files of weights: {files}. Give the path of one of them.",
-                folder=folder.name,
-                files=", ".join(map(shown, found[:8])),
-            )
+            "{folder} holds several files of weights: {files}. Give the path of one of them.",
+            folder=folder.name,
+            files=", ".join(map(shown, found[:8])),
         )
     return found[0] if found else None
 
@@ -120,11 +118,9 @@ def _unpacked(content: object, name: str, depth: int = 0) -> tuple[dict[str, Any
         if tensors := stand_ins.tensors_of(content):
             return tensors, stand_ins.fields_of(content)
         raise CheckpointError(
-            N_(
-                "{file} holds an object without tensors of its own; TorchScript that was frozen has them as constants "
-                "without names. Save the state dict of the model that it was made of.",
-                file=name,
-            )
+            "{file} holds an object without tensors of its own; TorchScript that was frozen has them as constants "
+            "without names. Save the state dict of the model that it was made of.",
+            file=name,
         )
     if not isinstance(content, dict):
         raise not_only_tensors(content, name)
@@ -187,10 +183,8 @@ def _unwrapped(tensors: Mapping[str, Stored]) -> dict[str, Stored]:
         plain[inner] = tensors[stored]
     if twice:
         raise CheckpointError(
-            N_(
-                "{file} holds tensors of the same name: {problems}. Save the state dict of one model.",
-                file=next(iter(tensors.values())).file,
-                problems=listed(list(twice)),
-            )
+            "{file} holds tensors of the same name: {problems}. Save the state dict of one model.",
+            file=next(iter(tensors.values())).file,
+            problems=listed(list(twice)),
         )
     return plain

@@ -61,23 +61,19 @@ def choose(where: str, names: Collection[str]) -> str | None:
         found = [*indexes, *(n for n in files if n not in parts)]
         if len(found) > 1:
             raise CheckpointError(
-                N_(
-                    "{folder} holds several files of weights: {files}. Leave only one of them there, or give it the "
-                    "name {usual}.",
-                    folder=where,
-                    files=", ".join(map(shown, found[:8])),
-                    usual=STANDARD[0],
-                )
+                "{folder} holds several files of weights: {files}. Leave only one of them there, or give it the "
+                "name {usual}.",
+                folder=where,
+                files=", ".join(map(shown, found[:8])),
+                usual=STANDARD[0],
             )
         if parts and not found:
             raise CheckpointError(
-                N_(
-                    "{folder} has {file}, a part of the weights, but no index that lists the parts "
-                    "({usual}.index.json). Copy it from the model's source.",
-                    folder=where,
-                    file=shown(parts[0]),
-                    usual=STANDARD[0],
-                )
+                "{folder} has {file}, a part of the weights, but no index that lists the parts "
+                "({usual}.index.json). Copy it from the model's source.",
+                folder=where,
+                file=shown(parts[0]),
+                usual=STANDARD[0],
             )
         if found:
             return found[0]
@@ -103,11 +99,9 @@ def refuse_adapter(folder: Folder) -> None:
 
 def adapter_error(name: str, base: str = "") -> CheckpointError:
     return CheckpointError(
-        N_(
-            "{name} is an adapter (LoRA): it holds only what is to be added to the weights of another model, {base}. "
-            "Open both with the `peft` library, then write one model with merge_and_unload() and save_pretrained(), and "
-            "open that.",
-            name=name,
-            base=shown(base),
-        )
+        "{name} is an adapter (LoRA): it holds only what is to be added to the weights of another model, {base}. "
+        "Open both with the `peft` library, then write one model with merge_and_unload() and save_pretrained(), and "
+        "open that.",
+        name=name,
+        base=shown(base),
     )

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from vizformer.checkpoints.files import finding, formats
 from vizformer.checkpoints.files.untrusted_folder import first_line
 from vizformer.errors import CheckpointError
-from vizformer.messages import N_
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,7 +126,7 @@ def needed(name: str, files: Iterable[str]) -> list[str]:
         if finding.ADAPTER in there:
             raise finding.adapter_error(name)
         raise CheckpointError(
-            N_("{name} has no config.json: it is no model in Hugging Face layout. Choose another one.", name=name)
+            "{name} has no config.json: it is no model in Hugging Face layout. Choose another one.", name=name
         )
     chosen = [file for file in (*_CONFIG, *_TOKENIZER) if file in there]
     beside = {file for file in there if "/" not in file}
@@ -138,11 +137,9 @@ def needed(name: str, files: Iterable[str]) -> list[str]:
     if (known := formats.by_name(sorted(beside))) is not None:
         raise CheckpointError(known)
     raise CheckpointError(
-        N_(
-            "{name} has no weights as safetensors or .bin in its main folder. Choose another one, or convert them with "
-            "save_pretrained.",
-            name=name,
-        )
+        "{name} has no weights as safetensors or .bin in its main folder. Choose another one, or convert them with "
+        "save_pretrained.",
+        name=name,
     )
 
 
@@ -179,10 +176,8 @@ def _parts(name: str) -> tuple[str, str | None]:
     found = NAME.fullmatch(name)
     if found is None:
         raise CheckpointError(
-            N_(
-                "{name!r} is not the name of a model on a hub: they read owner/name, or owner/name@revision.",
-                name=name[:200],
-            )
+            "{name!r} is not the name of a model on a hub: they read owner/name, or owner/name@revision.",
+            name=name[:200],
         )
     return found[1], found[2]
 
@@ -198,11 +193,9 @@ class _UnreachableError(Exception):
 def _unasked(name: str) -> _UnreachableError:
     return _UnreachableError(
         CheckpointError(
-            N_(
-                "{name} has not been fetched before, and HF_HUB_OFFLINE forbids to ask the hub. Unset it, or give the "
-                "path of a folder.",
-                name=name,
-            )
+            "{name} has not been fetched before, and HF_HUB_OFFLINE forbids to ask the hub. Unset it, or give the "
+            "path of a folder.",
+            name=name,
         )
     )
 
@@ -221,7 +214,7 @@ def _bar(progress: Progress, accept: Callable[[int], None] | None) -> Any:
             if accept is not None and progress.done > progress.total:
                 accept(progress.done)
             if progress.stop.is_set():
-                raise StoppedError(N_("The download was stopped. What had come is kept."))
+                raise StoppedError("The download was stopped. What had come is kept.")
 
     return Bar
 
@@ -237,37 +230,29 @@ def _in_words(name: str) -> "Iterator[None]":
         raise
     except errors.GatedRepoError as error:
         raise CheckpointError(
-            N_(
-                "{name} is open only to those who accepted its terms. Accept them on the hub, then set HF_TOKEN to a "
-                "token of yours.",
-                name=name,
-            )
+            "{name} is open only to those who accepted its terms. Accept them on the hub, then set HF_TOKEN to a "
+            "token of yours.",
+            name=name,
         ) from error
     except errors.RevisionNotFoundError as error:
         raise CheckpointError(
-            N_(
-                "{name} has no such revision. Give a branch, a tag or a commit of it, or leave the part after @ out.",
-                name=name,
-            )
+            "{name} has no such revision. Give a branch, a tag or a commit of it, or leave the part after @ out.",
+            name=name,
         ) from error
     except errors.RepositoryNotFoundError as error:
         raise CheckpointError(
-            N_(
-                "There is no model {name} on the hub, or it is private. Check the spelling; for a private one set "
-                "HF_TOKEN.",
-                name=name,
-            )
+            "There is no model {name} on the hub, or it is private. Check the spelling; for a private one set "
+            "HF_TOKEN.",
+            name=name,
         ) from error
     except _UnreachableError:
         raise
     except Exception as error:  # the network in all its forms; huggingface_hub changes its HTTP library now and then
         raise _UnreachableError(
             CheckpointError(
-                N_(
-                    "The hub does not answer for {name} ({reason}). Check the connection and try again, or download the "
-                    "files elsewhere and give their folder.",
-                    name=name,
-                    reason=first_line(error),
-                )
+                "The hub does not answer for {name} ({reason}). Check the connection and try again, or download the "
+                "files elsewhere and give their folder.",
+                name=name,
+                reason=first_line(error),
             )
         ) from error

@@ -54,12 +54,10 @@ def joined(files: Sequence[Weights]) -> Weights:
             tensors[name] = pieces[0]
     if problems:
         raise CheckpointError(
-            N_(
-                "{files} do not go together as slices of one model: {problems}. Copy all of them again, or open what "
-                "`transformers` makes of them.",
-                files=", ".join(shown(one.where) for one in files[:6]),
-                problems=listed(problems),
-            )
+            "{files} do not go together as slices of one model: {problems}. Copy all of them again, or open what "
+            "`transformers` makes of them.",
+            files=", ".join(shown(one.where) for one in files[:6]),
+            problems=listed(problems),
         )
     note = N_("{n} files have a slice of every matrix each: they are put together", n=len(files))
     sizes = {name: size for one in files for name, size in one.files.items()}

@@ -50,11 +50,9 @@ class Folder:
         """
         if not name or name in (".", "..") or set(name) & set("/\\\0"):
             raise CheckpointError(
-                N_(
-                    "{file} is not the name of a file in this folder. Files of a model lie side by side: copy them into "
-                    "one folder and name them without a path.",
-                    file=shown(name),
-                )
+                "{file} is not the name of a file in this folder. Files of a model lie side by side: copy them into "
+                "one folder and name them without a path.",
+                file=shown(name),
             )
         path = self.path / name
         try:
@@ -62,18 +60,16 @@ class Folder:
             kind = real.stat().st_mode
         except (OSError, RuntimeError, ValueError) as error:  # ValueError: a name no file system can write
             raise CheckpointError(
-                N_("{folder} lacks {file}. Copy it from the model's source.", folder=self.name, file=shown(name))
+                "{folder} lacks {file}. Copy it from the model's source.", folder=self.name, file=shown(name)
             ) from error
         if not any(real.is_relative_to(place) for place in self._inside):
             raise CheckpointError(
-                N_(
-                    "{file} is a link that leads out of {folder}. Put the file itself there.",
-                    file=shown(name),
-                    folder=self.name,
-                )
+                "{file} is a link that leads out of {folder}. Put the file itself there.",
+                file=shown(name),
+                folder=self.name,
             )
         if not stat.S_ISREG(kind):
-            raise CheckpointError(N_("{file} is not a file. Copy it again from the model's source.", file=shown(name)))
+            raise CheckpointError("{file} is not a file. Copy it again from the model's source.", file=shown(name))
         _refuse_stand_ins(real, name)
         return real
 
@@ -90,11 +86,9 @@ class Folder:
             return json.loads(text)
         except (ValueError, RecursionError) as error:
             raise CheckpointError(
-                N_(
-                    "{file} is not JSON ({reason}). Copy it again from the model's source.",
-                    file=name,
-                    reason=first_line(error),
-                )
+                "{file} is not JSON ({reason}). Copy it again from the model's source.",
+                file=name,
+                reason=first_line(error),
             ) from error
 
     def object(self, name: str) -> dict[str, Any]:
@@ -102,11 +96,9 @@ class Folder:
         value = self.json(name)
         if not isinstance(value, dict):
             raise CheckpointError(
-                N_(
-                    "{file} holds {value} where an object with fields belongs. Copy it again from the model's source.",
-                    file=name,
-                    value=shown(value),
-                )
+                "{file} holds {value} where an object with fields belongs. Copy it again from the model's source.",
+                file=name,
+                value=shown(value),
             )
         return value
 
@@ -115,23 +107,19 @@ class Folder:
         path = self.file(name)
         if (size := path.stat().st_size) > JSON_LIMIT:
             raise CheckpointError(
-                N_(
-                    "{file} has {size:,} bytes; at most {limit:,} are read. It is not the file that its name says: copy "
-                    "it again from the model's source.",
-                    file=name,
-                    size=size,
-                    limit=JSON_LIMIT,
-                )
+                "{file} has {size:,} bytes; at most {limit:,} are read. It is not the file that its name says: copy "
+                "it again from the model's source.",
+                file=name,
+                size=size,
+                limit=JSON_LIMIT,
             )
         try:
             return path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise CheckpointError(
-                N_(
-                    "{file} is not JSON ({reason}). Copy it again from the model's source.",
-                    file=name,
-                    reason=first_line(error),
-                )
+                "{file} is not JSON ({reason}). Copy it again from the model's source.",
+                file=name,
+                reason=first_line(error),
             ) from error
         except OSError as error:
             raise damaged(name, error) from error
@@ -145,19 +133,15 @@ def _refuse_stand_ins(path: Path, name: str) -> None:
         raise damaged(name, error) from error
     if start.startswith(_LFS):
         raise CheckpointError(
-            N_(
-                "{file} is a Git LFS pointer: a note of where the file lies, not the file. Run `git lfs pull` where it "
-                "came from, then copy it again.",
-                file=name,
-            )
+            "{file} is a Git LFS pointer: a note of where the file lies, not the file. Run `git lfs pull` where it "
+            "came from, then copy it again.",
+            file=name,
         )
     if start.startswith(_PAGE):
         raise CheckpointError(
-            N_(
-                "{file} is a web page, probably an error message saved under this name. Download it again and look "
-                "whether the source asks you to sign in.",
-                file=name,
-            )
+            "{file} is a web page, probably an error message saved under this name. Download it again and look "
+            "whether the source asks you to sign in.",
+            file=name,
         )
 
 
@@ -169,25 +153,21 @@ def damaged(file: str, reason: object) -> CheckpointError:
     """Says why a file cannot be read: it may not be, there is no memory for it, or else it is damaged."""
     if isinstance(reason, PermissionError):
         return CheckpointError(
-            N_("The account that runs VizFormer may not read {file}. Allow it to, or copy the model.", file=file)
+            "The account that runs VizFormer may not read {file}. Allow it to, or copy the model.", file=file
         )
     if isinstance(reason, MemoryError) or (isinstance(reason, Exception) and _NO_MEMORY.search(str(reason))):
         refused = CheckpointError(
-            N_(
-                "There is not enough memory for {file}: the file is larger than the memory that this process may "
-                "still take. Raise its limit (ulimit -v, ulimit -d, or that of the job or container), or open a "
-                "smaller model.",
-                file=file,
-            )
+            "There is not enough memory for {file}: the file is larger than the memory that this process may "
+            "still take. Raise its limit (ulimit -v, ulimit -d, or that of the job or container), or open a "
+            "smaller model.",
+            file=file,
         )
         refused.passing = True  # memory comes and goes
         return refused
     return CheckpointError(
-        N_(
-            "{file} cannot be read ({reason}). It is damaged or incomplete: copy it again.",
-            file=file,
-            reason=first_line(reason),
-        )
+        "{file} cannot be read ({reason}). It is damaged or incomplete: copy it again.",
+        file=file,
+        reason=first_line(reason),
     )
 
 

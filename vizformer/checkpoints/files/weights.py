@@ -102,11 +102,9 @@ def open_index(folder: Folder, index: str) -> Weights:
     places = folder.object(index).get("weight_map")
     if not isinstance(places, dict) or not places or not all(isinstance(file, str) for file in places.values()):
         raise CheckpointError(
-            N_(
-                "{file} has no table `weight_map` that says which file each tensor lies in. Copy it again from the "
-                "model's source.",
-                file=index,
-            )
+            "{file} has no table `weight_map` that says which file each tensor lies in. Copy it again from the "
+            "model's source.",
+            file=index,
         )
     shards: dict[str, dict[str, Stored]] = {}
     sizes: dict[str, int] = {}
@@ -123,12 +121,10 @@ def open_index(folder: Folder, index: str) -> Weights:
         ]
         rest = len(absent) + len(unlisted) - len(problems)
         raise CheckpointError(
-            N_(
-                "{file} does not fit the files it lists: {problems}. They belong to different models, or one is cut "
-                "off: copy all of them again.",
-                file=index,
-                problems=listed(problems, more=rest),
-            )
+            "{file} does not fit the files it lists: {problems}. They belong to different models, or one is cut "
+            "off: copy all of them again.",
+            file=index,
+            problems=listed(problems, more=rest),
         )
     return Weights(found, sizes)
 
@@ -189,11 +185,9 @@ def open_torch(path: Path, name: str) -> tuple[Any, tuple[Message, ...]]:
         return torch.load(path, map_location="cpu", weights_only=True, mmap=found is not None), ()
     except ForeignError as error:
         raise CheckpointError(
-            N_(
-                "{file} holds more than tensors, and what else is in it could be a program: it is not opened. Ask its "
-                "author for model.safetensors.",
-                file=name,
-            )
+            "{file} holds more than tensors, and what else is in it could be a program: it is not opened. Ask its "
+            "author for model.safetensors.",
+            file=name,
         ) from error
     except CheckpointError:
         raise
@@ -215,21 +209,17 @@ def not_only_tensors(content: object, name: str) -> CheckpointError:
     """Says what stands where tensors with names belong."""
     if not isinstance(content, dict):
         return CheckpointError(
-            N_(
-                "{file} holds {value} where tensors with names belong. Copy it again from the model's source.",
-                file=name,
-                value=type(content).__name__,
-            )
+            "{file} holds {value} where tensors with names belong. Copy it again from the model's source.",
+            file=name,
+            value=type(content).__name__,
         )
     wrong = [
         N_("{name} is no tensor", name=shown(key)) for key, value in content.items() if not is_plain_tensor(key, value)
     ] or [N_("it is empty")]
     return CheckpointError(
-        N_(
-            "{file} holds something else beside tensors with names: {problems}. Save the state dict alone.",
-            file=name,
-            problems=listed(wrong),
-        )
+        "{file} holds something else beside tensors with names: {problems}. Save the state dict alone.",
+        file=name,
+        problems=listed(wrong),
     )
 
 

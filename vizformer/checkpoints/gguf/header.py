@@ -21,7 +21,6 @@ import numpy as np
 
 from vizformer.checkpoints.files.untrusted_folder import damaged, shown
 from vizformer.errors import CheckpointError
-from vizformer.messages import N_
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
@@ -130,13 +129,11 @@ class _Reading:
         version = self.number("I")
         if version not in VERSIONS:
             raise CheckpointError(
-                N_(
-                    "{file} is a GGUF file of version {version}; read are versions {versions}, little-endian. Convert the "
-                    "model again with a recent llama.cpp.",
-                    file=shown(self.name),
-                    version=version,
-                    versions=" / ".join(map(str, VERSIONS)),
-                )
+                "{file} is a GGUF file of version {version}; read are versions {versions}, little-endian. Convert the "
+                "model again with a recent llama.cpp.",
+                file=shown(self.name),
+                version=version,
+                versions=" / ".join(map(str, VERSIONS)),
             )
         n_tensors, n_fields = self.count(MOST_TENSORS, 24), self.count(MOST_FIELDS, 13)
         fields: dict[str, Any] = {}
@@ -237,12 +234,10 @@ class _Reading:
         kind, offset = self.number("I"), int(self.number("Q"))
         if kind not in KINDS:
             raise CheckpointError(
-                N_(
-                    "{file} keeps {name} in a kind of numbers that is not read here (number {kind} of GGUF). Take the file "
-                    "as F16, Q8_0 or Q4_0, or open the original model, the folder with config.json and model.safetensors.",
-                    file=shown(self.name),
-                    name=shown(name),
-                    kind=kind,
-                )
+                "{file} keeps {name} in a kind of numbers that is not read here (number {kind} of GGUF). Take the file "
+                "as F16, Q8_0 or Q4_0, or open the original model, the folder with config.json and model.safetensors.",
+                file=shown(self.name),
+                name=shown(name),
+                kind=kind,
             )
         return name, shape, KINDS[kind], offset

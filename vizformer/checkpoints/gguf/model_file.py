@@ -49,7 +49,7 @@ def examine(folder: Folder, file: str, name: str, *, steps: bool = True) -> Exam
     backend, about = tokenizer(found.fields, folder, file, max(p.shape[0] for p in found.tensors.values()))
     places = {names.renamed(old, kind): place for old, place in found.tensors.items()}
     if len(places) < len(found.tensors):
-        raise CheckpointError(N_("{file} holds tensors of the same name.", file=shown(file)))
+        raise CheckpointError("{file} holds tensors of the same name.", file=shown(file))
     tensors = {new: _stored(file, whole, place, kind, said) for new, place in places.items()}
     weights = Weights(tensors, {file: path.stat().st_size})
     vocabularies = None if backend is None else Vocabularies(backend, notes=(about,) if about is not None else ())
@@ -72,12 +72,10 @@ def require_fit(examined: Examined) -> None:
     report = examined.report
     if report.problems:
         raise CheckpointError(
-            N_(
-                "The tensors of {file} do not fit what it says of itself: {problems}. Copy it again, or open the original "
-                "model.",
-                file=shown(next(iter(report.files))),
-                problems=listed(list(report.problems)),
-            )
+            "The tensors of {file} do not fit what it says of itself: {problems}. Copy it again, or open the original "
+            "model.",
+            file=shown(next(iter(report.files))),
+            problems=listed(list(report.problems)),
         )
 
 

@@ -80,13 +80,11 @@ def architecture(header: Header, file: str) -> str:
     said = header.fields.get("general.architecture")
     if said not in ARCHITECTURES:
         raise CheckpointError(
-            N_(
-                "{file} is a GGUF file of the architecture {kind}; read are {read}. Open the original model, the folder "
-                "with config.json and model.safetensors.",
-                file=shown(file),
-                kind=shown(said),
-                read=", ".join(ARCHITECTURES),
-            )
+            "{file} is a GGUF file of the architecture {kind}; read are {read}. Open the original model, the folder "
+            "with config.json and model.safetensors.",
+            file=shown(file),
+            kind=shown(said),
+            read=", ".join(ARCHITECTURES),
         )
     return str(said)
 
@@ -132,12 +130,10 @@ def config(header: Header, file: str, slower: Tensor | None = None) -> dict[str,
         said["mlp_bias"] = "blk.0.ffn_down.bias" in header.tensors
     if wrong:
         raise CheckpointError(
-            N_(
-                "{file} asks for what is not read from GGUF files: {problems}. Open the original model, the folder with "
-                "config.json and model.safetensors.",
-                file=shown(file),
-                problems=tuple(wrong),
-            )
+            "{file} asks for what is not read from GGUF files: {problems}. Open the original model, the folder with "
+            "config.json and model.safetensors.",
+            file=shown(file),
+            problems=tuple(wrong),
         )
     return said
 

@@ -30,7 +30,6 @@ from torch import Tensor
 from vizformer.checkpoints.files.untrusted_folder import damaged, shown
 from vizformer.checkpoints.gguf.header import Place
 from vizformer.errors import CheckpointError
-from vizformer.messages import N_
 
 PLAIN = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64}
 READ = (*PLAIN, "Q8_0", "Q4_0")
@@ -120,13 +119,11 @@ def _scales(blocks: Tensor) -> Tensor:
 
 def not_read(place: Place) -> CheckpointError:
     return CheckpointError(
-        N_(
-            "{name} is quantised as {kind}; read here are {read}. With the package gguf (pip install vizformer[gguf]) the "
-            "other kinds are read too; or open the original model, the folder with config.json and model.safetensors.",
-            name=shown(place.name),
-            kind=place.kind.name,
-            read=", ".join(READ),
-        )
+        "{name} is quantised as {kind}; read here are {read}. With the package gguf (pip install vizformer[gguf]) the "
+        "other kinds are read too; or open the original model, the folder with config.json and model.safetensors.",
+        name=shown(place.name),
+        kind=place.kind.name,
+        read=", ".join(READ),
     )
 
 

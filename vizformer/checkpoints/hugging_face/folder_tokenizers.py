@@ -64,24 +64,20 @@ def tokenizers_of(
     rows, notes = config.source_vocab_size, vocabularies.notes
     if vocabularies.apart and rows is None:
         raise CheckpointError(
-            N_(
-                "{settings} says separate_vocabs=true, but by config.json source and target share one table of "
-                "embeddings: they belong to different models. Copy both again from the model's source.",
-                settings=SETTINGS,
-            )
+            "{settings} says separate_vocabs=true, but by config.json source and target share one table of "
+            "embeddings: they belong to different models. Copy both again from the model's source.",
+            settings=SETTINGS,
         )
     if vocabularies.apart and rows is not None:
         return _tokenizer(vocabularies.predicted, config.vocab_size), _tokenizer(vocabularies.texts, rows), notes
     if rows is not None and rows != config.vocab_size:
         raise CheckpointError(
-            N_(
-                "config.json describes two vocabularies, of {source:,} and {target:,} tokens, but the files hold one. "
-                "Copy vocab.json, target_vocab.json and {settings} (separate_vocabs=true) from the model's source, "
-                "without a tokenizer.json.",
-                source=rows,
-                target=config.vocab_size,
-                settings=SETTINGS,
-            )
+            "config.json describes two vocabularies, of {source:,} and {target:,} tokens, but the files hold one. "
+            "Copy vocab.json, target_vocab.json and {settings} (separate_vocabs=true) from the model's source, "
+            "without a tokenizer.json.",
+            source=rows,
+            target=config.vocab_size,
+            settings=SETTINGS,
         )
     made = _tokenizer(vocabularies.texts, config.vocab_size).with_target(vocabularies.targets)
     return tried(made), None, notes
@@ -95,12 +91,10 @@ def _tokenizer(backend: Backend, rows: int) -> Tokenizer:
     made = max(guarded(TOKENIZER, lambda: backend.encode(TRIAL).ids), default=-1) if is_text else highest
     if not 0 <= max(highest, made) < rows:
         raise CheckpointError(
-            N_(
-                "The tokenizer has token ids up to {found} but config.json says vocab_size={expected}: they belong to "
-                "different models. Copy both again from the model's source.",
-                found=max(highest, made),
-                expected=rows,
-            )
+            "The tokenizer has token ids up to {found} but config.json says vocab_size={expected}: they belong to "
+            "different models. Copy both again from the model's source.",
+            found=max(highest, made),
+            expected=rows,
         )
     return tried(tokenizer)
 

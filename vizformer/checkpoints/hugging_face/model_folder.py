@@ -154,12 +154,10 @@ def wrong_numbers(matched: Match) -> list[Message]:
 
 def misfit(file: str, problems: list[Message]) -> CheckpointError:
     return CheckpointError(
-        N_(
-            "{file} does not fit config.json: {problems}. They belong to different models, or one of them is damaged: "
-            "copy both again from the model's source.",
-            file=file,
-            problems=listed(problems),
-        )
+        "{file} does not fit config.json: {problems}. They belong to different models, or one of them is damaged: "
+        "copy both again from the model's source.",
+        file=file,
+        problems=listed(problems),
     )
 
 
@@ -170,11 +168,9 @@ def empty_model(config: ModelConfig) -> Transformer:
             return Transformer(config)
     except (RuntimeError, TypeError, ValueError) as error:  # sizes that no tensor can have
         raise CheckpointError(
-            N_(
-                "{file} describes a model that no machine can hold ({reason}). Copy it again from the model's source.",
-                file=CONFIG,
-                reason=first_line(error),
-            )
+            "{file} describes a model that no machine can hold ({reason}). Copy it again from the model's source.",
+            file=CONFIG,
+            reason=first_line(error),
         ) from error
 
 
@@ -184,24 +180,20 @@ def family_of(raw: Mapping[str, object]) -> Family:
     family = BY_TYPE.get(kind) if isinstance(kind, str) else None
     if family is None and isinstance(kind, str) and kind in BECAUSE:
         raise CheckpointError(
-            N_(
-                "{file} says model_type={kind}, which is not supported because of {why}. These families open: "
-                "{families}. Take a model of one of them.",
-                file=CONFIG,
-                kind=shown(kind),
-                why=BECAUSE[kind],
-                families=", ".join(NAMES),
-            )
+            "{file} says model_type={kind}, which is not supported because of {why}. These families open: "
+            "{families}. Take a model of one of them.",
+            file=CONFIG,
+            kind=shown(kind),
+            why=BECAUSE[kind],
+            families=", ".join(NAMES),
         )
     if family is None:
         raise CheckpointError(
-            N_(
-                "{file} says model_type={kind}, which is not supported. These families open: {families}. Take a model "
-                "of one of them.",
-                file=CONFIG,
-                kind=shown(kind),
-                families=", ".join(NAMES),
-            )
+            "{file} says model_type={kind}, which is not supported. These families open: {families}. Take a model "
+            "of one of them.",
+            file=CONFIG,
+            kind=shown(kind),
+            families=", ".join(NAMES),
         )
     return family
 
@@ -221,13 +213,11 @@ def _our_names(family: Family, weights: Weights) -> dict[str, str]:
             name = re.sub(pattern, replacement, name)
         if name in names:
             raise CheckpointError(
-                N_(
-                    "{file} holds {first} and {second}, which are the same tensor by two names. Save the model again "
-                    "with `transformers`.",
-                    file=weights.where,
-                    first=shown(names[name]),
-                    second=shown(stored),
-                )
+                "{file} holds {first} and {second}, which are the same tensor by two names. Save the model again "
+                "with `transformers`.",
+                file=weights.where,
+                first=shown(names[name]),
+                second=shown(stored),
             )
         names[name] = stored
     return names
@@ -252,14 +242,12 @@ def _config(
         except ConfigError as error:
             fields.problems.append(error.message)
     raise CheckpointError(
-        N_(
-            "{file} asks for what VizFormer does not support: {problems}. Take a model of {family} without that, or of "
-            "another family: {families}.",
-            file=CONFIG,
-            problems=listed(fields.problems),
-            family=family.name,
-            families=", ".join(name for name in NAMES if name != family.name),
-        )
+        "{file} asks for what VizFormer does not support: {problems}. Take a model of {family} without that, or of "
+        "another family: {families}.",
+        file=CONFIG,
+        problems=listed(fields.problems),
+        family=family.name,
+        families=", ".join(name for name in NAMES if name != family.name),
     )
 
 

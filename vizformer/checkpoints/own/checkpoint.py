@@ -11,7 +11,6 @@ import torch
 
 from vizformer.errors import CheckpointError, GenerationError, TraceError
 from vizformer.generation import GREEDY, BeamTree, GenerationStep, Hypothesis, Sampling, beam_search, stream
-from vizformer.messages import N_
 from vizformer.model import Edit, Trace, Transformer
 from vizformer.model.input_check import check_length
 from vizformer.text import Token, Tokenizer
@@ -55,11 +54,9 @@ class Checkpoint:
             object.__setattr__(self, "source_tokenizer", source.with_rows(rows))
         elif self.source_tokenizer is not None:
             raise CheckpointError(
-                N_(
-                    "{name} has one table of embeddings for both stacks: a tokenizer of its own for the source would "
-                    "mean other tokens by the same ids. Leave out source_tokenizer.",
-                    name=self.name,
-                )
+                "{name} has one table of embeddings for both stacks: a tokenizer of its own for the source would "
+                "mean other tokens by the same ids. Leave out source_tokenizer.",
+                name=self.name,
             )
         object.__setattr__(self, "tokenizer", self.tokenizer.with_rows(self.model.config.vocab_size))
 
@@ -146,14 +143,12 @@ class Checkpoint:
             TokenizerError: an id outside the vocabulary.
         """
         if (text is None) == (ids is None):
-            raise TraceError(N_("Give either a text or token ids."))
+            raise TraceError("Give either a text or token ids.")
         reader = self.tokenizer_of("encoder")
         tokens = self.encode(text) if text is not None else self._checked(reader.tokens(_plain(ids)))
         if self.model.encoder is None or self.model.decoder is None:
             if (target and target.strip()) or target_ids is not None:
-                raise TraceError(
-                    N_("{name} has one stack and takes no target; leave the target empty.", name=self.name)
-                )
+                raise TraceError("{name} has one stack and takes no target; leave the target empty.", name=self.name)
             stack = "encoder" if self.model.encoder is not None else "decoder"
             trace = Trace(tokens={stack: tokens}, assumed=self.assumed, heard=self._counted(heard))
             with torch.inference_mode():
@@ -190,7 +185,7 @@ class Checkpoint:
         """
         model = self.model
         if model.decoder is None:
-            raise TraceError(N_("{name} has no decoder: it fills in, it does not generate.", name=self.name))
+            raise TraceError("{name} has no decoder: it fills in, it does not generate.", name=self.name)
         if model.encoder is None:
             prompt: tuple[Token, ...] = ()
             beginning = self.encode(text)
@@ -201,10 +196,8 @@ class Checkpoint:
             beginning = self.encode_target(target) if target.strip() else self.tokenizer.tokens(self._start())
         if len(beginning) >= (limit := model.config.max_positions):
             raise GenerationError(
-                N_(
-                    "The text fills all {limit} positions of this model: there is no room for a new token. Shorten it.",
-                    limit=limit,
-                )
+                "The text fills all {limit} positions of this model: there is no room for a new token. Shorten it.",
+                limit=limit,
             )
         return prompt, beginning
 
@@ -275,11 +268,9 @@ class Checkpoint:
         """What a decoder behind an encoder begins with, where nothing is given."""
         if not self.model.config.start_ids:
             raise TraceError(
-                N_(
-                    "Nothing says which token the decoder of {name} begins with: give a target, or open the model with "
-                    "bos_id.",
-                    name=self.name,
-                )
+                "Nothing says which token the decoder of {name} begins with: give a target, or open the model with "
+                "bos_id.",
+                name=self.name,
             )
         return list(self.model.config.start_ids)
 
@@ -304,10 +295,10 @@ class Checkpoint:
 def readable(text: str) -> str:
     if not isinstance(text, str):
         raise TraceError(
-            N_("A text is needed, not a {kind}. Token ids are given by name, as ids=[...].", kind=type(text).__name__)
+            "A text is needed, not a {kind}. Token ids are given by name, as ids=[...].", kind=type(text).__name__
         )
     if not text.strip():
-        raise TraceError(N_("There is no text yet: type a sentence."))
+        raise TraceError("There is no text yet: type a sentence.")
     check_characters(text)
     return text
 
@@ -316,11 +307,9 @@ def check_characters(text: str, limit: int = MAX_CHARACTERS) -> None:
     """Raises TraceError where a text is longer than `limit`."""
     if len(text) > limit:
         raise TraceError(
-            N_(
-                "The text has {n:,} characters; at most {limit:,} can be read at once. Paste a shorter part.",
-                n=len(text),
-                limit=limit,
-            )
+            "The text has {n:,} characters; at most {limit:,} can be read at once. Paste a shorter part.",
+            n=len(text),
+            limit=limit,
         )
 
 
@@ -329,7 +318,7 @@ def _plain(ids: Sequence[int] | None) -> list[int]:
     try:
         return [] if ids is None else [index(id) for id in ids]
     except TypeError as error:
-        raise TraceError(N_("Token ids are whole numbers in a list, [3, 14, 15]. A text is given as it is.")) from error
+        raise TraceError("Token ids are whole numbers in a list, [3, 14, 15]. A text is given as it is.") from error
 
 
 def _finished(trace: Trace) -> Trace:
@@ -338,9 +327,7 @@ def _finished(trace: Trace) -> Trace:
         trace.edit.check(trace.editable())
     elif trace.logits.dtype == torch.float16 and not bool(torch.isfinite(trace.logits).all()):
         raise TraceError(
-            N_(
-                "Some numbers of this model grow above 65504, which float16 cannot hold, and from there on nothing is a "
-                "number. Compute in bfloat16 or float32."
-            )
+            "Some numbers of this model grow above 65504, which float16 cannot hold, and from there on nothing is a "
+            "number. Compute in bfloat16 or float32."
         )
     return trace

@@ -91,13 +91,11 @@ def _tokenizer(folder: Folder, name: str, rows: int, most: int) -> Tokenizer:
     tokenizer = tried(as_numbers(guarded(name, lambda: Tokenizer(read_tokenizer(folder, name, most)))))
     if tokenizer.vocab_size > rows:
         raise CheckpointError(
-            N_(
-                "{file} has {found} tokens but config.json says {option}={expected}: they belong to different models.",
-                file=name,
-                found=tokenizer.vocab_size,
-                expected=rows,
-                option="vocab_size" if name == TOKENIZER else "source_vocab_size",
-            )
+            "{file} has {found} tokens but config.json says {option}={expected}: they belong to different models.",
+            file=name,
+            found=tokenizer.vocab_size,
+            expected=rows,
+            option="vocab_size" if name == TOKENIZER else "source_vocab_size",
         )
     return tokenizer
 
@@ -142,13 +140,11 @@ def build(examined: Examined, dtype: torch.dtype, device: torch.device, *, strea
     if expected != found:
         wrong = sorted(set(expected) ^ set(found)) or sorted(n for n in expected if expected[n] != found[n])
         raise CheckpointError(
-            N_(
-                "{file} does not fit config.json: {n} tensors differ, the first is {name!r}. They belong to different "
-                "models.",
-                file=WEIGHTS,
-                n=len(wrong),
-                name=wrong[0][:80],
-            )
+            "{file} does not fit config.json: {n} tensors differ, the first is {name!r}. They belong to different "
+            "models.",
+            file=WEIGHTS,
+            n=len(wrong),
+            name=wrong[0][:80],
         )
     for name, stored in weights.tensors.items():
         if stored.dtype not in FLOATS or not all_finite(stored.read()):

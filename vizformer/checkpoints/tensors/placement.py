@@ -8,7 +8,6 @@ from torch import Tensor
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import all_finite
 from vizformer.errors import CheckpointError
-from vizformer.messages import N_
 
 DTYPES: dict[str, torch.dtype] = {
     "float32": torch.float32,
@@ -41,12 +40,10 @@ def chosen_dtype(asked: torch.dtype | str, stored: Iterable[str]) -> torch.dtype
         return common
     if name not in DTYPES:
         raise CheckpointError(
-            N_(
-                "Models compute in {options}, or with dtype={auto!r} as their file stores them, not in {dtype}.",
-                options=", ".join(DTYPES),
-                auto=AUTO,
-                dtype=name[:40],
-            )
+            "Models compute in {options}, or with dtype={auto!r} as their file stores them, not in {dtype}.",
+            options=", ".join(DTYPES),
+            auto=AUTO,
+            dtype=name[:40],
         )
     return DTYPES[name]
 
@@ -66,13 +63,11 @@ def chosen_device(asked: torch.device | str) -> torch.device:
         torch.empty(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError, ValueError) as error:  # as each backend says it
         raise CheckpointError(
-            N_(
-                "There is no device {device} here: {reason}. There is: {devices}. Leave the device out to compute on "
-                "the processor.",
-                device=str(asked)[:40],
-                reason=str(error).partition("\n")[0].rstrip(". ")[:200],
-                devices=", ".join(devices()),
-            )
+            "There is no device {device} here: {reason}. There is: {devices}. Leave the device out to compute on "
+            "the processor.",
+            device=str(asked)[:40],
+            reason=str(error).partition("\n")[0].rstrip(". ")[:200],
+            devices=", ".join(devices()),
         ) from error
     return device
 
@@ -86,10 +81,7 @@ def place(tensor: Tensor, dtype: torch.dtype, device: torch.device, name: str = 
     found = tensor.to(device, dtype)
     if dtype == torch.float16 and tensor.dtype != torch.float16 and not all_finite(found):
         raise CheckpointError(
-            N_(
-                "{name} has numbers above 65504, which float16 cannot hold. Choose bfloat16 or float32.",
-                name=shown(name),
-            )
+            "{name} has numbers above 65504, which float16 cannot hold. Choose bfloat16 or float32.", name=shown(name)
         )
     return found
 

@@ -348,7 +348,7 @@ def resolve(questions: Sequence[Question], given: Mapping[str, object], said: Sa
         if (value := answers.values.get(q.name)) is not None and value in q.refused
     ]:
         raise CheckpointError(
-            N_("{file} holds a model that does not open here: {problems}.", file=file, problems=listed(refused))
+            "{file} holds a model that does not open here: {problems}.", file=file, problems=listed(refused)
         )
     unheard = [q for q in questions if q.decides(answers.values) and answers.taken.get(q.name) in (None, "usual")]
     left = [q for q in unheard if q.usual is None and not q.optional]
@@ -436,12 +436,10 @@ def _check(questions: Sequence[Question], given: Mapping[str, object], file: str
     ]
     if wrong:
         raise CheckpointError(
-            N_(
-                "{file} cannot be opened like this: {problems}. What can be said about it: {names}.",
-                file=file,
-                problems=listed(wrong),
-                names=", ".join(known) or "-",
-            )
+            "{file} cannot be opened like this: {problems}. What can be said about it: {names}.",
+            file=file,
+            problems=listed(wrong),
+            names=", ".join(known) or "-",
         )
 
 

@@ -223,9 +223,7 @@ def from_toml(text: str, where: str) -> RoleMapping:
 
 def _wrong(where: str, problems: list[Message]) -> CheckpointError:
     return CheckpointError(
-        N_(
-            "{file} is no mapping of tensors to roles: {problems}. See the page Model report, which writes one.",
-            file=shown(where),
-            problems=listed(problems),
-        )
+        "{file} is no mapping of tensors to roles: {problems}. See the page Model report, which writes one.",
+        file=shown(where),
+        problems=listed(problems),
     )

@@ -55,12 +55,10 @@ def by_class(folder: Folder, of_family: Callable[[Folder], Backend | Vocabularie
     name = _named(folder)
     if name in _REFUSED:
         raise CheckpointError(
-            N_(
-                "{file} asks for {name}, which is not read here: {why}. Take a model with tokenizer.json.",
-                file=SETTINGS,
-                name=name,
-                why=_REFUSED[name],
-            )
+            "{file} asks for {name}, which is not read here: {why}. Take a model with tokenizer.json.",
+            file=SETTINGS,
+            name=name,
+            why=_REFUSED[name],
         )
     if name in _WORDPIECE and folder.has("vocab.txt"):
         return wordpiece(folder)

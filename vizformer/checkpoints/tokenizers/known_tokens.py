@@ -6,7 +6,6 @@ from tokenizers import models
 
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.errors import TokenizerError
-from vizformer.messages import N_
 from vizformer.text import Token, Tokenizer
 
 _LONGEST = 100_000  # characters; the pages accept no such texts
@@ -30,11 +29,9 @@ class KnownTokens(Tokenizer):
             for piece, __ in backend.pre_tokenizer.pre_tokenize_str(cleaned):
                 if backend.token_to_id(piece) is None:
                     raise TokenizerError(
-                        N_(
-                            "{piece} is not in the vocabulary of this model, which has nothing for what it does not know. "
-                            "Leave it out.",
-                            piece=shown(piece[:40]),
-                        )
+                        "{piece} is not in the vocabulary of this model, which has nothing for what it does not know. "
+                        "Leave it out.",
+                        piece=shown(piece[:40]),
                     )
         return super().encode(text, special=special)
 

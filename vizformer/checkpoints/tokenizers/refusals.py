@@ -5,7 +5,7 @@ from typing import NoReturn, TypeVar
 
 from vizformer.checkpoints.files.untrusted_folder import Folder, first_line, shown
 from vizformer.errors import CheckpointError, VizformerError
-from vizformer.messages import N_, Message
+from vizformer.messages import Message
 from vizformer.text.tokenizer import failed
 
 T = TypeVar("T")
@@ -29,11 +29,9 @@ def refuse(name: str, reason: str, cause: BaseException | None = None) -> NoRetu
 
 def refusal(name: str, reason: Message | str) -> CheckpointError:
     return CheckpointError(
-        N_(
-            "{file} cannot be used as a tokenizer ({reason}). Copy it again from the model's source.",
-            file=name,
-            reason=reason,
-        )
+        "{file} cannot be used as a tokenizer ({reason}). Copy it again from the model's source.",
+        file=name,
+        reason=reason,
     )
 
 
@@ -42,21 +40,17 @@ def no_tokenizer(folder: Folder, wanted: str) -> NoReturn:
     for name in folder.names():
         if name.endswith((".model", ".spm")):
             raise CheckpointError(
-                N_(
-                    "{folder} has its tokenizer only as {file}, which is not read; {wanted} is needed. Open the "
-                    "tokenizer with the `transformers` library and write it again with save_pretrained.",
-                    folder=folder.name,
-                    file=shown(name),
-                    wanted=wanted,
-                )
+                "{folder} has its tokenizer only as {file}, which is not read; {wanted} is needed. Open the "
+                "tokenizer with the `transformers` library and write it again with save_pretrained.",
+                folder=folder.name,
+                file=shown(name),
+                wanted=wanted,
             )
     raise CheckpointError(
-        N_(
-            "{folder} lacks a tokenizer ({wanted}). Copy it from the model's source, or take away what there is of it, "
-            "and token ids are read instead.",
-            folder=folder.name,
-            wanted=wanted,
-        )
+        "{folder} lacks a tokenizer ({wanted}). Copy it from the model's source, or take away what there is of it, "
+        "and token ids are read instead.",
+        folder=folder.name,
+        wanted=wanted,
     )
 
 

@@ -36,12 +36,10 @@ def without_tokenizer(config: ModelConfig) -> tuple[IdTokenizer, IdTokenizer | N
 def _numbers(rows: int) -> IdTokenizer:
     if rows > MOST_NUMBERS:
         raise CheckpointError(
-            N_(
-                "There is no tokenizer, and a table of embeddings with {n:,} rows: at most {limit:,} are read "
-                "without one. Put tokenizer.json beside the weights.",
-                n=rows,
-                limit=MOST_NUMBERS,
-            )
+            "There is no tokenizer, and a table of embeddings with {n:,} rows: at most {limit:,} are read "
+            "without one. Put tokenizer.json beside the weights.",
+            n=rows,
+            limit=MOST_NUMBERS,
         )
     return IdTokenizer(rows)
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from vizformer.checkpoints.weighing.search import Apart, Measured
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 
 LEAST_DIGITS = 4  # of a loss: with fewer, some wrong combination has it by chance
 LEAST_LOGITS = 3
@@ -64,34 +63,28 @@ def printed(said: str | float | Sequence[float], vocab_size: int) -> Printed:
     )
     if len(text) > MOST_CHARACTERS:
         raise TraceError(
-            N_(
-                "The author's numbers take {n:,} characters; at most {most:,} are read. Take the first logits of a row.",
-                n=len(text),
-                most=MOST_CHARACTERS,
-            )
+            "The author's numbers take {n:,} characters; at most {most:,} are read. Take the first logits of a row.",
+            n=len(text),
+            most=MOST_CHARACTERS,
         )
     found = [Decimal(number) for number in _NUMBER.findall(text)]
     values = np.array([float(number) for number in found])
     digits = min((len(number.as_tuple().digits) for number in found), default=0)
     if not (len(found) == 1 or LEAST_LOGITS <= len(found) <= vocab_size) or not np.isfinite(values).all():
         raise TraceError(
-            N_(
-                "{n} numbers were found. The author's number is a loss, or {least} and more logits of the last token (at "
-                "most {most}, from the first on), as they were printed.",
-                n=len(found),
-                least=LEAST_LOGITS,
-                most=vocab_size,
-            )
+            "{n} numbers were found. The author's number is a loss, or {least} and more logits of the last token (at "
+            "most {most}, from the first on), as they were printed.",
+            n=len(found),
+            least=LEAST_LOGITS,
+            most=vocab_size,
         )
     if len(found) == 1 and digits < LEAST_DIGITS:
         raise TraceError(
-            N_(
-                "{number} has {n} digits: a wrong combination may have it by chance. Give a loss to {least} digits, or "
-                "logits.",
-                number=str(found[0]),
-                n=digits,
-                least=LEAST_DIGITS,
-            )
+            "{number} has {n} digits: a wrong combination may have it by chance. Give a loss to {least} digits, or "
+            "logits.",
+            number=str(found[0]),
+            n=digits,
+            least=LEAST_DIGITS,
         )
     units = np.array([10.0 ** int(number.as_tuple().exponent) for number in found])
     return Printed(values, units / 2 + ROUNDING * np.maximum(1.0, np.abs(values)))

@@ -166,10 +166,10 @@ def evidence(
     open_still = [q for q in report.questions if report.taken.get(q.name) != "beside" and q.name != KNOWN_CODE.name]
     tried = [q for q in open_still if len(q.open) > 1]
     if not tried:
-        raise TraceError(N_("Nothing is open about {name}: there is nothing to decide.", name=report.name))
+        raise TraceError("Nothing is open about {name}: there is nothing to decide.", name=report.name)
     if not report.has_head:
         raise TraceError(
-            N_("The file of {name} has no head that predicts tokens, so that no text can decide.", name=report.name)
+            "The file of {name} has no head that predicts tokens, so that no text can decide.", name=report.name
         )
     config = present.model.config
     number = None if author is None else printed(author, config.vocab_size)

@@ -19,7 +19,6 @@ from torch import Tensor
 
 from vizformer.checkpoints.own.checkpoint import Checkpoint, readable
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 from vizformer.model import Transformer
 from vizformer.text import Token
 
@@ -69,12 +68,10 @@ def asked(checkpoint: Checkpoint, text: str, mask_id: int | None, *, whole: bool
         size = config.max_positions if whole else min(config.max_positions, WINDOW)
         if whole and len(tokens) > size:
             raise TraceError(
-                N_(
-                    "The author's number is that of a text which the model reads in one piece: of {n:,} tokens; this one "
-                    "has {found:,}.",
-                    n=size,
-                    found=len(tokens),
-                )
+                "The author's number is that of a text which the model reads in one piece: of {n:,} tokens; this one "
+                "has {found:,}.",
+                n=size,
+                found=len(tokens),
             )
         hides = config.mask_id if mask_id is None else mask_id
         if config.architecture == "decoder-only":
@@ -84,15 +81,13 @@ def asked(checkpoint: Checkpoint, text: str, mask_id: int | None, *, whole: bool
             sequences = iter([Asked((), ids, range(len(ids)), ids)])
         elif hides is None:
             raise TraceError(
-                N_(
-                    "An encoder predicts what stands in the place of hidden tokens, and nothing says which token id "
-                    "hides one ([MASK]): give it. If the model predicts the next token, answer first that a position "
-                    "sees only those "
-                    "before it."
-                )
+                "An encoder predicts what stands in the place of hidden tokens, and nothing says which token id "
+                "hides one ([MASK]): give it. If the model predicts the next token, answer first that a position "
+                "sees only those "
+                "before it."
             )
         elif not 0 <= hides < config.vocab_size:
-            raise TraceError(N_("There is no token {id}: choose 0 to {last}.", id=hides, last=config.vocab_size - 1))
+            raise TraceError("There is no token {id}: choose 0 to {last}.", id=hides, last=config.vocab_size - 1)
         else:
             sequences = _hidden(tokens, size, hides)
     return list(sequences) if whole else _enough(sequences, sum(p.numel() for p in checkpoint.model.parameters()))
@@ -108,12 +103,10 @@ def _enough(sequences: Iterator[Asked], n_parameters: int) -> list[Asked]:
             n += len(sequence.rows)
     if n < LEAST_TOKENS:
         raise TraceError(
-            N_(
-                "This text has {n} tokens for the model to predict; at least {least} are needed, or chance decides. Take a "
-                "longer one, of the kind that the model was trained on.",
-                n=n,
-                least=LEAST_TOKENS,
-            )
+            "This text has {n} tokens for the model to predict; at least {least} are needed, or chance decides. Take a "
+            "longer one, of the kind that the model was trained on.",
+            n=n,
+            least=LEAST_TOKENS,
         )
     return found
 
@@ -156,11 +149,9 @@ def _pairs(checkpoint: Checkpoint, text: str) -> Iterator[Asked]:
             continue
         if not source.strip() or not target.strip():
             raise TraceError(
-                N_(
-                    "An encoder-decoder predicts a given target of a text: write a pair in each line, text, tab, "
-                    "target. Line {number} is not a pair.",
-                    number=number,
-                )
+                "An encoder-decoder predicts a given target of a text: write a pair in each line, text, tab, "
+                "target. Line {number} is not a pair.",
+                number=number,
             )
         read = [token.id for token in checkpoint.encode_target(target)]
         right = read[1:] if end is None else [*read[1:], end]

@@ -100,12 +100,10 @@ def _positions(weights: Weights, name: str) -> int:
     """The rows of the table of positions."""
     if name not in weights.tensors:
         raise CheckpointError(
-            N_(
-                "{file} lacks {name}, the table of learned positions that a GPT-2 has. Rotary positions leave nothing "
-                "in a file: with them it is another model, which this layout does not describe.",
-                file=weights.where,
-                name=shown(name),
-            )
+            "{file} lacks {name}, the table of learned positions that a GPT-2 has. Rotary positions leave nothing "
+            "in a file: with them it is another model, which this layout does not describe.",
+            file=weights.where,
+            name=shown(name),
         )
     return matrix(weights, name)[0]
 

@@ -64,13 +64,11 @@ def recognise(weights: Weights, said: Said) -> Layout | None:
     options = {} if problems else _options(weights, fields, n_layers, problems)
     if problems:
         raise CheckpointError(
-            N_(
-                "{where} does not go with {file}: {problems}. Where a model lies in several files (consolidated.01.pth), "
-                "each holds a part of every tensor: put all of them into the folder.",
-                where=shown(where),
-                file=shown(weights.where),
-                problems=listed(problems),
-            )
+            "{where} does not go with {file}: {problems}. Where a model lies in several files (consolidated.01.pth), "
+            "each holds a part of every tensor: put all of them into the folder.",
+            where=shown(where),
+            file=shown(weights.where),
+            problems=listed(problems),
         )
     scaled = bool(fields.get("use_scaled_rope"))
     assumptions = [

@@ -185,12 +185,10 @@ def _positions(tables: Tables, weights: Weights, found: Mapping[str, Shape], bot
     same = len(names) == 1 or same_numbers(weights, *names)
     if len(set(kinds.values())) > 1 or (None in kinds.values() and not same and (pair is None or rows[0] != rows[1])):
         raise CheckpointError(
-            N_(
-                "{file} has two tables of positions, {names}. Two open where both hold sine waves, or have as many rows "
-                "and names that say which is the encoder's (src, source, enc; tgt, trg, target, dec).",
-                file=weights.where,
-                names=", ".join(map(shown, names)),
-            )
+            "{file} has two tables of positions, {names}. Two open where both hold sine waves, or have as many rows "
+            "and names that say which is the encoder's (src, source, enc; tgt, trg, target, dec).",
+            file=weights.where,
+            names=", ".join(map(shown, names)),
         )
     tables.options["max_positions"] = min(rows)
     if (sinusoids := kinds[names[0]]) is not None:
@@ -254,12 +252,10 @@ def _tokens(
             tables.ties[name] = again
     if len(firsts) > (2 if both else 1):
         raise CheckpointError(
-            N_(
-                "{file} has several tables of embeddings, {names}: supported is one, which encoder and decoder share, "
-                "or one for each of the two.",
-                file=weights.where,
-                names=", ".join(map(shown, firsts[:6])),
-            )
+            "{file} has several tables of embeddings, {names}: supported is one, which encoder and decoder share, "
+            "or one for each of the two.",
+            file=weights.where,
+            names=", ".join(map(shown, firsts[:6])),
         )
     if len(firsts) == 2:
         _two(tables, weights, firsts, outputs, source)
@@ -277,12 +273,10 @@ def _two(tables: Tables, weights: Weights, names: list[str], outputs: list[str],
     if found is None:
         if not all(map(ANSWER.fullmatch, names)):  # it could be written into no link
             raise CheckpointError(
-                N_(
-                    "{file} has two tables of embeddings, {names}, and nothing says which is the encoder's. Rename them "
-                    "(src, source, enc; tgt, trg, target, dec).",
-                    file=weights.where,
-                    names=", ".join(map(shown, names)),
-                )
+                "{file} has two tables of embeddings, {names}, and nothing says which is the encoder's. Rename them "
+                "(src, source, enc; tgt, trg, target, dec).",
+                file=weights.where,
+                names=", ".join(map(shown, names)),
             )
         tables.open_pair = (first, second)
         if source == second:

@@ -132,12 +132,10 @@ def _stacks(weights: Weights) -> list[Stack]:
     if stacks and kinds not in ([False], [False, True]):
         names = ", ".join(shown(stack.theirs.format(0)) for stack in stacks[:6])
         raise CheckpointError(
-            N_(
-                "{file} has PyTorch's layers in an arrangement that does not open ({names}). Supported are one encoder, "
-                "or an encoder and a decoder that reads it.",
-                file=weights.where,
-                names=names,
-            )
+            "{file} has PyTorch's layers in an arrangement that does not open ({names}). Supported are one encoder, "
+            "or an encoder and a decoder that reads it.",
+            file=weights.where,
+            names=names,
         )
     return stacks
 

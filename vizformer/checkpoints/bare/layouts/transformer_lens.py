@@ -55,11 +55,9 @@ def recognise(weights: Weights) -> Layout | None:
     for name in ("blocks.0.attn.W_Q", "unembed.W_U"):
         if name not in weights.tensors or len(weights.tensors[name].shape) != (3 if "attn" in name else 2):
             raise CheckpointError(
-                N_(
-                    "{file} has names of TransformerLens, but {name} is missing or of another shape than it has there.",
-                    file=weights.where,
-                    name=shown(name),
-                )
+                "{file} has names of TransformerLens, but {name} is missing or of another shape than it has there.",
+                file=weights.where,
+                name=shown(name),
             )
     return _Reader(weights, len(layers)).layout()
 
@@ -259,12 +257,10 @@ class _Reader:
                     }
                     return
         raise CheckpointError(
-            N_(
-                "{file} has rotary positions ({names}) that do not turn the two halves of a head by a base: they do not "
-                "open.",
-                file=self.weights.where,
-                names=", ".join(map(shown, names)),
-            )
+            "{file} has rotary positions ({names}) that do not turn the two halves of a head by a base: they do not "
+            "open.",
+            file=self.weights.where,
+            names=", ".join(map(shown, names)),
         )
 
     def _assumed(self) -> list[Message]:

@@ -38,7 +38,7 @@ def mapping_for(folder: Folder, file: str, given: object = None) -> ByHand | Non
             text = _text(path, path.name)
         except (OSError, ValueError) as error:
             raise CheckpointError(
-                N_("There is no mapping {file}. Give the path of a TOML file, or a dict.", file=shown(str(given)))
+                "There is no mapping {file}. Give the path of a TOML file, or a dict.", file=shown(str(given))
             ) from error
         mapping = from_toml(text, path.name)
         return ByHand(mapping, _note(mapping, shown(path.name))) if mapping.roles else None

@@ -119,11 +119,7 @@ def apply(mapping: RoleMapping, weights: Weights) -> Applied:
     wrong += [N_("{tensor} has no role and is not left out", tensor=shown(name)) for name in free]
     if wrong:
         raise CheckpointError(
-            N_(
-                "The mapping by hand does not go with {file}: {problems}.",
-                file=weights.where,
-                problems=listed(wrong),
-            )
+            "The mapping by hand does not go with {file}: {problems}.", file=weights.where, problems=listed(wrong)
         )
     for name in buffers:
         if name not in taken and name not in left_out:

@@ -9,7 +9,6 @@ from vizformer.checkpoints.bare.structure.names import Module
 from vizformer.checkpoints.bare.structure.stacks import Stack
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.errors import CheckpointError
-from vizformer.messages import N_
 
 _MOST_HEADS = 256
 
@@ -85,7 +84,7 @@ def raw_is_turned(stacks: Sequence[Stack], blocks: Sequence[Block], width: int, 
                 said.add((rows == width) is reads)
     if len(said) > 1:
         raise CheckpointError(
-            N_("{file} keeps some of its matrices as [in, out] and others as [out, in]: that does not open.", file=file)
+            "{file} keeps some of its matrices as [in, out] and others as [out, in]: that does not open.", file=file
         )
     return said.pop() if said else (None if some else False)
 
@@ -125,12 +124,10 @@ def sizes(
             where.append((stack.prefix and ".".join(stack.prefix)) or parts.attention.path)
     if len(found) > 1:
         raise CheckpointError(
-            N_(
-                "{file} has attentions or feed-forward networks of several sizes ({where}): supported are those where "
-                "all layers have the same.",
-                file=file,
-                where=", ".join(dict.fromkeys(map(shown, where))),
-            )
+            "{file} has attentions or feed-forward networks of several sizes ({where}): supported are those where "
+            "all layers have the same.",
+            file=file,
+            where=", ".join(dict.fromkeys(map(shown, where))),
         )
     return found.pop()
 
@@ -155,15 +152,13 @@ def _heads(
         return width, width, width // side, width // side
     if rows["k"] != rows["v"] or (out or width) != rows["q"]:
         raise CheckpointError(
-            N_(
-                "{file} has an attention ({name}) with {q} rows of queries, {k} of keys and {v} of values, and an output "
-                "that reads {out}: supported are heads whose values are as wide as their keys.",
-                file=file,
-                name=shown(attention.path or attention.inside[0]),
-                q=rows["q"],
-                k=rows["k"],
-                v=rows["v"],
-                out=out or width,
-            )
+            "{file} has an attention ({name}) with {q} rows of queries, {k} of keys and {v} of values, and an output "
+            "that reads {out}: supported are heads whose values are as wide as their keys.",
+            file=file,
+            name=shown(attention.path or attention.inside[0]),
+            q=rows["q"],
+            k=rows["k"],
+            v=rows["v"],
+            out=out or width,
         )
     return rows["q"], rows["k"], len(attention.projections[0].modules) if attention.by_head else None, 1

@@ -122,12 +122,10 @@ def _self_and_cross(attentions: Sequence[Attention], file: str, assumed: list[Me
         return {"self_attention": attentions[0]}
     if len(attentions) > 2:
         raise CheckpointError(
-            N_(
-                "{file} has layers with {n} attentions ({names}): one opens, or one and another that reads an encoder.",
-                file=file,
-                n=len(attentions),
-                names=", ".join(shown(attention.path) for attention in attentions[:4]),
-            )
+            "{file} has layers with {n} attentions ({names}): one opens, or one and another that reads an encoder.",
+            file=file,
+            n=len(attentions),
+            names=", ".join(shown(attention.path) for attention in attentions[:4]),
         )
     one, other = attentions
     first, second = _differing(one.path, other.path)
@@ -140,13 +138,11 @@ def _self_and_cross(attentions: Sequence[Attention], file: str, assumed: list[Me
         counted = [numbers(name) for name in (first, second)]
         if counted[0] == counted[1]:
             raise CheckpointError(
-                N_(
-                    "{file} has two attentions in a layer, {first} and {second}, and nothing says which of them reads the "
-                    "encoder. Rename them (self, cross).",
-                    file=file,
-                    first=shown(one.path),
-                    second=shown(other.path),
-                )
+                "{file} has two attentions in a layer, {first} and {second}, and nothing says which of them reads the "
+                "encoder. Rename them (self, cross).",
+                file=file,
+                first=shown(one.path),
+                second=shown(other.path),
             )
         sides = [0, 1] if counted[0] < counted[1] else [1, 0]
     own, cross = (one, other) if sides[0] < sides[1] else (other, one)
@@ -247,13 +243,11 @@ def _feedforward(modules: Mapping[str, Module], taken: set[str], width: int, fil
             order = (first, second) if up[1] == width else (second, first)
         if order is None:
             raise CheckpointError(
-                N_(
-                    "{file} has a feed-forward network of {first} and {second}, and neither names nor shapes say which "
-                    "comes first. Rename them (linear1, linear2).",
-                    file=file,
-                    first=shown(modules[first].path),
-                    second=shown(modules[second].path),
-                )
+                "{file} has a feed-forward network of {first} and {second}, and neither names nor shapes say which "
+                "comes first. Rename them (linear1, linear2).",
+                file=file,
+                first=shown(modules[first].path),
+                second=shown(modules[second].path),
             )
         return {"W_in": order[0], "W_out": order[1]}
     if len(left) == 3:

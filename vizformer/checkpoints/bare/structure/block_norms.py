@@ -8,7 +8,6 @@ from vizformer.checkpoints.bare.structure.attentions import Attention
 from vizformer.checkpoints.bare.structure.names import Module, numbers, words
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.errors import CheckpointError
-from vizformer.messages import N_
 
 CROSS = {"cross", "src", "enc", "encoder", "memory", "context", "mem", "encdec", "source", "crossattn", "inter"}
 SELF = {"self", "masked", "mask", "slf", "dec", "decoder", "sa", "selfattn", "tgt", "trg", "causal"}
@@ -72,14 +71,12 @@ def find(
         return {}, None
     if len(found) != len(wanted):
         raise CheckpointError(
-            N_(
-                "{file} has {n} norms in a layer of {wanted} sublayers: {names}. Supported is one for each sublayer, "
-                "before or after it, or none.",
-                file=file,
-                n=len(found),
-                wanted=len(wanted),
-                names=", ".join(shown(modules[name].path) for name in found[:6]),
-            )
+            "{file} has {n} norms in a layer of {wanted} sublayers: {names}. Supported is one for each sublayer, "
+            "before or after it, or none.",
+            file=file,
+            n=len(found),
+            wanted=len(wanted),
+            names=", ".join(shown(modules[name].path) for name in found[:6]),
         )
     if len(found) == 1:
         return {wanted[0]: found[0]}, None
@@ -94,12 +91,10 @@ def find(
     if len(found) == 2:
         return {}, (found[0], found[1])
     raise CheckpointError(
-        N_(
-            "{file} has three norms in a layer, {names}, and nothing says which belongs to which sublayer. Rename them "
-            "(norm1, norm2, norm3).",
-            file=file,
-            names=", ".join(shown(modules[name].path) for name in found),
-        )
+        "{file} has three norms in a layer, {names}, and nothing says which belongs to which sublayer. Rename them "
+        "(norm1, norm2, norm3).",
+        file=file,
+        names=", ".join(shown(modules[name].path) for name in found),
     )
 
 

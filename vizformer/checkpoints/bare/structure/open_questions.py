@@ -208,12 +208,10 @@ def open_questions(found: Found, tables: Tables, kind: str | Question) -> list[Q
     if pair := found.blocks[0].pair:
         if not all(map(ANSWER.fullmatch, pair)):  # they could be written into no link
             raise CheckpointError(
-                N_(
-                    "{file} has two norms in a layer, {names}, and nothing says which belongs to which sublayer. Rename "
-                    "them (norm1, norm2).",
-                    file=found.weights.where,
-                    names=", ".join(map(shown, pair)),
-                )
+                "{file} has two norms in a layer, {names}, and nothing says which belongs to which sublayer. Rename "
+                "them (norm1, norm2).",
+                file=found.weights.where,
+                names=", ".join(map(shown, pair)),
             )
         left.append(first_norm(pair))
     left += _beside(found)

@@ -146,13 +146,10 @@ def norms(found: Mapping[str, Module], stacks: Sequence[Stack], used: set[str], 
         place = result.first if said & _BEFORE and not said & {"out", "output", "final", "last"} else place
         if number in place:
             raise CheckpointError(
-                N_(
-                    "{file} has several norms beside its layers, {first} and {second}, and nothing says which comes "
-                    "where.",
-                    file=file,
-                    first=shown(place[number].path),
-                    second=shown(path),
-                )
+                "{file} has several norms beside its layers, {first} and {second}, and nothing says which comes where.",
+                file=file,
+                first=shown(place[number].path),
+                second=shown(path),
             )
         place[number] = module
     if len(stacks) == 1:

@@ -161,13 +161,11 @@ def _require_one_norm(found: Found, before: Mapping[int, Module | None]) -> None
     """
     if before and (first := before[0]) is not None:
         raise CheckpointError(
-            N_(
-                "norm_order={order}: {file} would normalise the embeddings twice, by {norm} and before the first sublayer. "
-                "Such models do not open.",
-                order=NORMED_STREAM,
-                file=found.weights.where,
-                norm=shown(first.path),
-            )
+            "norm_order={order}: {file} would normalise the embeddings twice, by {norm} and before the first sublayer. "
+            "Such models do not open.",
+            order=NORMED_STREAM,
+            file=found.weights.where,
+            norm=shown(first.path),
         )
 
 
@@ -178,12 +176,10 @@ def _require_one_order(found: Found, answers: dict[str, Value]) -> None:
     for name, recipe in found.made.items():
         if name.endswith(WIDER) and len(recipe.sources) > 2 and answers.get("scaled_embedding"):
             raise CheckpointError(
-                N_(
-                    "scaled_embedding=true: {bias} may be added to the embeddings of {file} before or after they are "
-                    "scaled. Save what is added to the positions as one table of embeddings, and answer false.",
-                    bias=shown(recipe.sources[2]),
-                    file=found.weights.where,
-                )
+                "scaled_embedding=true: {bias} may be added to the embeddings of {file} before or after they are "
+                "scaled. Save what is added to the positions as one table of embeddings, and answer false.",
+                bias=shown(recipe.sources[2]),
+                file=found.weights.where,
             )
 
 

@@ -20,7 +20,6 @@ from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import Weights
 from vizformer.checkpoints.tensors.questions import Value
 from vizformer.errors import CheckpointError
-from vizformer.messages import N_
 
 NAME = "hand-written"
 _OURS = ".layers.0.feedforward.W_in.weight"  # of VizFormer's own format, whose config.json says everything
@@ -47,10 +46,8 @@ def recognise_mapped(weights: Weights) -> Layout | None:
     found = find(weights)
     if found is None:
         raise CheckpointError(
-            N_(
-                "The mapping by hand says of no tensors that they make queries, keys and values (W_Q, W_K and W_V, or "
-                "qkv): without attention there is no model to show."
-            )
+            "The mapping by hand says of no tensors that they make queries, keys and values (W_Q, W_K and W_V, or "
+            "qkv): without attention there is no model to show."
         )
     return _layout(found)
 
@@ -78,16 +75,14 @@ def _ordered(found: list[Stack], file: str) -> tuple[Stack, ...]:
     if kinds in ([1], [1, 2]):
         return tuple(ordered)
     raise CheckpointError(
-        N_(
-            "{file} has layers in an arrangement that does not open: {stacks}. Supported are one stack with one "
-            "attention in a layer, or an encoder of such layers and a decoder with two attentions in a layer, one of "
-            "which reads the encoder.",
-            file=file,
-            stacks=", ".join(
-                f"{stack.shown} ({len(stack.layers)} × {', '.join(shown(a.path) for a in stack.attentions)})"
-                for stack in ordered[:6]
-            ),
-        )
+        "{file} has layers in an arrangement that does not open: {stacks}. Supported are one stack with one "
+        "attention in a layer, or an encoder of such layers and a decoder with two attentions in a layer, one of "
+        "which reads the encoder.",
+        file=file,
+        stacks=", ".join(
+            f"{stack.shown} ({len(stack.layers)} × {', '.join(shown(a.path) for a in stack.attentions)})"
+            for stack in ordered[:6]
+        ),
     )
 
 

@@ -134,10 +134,8 @@ def _alike(layers: Sequence[Mapping[str, Module]], file: str) -> None:
                 )
     if wrong:
         raise CheckpointError(
-            N_(
-                "{file} has layers that are not alike: {problems}. The layers of a stack have the same tensors: one may "
-                "be missing, or the layers differ in what they do, which does not open.",
-                file=file,
-                problems=listed(wrong),
-            )
+            "{file} has layers that are not alike: {problems}. The layers of a stack have the same tensors: one may "
+            "be missing, or the layers differ in what they do, which does not open.",
+            file=file,
+            problems=listed(wrong),
         )
