@@ -251,21 +251,13 @@ def train_lengths(
     notes = {
         "trained": TRAINED,
         "recipe": asdict(recipe),
-        "windows": {k: _windows(v) for k, v in texts.held_out.items()},
-        "passages": {name: _passage(text) for name, text in texts.held_out.items()},
+        "windows": {k: (len(v) - LONGEST - 1) // _STRIDE + 1 for k, v in texts.held_out.items()},
+        # The beginning of each held-out text, to follow what a reader types.
+        "passages": {k: v[: LONGEST + 4].decode(errors="ignore") for k, v in texts.held_out.items()},
     }
     save_notes(out, MEASURED, notes)
     write_card(out, measured(out), longest=LONGEST, stride=_STRIDE, every=_HELD_OUT_EVERY)
     say(f"The models are in {out}.")
-
-
-def _windows(text: bytes) -> int:
-    return (len(text) - LONGEST - 1) // _STRIDE + 1
-
-
-def _passage(text: bytes) -> str:
-    """The beginning of a held-out text, to follow what a reader types."""
-    return text[: LONGEST + 4].decode(errors="ignore")
 
 
 def rises(curves: Mapping[str, Sequence[float]]) -> dict[str, float]:

@@ -69,7 +69,7 @@ class Task:
         Raises:
             VizformerError: nothing typed, other symbols, too long, or a question without an answer.
         """
-        question = "".join(_normalise(text).split())
+        question = "".join(unicodedata.normalize("NFKC", text).lower().split())
         if self.separator:
             question = question.partition(self.separator)[0]
         if not question:
@@ -126,10 +126,6 @@ def examples(task: Task, rng: random.Random, count: int, *, held_out: bool) -> l
         if is_held_out(example.question) == held_out:
             found.append(example)
     return found
-
-
-def _normalise(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).lower()
 
 
 def _letters(shortest: int, longest: int, symbols: str, answer: Callable[[str], str]) -> Callable[..., Example]:

@@ -17,13 +17,7 @@ from jaxtyping import Complex, Float
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.circuits.weights import (
-    HeadWeights,
-    embedding,
-    head_weights,
-    predicting_kind,
-    unembedding,
-)
+from vizformer.analysis.circuits.weights import HeadWeights, embedding, head_weights, predicting_kind, unembedding
 from vizformer.checkpoints import Checkpoint
 from vizformer.model.positions import rope_frequencies, rotation
 

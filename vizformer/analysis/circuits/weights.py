@@ -54,7 +54,7 @@ def head_weights(checkpoint: Checkpoint, kind: Kind, layer: int, head: int) -> H
     Raises:
         TraceError: no such self-attention, layer or head.
     """
-    blocks = _blocks(checkpoint.model, kind)
+    blocks = [layer for layer in _stack(checkpoint.model, kind).layers if isinstance(layer, Block)]
     if not 0 <= layer < len(blocks) or not 0 <= head < checkpoint.model.config.n_heads:
         raise TraceError("There is no head {head} in layer {layer} of this model.", layer=layer, head=head)
     block = blocks[layer]
@@ -184,7 +184,3 @@ def _stack(model: Transformer, kind: Kind) -> Stack:
     if stack is None:
         raise TraceError("This model has no self-attention of this kind.")
     return stack
-
-
-def _blocks(model: Transformer, kind: Kind) -> list[Block]:
-    return [layer for layer in _stack(model, kind).layers if isinstance(layer, Block)]

@@ -7,17 +7,14 @@ from vizformer.checkpoints.hugging_face.family import Family, Options, says_head
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.missing_parameters import Made
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
-from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
+from vizformer.checkpoints.tensors.tensor_map import Part, attention, layers, linear
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
 from vizformer.model.positions import sinusoidal_encoding
 
 BIAS = "final_logits_bias"
 SELF: Mapping[str, Sequence[str]] = {
-    "self_attn.q_proj": ["self_attention.W_Q"],
-    "self_attn.k_proj": ["self_attention.W_K"],
-    "self_attn.v_proj": ["self_attention.W_V"],
-    "self_attn.out_proj": ["self_attention.W_O"],
+    **attention("self_attn.{}_proj", "q k v out"),
     "self_attn_layer_norm": ["self_norm"],
     "fc1": ["feedforward.W_in"],
     "fc2": ["feedforward.W_out"],

@@ -9,14 +9,12 @@ from vizformer.checkpoints.hugging_face.family import SPARE_BIAS, Family, Option
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.missing_parameters import Made
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
-from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
+from vizformer.checkpoints.tensors.tensor_map import Part, attention, layers, linear
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
 
 LAYER: Mapping[str, Sequence[str]] = {
-    "attention.self.query": ["self_attention.W_Q"],
-    "attention.self.key": ["self_attention.W_K"],
-    "attention.self.value": ["self_attention.W_V"],
+    **attention("attention.self.{}", "query key value"),
     "attention.output.dense": ["self_attention.W_O"],
     "attention.output.LayerNorm": ["self_norm"],
     "intermediate.dense": ["feedforward.W_in"],
@@ -73,9 +71,7 @@ def options(fields: Fields, names: Collection[str], head: str = HEAD, *, segment
         activation=fields.choice("hidden_act", ACTIVATIONS),
         head="transform" if has_head else "linear",
         tied_unembedding=fields.flag("tie_word_embeddings") or not has_head,
-        bos_id=fields.token("bos_token_id", vocab_size),
-        eos_id=fields.token("eos_token_id", vocab_size),
-        pad_id=fields.token("pad_token_id", vocab_size),
+        **fields.marks(vocab_size),
     ), has_head
 
 

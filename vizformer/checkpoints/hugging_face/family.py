@@ -9,6 +9,7 @@ from torch import Tensor
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.tensors.activations import THEIRS
 from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
 from vizformer.checkpoints.tokenizers.vocabularies import Vocabularies
@@ -36,7 +37,8 @@ class Export:
 
     Attributes:
         model_type: of config.json.
-        fits: the options that decide whether a model is one of the family, with what they may be.
+        fits: the options that decide whether a model is one of the family, with what they may be, where that is another
+            value than the one that `ModelConfig` has from the start.
         written: the options that `fields` writes down, whatever they are.  All others must be as `ModelConfig` has them
             from the start, so that an option that is new here is never lost on the way.
         fields: (config, whether there is a head) -> config.json.
@@ -94,6 +96,12 @@ class Family:
     exports: tuple[Export, ...] = ()
 
 
+def said(names: Mapping[str, str], config: ModelConfig) -> dict[str, Any]:
+    """Fields of config.json that say one thing of a model each; `names`: theirs -> that of `config`."""
+    values = {theirs: getattr(config, ours) for theirs, ours in names.items()}
+    return {theirs: THEIRS[value] if names[theirs] == "activation" else value for theirs, value in values.items()}
+
+
 def reading(base: Config, *more: More) -> Config:
     """`config` of a relative: what `base` reads, and then `more`: options, or what reads them from (fields, options)."""
 
@@ -114,6 +122,18 @@ def tied_to(table: str, head: str = "lm_head") -> Callable[[ModelConfig], dict[s
 def flags(**names: str) -> Callable[[Fields, Options], Options]:
     """Reads options that are true or false: ours = the name of the field."""
     return lambda fields, options: {ours: fields.flag(name) for ours, name in names.items()}
+
+
+def only(*ignored: str, **supported: Any) -> Callable[[Fields, Options], Options]:
+    """Refuses every other value of fields that a family has; `ignored` are those that no forward reads."""
+
+    def read(fields: Fields, options: Options) -> Options:
+        for name, value in supported.items():
+            fields.only(name, value)
+        fields.ignore(*ignored)
+        return {}
+
+    return read
 
 
 # Of a head that is not tied, whose two biases are tensors of their own.

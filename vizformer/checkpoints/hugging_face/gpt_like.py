@@ -3,9 +3,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face.family import Family, Options, says_head, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.rotary import turning_neighbours
@@ -61,9 +58,7 @@ def decoder(
         tied_unembedding=tied or not has_head,
         logit_bias=f"{head}.bias" in names,
         dropout=0.0,
-        bos_id=fields.token("bos_token_id", vocab_size),
-        eos_id=fields.token("eos_token_id", vocab_size),
-        pad_id=fields.token("pad_token_id", vocab_size),
+        **fields.marks(vocab_size),
     ), has_head
 
 
@@ -129,17 +124,11 @@ def tensors(
     ]
 
 
-def byte_level_texts(folder: Folder) -> Backend:
-    """vocab.json and merges.txt, with one mark for beginning, end and what is unknown."""
-    return byte_level(folder, dict.fromkeys(("bos_token", "eos_token", "unk_token"), "<|endoftext|>"))
-
-
-def composed_texts(folder: Folder) -> Backend:
-    """vocab.json and merges.txt of the letters in their composed form (NFC), as GPT-NeoX reads them."""
-    usual = {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<|padding|>"}
-    return byte_level(folder, usual, composed=True)
-
-
+# vocab.json and merges.txt, with one mark for beginning, end and what is unknown; and as GPT-NeoX reads them, with letters
+# in their composed form (NFC).
+byte_level_texts = partial(byte_level, usual=dict.fromkeys(("bos_token", "eos_token", "unk_token"), "<|endoftext|>"))
+_OF_NEOX = {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<|padding|>"}
+composed_texts = partial(byte_level, usual=_OF_NEOX, composed=True)
 LIKE = Family(
     name="",
     types=(),

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Any
 
-from vizformer.checkpoints.tensors.activations import THEIRS
+from vizformer.checkpoints.hugging_face.family import said
 from vizformer.config import ModelConfig
 
 FITS: dict[str, Collection[Any]] = dict(
@@ -14,59 +14,38 @@ FITS: dict[str, Collection[Any]] = dict(
     norm=["rms_norm"],
     final_norm=[True],
     feedforward=["gated"],
-    head=["linear"],
-    scaled_embedding=[False],
-    embedding_norm=[False],
-    n_segments=[0],
 )
-WRITTEN = (
-    "vocab_size",
-    "d_model",
-    "n_heads",
-    "n_kv_heads",
-    "head_dim",
-    "d_ff",
-    "n_decoder_layers",
-    "max_positions",
-    "norm_eps",
-    "activation",
-    "bias",
-    "tied_unembedding",
-    "pad_id",
-    "bos_id",
-    "eos_id",
-    "rope_theta",
-    "rope_scaling",
-    "rope_factor",
-    "rope_low_turns",
-    "rope_high_turns",
-    "rope_trained_positions",
-)
+FIELDS = {
+    "vocab_size": "vocab_size",
+    "hidden_size": "d_model",
+    "intermediate_size": "d_ff",
+    "num_hidden_layers": "n_decoder_layers",
+    "num_attention_heads": "n_heads",
+    "num_key_value_heads": "kv_heads",
+    "head_dim": "d_head",
+    "hidden_act": "activation",
+    "max_position_embeddings": "max_positions",
+    "rms_norm_eps": "norm_eps",
+    "rope_theta": "rope_theta",
+    "attention_bias": "qkv_bias",
+    "mlp_bias": "bias",
+    "tie_word_embeddings": "tied_unembedding",
+    "bos_token_id": "bos_id",
+    "eos_token_id": "eos_id",
+    "pad_token_id": "pad_id",
+}
+_SCALING = ("rope_scaling", "rope_factor", "rope_low_turns", "rope_high_turns", "rope_trained_positions")
+WRITTEN = (*FIELDS.values(), "n_kv_heads", "head_dim", *_SCALING)
 
 
 def export(config: ModelConfig, has_head: bool) -> dict[str, Any]:
     """config.json, as both `transformers` 4 and 5 read it."""
-    return dict(
-        architectures=["LlamaForCausalLM" if has_head else "LlamaModel"],
-        vocab_size=config.vocab_size,
-        hidden_size=config.d_model,
-        intermediate_size=config.d_ff,
-        num_hidden_layers=config.n_decoder_layers,
-        num_attention_heads=config.n_heads,
-        num_key_value_heads=config.kv_heads,
-        head_dim=config.d_head,
-        hidden_act=THEIRS[config.activation],
-        max_position_embeddings=config.max_positions,
-        rms_norm_eps=config.norm_eps,
-        rope_theta=config.rope_theta,
-        attention_bias=config.qkv_bias,
-        mlp_bias=config.bias,
-        tie_word_embeddings=config.tied_unembedding and has_head,
-        bos_token_id=config.bos_id,
-        eos_token_id=config.eos_id,
-        pad_token_id=config.pad_id,
-        rope_scaling=_scaling(config),
-    )
+    return {
+        "architectures": ["LlamaForCausalLM" if has_head else "LlamaModel"],
+        **said(FIELDS, config),
+        "tie_word_embeddings": config.tied_unembedding and has_head,
+        "rope_scaling": _scaling(config),
+    }
 
 
 def _scaling(config: ModelConfig) -> dict[str, Any] | None:

@@ -7,15 +7,11 @@ from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.rotary import PART, all_are_turned, rope, turned, turning_neighbours
 from vizformer.checkpoints.hugging_face.sliding_window import window
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
-from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
+from vizformer.checkpoints.tensors.tensor_map import Part, attention, layers, linear
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-ATTENTION = {
-    "self_attn.q_proj": ["self_attention.W_Q"],
-    "self_attn.k_proj": ["self_attention.W_K"],
-    "self_attn.v_proj": ["self_attention.W_V"],
-}
+ATTENTION = attention("self_attn.{}_proj", "q k v")
 OUT = {"self_attn.o_proj": ["self_attention.W_O"]}
 FEEDFORWARD = {
     "mlp.gate_proj": ["feedforward.W_gate"],
@@ -73,7 +69,7 @@ def decoder(
         d_model=width,
         n_heads=heads,
         head_dim=head_dim,
-        n_kv_heads=_kv_heads(fields, heads),
+        n_kv_heads=None if (n := fields.size("num_key_value_heads", otherwise=heads)) == heads else n,
         d_ff=fields.size("intermediate_size"),
         n_decoder_layers=n_layers,
         max_positions=longest,
@@ -89,9 +85,7 @@ def decoder(
         activation=fields.choice(activation, ACTIVATIONS),
         tied_unembedding=tied or not has_head,
         dropout=0.0,
-        bos_id=fields.token("bos_token_id", vocab_size),
-        eos_id=fields.token("eos_token_id", vocab_size),
-        pad_id=fields.token("pad_token_id", vocab_size),
+        **fields.marks(vocab_size),
     ), has_head
 
 
@@ -128,11 +122,6 @@ def _head_dim(fields: Fields, width: int, heads: int) -> int | None:
         return None
     head_dim = fields.size("head_dim")
     return None if head_dim * heads == width else head_dim
-
-
-def _kv_heads(fields: Fields, heads: int) -> int | None:
-    number = fields.size("num_key_value_heads", otherwise=heads)
-    return None if number == heads else number
 
 
 def tensors(

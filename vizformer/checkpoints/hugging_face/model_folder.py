@@ -27,7 +27,7 @@ from vizformer.checkpoints.hugging_face.rotary import gained
 from vizformer.checkpoints.hugging_face.unsupported_models import BECAUSE
 from vizformer.checkpoints.tensors.filling import fill
 from vizformer.checkpoints.tensors.matching import Match
-from vizformer.checkpoints.tensors.report import Report, parameters_by_component
+from vizformer.checkpoints.tensors.report import NO_HEAD, Report, parameters_by_component
 from vizformer.checkpoints.tensors.tensor_map import Shape
 from vizformer.checkpoints.tokenizers.special_tokens import token_ids
 from vizformer.checkpoints.tokenizers.vocabularies import Vocabularies
@@ -87,12 +87,7 @@ def understand(
     if backend is not None:
         note_start_mark(folder, backend, config, fields)
     if not has_head:
-        fields.assume(
-            N_(
-                "the file has no head that predicts tokens: logits are computed with the embedding table and "
-                "mean nothing"
-            )
-        )
+        fields.assume(NO_HEAD)
     empty = empty_model(config)
     shapes = {name: tuple(tensor.shape) for name, tensor in empty.state_dict().items()}
     matched = match(family, config, names, weights, shapes)

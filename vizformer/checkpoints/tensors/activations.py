@@ -14,11 +14,4 @@ ACTIVATIONS = {
     "silu": "silu",
     "swish": "silu",
 }
-THEIRS = {
-    "relu": "relu",
-    "relu_squared": "relu2",
-    "gelu": "gelu",
-    "gelu_tanh": "gelu_new",
-    "quick_gelu": "quick_gelu",
-    "silu": "silu",
-}
+THEIRS = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}  # of several names the first

@@ -274,18 +274,9 @@ _FIELDS: Mapping[str, Mapping[str, Mapping[Any, Value] | None]] = {
     ),
     "norm_order": {
         "norm_order": None,
-        "norm_first": _NORM_FIRST,
-        "pre_norm": _NORM_FIRST,
-        "prenorm": _NORM_FIRST,
-        "normalize_before": _NORM_FIRST,
+        **dict.fromkeys(("norm_first", "pre_norm", "prenorm", "normalize_before"), _NORM_FIRST),
     },
-    "activation": {
-        "activation": _FUNCTIONS,
-        "activation_function": _FUNCTIONS,
-        "hidden_act": _FUNCTIONS,
-        "act": _FUNCTIONS,
-        "act_fn": _FUNCTIONS,
-    },
+    "activation": dict.fromkeys(("activation", "activation_function", "hidden_act", "act", "act_fn"), _FUNCTIONS),
     "causal": {
         **dict.fromkeys(("causal", "is_causal")),
         "attention_dir": {"causal": True, "bidirectional": False},
@@ -293,10 +284,8 @@ _FIELDS: Mapping[str, Mapping[str, Mapping[Any, Value] | None]] = {
     "norm": {
         "norm": None,
         "normalization_type": {
-            "LN": "layer_norm",
-            "LNPre": "layer_norm",
-            "RMS": "rms_norm",
-            "RMSPre": "rms_norm",
+            **dict.fromkeys(("LN", "LNPre"), "layer_norm"),
+            **dict.fromkeys(("RMS", "RMSPre"), "rms_norm"),
             None: "none",
         },
     },

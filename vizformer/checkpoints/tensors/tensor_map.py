@@ -96,6 +96,12 @@ def linear(source: str, *targets: str, bias: bool = True, transposed: bool = Fal
     ]
 
 
+def attention(theirs: str, letters: str) -> dict[str, list[str]]:
+    """The modules of an attention that differ in `letters` alone: `theirs`, with a place for these -> ours."""
+    ours = zip(letters.split(), "QKVO", strict=False)  # an output of another name may follow
+    return {theirs.format(letter): [f"self_attention.W_{own}"] for letter, own in ours}
+
+
 def layers(
     template: Mapping[str, Sequence[str]],
     source: str,

@@ -19,6 +19,15 @@ from vizformer.checkpoints.tokenizers.special_tokens import add_listed
 XLM_ROBERTA = (("<s>", "<pad>", "</s>", "<unk>"), 3)  # what comes first, and how many of the file's pieces go
 CAMEMBERT = (("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED"), 1)
 MASK = "<mask>"
+USUAL = {
+    "bos_token": "<s>",
+    "eos_token": "</s>",
+    "cls_token": "<s>",
+    "sep_token": "</s>",
+    "pad_token": "<pad>",
+    "unk_token": "<unk>",
+    "mask_token": MASK,
+}
 
 
 def moved(folder: Folder, name: str, order: tuple[tuple[str, ...], int]) -> Backend:

@@ -27,7 +27,7 @@ from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import Weights
 from vizformer.checkpoints.tensors import questions
 from vizformer.checkpoints.tensors.questions import Question, Value
-from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
+from vizformer.checkpoints.tensors.tensor_map import Part, attention, layers, linear
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 
@@ -39,10 +39,7 @@ LAYER = {
     "mlp.c_proj": ["feedforward.W_out"],
 }
 OLD_LAYER = {
-    "attn.query": ["self_attention.W_Q"],
-    "attn.key": ["self_attention.W_K"],
-    "attn.value": ["self_attention.W_V"],
-    "attn.proj": ["self_attention.W_O"],
+    **attention("attn.{}", "query key value proj"),
     "mlp.0": ["feedforward.W_in"],
     "mlp.2": ["feedforward.W_out"],
 }

@@ -18,16 +18,13 @@ from vizformer.checkpoints.files.untrusted_folder import listed, shown
 from vizformer.checkpoints.files.weights import Weights
 from vizformer.checkpoints.hugging_face.family import Options
 from vizformer.checkpoints.tensors.questions import MAX_POSITIONS, NORM_EPS, Question, Said, Value
-from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear, neighbours_apart
+from vizformer.checkpoints.tensors.tensor_map import Part, attention, layers, linear, neighbours_apart
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 
 NAME = "LLaMA (Meta)"
 _LAYER = {
-    "attention.wq": ["self_attention.W_Q"],
-    "attention.wk": ["self_attention.W_K"],
-    "attention.wv": ["self_attention.W_V"],
-    "attention.wo": ["self_attention.W_O"],
+    **attention("attention.{}", "wq wk wv wo"),
     "feed_forward.w1": ["feedforward.W_gate"],
     "feed_forward.w2": ["feedforward.W_out"],
     "feed_forward.w3": ["feedforward.W_in"],

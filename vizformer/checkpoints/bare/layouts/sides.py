@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from vizformer.checkpoints.bare.layout import same_numbers
+from vizformer.checkpoints.bare.structure.names import differing
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import Weights
 from vizformer.messages import N_, Message
@@ -26,12 +27,7 @@ def by_name(first: str, second: str) -> tuple[str, str] | None:
 
     What they have in common ("encoder_decoder.") says nothing.
     """
-    one, other = first.split("."), second.split(".")
-    while one and other and one[0] == other[0]:
-        one, other = one[1:], other[1:]
-    while one and other and one[-1] == other[-1]:
-        one, other = one[:-1], other[:-1]
-    sides = [bool(TARGET.search(".".join(name))) - bool(SOURCE.search(".".join(name))) for name in (one, other)]
+    sides = [bool(TARGET.search(name)) - bool(SOURCE.search(name)) for name in differing(first, second)]
     if sides[0] == sides[1]:
         return None
     return (first, second) if sides[0] < sides[1] else (second, first)

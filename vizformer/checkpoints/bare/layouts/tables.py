@@ -16,6 +16,7 @@ from vizformer.checkpoints.files.weights import FLOATS, Weights
 from vizformer.checkpoints.hugging_face.family import Options
 from vizformer.checkpoints.tensors import questions
 from vizformer.checkpoints.tensors.questions import Question, Value
+from vizformer.checkpoints.tensors.report import NO_HEAD
 from vizformer.checkpoints.tensors.tensor_map import Part, Shape, linear
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
@@ -94,6 +95,16 @@ class Tables:
         headless = not self.predicts and not self.other_head and self.embedding is not None
         scale = [questions.LOGIT_SCALE] if headless or self.predicts else []
         return [questions.TIED, *scale] if headless else scale
+
+    def of_ends(self, tied: bool) -> list[Message]:
+        """What is assumed where there is no table of tokens, or no head for them; `tied`: the table makes the logits."""
+        if self.embedding is None:
+            note = N_(
+                "the file has no table of embeddings: token id i is read as the vector with 1 at place i and 0 elsewhere, "
+                "and logits mean nothing"
+            )
+            return [note]
+        return [] if self.predicts or tied else [NO_HEAD]
 
     def position_tables(self) -> list[str]:
         """The learned ones, by name."""
@@ -300,7 +311,7 @@ def _two(tables: Tables, weights: Weights, names: list[str], outputs: list[str],
 def _outputs(tables: Tables, weights: Weights, found: Mapping[str, Shape], around: Mapping[str, list[str]]) -> None:
     """An output layer has a row for every token, and is a module alone: one of several layers is another head."""
     size = 0 if tables.embedding is None else weights.tensors[tables.embedding].shape[0]
-    alone = {name for names in around.values() for name in names if len(_layers_of(names)) == 1}
+    alone = {n for names in around.values() for n in names if len({name.rpartition(".")[0] for name in names}) == 1}
     heads = [name for name, (rows, __) in found.items() if rows == size and name.endswith(".weight") and name in alone]
     if len(heads) == 1:
         head = heads[0].removesuffix(".weight")
@@ -314,7 +325,3 @@ def _outputs(tables: Tables, weights: Weights, found: Mapping[str, Shape], aroun
             tables.options["logit_bias"] = True
             tables.parts.append(Part(f"{head}.bias", ("logit_bias",)))
         tables.assumptions.append(N_("{name} makes the logits out of the last layer's output", name=shown(heads[0])))
-
-
-def _layers_of(names: list[str]) -> set[str]:
-    return {name.rpartition(".")[0] for name in names}

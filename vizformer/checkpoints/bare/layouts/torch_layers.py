@@ -217,18 +217,4 @@ def _assumed(tables: Tables, both: bool, tied: bool) -> list[Message]:
     assumed = list(tables.assumptions)
     if both:
         assumed.append(N_("a position of the decoder sees all of the encoder's output"))
-    if tables.embedding is None:
-        assumed.append(
-            N_(
-                "the file has no table of embeddings: token id i is read as the vector with 1 at place i and "
-                "0 elsewhere, and logits mean nothing"
-            )
-        )
-    elif not tables.predicts and not tied:
-        assumed.append(
-            N_(
-                "the file has no head that predicts tokens: logits are computed with the embedding table and "
-                "mean nothing"
-            )
-        )
-    return assumed
+    return assumed + tables.of_ends(tied)

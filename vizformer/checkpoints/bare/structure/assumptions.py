@@ -99,21 +99,7 @@ def read_by_role(found: Found, tables: Tables, tied: bool = False) -> list[Messa
     qkv, out, __ = found.biases
     if out and not qkv:
         lines.append(N_("queries, keys and values have no biases in the file: those shown are 0"))
-    lines += tables.assumptions
-    if tables.embedding is None:
-        lines.append(
-            N_(
-                "the file has no table of embeddings: token id i is read as the vector with 1 at place i and "
-                "0 elsewhere, and logits mean nothing"
-            )
-        )
-    elif not tables.predicts and not tied:
-        lines.append(
-            N_(
-                "the file has no head that predicts tokens: logits are computed with the embedding table and mean nothing"
-            )
-        )
-    return lines
+    return lines + tables.assumptions + tables.of_ends(tied)
 
 
 def _roles_said(layer: Mapping[str, Module], block: Block) -> Message:

@@ -15,7 +15,7 @@ from vizformer.checkpoints.bare.structure.block_norms import (
     AttentionParts,
     norms_of,
 )
-from vizformer.checkpoints.bare.structure.names import Module, natural, numbers, steps, under, words
+from vizformer.checkpoints.bare.structure.names import Module, differing, natural, numbers, steps, under, words
 from vizformer.checkpoints.bare.structure.stacks import Stack
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.errors import CheckpointError
@@ -128,7 +128,7 @@ def _self_and_cross(attentions: Sequence[Attention], file: str, assumed: list[Me
             names=", ".join(shown(attention.path) for attention in attentions[:4]),
         )
     one, other = attentions
-    first, second = _differing(one.path, other.path)
+    first, second = differing(one.path, other.path)
     sides = [bool(words(name) & CROSS) - bool(words(name) & SELF) for name in (first, second)]
     both = [bool(words(name) & CROSS) and bool(words(name) & SELF) for name in (first, second)]
     sides = [1 if mixed else side for side, mixed in zip(sides, both, strict=True)]  # dec_enc_attn
@@ -159,15 +159,6 @@ def _self_and_cross(attentions: Sequence[Attention], file: str, assumed: list[Me
 def _is_nested(one: str, other: str) -> bool:
     """Whether one of two attentions lies as deep as the layer's own modules do, and the other in a module more."""
     return one.rpartition(".")[2] == other.rpartition(".")[2] and abs(one.count(".") - other.count(".")) == 1
-
-
-def _differing(first: str, second: str) -> tuple[str, str]:
-    one, other = first.split("."), second.split(".")
-    while one and other and one[0] == other[0]:
-        one, other = one[1:], other[1:]
-    while one and other and one[-1] == other[-1]:
-        one, other = one[:-1], other[:-1]
-    return ".".join(one), ".".join(other)
 
 
 def _matrices(modules: Mapping[str, Module], names: Sequence[str], taken: set[str]) -> list[str]:
@@ -269,7 +260,7 @@ def _gated_by_shape(names: Sequence[str], modules: Mapping[str, Module], width: 
 
 def _order(first: str, second: str) -> tuple[str, str] | None:
     """The one that comes first, where names say: by numbers, else by words."""
-    one, other = _differing(first, second)
+    one, other = differing(first, second)
     if numbers(one) != numbers(other) and re.sub(r"\d", "", one) == re.sub(r"\d", "", other):
         return (first, second) if numbers(one) < numbers(other) else (second, first)
     said = [

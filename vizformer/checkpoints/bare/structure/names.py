@@ -149,6 +149,16 @@ def words(path: str) -> set[str]:
     return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", path)}
 
 
+def differing(first: str, second: str) -> tuple[str, str]:
+    """Two names without what they begin with and end in alike."""
+    one, other = first.split("."), second.split(".")
+    while one and other and one[0] == other[0]:
+        one, other = one[1:], other[1:]
+    while one and other and one[-1] == other[-1]:
+        one, other = one[:-1], other[:-1]
+    return ".".join(one), ".".join(other)
+
+
 def numbers(path: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d{1,4}", path))
 

@@ -21,19 +21,16 @@ from vizformer.checkpoints.hugging_face.bert_like import (
 )
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.tensors.tensor_map import Part, linear
+from vizformer.checkpoints.tensors.tensor_map import Part, attention, linear
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
 LAYER = {
-    "attention.query": "self_attention.W_Q",
-    "attention.key": "self_attention.W_K",
-    "attention.value": "self_attention.W_V",
-    "attention.dense": "self_attention.W_O",
-    "attention.LayerNorm": "self_norm",
-    "ffn": "feedforward.W_in",
-    "ffn_output": "feedforward.W_out",
-    "full_layer_layer_norm": "feedforward_norm",
+    **attention("attention.{}", "query key value dense"),
+    "attention.LayerNorm": ["self_norm"],
+    "ffn": ["feedforward.W_in"],
+    "ffn_output": ["feedforward.W_out"],
+    "full_layer_layer_norm": ["feedforward_norm"],
 }
 GROUP = "encoder.albert_layer_groups.0.albert_layers.0"
 HEAD = "predictions"
@@ -60,7 +57,7 @@ def weights(config: ModelConfig) -> list[Part]:
     """What becomes of every tensor: those of the layer go into all of them."""
     parts = embeddings(config)
     parts += linear("encoder.embedding_hidden_mapping_in", "embedding_projection")
-    for theirs, ours in LAYER.items():
+    for theirs, (ours,) in LAYER.items():
         for kind in ("weight", "bias"):
             targets = tuple(f"encoder.layers.{layer}.{ours}.{kind}" for layer in range(config.n_encoder_layers))
             parts.append(Part(f"{GROUP}.{theirs}.{kind}", targets, shared=True))
@@ -79,9 +76,6 @@ FAMILIES: tuple[Family, ...] = (
         ties=partial(ties, head=HEAD),
         spare=partial(spare, head=HEAD),
         made=no_unembedding,
-        unused={
-            **UNUSED,
-            r"sop_classifier\..*": N_("the head of another task"),
-        },
+        unused={**UNUSED, r"sop_classifier\..*": N_("the head of another task")},
     ),
 )

@@ -8,31 +8,21 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder, shown
+from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.hugging_face.bart_like import LIKE, both_stacks, start, tensors, waves
-from vizformer.checkpoints.hugging_face.family import Family, Options, reading
+from vizformer.checkpoints.hugging_face.family import Family, Options, only, reading
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.missing_parameters import WAVES, Made, fairseq_waves
 from vizformer.checkpoints.tensors.tensor_map import Part, linear
+from vizformer.checkpoints.tokenizers.fairseq import USUAL
 from vizformer.checkpoints.tokenizers.paired_files import paired
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
-from vizformer.checkpoints.tokenizers.vocabularies import Vocabularies, byte_level
+from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
 
 FIRST = 2  # row of BART's position table at which positions begin
 LONGEST = 32_768  # rows of M2M-100's table of waves
-USUAL = {
-    "bos_token": "<s>",
-    "eos_token": "</s>",
-    "cls_token": "<s>",
-    "sep_token": "</s>",
-    "pad_token": "<pad>",
-    "unk_token": "<unk>",
-    "mask_token": "<mask>",
-}
 USUAL_OF_MARIAN = {"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
 
 
@@ -47,13 +37,6 @@ def _bart(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     if alone:
         return options, has_head
     return {**options, "stack_inputs": "own", **_start("eos_id", N_("the end mark"))(fields, options)}, has_head
-
-
-def _mvp(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    """What prompts add to keys and values is not supported."""
-    fields.only("use_prompt", False)
-    fields.ignore("prompt_length", "prompt_mid_dim")
-    return _bart(fields, names)
 
 
 def _start(usual: str, called: Message) -> Callable[[Fields, Options], Options]:
@@ -121,20 +104,11 @@ def _waves_of_m2m(config: ModelConfig) -> Made:
     return {"position_embedding.weight": partial(fairseq_waves, config.max_positions, config.d_model, pad, pad + 1)}
 
 
-def tokenizer(folder: Folder) -> Backend:
-    """vocab.json and merges.txt."""
-    return byte_level(folder, USUAL, around=("<s>", "</s>"))
-
-
-def tokenizer_of_marian(folder: Folder) -> Vocabularies:
-    """source.spm, target.spm, vocab.json and, where targets have a vocabulary of their own, target_vocab.json."""
-    return paired(folder, USUAL_OF_MARIAN)
-
-
 WAVES_AS_IN_2017: Options = {"positions": "sinusoidal", "sinusoids": "halves"}
 OWN_TABLES: Options = {"positions": "learned", "stack_inputs": "own"}
 PRE_NORM = partial(both_stacks, pre_norm=True)
-BART = replace(LIKE, name="BART", types=("bart",), config=_bart, weights=weights, tokenizer=tokenizer, usual=USUAL)
+BYTES = partial(byte_level, usual=USUAL, around=("<s>", "</s>"))
+BART = replace(LIKE, name="BART", types=("bart",), config=_bart, weights=weights, tokenizer=BYTES, usual=USUAL)
 FAMILIES: tuple[Family, ...] = (
     BART,
     # The norms in front of the sublayers, and one more behind the last layer; tokenizer.json says the language.  Liu et al.
@@ -142,8 +116,14 @@ FAMILIES: tuple[Family, ...] = (
     replace(BART, types=("mbart",), tokenizer=only_tokenizer_json),
     # Ahmad et al. 2021, "Unified Pre-training for Program Understanding and Generation".
     replace(BART, name="PLBART", types=("plbart",), tokenizer=only_tokenizer_json),
-    # Tang et al. 2022, "MVP: Multi-task Supervised Pre-training for Natural Language Generation".
-    replace(BART, name="MVP", types=("mvp",), config=_mvp),
+    # What prompts add to keys and values is not supported.  Tang et al. 2022, "MVP: Multi-task Supervised Pre-training for
+    # Natural Language Generation".
+    replace(
+        BART,
+        name="MVP",
+        types=("mvp",),
+        config=reading(_bart, only("prompt_length", "prompt_mid_dim", use_prompt=False)),
+    ),
     # The Transformer of 2017, as the OPUS-MT translators have it.  Junczys-Dowmunt et al. 2018, "Marian: Fast Neural Machine
     # Translation in C++"; Tiedemann & Thottingal 2020, "OPUS-MT".
     replace(
@@ -151,7 +131,7 @@ FAMILIES: tuple[Family, ...] = (
         name="Marian",
         types=("marian",),
         config=reading(_marian, WAVES_AS_IN_2017, _start("pad_id", N_("the padding"))),
-        tokenizer=tokenizer_of_marian,
+        tokenizer=partial(paired, usual=USUAL_OF_MARIAN),
         computed=waves,
         usual=USUAL_OF_MARIAN,
     ),

@@ -24,11 +24,10 @@ from vizformer.checkpoints.hugging_face.bert_like import (
     tensors,
     ties,
 )
-from vizformer.checkpoints.hugging_face.family import Export, Family, Options, reading, tied_to
+from vizformer.checkpoints.hugging_face.family import Export, Family, Options, only, reading, said, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.missing_parameters import Made
 from vizformer.checkpoints.hugging_face.rotary import turning_neighbours
-from vizformer.checkpoints.tensors.activations import THEIRS
 from vizformer.checkpoints.tensors.tensor_map import Part, linear
 from vizformer.checkpoints.tokenizers.vocabularies import wordpiece_or_refuse
 from vizformer.config import ModelConfig
@@ -38,29 +37,25 @@ from vizformer.model.positions import sinusoidal_encoding
 PLAIN, GENERATOR, GENERATED = "lm_head", "generator_predictions", "generator_lm_head"
 
 
+FIELDS = {
+    "vocab_size": "vocab_size",
+    "hidden_size": "d_model",
+    "num_hidden_layers": "n_encoder_layers",
+    "num_attention_heads": "n_heads",
+    "intermediate_size": "d_ff",
+    "hidden_act": "activation",
+    "max_position_embeddings": "max_positions",
+    "type_vocab_size": "n_segments",
+    "layer_norm_eps": "norm_eps",
+    "tie_word_embeddings": "tied_unembedding",
+    "pad_token_id": "pad_id",
+}
+
+
 def export(config: ModelConfig, has_head: bool) -> dict[str, Any]:
     """config.json."""
-    return dict(
-        architectures=["BertForMaskedLM" if has_head else "BertModel"],
-        vocab_size=config.vocab_size,
-        hidden_size=config.d_model,
-        num_hidden_layers=config.n_encoder_layers,
-        num_attention_heads=config.n_heads,
-        intermediate_size=config.d_ff,
-        hidden_act=THEIRS[config.activation],
-        max_position_embeddings=config.max_positions,
-        type_vocab_size=config.n_segments,
-        layer_norm_eps=config.norm_eps,
-        tie_word_embeddings=config.tied_unembedding,
-        pad_token_id=config.pad_id,
-        position_embedding_type="absolute",
-    )
-
-
-def _ernie(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    fields.only("use_task_id", False)  # one more table
-    fields.ignore("task_type_vocab_size")
-    return options(fields, names)
+    kind = "BertForMaskedLM" if has_head else "BertModel"
+    return {"architectures": [kind], **said(FIELDS, config), "position_embedding_type": "absolute"}
 
 
 def _big_bird(fields: Fields, found: Options) -> Options:
@@ -153,30 +148,10 @@ FAMILIES: tuple[Family, ...] = (
                 dict(
                     architecture=["encoder-only"],
                     positions=["learned"],
-                    norm_order=["post"],
-                    norm=["layer_norm"],
-                    final_norm=[False],
-                    feedforward=["plain"],
-                    bias=[True],
-                    scaled_embedding=[False],
                     embedding_norm=[True],
                     n_segments=range(1, 2**31),
                 ),
-                (
-                    "vocab_size",
-                    "d_model",
-                    "n_heads",
-                    "d_ff",
-                    "n_encoder_layers",
-                    "max_positions",
-                    "norm_eps",
-                    "activation",
-                    "tied_unembedding",
-                    "pad_id",
-                    "bos_id",
-                    "eos_id",
-                    "head",
-                ),
+                (*FIELDS.values(), "bos_id", "eos_id", "head"),
                 export,
             ),
         ),
@@ -187,7 +162,7 @@ FAMILIES: tuple[Family, ...] = (
         name="ERNIE",
         types=("ernie",),
         prefix="ernie.",
-        config=_ernie,
+        config=reading(options, only("task_type_vocab_size", use_task_id=False)),  # one more table
         tokenizer=wordpiece_or_refuse,
         renamed=RENAMED,
     ),

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 
-from vizformer.checkpoints.hugging_face.family import Family, Options, reading
+from vizformer.checkpoints.hugging_face.family import Family, Options, only, reading
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gpt_like import ONE_NORM
 from vizformer.checkpoints.hugging_face.llama_like import (
@@ -27,12 +27,6 @@ from vizformer.checkpoints.hugging_face.rope_layers import turning_in
 from vizformer.checkpoints.hugging_face.sliding_window import every_nth, windowed_layers
 
 LAYER = {"input_layernorm": ["self_norm", "feedforward_norm"], **ATTENTION, **OUT, **FEEDFORWARD}
-
-
-def _first(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    options, has_head = decoder(fields, names, eps="layer_norm_eps")
-    fields.only("use_qk_norm", False)  # norms with a scale of its own for each head
-    return options, has_head
 
 
 def _second(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -59,7 +53,8 @@ COHERE = replace(
     LIKE,
     name="Cohere",
     types=("cohere",),
-    config=reading(_first, _both),
+    # (use_qk_norm: norms with a scale of its own for each head)
+    config=reading(partial(decoder, eps="layer_norm_eps"), only(use_qk_norm=False), _both),
     weights=partial(tensors, template=LAYER, neighbours=True),
     made=no_norm_biases,
 )

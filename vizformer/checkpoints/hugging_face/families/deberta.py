@@ -10,10 +10,8 @@ DeBERTa using ELECTRA-Style Pre-Training with Gradient-Disentangled Embedding Sh
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import partial
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.hugging_face import bert_like
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
@@ -232,12 +230,6 @@ def made_v1(config: ModelConfig) -> Made:
     return made(config) | zeros(names, config.n_heads * config.d_head)
 
 
-def tokenizer_v1(folder: Folder) -> Backend:
-    """vocab.json and merges.txt."""
-    marks = dict(bert_like.USUAL, unk_token="[UNK]")
-    return byte_level(folder, marks, around=("[CLS]", "[SEP]"))
-
-
 FAMILY = Family(
     name="DeBERTa v2/v3",
     types=("deberta-v2",),
@@ -266,7 +258,7 @@ V1 = replace(
     types=("deberta",),
     config=config_v1,
     weights=weights_v1,
-    tokenizer=tokenizer_v1,
+    tokenizer=partial(byte_level, usual=dict(bert_like.USUAL, unk_token="[UNK]"), around=("[CLS]", "[SEP]")),
     made=made_v1,
 )
 FAMILIES: tuple[Family, ...] = (FAMILY, V1)

@@ -9,16 +9,13 @@ from vizformer.checkpoints.hugging_face.bert_like import USUAL, body, embeddings
 from vizformer.checkpoints.hugging_face.family import Family, Options, says_head, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
-from vizformer.checkpoints.tensors.tensor_map import Part, linear
+from vizformer.checkpoints.tensors.tensor_map import Part, attention, linear
 from vizformer.checkpoints.tokenizers.vocabularies import wordpiece_or_refuse
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
 LAYER = {
-    "attention.q_lin": ["self_attention.W_Q"],
-    "attention.k_lin": ["self_attention.W_K"],
-    "attention.v_lin": ["self_attention.W_V"],
-    "attention.out_lin": ["self_attention.W_O"],
+    **attention("attention.{}_lin", "q k v out"),
     "sa_layer_norm": ["self_norm"],
     "ffn.lin1": ["feedforward.W_in"],
     "ffn.lin2": ["feedforward.W_out"],
@@ -44,9 +41,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         activation=fields.choice("activation", ACTIVATIONS),
         head="transform" if has_head else "linear",
         tied_unembedding=fields.flag("tie_word_embeddings") or not has_head,
-        bos_id=fields.token("bos_token_id", vocab_size),
-        eos_id=fields.token("eos_token_id", vocab_size),
-        pad_id=fields.token("pad_token_id", vocab_size),
+        **fields.marks(vocab_size),
     ), has_head
 
 

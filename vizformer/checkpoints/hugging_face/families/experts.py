@@ -18,7 +18,7 @@ from vizformer.checkpoints.hugging_face.experts_like import (
     sparse_layers,
     weights,
 )
-from vizformer.checkpoints.hugging_face.family import Export, Family, Options, reading
+from vizformer.checkpoints.hugging_face.family import Export, Family, Options, only, reading
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_export import FITS, WRITTEN, export
 from vizformer.checkpoints.hugging_face.llama_like import ATTENTION, OUT, attention_bias, decoder, factors
@@ -38,11 +38,6 @@ QK_NORMS_OVER_ALL = {"qk_norm": True, "qk_norm_over": "all"}
 LOCAL = partial(decoder_with_experts, number="num_local_experts", renormalised=True)
 SEVERAL: dict[str, Collection[Any]] = dict(bias=[False], n_experts=range(1, MOST_EXPERTS))
 WITH_EXPERTS = (*WRITTEN, "experts_per_token", "expert_weights", "d_expert", "expert_layers", "attention_bias")
-
-
-def _clip(fields: Fields, options: Options) -> Options:
-    fields.only("clip_qkv", None)
-    return {}
 
 
 def _qwen_2(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -184,7 +179,7 @@ FAMILIES: tuple[Family, ...] = (
         LIKE,
         name="OLMoE",
         types=("olmoe",),
-        config=reading(decoder_with_experts, _clip, attention_bias("all"), QK_NORMS_OVER_ALL),
+        config=reading(decoder_with_experts, only(clip_qkv=None), attention_bias("all"), QK_NORMS_OVER_ALL),
     ),
     replace(
         LIKE,

@@ -1,4 +1,4 @@
-"""Decoders in the manner of GPT-2, whose tensors have other names.  A row for each model type.
+"""GPT-2, and decoders in its manner whose tensors have other names.  A row for each model type.
 
 Source: what stands above each row, and the weights published with it.
 """
@@ -6,18 +6,15 @@ Source: what stands above each row, and the weights published with it.
 from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
-from vizformer.checkpoints.hugging_face.family import Family, Options, tied_to
+from vizformer.checkpoints.hugging_face.bart_like import SELF as FAIRSEQ
+from vizformer.checkpoints.hugging_face.family import Export, Family, Options, only, reading, said, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.hugging_face.gpt_like import (
-    LIKE,
-    byte_level_texts,
-    decoder,
-    side_by_side,
-    tensors,
-)
+from vizformer.checkpoints.hugging_face.gpt_like import LIKE, byte_level_texts, decoder, side_by_side, tensors
 from vizformer.checkpoints.hugging_face.missing_parameters import WAVES, Made, fairseq_waves
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
+from vizformer.checkpoints.tensors.tensor_map import attention
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -35,12 +32,8 @@ GPT_2 = {
     "mlp.c_proj": ["feedforward.W_out"],
 }
 GPT = {name: GPT_2[name] for name in ("attn.c_attn", "attn.c_proj", "ln_1", "mlp.c_fc", "mlp.c_proj", "ln_2")}
-ATTENTION_OF_GPT_J = {
-    "attn.q_proj": ["self_attention.W_Q"],
-    "attn.k_proj": ["self_attention.W_K"],
-    "attn.v_proj": ["self_attention.W_V"],
-    "attn.out_proj": ["self_attention.W_O"],
-}
+TRANSPOSED = [name for name in GPT_2 if not name.startswith("ln")]
+ATTENTION_OF_GPT_J = attention("attn.{}_proj", "q k v out")
 GPT_J = {
     "ln_1": ["self_norm", "feedforward_norm"],
     **ATTENTION_OF_GPT_J,
@@ -57,44 +50,61 @@ BLOOM = {
 }
 CTRL = {
     "layernorm1": ["self_norm"],
-    "multi_head_attention.Wq": ["self_attention.W_Q"],
-    "multi_head_attention.Wk": ["self_attention.W_K"],
-    "multi_head_attention.Wv": ["self_attention.W_V"],
-    "multi_head_attention.dense": ["self_attention.W_O"],
+    **attention("multi_head_attention.{}", "Wq Wk Wv dense"),
     "layernorm2": ["feedforward_norm"],
     "ffn.0": ["feedforward.W_in"],
     "ffn.2": ["feedforward.W_out"],
 }
-FAIRSEQ = {
-    "self_attn_layer_norm": ["self_norm"],
-    "self_attn.q_proj": ["self_attention.W_Q"],
-    "self_attn.k_proj": ["self_attention.W_K"],
-    "self_attn.v_proj": ["self_attention.W_V"],
-    "self_attn.out_proj": ["self_attention.W_O"],
-    "final_layer_norm": ["feedforward_norm"],
-    "fc1": ["feedforward.W_in"],
-    "fc2": ["feedforward.W_out"],
+FIELDS = {
+    "vocab_size": "vocab_size",
+    "n_positions": "max_positions",
+    "n_embd": "d_model",
+    "n_layer": "n_decoder_layers",
+    "n_head": "n_heads",
+    "n_inner": "d_ff",
+    "activation_function": "activation",
+    "layer_norm_epsilon": "norm_eps",
+    "tie_word_embeddings": "tied_unembedding",
+    "bos_token_id": "bos_id",
+    "eos_token_id": "eos_id",
+    "pad_token_id": "pad_id",
 }
+OF_GPT_2 = {"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False}
+FITS: dict[str, Collection[Any]] = dict(
+    architecture=["decoder-only"], positions=["learned"], norm_order=["pre"], final_norm=[True]
+)
+named_as_gpt_2 = partial(decoder, width="n_embd", heads="n_head", layers="n_layer", longest="n_positions")
 fairseq = partial(tensors, template=FAIRSEQ, table="embed_tokens", layer="layers.{}", final="layer_norm")
 
 
+def _as_gpt_2(fields: Fields, options: Options) -> Options:
+    return {
+        "d_ff": fields.size("n_inner", 4 * options["d_model"]),
+        "positions": "learned",
+        "norm_eps": fields.number("layer_norm_epsilon"),
+        "activation": fields.choice("activation_function", ACTIVATIONS),
+    }
+
+
+def export(config: ModelConfig, has_head: bool) -> dict[str, Any]:
+    """config.json of GPT-2."""
+    return {"architectures": ["GPT2LMHeadModel" if has_head else "GPT2Model"], **said(FIELDS, config), **OF_GPT_2}
+
+
 def _bigcode(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    options, has_head = decoder(fields, names, "n_embd", "n_head", "n_layer", "n_positions")
+    options, has_head = named_as_gpt_2(fields, names)
     fields.ignore("attention_softmax_in_fp32", "scale_attention_softmax_in_fp32")  # how half precision is rounded
     fields.ignore("num_key_value_heads")  # follows from multi_query, whatever is said
     return {
         **options,
         "n_kv_heads": 1 if fields.flag("multi_query") and options["n_heads"] > 1 else None,
-        "d_ff": fields.size("n_inner", 4 * options["d_model"]),
-        "positions": "learned",
+        **_as_gpt_2(fields, options),
         "attention_scale": None if fields.flag("scale_attn_weights") else 1.0,
-        "norm_eps": fields.number("layer_norm_epsilon"),
-        "activation": fields.choice("activation_function", ACTIVATIONS),
     }, has_head
 
 
 def _gpt(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    options, has_head = decoder(fields, names, "n_embd", "n_head", "n_layer", "n_positions")
+    options, has_head = named_as_gpt_2(fields, names)
     return {
         **options,
         "d_ff": 4 * options["d_model"],
@@ -124,13 +134,8 @@ def _bloom(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     }, has_head
 
 
-def _gpt_j(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    fields.ignore("rotary")  # written by old versions, always true
-    return side_by_side(fields, names)
-
-
 def _ctrl(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    options, has_head = decoder(fields, names, "n_embd", "n_head", "n_layer", "n_positions")
+    options, has_head = named_as_gpt_2(fields, names)
     fields.only("layer_norm_epsilon", 1e-6)  # that of the norms inside the layers, whatever is said
     fields.ignore("n_ctx", "from_tf")  # the first is an old second name of n_positions, which no forward reads
     return {
@@ -182,6 +187,27 @@ def _stored_waves(config: ModelConfig) -> Made:
 
 
 FAMILIES: tuple[Family, ...] = (
+    # Pre-norm, learned positions; linear layers are stored transposed, q, k and v in one.  Radford et al. 2019, "Language
+    # Models are Unsupervised Multitask Learners".
+    replace(
+        LIKE,
+        name="GPT-2",
+        types=("gpt2",),
+        # (n_ctx is an old second name of n_positions, which no forward reads)
+        config=reading(
+            named_as_gpt_2,
+            only("n_ctx", **OF_GPT_2),
+            _as_gpt_2,
+            {"logit_bias": False, "dropout": ModelConfig.dropout},
+        ),
+        weights=partial(tensors, template=GPT_2, positions="wpe", transposed=TRANSPOSED),
+        tokenizer=byte_level_texts,
+        unused={
+            r"h\.\d+\.attn\.(masked_)?bias": N_("the causal mask: it follows from the positions"),
+            r"(score|classifier|multiple_choice_head)\..*": N_("the head of another task"),
+        },
+        exports=(Export("gpt2", FITS, tuple(FIELDS.values()), export),),
+    ),
     # SantaCoder and StarCoder: GPT-2 whose heads share one key and one value, not stored transposed; without multi_query the
     # rows of queries, keys and values alternate.  Ben Allal et al. 2023, "SantaCoder: don't reach for the stars!"; Li et al.
     # 2023, "StarCoder: may the source be with you!".
@@ -204,7 +230,7 @@ FAMILIES: tuple[Family, ...] = (
             template=GPT,
             table="tokens_embed",
             positions="positions_embed",
-            transposed=[name for name in GPT if not name.startswith("ln")],
+            transposed=TRANSPOSED,
         ),
         ties=tied_to("tokens_embed.weight"),
     ),
@@ -224,7 +250,7 @@ FAMILIES: tuple[Family, ...] = (
         LIKE,
         name="GPT-J",
         types=("gptj",),
-        config=_gpt_j,
+        config=reading(side_by_side, only("rotary")),  # written by old versions, always true
         weights=partial(tensors, template=GPT_J, no_bias=list(ATTENTION_OF_GPT_J), neighbours=True),
         tokenizer=byte_level_texts,
     ),

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from vizformer.checkpoints.hugging_face.family import Export, Family, Options, flags, reading
+from vizformer.checkpoints.hugging_face.family import Export, Family, Options, flags, only, reading
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_export import FITS, WRITTEN, export
 from vizformer.checkpoints.hugging_face.llama_like import (
@@ -74,11 +74,6 @@ def _gemma(fields: Fields, options: Options) -> Options:
         "norm_offset": True,
         "scaled_embedding": True,
     }
-
-
-def _phi_3(fields: Fields, options: Options) -> Options:
-    fields.ignore("original_max_position_embeddings")  # of rotary positions of another kind, which are refused
-    return {**not_scaled(fields, options), "bias": False}
 
 
 def _olmo(fields: Fields, options: Options) -> Options:
@@ -190,7 +185,10 @@ FAMILIES: tuple[Family, ...] = (
         LIKE,
         name="Phi-3",
         types=("phi3",),
-        config=reading(partial(decoder, part=True), _phi_3),
+        # (original_max_position_embeddings: of rotary positions of another kind, which are refused)
+        config=reading(
+            partial(decoder, part=True), not_scaled, only("original_max_position_embeddings"), {"bias": False}
+        ),
         weights=partial(tensors, template=PHI_3),
         tokenizer=sentencepiece_or_refuse,
     ),

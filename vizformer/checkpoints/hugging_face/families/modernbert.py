@@ -59,9 +59,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         "head": "transform" if has_head else "linear",
         "tied_unembedding": tied or not has_head,
         "dropout": 0.0,
-        "bos_id": fields.token("bos_token_id", vocab_size),
-        "eos_id": fields.token("eos_token_id", vocab_size),
-        "pad_id": fields.token("pad_token_id", vocab_size),
+        **fields.marks(vocab_size),
     }, has_head
 
 

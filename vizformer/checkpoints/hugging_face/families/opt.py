@@ -7,10 +7,9 @@ Source: Zhang et al. 2022, "OPT: Open Pre-trained Transformer Language Models", 
 """
 
 from collections.abc import Collection
+from functools import partial
 
-from tokenizers import Tokenizer as Backend
-
-from vizformer.checkpoints.files.untrusted_folder import Folder
+from vizformer.checkpoints.hugging_face.bart_like import SELF
 from vizformer.checkpoints.hugging_face.family import Family, Options, says_head, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gpt_like import tensors
@@ -20,15 +19,6 @@ from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-NORMS = {"self_attn_layer_norm": ["self_norm"], "final_layer_norm": ["feedforward_norm"]}
-LINEAR = {
-    "self_attn.q_proj": ["self_attention.W_Q"],
-    "self_attn.k_proj": ["self_attention.W_K"],
-    "self_attn.v_proj": ["self_attention.W_V"],
-    "self_attn.out_proj": ["self_attention.W_O"],
-    "fc1": ["feedforward.W_in"],
-    "fc2": ["feedforward.W_out"],
-}
 USUAL = {"bos_token": "</s>", "eos_token": "</s>", "unk_token": "</s>", "pad_token": "<pad>"}
 OFFSET = 2  # rows of the position table before that of position 0
 
@@ -56,9 +46,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         bias=fields.flag("enable_bias"),
         tied_unembedding=tied or not has_head,
         **({} if narrow == width else projected(narrow)),
-        bos_id=fields.token("bos_token_id", vocab_size),
-        eos_id=fields.token("eos_token_id", vocab_size),
-        pad_id=fields.token("pad_token_id", vocab_size),
+        **fields.marks(vocab_size),
     ), has_head
 
 
@@ -71,23 +59,18 @@ def weights(config: ModelConfig) -> list[Part]:
     """What becomes of every tensor; the first rows of the position table belong to no position."""
     parts = tensors(
         config,
-        {**NORMS, **LINEAR},
+        SELF,
         "embed_tokens",
         "embed_positions",
         "layers.{}",
         "final_layer_norm",
         skip=OFFSET,
-        no_bias=[] if config.bias else list(LINEAR),
+        no_bias=[] if config.bias else [name for name in SELF if not name.endswith("norm")],
     )
     if config.head == "projection":
         parts.append(Part("project_in.weight", ("embedding_projection.weight",)))
         parts.append(Part("project_out.weight", ("unembedding_projection.weight",)))
     return parts
-
-
-def tokenizer(folder: Folder) -> Backend:
-    """vocab.json and merges.txt; where tokenizer_config.json says so, a text begins with the start mark."""
-    return byte_level(folder, USUAL)
 
 
 FAMILIES: tuple[Family, ...] = (
@@ -98,7 +81,7 @@ FAMILIES: tuple[Family, ...] = (
         head="lm_head.",
         config=config,
         weights=weights,
-        tokenizer=tokenizer,
+        tokenizer=partial(byte_level, usual=USUAL),
         ties=tied_to("embed_tokens.weight"),
         renamed={r"^decoder\.": ""},
         unused={r"(score|qa_outputs)\..*": N_("the head of another task")},

@@ -28,25 +28,17 @@ from vizformer.checkpoints.hugging_face.bert_like import (
     spare,
     ties,
 )
-from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.family import Family, Options, reading
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tensors.tensor_map import Part, linear
-from vizformer.checkpoints.tokenizers.fairseq import CAMEMBERT, XLM_ROBERTA, moved
+from vizformer.checkpoints.tokenizers.fairseq import CAMEMBERT, USUAL, XLM_ROBERTA, moved
 from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
 from vizformer.checkpoints.tokenizers.sentencepiece_files import find
 from vizformer.checkpoints.tokenizers.vocabularies import byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
-USUAL = {
-    "bos_token": "<s>",
-    "eos_token": "</s>",
-    "cls_token": "<s>",
-    "sep_token": "</s>",
-    "pad_token": "<pad>",
-    "unk_token": "<unk>",
-    "mask_token": "<mask>",
-}
+PRE_NORM: Options = {"norm_order": "pre", "final_norm": True}
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -72,18 +64,6 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     if has_head:
         fields.only("hidden_act", "gelu")  # the head's own activation is always this one
     return {**found, "max_positions": rows - pad - 1, "pad_id": pad}, has_head
-
-
-def pre_norm(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    """The options where the norms stand in front of the sublayers."""
-    found, has_head = config(fields, names)
-    return {**found, "norm_order": "pre", "final_norm": True}, has_head
-
-
-def pre_norm_xl(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    """The same, without a norm after the embeddings."""
-    found, has_head = pre_norm(fields, names)
-    return {**found, "embedding_norm": False}, has_head
 
 
 def weights(config: ModelConfig, template: Mapping[str, Sequence[str]] = LAYER, final: str = "") -> list[Part]:
@@ -122,28 +102,30 @@ FAMILY = Family(
     unused=UNUSED,
     usual=USUAL,
 )
-DATA2VEC = replace(FAMILY, name="data2vec", types=("data2vec-text",), prefix="data2vec_text.")
-PRE_NORM = replace(
+FAMILIES: tuple[Family, ...] = (
     FAMILY,
-    name="RoBERTa-PreLayerNorm",
-    types=("roberta-prelayernorm",),
-    prefix="roberta_prelayernorm.",
-    config=pre_norm,
-    weights=partial(
-        weights,
-        template={**LINEAR, "attention.LayerNorm": ["self_norm"], "intermediate.LayerNorm": ["feedforward_norm"]},
-        final="LayerNorm",
+    replace(FAMILY, name="data2vec", types=("data2vec-text",), prefix="data2vec_text."),
+    replace(
+        FAMILY,
+        name="RoBERTa-PreLayerNorm",
+        types=("roberta-prelayernorm",),
+        prefix="roberta_prelayernorm.",
+        config=reading(config, PRE_NORM),
+        weights=partial(
+            weights,
+            template={**LINEAR, "attention.LayerNorm": ["self_norm"], "intermediate.LayerNorm": ["feedforward_norm"]},
+            final="LayerNorm",
+        ),
+    ),
+    replace(
+        FAMILY,
+        name="XLM-RoBERTa-XL",
+        types=("xlm-roberta-xl",),
+        config=reading(config, PRE_NORM, {"embedding_norm": False}),
+        weights=partial(
+            weights,
+            template={**LINEAR, "attention.self_attn_layer_norm": ["self_norm"], "LayerNorm": ["feedforward_norm"]},
+            final="encoder.LayerNorm",
+        ),
     ),
 )
-PRE_NORM_XL = replace(
-    FAMILY,
-    name="XLM-RoBERTa-XL",
-    types=("xlm-roberta-xl",),
-    config=pre_norm_xl,
-    weights=partial(
-        weights,
-        template={**LINEAR, "attention.self_attn_layer_norm": ["self_norm"], "LayerNorm": ["feedforward_norm"]},
-        final="encoder.LayerNorm",
-    ),
-)
-FAMILIES: tuple[Family, ...] = (FAMILY, DATA2VEC, PRE_NORM, PRE_NORM_XL)
