@@ -21,7 +21,7 @@ from vizformer.components import attention, lines, matrix, reading
 from vizformer.components._mount import Html
 from vizformer.components.contract import Heads, Numbers
 from vizformer.errors import TraceError
-from vizformer.messages import N_, Message
+from vizformer.messages import Message
 from vizformer.model import AttentionRecord, Trace
 from vizformer.model.trace_file import is_trace, open_trace
 
@@ -140,7 +140,7 @@ def view(
         groups = attention_groups(as_arrays(source), *given)
     if len(groups) > 1:
         raise TraceError(
-            N_("These are several kinds of attention: {names}. Hand in one of them.", names=", ".join(list(groups)[:8]))
+            "These are several kinds of attention: {names}. Hand in one of them.", names=", ".join(list(groups)[:8])
         )
     found = next(iter(groups.values()))
     return AttentionView(found, found.query_tokens, found.key_tokens, picture, notes=found.notes)

@@ -127,7 +127,7 @@ def find_block(checkpoint: Checkpoint, stack: str, layer: int) -> Block:
     """
     module = getattr(checkpoint.model, stack, None) if stack in ("encoder", "decoder") else None
     if module is None or not 0 <= layer < len(module.layers):
-        raise TraceError(N_("There is no layer {layer!r} in this model.", layer=f"{stack}.{layer}"))
+        raise TraceError("There is no layer {layer!r} in this model.", layer=f"{stack}.{layer}")
     block = module.layers[layer]
     assert isinstance(block, Block)
     return block
@@ -267,14 +267,12 @@ def one_network(block: Block, at: str) -> FeedForward:
     """
     if isinstance(block.feedforward, MixtureOfExperts):
         raise TraceError(
-            N_(
-                "There is no network that all tokens share: {place} is a mixture of {n} experts, of which each token goes "
-                "through {k}. The page “A layer by hand” shows router and experts; choose a layer without experts here, or "
-                "another model.",
-                place=in_words(f"{at}.feedforward"),
-                n=len(block.feedforward.experts),
-                k=block.feedforward.k,
-            )
+            "There is no network that all tokens share: {place} is a mixture of {n} experts, of which each token goes "
+            "through {k}. The page “A layer by hand” shows router and experts; choose a layer without experts here, or "
+            "another model.",
+            place=in_words(f"{at}.feedforward"),
+            n=len(block.feedforward.experts),
+            k=block.feedforward.k,
         )
     return block.feedforward
 
@@ -287,7 +285,7 @@ def norm_of(block: Block, at: str, kind: SublayerKind) -> Norm:
     """
     found = {name: norm for name, norm, __, ___ in sublayers(block)}[kind]
     if found is None and block.norm_order == "none":
-        raise TraceError(N_("The layers of this model have no norms: choose another model."))
+        raise TraceError("The layers of this model have no norms: choose another model.")
     if found is None:
         raise TraceError(
             N_(

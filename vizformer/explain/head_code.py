@@ -15,7 +15,6 @@ from typing import Any
 from vizformer.config import ModelConfig
 from vizformer.errors import VizformerError
 from vizformer.explain.forward_code import attention_name, functions, run
-from vizformer.messages import N_
 from vizformer.options.marks import MarkOptions
 from vizformer.options.prediction import PredictionOptions
 
@@ -149,4 +148,4 @@ def _refuse(config: ModelConfig, asked: set[str]) -> None:
     if config.positions == "relative":
         unwritten.append("positions")
     if unwritten:
-        raise NotWrittenError(N_("There is no code in plain torch for {names}.", names=", ".join(unwritten)))
+        raise NotWrittenError("There is no code in plain torch for {names}.", names=", ".join(unwritten))

@@ -46,7 +46,7 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
     stack, _, number = layer.partition(".")
     module = getattr(model, stack, None) if stack in ("encoder", "decoder") else None
     if module is None or not number.isdecimal() or int(number) >= len(module.layers):
-        raise TraceError(N_("There is no layer {layer!r} in this model.", layer=layer))
+        raise TraceError("There is no layer {layer!r} in this model.", layer=layer)
     block = module.layers[int(number)]
     before = f"{layer}.pre"
     steps = [_input(trace, before)]

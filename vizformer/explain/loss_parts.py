@@ -118,7 +118,7 @@ def losses(trace: Trace, asked: tuple[Asked, ...]) -> Losses:
         TraceError: no row is asked.
     """
     if not asked:
-        raise TraceError(N_("This text has one token only, so nothing follows it. Type one more word."))
+        raise TraceError("This text has one token only, so nothing follows it. Type one more word.")
     rows, right = [one.row for one in asked], [one.right.id for one in asked]
     recorded = trace.logits[rows]
     starts = range(0, len(rows), AT_ONCE)

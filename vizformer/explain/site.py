@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 from vizformer.model.attention import Attention
 from vizformer.model.block import Block
 from vizformer.model.norms import Around
@@ -58,7 +57,7 @@ def find_site(checkpoint: Checkpoint, trace: Trace, name: str) -> Site:
     )
     if match is None or stack is None or not fits:
         raise TraceError(
-            N_("{site} is not a site of {model}: the trace is of another model.", site=name, model=checkpoint.name)
+            "{site} is not a site of {model}: the trace is of another model.", site=name, model=checkpoint.name
         )
     layer, kind = f"{match[1]}.{match[2]}", match[3]
     block = stack.layers[int(match[2])]

@@ -22,7 +22,6 @@ from typing import ClassVar, Generic, Literal, TypeVar
 
 from vizformer.errors import VizformerError
 from vizformer.jobs.worker import STOP, UNWATCHED, WATCHED, is_full
-from vizformer.messages import N_
 
 ROOM = 256 * 2**20  # bytes that are free on the disk when a job begins
 STILL_WATCHED = 10.0  # seconds since somebody last asked
@@ -142,16 +141,14 @@ class JobQueue(ABC, Generic[Content]):
                 len(waiting) >= self.longest_queue or there >= self.longest_of_an_address
             ):
                 raise VizformerError(
-                    N_("{n} are waiting already, and no more are taken. Try again in a few minutes.", n=len(waiting))
+                    "{n} are waiting already, and no more are taken. Try again in a few minutes.", n=len(waiting)
                 )
             begun = sum(one.owner == visitor and not one.ending and not one.told_to_stop for one in self._jobs.values())
             if begun >= self.most_each:
                 raise VizformerError(
-                    N_(
-                        "You have begun {n} that wait or run, and no more are taken. Stop one of them, or wait until it is "
-                        "over.",
-                        n=begun,
-                    )
+                    "You have begun {n} that wait or run, and no more are taken. Stop one of them, or wait until it is "
+                    "over.",
+                    n=begun,
                 )
             self._make_room(name)
             content = self._write(self.root / name, write)
@@ -284,10 +281,8 @@ class JobQueue(ABC, Generic[Content]):
             if not is_full(error):
                 raise
         raise VizformerError(
-            N_(
-                "The disk of this server is almost full: there is no room for this. Ask whoever runs it to make some, then "
-                "try again."
-            )
+            "The disk of this server is almost full: there is no room for this. Ask whoever runs it to make some, then "
+            "try again."
         )
 
     def _make_room(self, name: str) -> None:

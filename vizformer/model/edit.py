@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 from vizformer.model.masks import Mask, Reason
 from vizformer.model.patch import POSITION, Patch
 
@@ -60,15 +59,11 @@ class Edit:
     def __post_init__(self) -> None:
         for value in self.temperatures.values():
             if not (math.isfinite(value) and value > 0):
-                raise TraceError(N_("A softmax temperature must be a number above 0, not {value}.", value=value))
+                raise TraceError("A softmax temperature must be a number above 0, not {value}.", value=value)
         for cell in self.cells:
             if not (math.isfinite(cell.value) or (cell.value == -math.inf and cell.tensor.endswith(".mask"))):
                 raise TraceError(
-                    N_(
-                        "{name} cannot be set to {value}: choose a finite number.",
-                        name=cell.tensor,
-                        value=str(cell.value),
-                    )
+                    "{name} cannot be set to {value}: choose a finite number.", name=cell.tensor, value=str(cell.value)
                 )
 
     def cells_of(self, tensor: str) -> list[Cell]:
@@ -121,11 +116,9 @@ class Edit:
         for patch in self.patches:
             if patch.tensor == f"{site}.hidden":
                 raise TraceError(
-                    N_(
-                        "The network at {site} is a mixture of experts: each token has neurons in the experts that it "
-                        "goes through, and none of the others can be set. Set the router's scores, {site}.router.",
-                        site=site,
-                    )
+                    "The network at {site} is a mixture of experts: each token has neurons in the experts that it "
+                    "goes through, and none of the others can be set. Set the router's scores, {site}.router.",
+                    site=site,
                 )
         return self.apply(f"{site}.router", scores)
 
@@ -150,22 +143,20 @@ class Edit:
         """
         for cell in self.cells:
             if cell.tensor not in shapes:
-                raise TraceError(N_("There is nothing called {name} to edit in this model.", name=cell.tensor))
+                raise TraceError("There is nothing called {name} to edit in this model.", name=cell.tensor)
             if not _inside(cell.index, shapes[cell.tensor]):
                 raise TraceError(
-                    N_(
-                        "{name} has the shape {shape}; there is no cell {index} in it (counted from 0).",
-                        name=cell.tensor,
-                        shape=str(list(shapes[cell.tensor])),
-                        index=str(list(cell.index)),
-                    )
+                    "{name} has the shape {shape}; there is no cell {index} in it (counted from 0).",
+                    name=cell.tensor,
+                    shape=str(list(shapes[cell.tensor])),
+                    index=str(list(cell.index)),
                 )
         for site in {*self.unscaled, *self.temperatures}:
             if f"{site}.q" not in shapes:
-                raise TraceError(N_("There is nothing called {name} to edit in this model.", name=site))
+                raise TraceError("There is nothing called {name} to edit in this model.", name=site)
         for layer in self.skipped:
             if f"{layer}.pre" not in shapes:
-                raise TraceError(N_("There is nothing called {name} to edit in this model.", name=layer))
+                raise TraceError("There is nothing called {name} to edit in this model.", name=layer)
         for patch in self.patches:
             _check_patch(patch, shapes)
 
@@ -182,17 +173,15 @@ def _check_patch(patch: Patch, shapes: Mapping[str, tuple[int, ...]]) -> None:
     else:  # a point of the residual stream, not a site's mask
         positions = shapes[patch.tensor][0] if len(shapes.get(patch.tensor, ())) == 2 and part != "mask" else 0
     if positions == 0:
-        raise TraceError(N_("There is nothing called {name} to edit in this model.", name=patch.tensor))
+        raise TraceError("There is nothing called {name} to edit in this model.", name=patch.tensor)
     dimension = POSITION.get(part, 0)
     at = patch.index[dimension] if len(patch.index) > dimension else None
     if at is not None and at >= positions:
         raise TraceError(
-            N_(
-                "{name} has {n} positions; there is no position {at} (counted from 0).",
-                name=patch.tensor,
-                n=positions,
-                at=at,
-            )
+            "{name} has {n} positions; there is no position {at} (counted from 0).",
+            name=patch.tensor,
+            n=positions,
+            at=at,
         )
 
 
@@ -205,13 +194,11 @@ def require_room(cell: Cell, dtype: torch.dtype) -> None:
     largest = torch.finfo(dtype).max
     if math.isfinite(cell.value) and abs(cell.value) > largest:
         raise TraceError(
-            N_(
-                "{name} cannot be set to {value}: the largest number of {dtype} is {largest}.",
-                name=cell.tensor,
-                value=f"{cell.value:g}",
-                dtype=str(dtype).removeprefix("torch."),
-                largest=f"{largest:g}",
-            )
+            "{name} cannot be set to {value}: the largest number of {dtype} is {largest}.",
+            name=cell.tensor,
+            value=f"{cell.value:g}",
+            dtype=str(dtype).removeprefix("torch."),
+            largest=f"{largest:g}",
         )
 
 

@@ -7,7 +7,6 @@ from jaxtyping import Int
 from torch import Tensor
 
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 
 
 def check_ids(ids: Int[Tensor, "b n"], first: int, limit: int, n_ids: int) -> None:
@@ -23,11 +22,9 @@ def check_ids(ids: Int[Tensor, "b n"], first: int, limit: int, n_ids: int) -> No
     lowest, highest = int(ids.min()), int(ids.max())
     if lowest < 0 or highest > last:
         raise TraceError(
-            N_(
-                "Token id {id} is outside the vocabulary: ids go from 0 to {last}.",
-                id=lowest if lowest < 0 else highest,
-                last=last,
-            )
+            "Token id {id} is outside the vocabulary: ids go from 0 to {last}.",
+            id=lowest if lowest < 0 else highest,
+            last=last,
         )
 
 
@@ -40,11 +37,7 @@ def row_at(position: int, n: int) -> int:
     at = _whole(position)
     if at is None or not -n <= at < n:
         raise TraceError(
-            N_(
-                "There is no position {position}: choose 0 to {last}, or -1 for the last.",
-                position=position,
-                last=n - 1,
-            )
+            "There is no position {position}: choose 0 to {last}, or -1 for the last.", position=position, last=n - 1
         )
     return at % n
 
@@ -58,11 +51,9 @@ def token_id(token: int, n_ids: int) -> int:
     id = _whole(token)
     if id is None or not 0 <= id < n_ids:
         raise TraceError(
-            N_(
-                "There is no token {id}: give its id, 0 to {last}. checkpoint.encode(text) has the ids of a text.",
-                id=repr(token)[:60],
-                last=n_ids - 1,
-            )
+            "There is no token {id}: give its id, 0 to {last}. checkpoint.encode(text) has the ids of a text.",
+            id=repr(token)[:60],
+            last=n_ids - 1,
         )
     return id
 
@@ -82,13 +73,11 @@ def check_length(n_tokens: int, limit: int, first: int = 0) -> None:
     """
     n = first + n_tokens
     if n_tokens == 0:
-        raise TraceError(N_("There is no token to look at: type at least one word."))
+        raise TraceError("There is no token to look at: type at least one word.")
     if n > limit:
         raise TraceError(
-            N_(
-                "The text has {n} tokens; this model accepts {limit}. Shorten it by {over}.",
-                n=n,
-                limit=limit,
-                over=n - limit,
-            )
+            "The text has {n} tokens; this model accepts {limit}. Shorten it by {over}.",
+            n=n,
+            limit=limit,
+            over=n - limit,
         )

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 
 POSITION = {"z": 1, "pattern": 1, "q": 1, "k": 1, "v": 1}
 """The dimension of a tensor that counts positions, by the last part of its name; 0 in the others."""
@@ -51,7 +50,7 @@ class Patch:
         value = self.value
         finite = bool(value.isfinite().all()) if isinstance(value, Tensor) else math.isfinite(value)
         if not finite:
-            raise TraceError(N_("{name} cannot be set to what is no finite number.", name=self.tensor))
+            raise TraceError("{name} cannot be set to what is no finite number.", name=self.tensor)
 
     def apply(self, x: Tensor) -> Tensor:
         """`x` [b, ...] with the part changed; a position that is not there yet is left out.
@@ -74,7 +73,7 @@ class Patch:
         z = pattern v is linear in the pattern, so that the pattern of before is not needed to add to it.
         """
         if len(self.index) > 2:
-            raise TraceError(N_("Of {name} only whole rows can be set: give a head and a query.", name=self.tensor))
+            raise TraceError("Of {name} only whole rows can be set: give a head and a query.", name=self.tensor)
         where = self._where(z.shape)
         if where is None:
             return z
@@ -108,20 +107,16 @@ class Patch:
             return value.expand(shape)
         except RuntimeError as error:
             raise TraceError(
-                N_(
-                    "What is to be set in {name} has the shape {given}, which does not fit {shape}.",
-                    name=self.tensor,
-                    given=str(list(value.shape)),
-                    shape=str(list(shape)),
-                )
+                "What is to be set in {name} has the shape {given}, which does not fit {shape}.",
+                name=self.tensor,
+                given=str(list(value.shape)),
+                shape=str(list(shape)),
             ) from error
 
     def _outside(self, shape: torch.Size) -> TraceError:
         return TraceError(
-            N_(
-                "{name} has the shape {shape}; there is no cell {index} in it (counted from 0).",
-                name=self.tensor,
-                shape=str(list(shape[1:])),
-                index=str(list(self.index)),
-            )
+            "{name} has the shape {shape}; there is no cell {index} in it (counted from 0).",
+            name=self.tensor,
+            shape=str(list(shape[1:])),
+            index=str(list(self.index)),
         )

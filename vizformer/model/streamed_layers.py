@@ -11,17 +11,14 @@ from typing import Any, NoReturn
 from torch import nn
 
 from vizformer.errors import TraceError
-from vizformer.messages import N_
 
 
 def refused() -> TraceError:
     """What is said where all weights together would be needed."""
     return TraceError(
-        N_(
-            "The weights of this model are read from their file layer by layer, as they do not all fit into memory: "
-            "what needs a copy of all of them cannot be done with it. Open it in a smaller precision, or choose a "
-            "smaller model."
-        )
+        "The weights of this model are read from their file layer by layer, as they do not all fit into memory: "
+        "what needs a copy of all of them cannot be done with it. Open it in a smaller precision, or choose a "
+        "smaller model."
     )
 
 

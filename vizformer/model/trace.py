@@ -134,12 +134,10 @@ class AttentionRecord:
         """Raises TraceError where there is no such head, or where its numbers cannot be used."""
         if not 0 <= head < self.n_heads:
             raise TraceError(
-                N_(
-                    "There is no head {head} at {site}: choose 0 to {last}.",
-                    head=head,
-                    site=self.site,
-                    last=self.n_heads - 1,
-                )
+                "There is no head {head} at {site}: choose 0 to {last}.",
+                head=head,
+                site=self.site,
+                last=self.n_heads - 1,
             )
 
 
@@ -269,15 +267,13 @@ class Trace:
         """Whom the tokens went through at "decoder.2.feedforward"."""
         if site not in self._routings:
             known = ", ".join(self._routings)
-            raise TraceError(
-                N_("This trace has no experts at {site!r}. It has: {known}.", site=site, known=known or "-")
-            )
+            raise TraceError("This trace has no experts at {site!r}. It has: {known}.", site=site, known=known or "-")
         return self._routings[site]
 
     @property
     def logits(self) -> Float[Tensor, "n vocab_size"]:
         if self._logits is None:
-            raise TraceError(N_("This trace is empty: pass it to a forward first, as model(ids, trace=trace)."))
+            raise TraceError("This trace is empty: pass it to a forward first, as model(ids, trace=trace).")
         return self._logits
 
     def with_records(self, records: Mapping[str, AttentionRecord]) -> "Trace":
@@ -297,7 +293,7 @@ class Trace:
         if name not in self._residuals:
             known = ", ".join(self._residuals)
             raise TraceError(
-                N_("This trace has no residual stream {name!r}. It has: {known}.", name=name, known=known or "-")
+                "This trace has no residual stream {name!r}. It has: {known}.", name=name, known=known or "-"
             )
         return self._residuals[name]
 

@@ -153,11 +153,9 @@ class _Opened:
 
     def refuse(self, problem: Message | str) -> NoReturn:
         raise TraceError(
-            N_(
-                "{file} cannot be shown as a trace: {problem}. Save the trace again with this version of VizFormer.",
-                file=self._name,
-                problem=problem,
-            )
+            "{file} cannot be shown as a trace: {problem}. Save the trace again with this version of VizFormer.",
+            file=self._name,
+            problem=problem,
         )
 
     def json(self, name: str, kind: type) -> Any:
@@ -274,4 +272,4 @@ class _Stored(AttentionRecord):
                 ends[name] = (0.0, float(part[head % len(part)].amax()))
         for name, values in ends.items():
             if not all(map(isfinite, values)):
-                raise TraceError(N_("{name} has numbers that are not finite.", name=f"{self.site}.{name}"))
+                raise TraceError("{name} has numbers that are not finite.", name=f"{self.site}.{name}")

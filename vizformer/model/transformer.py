@@ -112,10 +112,8 @@ class Transformer(nn.Module):
         """
         if (self.config.architecture == "encoder-decoder") != (target_ids is not None):
             raise TraceError(
-                N_(
-                    "An encoder-decoder model needs target_ids, the others take none; this one is {architecture}.",
-                    architecture=self.config.architecture,
-                )
+                "An encoder-decoder model needs target_ids, the others take none; this one is {architecture}.",
+                architecture=self.config.architecture,
             )
         if target_ids is not None:
             memory = self.encode(ids, padding=padding, segments=segments, trace=trace, edit=edit)
@@ -140,7 +138,7 @@ class Transformer(nn.Module):
     ) -> Float[Tensor, "b n d_model"]:
         """The encoder: every position sees every other one.  Its output is the decoder's memory."""
         if self.encoder is None:
-            raise TraceError(N_("This model has no encoder."))
+            raise TraceError("This model has no encoder.")
         run = self.forward_pass("encoder", ids, padding=padding, trace=trace, edit=edit)
         x: Tensor = self.encoder(self.embed(ids, segments=segments), run)  # [b, n, d_model]
         return x
@@ -162,7 +160,7 @@ class Transformer(nn.Module):
         With a `cache`, `ids` are only the tokens that follow those the cache has seen.
         """
         if self.decoder is None:
-            raise TraceError(N_("This model has no decoder."))
+            raise TraceError("This model has no decoder.")
         run = self.forward_pass(
             "decoder",
             ids,

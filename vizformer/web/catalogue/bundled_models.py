@@ -4,7 +4,6 @@ from pathlib import Path
 
 from vizformer.assets import asset, bundled_models
 from vizformer.errors import CheckpointError
-from vizformer.messages import N_
 from vizformer.web.link.model_ref import ModelRef
 
 
@@ -21,7 +20,7 @@ def title(model: ModelRef) -> str:
 
 
 def absent(model: ModelRef) -> CheckpointError:
-    return CheckpointError(N_("There is no model called {name} here. Choose another one.", name=model.name))
+    return CheckpointError("There is no model called {name} here. Choose another one.", name=model.name)
 
 
 def stamp(path: Path) -> str:

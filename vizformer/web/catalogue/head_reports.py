@@ -15,7 +15,6 @@ from vizformer.analysis.corpus_heads.report_file import read_report
 from vizformer.analysis.corpus_heads.worker import PROGRESS, REPORT, UNREADABLE, Request
 from vizformer.errors import VizformerError
 from vizformer.jobs.queue import Job, JobQueue
-from vizformer.messages import N_
 from vizformer.web.catalogue import session_folders, sources
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.torch_setup import prepare_torch
@@ -114,4 +113,4 @@ def report(name: str) -> HeadReport:
     with suppress(OSError):  # it may go while it is opened
         if path is not None:
             return read_report(path)
-    raise VizformerError(N_("This report is no longer on the server. Measure again."))
+    raise VizformerError("This report is no longer on the server. Measure again.")

@@ -98,7 +98,7 @@ def absent(model: ModelRef) -> CheckpointError:
     if not is_on():
         return _off()
     return CheckpointError(
-        N_("{name} has not been fetched from the hub to this server. Fetch it on the page Model report.", name=model.id)
+        "{name} has not been fetched from the hub to this server. Fetch it on the page Model report.", name=model.id
     )
 
 
@@ -120,7 +120,7 @@ def start(name: str) -> None:
 
     if not hub.is_name(name):
         raise CheckpointError(
-            N_("{name} is not the name of a model on a hub: they read owner/name, or owner/name@revision.", name=name)
+            "{name} is not the name of a model on a hub: they read owner/name, or owner/name@revision.", name=name
         )
     with _DESK.lock:
         current = _DESK.downloads.get(name)
@@ -129,7 +129,7 @@ def start(name: str) -> None:
             return
         if sum(not download.done for download in _DESK.downloads.values()) >= AT_ONCE:
             raise CheckpointError(
-                N_("This server is fetching {n} models already. Try again when they are there.", n=AT_ONCE)
+                "This server is fetching {n} models already. Try again when they are there.", n=AT_ONCE
             )
         over = [name for name, download in _DESK.downloads.items() if download.done]
         for old in over[: max(0, len(over) - REMEMBERED)]:
@@ -179,11 +179,9 @@ def _accept(size: int, come: int) -> None:
     """Refuses what is too large for this server: before the first byte, or as soon as more has come than was said."""
     if size > limit():
         raise CheckpointError(
-            N_(
-                "The files of this model have more than the {limit} MiB that this server fetches. Take a smaller model, or "
-                "run VizFormer yourself.",
-                limit=f"{limit() / 2**20:,.0f}",
-            )
+            "The files of this model have more than the {limit} MiB that this server fetches. Take a smaller model, or "
+            "run VizFormer yourself.",
+            limit=f"{limit() / 2**20:,.0f}",
         )
     from huggingface_hub import constants
 
@@ -191,7 +189,7 @@ def _accept(size: int, come: int) -> None:
     while not place.exists():
         place = place.parent
     if shutil.disk_usage(place).free < size - come + _SPARE:
-        raise CheckpointError(N_("The disk of this server is almost full: the model does not fit. Take a smaller one."))
+        raise CheckpointError("The disk of this server is almost full: the model does not fit. Take a smaller one.")
 
 
 def _session() -> str:
@@ -200,6 +198,4 @@ def _session() -> str:
 
 
 def _off() -> CheckpointError:
-    return CheckpointError(
-        N_("This server opens no models from a hub. Choose another model, or run VizFormer yourself.")
-    )
+    return CheckpointError("This server opens no models from a hub. Choose another model, or run VizFormer yourself.")

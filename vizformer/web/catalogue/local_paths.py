@@ -90,13 +90,11 @@ def absent(model: ModelRef) -> CheckpointError:
     path = _known(model.name)
     if path is None:
         return CheckpointError(
-            N_(
-                "This link stands for a path that VizFormer does not know on this computer: it is from another one, or "
-                "was forgotten. Open the model by its path on the page Model report."
-            )
+            "This link stands for a path that VizFormer does not know on this computer: it is from another one, or "
+            "was forgotten. Open the model by its path on the page Model report."
         )
     return CheckpointError(
-        N_("{name} cannot be opened any more. {reason}", name=title(model), reason=_problem(path) or N_("Try again."))
+        "{name} cannot be opened any more. {reason}", name=title(model), reason=_problem(path) or N_("Try again.")
     )
 
 
@@ -151,14 +149,12 @@ def _path(typed: str) -> Path:
     if len(text) > 1 and _QUOTES.get(text[0]) == text[-1]:
         text = text[1:-1].strip()
     if not text:
-        raise CheckpointError(N_("Type the path of a model's folder, or of a file of weights."))
+        raise CheckpointError("Type the path of a model's folder, or of a file of weights.")
     if len(text) > LONGEST or re.search("[\x00-\x1f\x7f\ud800-\udfff]", text):
         raise CheckpointError(
-            N_(
-                "This is no path: paths have at most {n} characters and none that are unseen. Type the path of a "
-                "model's folder, or of a file of weights.",
-                n=LONGEST,
-            )
+            "This is no path: paths have at most {n} characters and none that are unseen. Type the path of a "
+            "model's folder, or of a file of weights.",
+            n=LONGEST,
         )
     try:
         if text.lower().startswith("file:"):
@@ -169,10 +165,8 @@ def _path(typed: str) -> Path:
         text = ""
     if not os.path.isabs(text) or "\0" in text:
         raise CheckpointError(
-            N_(
-                "This path does not say where it begins. Type the whole path: it begins with / or ~, on Windows with a "
-                "drive such as C:\\."
-            )
+            "This path does not say where it begins. Type the whole path: it begins with / or ~, on Windows with a "
+            "drive such as C:\\."
         )
     return Path(os.path.abspath(text))
 
@@ -226,8 +220,6 @@ def _is_weights(name: str) -> bool:
 
 def _off() -> CheckpointError:
     return CheckpointError(
-        N_(
-            "This model is named by where it lies. Such models open only in a browser on the computer that runs "
-            "VizFormer, and not where it was started with --no-path. Choose another model, or run VizFormer yourself."
-        )
+        "This model is named by where it lies. Such models open only in a browser on the computer that runs "
+        "VizFormer, and not where it was started with --no-path. Choose another model, or run VizFormer yourself."
     )

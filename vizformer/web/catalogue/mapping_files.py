@@ -10,7 +10,6 @@ import secrets
 from pathlib import Path
 
 from vizformer.errors import CheckpointError
-from vizformer.messages import N_
 from vizformer.web.catalogue import local_paths, server_folder, sources
 from vizformer.web.link.model_ref import ModelRef
 
@@ -33,7 +32,7 @@ def write(model: ModelRef, name: str, text: str) -> None:
     """
     place = _folder(model)
     if place is None or not may_write(model) or not name.endswith(SUFFIX) or Path(name).name != name:
-        raise CheckpointError(N_("No file can be put beside these weights. Take the mapping along and put it there."))
+        raise CheckpointError("No file can be put beside these weights. Take the mapping along and put it there.")
     begun = place / f".mapping-{secrets.token_hex(8)}"
     try:
         with begun.open("x", encoding="utf-8") as out:
@@ -43,7 +42,7 @@ def write(model: ModelRef, name: str, text: str) -> None:
         with contextlib.suppress(OSError):
             begun.unlink()
         raise CheckpointError(
-            N_("No file can be put beside these weights. Take the mapping along and put it there.")
+            "No file can be put beside these weights. Take the mapping along and put it there."
         ) from error
 
 

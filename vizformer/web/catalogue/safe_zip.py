@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from vizformer.errors import CheckpointError
-from vizformer.messages import N_
 
 SUFFIXES = (".json", ".txt", ".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".model", ".spm", ".toml", ".gguf")
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
@@ -40,16 +39,14 @@ def unpack(files: Sequence[tuple[str, BinaryIO]], place: Path, limit: int) -> st
         CheckpointError: one of them is refused.
     """
     if not files:
-        raise CheckpointError(N_("No file was chosen. Choose the files of a model, or one zip with them."))
+        raise CheckpointError("No file was chosen. Choose the files of a model, or one zip with them.")
     if sum(_size(content) for __, content in files) > limit:
         raise _too_large(_shown(files[0][0]), limit)
     zips = [name for name, __ in files if name.lower().endswith(".zip")]
     if zips and len(files) > 1:
         raise CheckpointError(
-            N_(
-                "{file} came together with other files. Upload one zip alone, or the files without a zip.",
-                file=_shown(zips[0]),
-            )
+            "{file} came together with other files. Upload one zip alone, or the files without a zip.",
+            file=_shown(zips[0]),
         )
     if zips:
         return _unzip(files[0][0], files[0][1], place, limit)
@@ -72,11 +69,8 @@ def _unzip(name: str, content: BinaryIO, place: Path, limit: int) -> str:
         if isinstance(error, OSError) and error.errno is not None:  # of our disk
             raise
         raise CheckpointError(
-            N_(
-                "{file} cannot be unpacked: it is no zip file, or damaged. Make it again, or upload the files "
-                "themselves.",
-                file=_shown(name),
-            )
+            "{file} cannot be unpacked: it is no zip file, or damaged. Make it again, or upload the files themselves.",
+            file=_shown(name),
         ) from error
 
 
@@ -113,31 +107,23 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if name.startswith("/") or "\\" in name or "\0" in name or ".." in parts or re.match("[A-Za-z]:", name):
         raise CheckpointError(
-            N_(
-                "The zip names {file}, a place outside itself. Nothing was unpacked. Pack the files again, side by "
-                "side.",
-                file=_shown(name),
-            )
+            "The zip names {file}, a place outside itself. Nothing was unpacked. Pack the files again, side by side.",
+            file=_shown(name),
         )
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR) or (kind == stat.S_IFDIR) > name.endswith("/"):
         raise CheckpointError(
-            N_(
-                "{file} in the zip is a link or a device, not a file. Pack the files themselves (zip without "
-                "--symlinks).",
-                file=_shown(name),
-            )
+            "{file} in the zip is a link or a device, not a file. Pack the files themselves (zip without --symlinks).",
+            file=_shown(name),
         )
     if entry.flag_bits & _ENCRYPTED:
         raise CheckpointError(
-            N_("{file} in the zip is encrypted. Pack the files again without a password.", file=_shown(name))
+            "{file} in the zip is encrypted. Pack the files again without a password.", file=_shown(name)
         )
     if entry.compress_type not in _METHODS:
         raise CheckpointError(
-            N_(
-                "{file} in the zip is packed in a way that is not read here. Pack the files again with the usual "
-                "method, deflate.",
-                file=_shown(name),
-            )
+            "{file} in the zip is packed in a way that is not read here. Pack the files again with the usual "
+            "method, deflate.",
+            file=_shown(name),
         )
 
 
@@ -150,11 +136,9 @@ def _common_folder(entries: Iterable[zipfile.ZipInfo]) -> str:
     deep = [name for name in (*files, *folders) if "/" in (name.removeprefix(f"{top}/") if top else name)]
     if deep or any(folder != top for folder in folders):
         raise CheckpointError(
-            N_(
-                "{file} in the zip lies in a folder of its own. The files of a model lie side by side: pack one folder "
-                "without subfolders.",
-                file=_shown((deep or [f for f in folders if f != top])[0]),
-            )
+            "{file} in the zip lies in a folder of its own. The files of a model lie side by side: pack one folder "
+            "without subfolders.",
+            file=_shown((deep or [f for f in folders if f != top])[0]),
         )
     return top
 
@@ -162,22 +146,20 @@ def _common_folder(entries: Iterable[zipfile.ZipInfo]) -> str:
 def _check_names(names: Iterable[str]) -> None:
     names = list(names)
     if not names:
-        raise CheckpointError(N_("There is no file of a model in it. Choose config.json, the weights, the tokenizer."))
+        raise CheckpointError("There is no file of a model in it. Choose config.json, the weights, the tokenizer.")
     if len(names) > MOST:
         raise _too_many()
     for name in names:
         if not _FILE.fullmatch(name) or not name.isprintable() or name != name.strip():
             raise CheckpointError(
-                N_("{file} is no name for a file here: letters, digits and . _ - + only. Rename it.", file=_shown(name))
+                "{file} is no name for a file here: letters, digits and . _ - + only. Rename it.", file=_shown(name)
             )
         if not name.lower().endswith(SUFFIXES):
             _refuse_others([name] if not any(n.lower().endswith(_WEIGHTS) for n in names) else [])
             raise CheckpointError(
-                N_(
-                    "{file} is no file of a model. These are read: {suffixes}. Leave it out.",
-                    file=_shown(name),
-                    suffixes=" ".join(SUFFIXES),
-                )
+                "{file} is no file of a model. These are read: {suffixes}. Leave it out.",
+                file=_shown(name),
+                suffixes=" ".join(SUFFIXES),
             )
     lower = [name.lower() for name in names]  # file systems differ in whether case counts
     for name in names:
@@ -259,21 +241,19 @@ def _shown(name: str) -> str:
 
 
 def _same_name(name: str) -> CheckpointError:
-    return CheckpointError(N_("{file} is there twice. Give each file a name of its own.", file=name))
+    return CheckpointError("{file} is there twice. Give each file a name of its own.", file=name)
 
 
 def _too_many() -> CheckpointError:
     return CheckpointError(
-        N_("There are more than {n} files. A model has fewer: leave out what does not belong to it.", n=MOST)
+        "There are more than {n} files. A model has fewer: leave out what does not belong to it.", n=MOST
     )
 
 
 def _too_large(name: str, limit: int) -> CheckpointError:
     return CheckpointError(
-        N_(
-            "{file} has more than {limit} MiB, which is all that an upload may have here, also unpacked. Take a smaller "
-            "model, or start VizFormer yourself with vizformer --models DIR.",
-            file=name,
-            limit=f"{limit / 2**20:,.0f}",
-        )
+        "{file} has more than {limit} MiB, which is all that an upload may have here, also unpacked. Take a smaller "
+        "model, or start VizFormer yourself with vizformer --models DIR.",
+        file=name,
+        limit=f"{limit / 2**20:,.0f}",
     )

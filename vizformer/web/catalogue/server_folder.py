@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 
 from vizformer.errors import CheckpointError
-from vizformer.messages import N_
 from vizformer.web.catalogue.file_stamp import file_stamp
 from vizformer.web.link.model_ref import FILE_NAME, ModelRef
 
@@ -71,7 +70,7 @@ def title(model: ModelRef) -> str:
 
 def absent(model: ModelRef) -> CheckpointError:
     """Why there is no such model."""
-    return CheckpointError(N_("The model {name} is no longer on this server. Choose another one.", name=model.name))
+    return CheckpointError("The model {name} is no longer on this server. Choose another one.", name=model.name)
 
 
 def stamp(path: Path) -> str:

@@ -5,7 +5,6 @@ may open one while the server keeps it.
 from pathlib import Path
 
 from vizformer.errors import CheckpointError
-from vizformer.messages import N_
 from vizformer.web.catalogue import training_steps, trainings
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.words.i18n import _
@@ -38,7 +37,7 @@ def title(model: ModelRef) -> str:
 
 def absent(model: ModelRef) -> CheckpointError:
     """Why there is no such model."""
-    return CheckpointError(N_("This training is no longer on the server. Train again, it will come out the same."))
+    return CheckpointError("This training is no longer on the server. Train again, it will come out the same.")
 
 
 def stamp(path: Path) -> str:

@@ -217,7 +217,7 @@ def run(name: str) -> "Run":
     if found is None and name == example().name:
         return _example()
     if found is None:
-        raise VizformerError(N_("This training is no longer on the server. Train again, it will come out the same."))
+        raise VizformerError("This training is no longer on the server. Train again, it will come out the same.")
     return found
 
 

@@ -17,7 +17,6 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.errors import CheckpointError
-from vizformer.messages import N_
 from vizformer.web.catalogue import safe_zip, session_folders
 from vizformer.web.catalogue.file_stamp import file_stamp
 from vizformer.web.link.model_ref import ModelRef
@@ -62,7 +61,7 @@ class Kept:
         try:
             if shutil.disk_usage(place).free < limit + _SPARE:
                 raise CheckpointError(
-                    N_("The disk of this server is almost full. Ask whoever runs it, or use fewer or smaller uploads.")
+                    "The disk of this server is almost full. Ask whoever runs it, or use fewer or smaller uploads."
                 )
             title = safe_zip.unpack(files, place, limit)
         except BaseException:
@@ -121,10 +120,8 @@ def absent(model: ModelRef) -> CheckpointError:
     if not is_on():
         return _off()
     return CheckpointError(
-        N_(
-            "An upload lives only in the session that made it, and this is another one. Upload the files again on the "
-            "page Model report."
-        )
+        "An upload lives only in the session that made it, and this is another one. Upload the files again on the "
+        "page Model report."
     )
 
 
@@ -146,4 +143,4 @@ def _mine() -> dict[str, Upload]:
 
 
 def _off() -> CheckpointError:
-    return CheckpointError(N_("This server takes no uploads. Choose another model, or run VizFormer yourself."))
+    return CheckpointError("This server takes no uploads. Choose another model, or run VizFormer yourself.")

@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from vizformer.errors import CheckpointError
-from vizformer.messages import N_
 from vizformer.web.link import packed_mapping
 from vizformer.web.link.codec import UnusableError
 
@@ -126,10 +125,8 @@ class ModelRef:
             return {**dict(self.answers), "mapping": packed_mapping.read(self.mapping)}
         except UnusableError as error:
             raise CheckpointError(
-                N_(
-                    "The mapping of tensors in this link is damaged: {reason}. Open the model without it.",
-                    reason=error.message,
-                )
+                "The mapping of tensors in this link is damaged: {reason}. Open the model without it.",
+                reason=error.message,
             ) from error
 
     @property

@@ -16,7 +16,6 @@ from vizformer.components import attention, lines
 from vizformer.components.payload import LIMIT_BYTES, HeadsPayload
 from vizformer.errors import TraceError
 from vizformer.figures.figure import Figure
-from vizformer.messages import N_
 from vizformer.web.catalogue import session_folders
 from vizformer.web.catalogue.bounded_cache import Cache, cached, limit
 from vizformer.web.widgets.choices import line
@@ -52,7 +51,7 @@ class _HandedIn:
 
         def missing() -> dict[str, tuple[AttentionArrays, HeadsPayload | None]]:
             raise TraceError(
-                N_("This server needed the memory for others. Hand the file in again, or run VizFormer yourself.")
+                "This server needed the memory for others. Hand the file in again, or run VizFormer yourself."
             )
 
         return _ARRAYS.get(self.name, missing)
