@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from vizformer.checkpoints.hugging_face.family import Family, Options, says_head, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.gpt_like import head
 from vizformer.checkpoints.hugging_face.rotary import PART, all_are_turned, rope, turned, turning_neighbours
 from vizformer.checkpoints.hugging_face.sliding_window import window
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
@@ -152,11 +153,6 @@ def tensors(
     if neighbours:
         parts = turning_neighbours(parts, config, {"q_proj": config.n_heads, "k_proj": config.kv_heads})
     return [*parts, *head(config)]
-
-
-def head(config: ModelConfig) -> list[Part]:
-    """The output layer, where it is not tied."""
-    return [] if config.tied_unembedding else linear("lm_head", "unembedding", bias=False)
 
 
 def _has_bias(config: ModelConfig, ours: str) -> bool:

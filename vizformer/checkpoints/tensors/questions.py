@@ -277,10 +277,7 @@ _FIELDS: Mapping[str, Mapping[str, Mapping[Any, Value] | None]] = {
         **dict.fromkeys(("norm_first", "pre_norm", "prenorm", "normalize_before"), _NORM_FIRST),
     },
     "activation": dict.fromkeys(("activation", "activation_function", "hidden_act", "act", "act_fn"), _FUNCTIONS),
-    "causal": {
-        **dict.fromkeys(("causal", "is_causal")),
-        "attention_dir": {"causal": True, "bidirectional": False},
-    },
+    "causal": {**dict.fromkeys(("causal", "is_causal")), "attention_dir": {"causal": True, "bidirectional": False}},
     "norm": {
         "norm": None,
         "normalization_type": {

@@ -210,10 +210,7 @@ FAMILIES: tuple[Family, ...] = (
         ties=tied_to("embeddings.word_embeddings.weight", head=GENERATED),
         spare=None,
         made=no_unembedding,
-        unused={
-            **UNUSED,
-            r"discriminator_predictions\..*": N_("the head that tells replaced tokens from others"),
-        },
+        unused={**UNUSED, r"discriminator_predictions\..*": N_("the head that tells replaced tokens from others")},
     ),
     # Rotary positions of neighbouring numbers instead of a table.  Su et al. 2021, "RoFormer: Enhanced Transformer with
     # Rotary Position Embedding".

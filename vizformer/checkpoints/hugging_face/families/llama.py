@@ -31,7 +31,6 @@ from vizformer.checkpoints.hugging_face.rope_layers import listed_layers, turnin
 from vizformer.checkpoints.hugging_face.rotary import not_scaled
 from vizformer.checkpoints.hugging_face.sliding_window import window_fields
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
-from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.checkpoints.tokenizers.sentencepiece_files import sentencepiece_or_refuse
 from vizformer.checkpoints.tokenizers.vocabularies import qwen
 from vizformer.config import ModelConfig
@@ -133,11 +132,6 @@ def _eurobert(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         "logit_bias": "lm_head.bias" in names,
         "mask_id": fields.token("mask_token_id", found["vocab_size"]),
     }, has_head
-
-
-def _tensors_of_eurobert(config: ModelConfig) -> list[Part]:
-    parts = tensors(config, stack="encoder")
-    return [*parts, *([Part("lm_head.bias", ("logit_bias",))] if config.logit_bias else [])]
 
 
 LLAMA = replace(
@@ -266,5 +260,5 @@ FAMILIES: tuple[Family, ...] = (
     replace(LIKE, name="CWM", types=("cwm",), config=reading(_cwm, flags(bias="mlp_bias"), {"attention_bias": "none"})),
     # An encoder, which looks both ways.  Boizard et al. 2025, "EuroBERT: Scaling Multilingual Encoders for European
     # Languages".
-    replace(LIKE, name="EuroBERT", types=("eurobert",), config=_eurobert, weights=_tensors_of_eurobert),
+    replace(LIKE, name="EuroBERT", types=("eurobert",), config=_eurobert, weights=partial(tensors, stack="encoder")),
 )
