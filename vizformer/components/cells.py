@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from vizformer.components import _mount
 from vizformer.components._mount import N_
+from vizformer.components.payload import count
 
 __all__ = ["ENGLISH", "LARGEST", "Cell", "mount", "peek", "to_html"]
 
@@ -98,9 +99,8 @@ def _state(cell: Cell | None) -> dict[str, int] | None:
 
 
 def _parse(report: Mapping[str, Any]) -> Cell | None:
-    row, column = report.get("row"), report.get("column")
-    numbers = all(isinstance(at, int) and not isinstance(at, bool) and at >= 0 for at in (row, column))
-    return (row, column) if numbers else None  # type: ignore[return-value]  # (both are numbers)
+    row, column = count(report.get("row")), count(report.get("column"))
+    return None if row is None or column is None else (row, column)
 
 
 def _data(

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypedDict
 
 from vizformer.components import _mount
 from vizformer.components._mount import N_
+from vizformer.components.payload import count
 
 __all__ = ["ENGLISH", "LARGEST", "MOST", "Edge", "mount", "to_html"]
 
@@ -97,9 +98,8 @@ def _state(head: Head | None) -> dict[str, int] | None:
 
 
 def _parse(report: Mapping[str, Any]) -> Head | None:
-    layer, head = report.get("layer"), report.get("head")
-    numbers = all(isinstance(at, int) and not isinstance(at, bool) and at >= 0 for at in (layer, head))
-    return (layer, head) if numbers else None  # type: ignore[return-value]  # (both are numbers)
+    layer, head = count(report.get("layer")), count(report.get("head"))
+    return None if layer is None or head is None else (layer, head)
 
 
 def _data(shape: tuple[int, int], edges: Sequence[Edge], words: Mapping[str, str]) -> dict[str, Any]:

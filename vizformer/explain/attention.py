@@ -177,7 +177,11 @@ def _projection(o: Operands, letter: str, rows: ndarray, result: ndarray, title:
     operands = [
         Operand(
             rf"{subject}_{{{position}}}" if single else subject.upper(),
-            _rows_meaning(o, single),
+            N_("the input row")
+            if single
+            else N_("the encoder's output, one row per token")
+            if o.site.is_cross
+            else N_("the input, one row per token"),
             rows[0] if single else rows,
             ("features",) if single else ("keys", "features"),
         ),
@@ -217,12 +221,6 @@ def _projection(o: Operands, letter: str, rows: ndarray, result: ndarray, title:
         axes=("features",) if single else ("keys", "features"),
         inputs=inputs,
     )
-
-
-def _rows_meaning(o: Operands, single: bool) -> Message:
-    if single:
-        return N_("the input row")
-    return N_("the encoder's output, one row per token") if o.site.is_cross else N_("the input, one row per token")
 
 
 def _source(o: Operands) -> tuple[str, dict[str, Tensor]]:

@@ -48,8 +48,7 @@ def attention_sublayer(
     record = at.trace[site]
     h, kv, d_head = attention.n_heads, attention.n_kv_heads, attention.d_head
     dtype, short = at.dtype, is_half(at.dtype)
-    found = projections(at, attention, site, source, angles, divided, theta)
-    steps, qh, kh, vh = found.steps, found.q, found.k, found.v
+    steps, qh, kh, vh = projections(at, attention, site, source, angles, divided, theta)
     anchor = N_("q, k and v recorded in {place}", place=in_words(site))
     n_q, n_k, d = qh.shape[1], kh.shape[1], h * d_head
     if short:  # on from what the model wrote

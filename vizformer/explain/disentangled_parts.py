@@ -39,7 +39,15 @@ def projected(
     return make(
         f"relative_{name}",
         N_("Keys of the distances") if letter == "K" else N_("Queries of the distances"),
-        _shared_text(letter) if terms.shared else _own_text(letter),
+        N_(
+            "The vectors of the distances times W_{letter}, the matrix of the contents: this model has none of its own for "
+            "distances.",
+            letter=letter,
+        )
+        if terms.shared
+        else N_("The vectors of the distances times a matrix of their own: what a distance offers to be found by.")
+        if letter == "K"
+        else N_("The vectors of the distances times a matrix of their own: what is looked for at that distance."),
         rf"{name}^r = r\,{symbol}" + ("" if bias is None else f" + {symbol.replace('W', 'b', 1)}"),
         rf"{name}^r_{{0,0}} = {sum_} = {latex.number(result[..., 0, 0].flat[0])}",
         rf"{letter}^r",
@@ -54,20 +62,6 @@ def projected(
         contraction=None if head is None else Contraction(vectors.value, weight, bias),
         inputs=inputs,
     )
-
-
-def _shared_text(letter: str) -> Message:
-    return N_(
-        "The vectors of the distances times W_{letter}, the matrix of the contents: this model has none of its own for "
-        "distances.",
-        letter=letter,
-    )
-
-
-def _own_text(letter: str) -> Message:
-    if letter == "K":
-        return N_("The vectors of the distances times a matrix of their own: what a distance offers to be found by.")
-    return N_("The vectors of the distances times a matrix of their own: what is looked for at that distance.")
 
 
 def sum_text(terms: DistanceTerms, scale: float) -> Message:

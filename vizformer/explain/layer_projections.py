@@ -1,6 +1,6 @@
 """Queries, keys and values of all positions and heads: projected, split into heads, normalised, turned."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -19,16 +19,6 @@ from vizformer.messages import N_
 from vizformer.model.attention import Attention
 
 
-@dataclass(frozen=True)
-class Projections:
-    """The steps that lead to queries, keys and values, and these as attention uses them, head by head."""
-
-    steps: list[Step]
-    q: Float[ndarray, "h n_q d_head"]
-    k: Float[ndarray, "n_kv_heads n_k d_head"]
-    v: Float[ndarray, "n_kv_heads n_k d_head"]
-
-
 def projections(
     at: Sublayer,
     attention: Attention,
@@ -37,8 +27,13 @@ def projections(
     angles: ndarray | None,
     divided: ndarray | None,
     theta: float,
-) -> Projections:
-    """From the sublayer's input to its queries, keys and values; the arguments are those of `attention_sublayer`."""
+) -> tuple[
+    list[Step], Float[ndarray, "h n_q d_head"], Float[ndarray, "kv n_k d_head"], Float[ndarray, "kv n_k d_head"]
+]:
+    """From the sublayer's input to its queries, keys and values, which follow the steps, as attention uses them, head by head.
+
+    The arguments are those of `attention_sublayer`.
+    """
     record = at.trace[site]
     h, kv, d_head = attention.n_heads, attention.n_kv_heads, attention.d_head
     steps: list[Step] = []
@@ -69,10 +64,11 @@ def projections(
     anchor = N_("q, k and v recorded in {place}", place=in_words(site))
     n_q, n_k, d = len(x), len(memory), h * d_head
     steps += norm_before(at, Proof.compare(anchor, final_q, recorded_qkv[0], direct=False, terms=terms[0]))
+    parts = (final_q, final_k, v)
     if source is None:
         packed, weights, biases = (
-            np.concatenate(parts, axis=1)
-            for parts in ((q, k, v), tuple(W.values()), tuple(bias[None] for bias in b.values()))
+            np.concatenate(three, axis=1)
+            for three in ((q, k, v), tuple(W.values()), tuple(bias[None] for bias in b.values()))
         )
         steps.append(
             Step(
@@ -96,10 +92,10 @@ def projections(
                 ),
                 Proof.compare(
                     anchor,
-                    np.concatenate((final_q, final_k, v), axis=1),
+                    np.concatenate(parts, axis=1),
                     torch.cat(recorded_qkv, dim=1),
                     direct=as_projected,
-                    terms=_beside(terms, (final_q, final_k, v)),
+                    terms=_beside(terms, parts),
                 ),
                 operands=(
                     Operand("X", N_("the input, one row per token"), x, ROWS),
@@ -138,7 +134,7 @@ def projections(
                     f"{name} = {variable}{linear_code(linear, letter)}",
                     Proof.compare(
                         anchor,
-                        (final_q, final_k, v)[index],
+                        parts[index],
                         recorded_qkv[index],
                         direct=as_projected or name == "v",
                         terms=terms[index],
@@ -195,7 +191,7 @@ def projections(
     if angles is not None:
         normalised = attention.q_norm is not None
         steps.append(rope_step(at, normed[0], (turned_q, turned_k), angles, theta, divided, changed, normed=normalised))
-    return Projections(steps, turned_q, turned_k, vh)
+    return steps, turned_q, turned_k, vh
 
 
 def _heads(rows: Float[ndarray, "n width"], d_head: int) -> Float[ndarray, "h n d_head"]:

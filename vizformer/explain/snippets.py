@@ -129,7 +129,7 @@ def _written(name: str, value: Given) -> str:
         return pformat(value, width=100, compact=True, sort_dicts=False)
     shape = ", ".join(map(str, value.shape))
     if np.prod(value.shape) > WRITTEN_OUT and name != "mask":
-        if _is_boolean(value):
+        if value.dtype in (torch.bool, np.dtype(bool)):
             return f"torch.zeros({shape}, dtype=torch.bool)"
         return f"torch.zeros({shape}, dtype=torch.long)" if _is_integer(value) else f"torch.randn({shape})"
     numbers = _array(value)
@@ -138,10 +138,6 @@ def _written(name: str, value: Given) -> str:
     causal = np.where(np.triu(np.ones(numbers.shape[-2:], dtype=bool), 1), -np.inf, 0.0)
     same = numbers.ndim >= 2 and bool((numbers == causal).all())
     return f"torch.full(({shape}), -math.inf).triu(1)" if same else f"torch.zeros({shape})"
-
-
-def _is_boolean(value: ndarray | Tensor) -> bool:
-    return value.dtype in (torch.bool, np.dtype(bool))
 
 
 def _is_integer(value: ndarray | Tensor) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure
-from vizformer.figures.series import MASKED
+from vizformer.figures.series import MASKED, plain_place
 from vizformer.figures.svg import svg
 from vizformer.figures.svg.ink import plain
 
@@ -114,7 +114,7 @@ def arrays(figure: Figure) -> dict[str, NDArray[Any]]:
         if trace.get("hoverinfo") == "skip":
             continue
         named = _names(layout, trace)
-        row = named[1].get(_place(trace["y"][0]), "") if "z" in trace and len(trace.get("y", ())) == 1 else ""
+        row = named[1].get(plain_place(trace["y"][0]), "") if "z" in trace and len(trace.get("y", ())) == 1 else ""
         key = re.sub(r"\W+", "_", f"{index}_{_series(trace) or row}").strip("_")
         for part in ("x", "y", "z", "text"):
             if (values := trace.get(part)) is not None:
@@ -200,7 +200,7 @@ def _rows(trace: Mapping[str, Any], names: tuple[dict[float, str], dict[float, s
     if trace["type"] != "heatmap":
         for x, y in zip(trace.get("x", ()), trace.get("y", ()), strict=True):
             if x is not None and y is not None:
-                yield [x, across.get(_place(x), ""), y, down.get(_place(y), ""), ""]
+                yield [x, across.get(plain_place(x), ""), y, down.get(plain_place(y), ""), ""]
         return
     values = np.asarray(trace["z"])
     columns, rows = trace.get("x"), trace.get("y")
@@ -210,8 +210,4 @@ def _rows(trace: Mapping[str, Any], names: tuple[dict[float, str], dict[float, s
         for column, value in zip(columns, line, strict=True):
             if value == value:  # masked cells have no number
                 shown = "" if trace.get("meta") == MASKED else value
-                yield [column, across.get(_place(column), ""), row, down.get(_place(row), ""), shown]
-
-
-def _place(value: Any) -> float:
-    return float(value) if isinstance(value, int | float | np.number) else float("nan")
+                yield [column, across.get(plain_place(column), ""), row, down.get(plain_place(row), ""), shown]

@@ -61,7 +61,9 @@ def path_picture(
         )
     )
     node_x, node_y = np.meshgrid(np.arange(n, dtype=np.float32), np.arange(levels + 1, dtype=np.float32))
-    names = [words["reach_input"], *_levels(levels, states, words)]
+    above = [words["reach_layer"].replace("{layer}", str(layer + 1)) for layer in range(levels)]
+    above = [words["reach_states"]] if states else above
+    names = [words["reach_input"], *above]
     text = [
         words["reach_node"].replace("{level}", names[level]).replace("{position}", str(i)).replace("{token}", token)
         for level in range(levels + 1)
@@ -103,17 +105,10 @@ def path_picture(
 def _ticks(names: Sequence[str], most: int) -> dict[str, object]:
     """Names of integer positions; every k-th, where there are more than `most`."""
     step = -(-len(names) // most)
-    return {"tickvals": np.arange(0, len(names), step), "ticktext": [safe(_short(name)) for name in names[::step]]}
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 14 else name[:13] + "…"
-
-
-def _levels(levels: int, states: bool, words: Mapping[str, str]) -> list[str]:
-    if states:
-        return [words["reach_states"]]
-    return [words["reach_layer"].replace("{layer}", str(layer + 1)) for layer in range(levels)]
+    return {
+        "tickvals": np.arange(0, len(names), step),
+        "ticktext": [safe(name if len(name) <= 14 else name[:13] + "…") for name in names[::step]],
+    }
 
 
 def cost_curves(

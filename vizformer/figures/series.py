@@ -44,7 +44,7 @@ class Series:
     def sideways(self) -> bool:
         """Whether the values run to the right: bars that lie, and points in rows that have names."""
         rows = self.trace.get("y", ())
-        in_rows = bool(self.down) and not self.across and all(self.down.get(_place(row)) for row in rows)
+        in_rows = bool(self.down) and not self.across and all(self.down.get(plain_place(row)) for row in rows)
         return self.trace.get("orientation") == "h" or (self.trace["type"] == "scatter" and in_rows)
 
     def place(self, at: tuple[int, ...]) -> tuple[Any, Any]:
@@ -77,20 +77,15 @@ def all_series(figure: Figure) -> tuple[list[Series], int]:
 
 def _names(layout: Mapping[str, Any], trace: Mapping[str, Any], letter: str) -> Names:
     """What the places of an axis are called, where they have names."""
-    axis = _layout_axis(layout, trace, letter)
+    axis = layout.get(str(trace.get(f"{letter}axis", letter)).replace(letter, f"{letter}axis", 1), {})
     texts, places = axis.get("ticktext"), axis.get("tickvals")
     if texts is None or places is None:
         return {}
     return {float(place): one_line(str(text)) for place, text in zip(places, texts, strict=True)}
 
 
-def _layout_axis(layout: Mapping[str, Any], trace: Mapping[str, Any], letter: str) -> Mapping[str, Any]:
-    name = str(trace.get(f"{letter}axis", letter)).replace(letter, f"{letter}axis", 1)
-    found: Mapping[str, Any] = layout.get(name, {})
-    return found
-
-
-def _place(value: Any) -> float:
+def plain_place(value: Any) -> float:
+    """A place on an axis as a number; NaN for a text."""
     return float(value) if isinstance(value, int | float | np.number) else float("nan")
 
 

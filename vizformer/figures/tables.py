@@ -67,7 +67,10 @@ def table(figure: Figure, words: Mapping[str, str] = ENGLISH, *, most: int = MOS
         part in str(one.trace.get("hovertemplate", "")) for one in series for part in ("customdata", "text}")
     )
     maps = any(one.is_map for one in series)
-    axes = [_axis(figure, series, letter, words) for letter in ("yx" if maps or _sideways(series) else "xy")]
+    axes = [
+        _axis(figure, series, letter, words)
+        for letter in ("yx" if maps or any(one.sideways for one in series) else "xy")
+    ]
     if axes[0].title == axes[1].title:  # two axes of names without titles
         axes = [replace(axis, title=words["across" if axis.letter == "x" else "up"]) for axis in axes]
     heads = [words["series"]] if several else []
@@ -118,10 +121,6 @@ def _axis(figure: Figure, series: list[Series], letter: str, words: Mapping[str,
 
 def _is_number(text: str) -> bool:
     return re.fullmatch(r"[-−+]?[\d,.]+", text) is not None
-
-
-def _sideways(series: list[Series]) -> bool:
-    return any(one.sideways for one in series)
 
 
 def _value_title(series: list[Series], words: Mapping[str, str]) -> str:

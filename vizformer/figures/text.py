@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, frame, heatmap
 from vizformer.figures.style import ENGLISH, fill, room, weight_scale
+from vizformer.figures.svg.ink import shades
 
 LINE, SIZE = 26, 14  # px of a line and of its letters
 WIDTH = 560  # px of a line before the next begins
@@ -48,14 +49,7 @@ def coloured_text(
     )
     for index, (token, (x, line, width)) in enumerate(zip(tokens, places, strict=True)):
         weight = float(weights[index])
-        red, green, blue = (
-            (
-                np.interp(weight, [at for at, _ in scale], [c[i] for c in map(_rgb, (c for _, c in scale))])
-                for i in range(3)
-            )
-            if weight == weight
-            else (224, 224, 224)
-        )
+        red, green, blue = shades(np.array(weight), scale)[:3] if weight == weight else (224, 224, 224)
         light = 0.299 * red + 0.587 * green + 0.114 * blue > 140
         figure.add_rectangle(
             x,
@@ -116,7 +110,3 @@ def _places(tokens: Sequence[str]) -> list[tuple[float, int, float]]:
         found.append((x + gap, line, width))
         x += gap + width
     return found
-
-
-def _rgb(colour: str) -> tuple[int, int, int]:
-    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
