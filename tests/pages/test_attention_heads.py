@@ -49,6 +49,13 @@ def test_it_opens_on_the_head_whose_row_says_most_of_another_word(open_app, mode
     assert (chosen["layer"], chosen["head"]) == (0, 0)
 
 
+@pytest.mark.parametrize(("model", "choices"), [("stories", []), ("zh-en", ["view.kind"])])
+def test_the_kind_of_attention_is_asked_for_where_there_are_several(open_app, model, choices):
+    app = open_app(PAGE, model=model, text="hello")
+    assert not app.exception
+    assert [group.key for group in app.button_group] == [*choices, "view.picture"]
+
+
 def test_the_order_of_the_heads_is_part_of_the_link(open_app):
     app = open_app(PAGE, sort="entropy")
     assert not app.exception

@@ -67,6 +67,12 @@ def test_the_table_and_the_drawing_light_up_together(open_app: Open, translator,
     assert left["scores"].shape == found.scores
 
 
+def test_of_one_attention_alone_no_choice_is_offered(open_app: Open) -> None:
+    app = open_app(PAGE, model="stories", text=ONE_STACK["stories"])
+    assert not app.exception
+    assert [group.key for group in app.button_group] == ["lesson.part.cross"]
+
+
 def test_the_drawing_is_told_as_a_table_of_what_comes_from_where(open_app: Open) -> None:
     (drawing,) = mounted(open_app(PAGE, text=TEXT), "architecture")
     columns = json.loads(drawing.proto.json)["drawn"]

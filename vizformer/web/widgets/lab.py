@@ -18,7 +18,7 @@
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import streamlit as st
 
@@ -127,8 +127,11 @@ class Laboratory:
     def buttons(
         self, name: str, options: Sequence[Option] | Mapping[Option, str], default: Option | None = None, **more: Any
     ) -> Option:
-        """One of a few, whose names are in the words or come along."""
+        """One of a few, whose names are in the words or come along; of one alone nothing is drawn."""
         names = options if isinstance(options, Mapping) else self.texts(name, options)
+        if len(names) == 1:
+            (only,) = names
+            return cast("Option", only)
         kept = self.setting(name, next(iter(names)) if default is None else default, names)
         label = self.text(f"{name}.label")
         chosen: Option = st.segmented_control(

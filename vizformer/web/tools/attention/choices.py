@@ -1,8 +1,10 @@
 """What stands above the heads: what the model wrote, and which attention is drawn how."""
 
+from collections.abc import Sequence
+
 import streamlit as st
 
-from vizformer.analysis import kinds
+from vizformer.analysis import Kind, kinds
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import PICTURES
@@ -14,14 +16,17 @@ from vizformer.web.words.i18n import _
 
 def above(subject: Subject) -> None:
     """The translation, the kind of attention and the picture in one line, so that the heads are in sight at once."""
-    if subject.config.architecture == "encoder-decoder":
-        words_of, which, how = st.columns([4, 9, 4], vertical_alignment="center")
-        with words_of:
-            translation(subject)
-    else:
-        which, how = st.columns([13, 4], vertical_alignment="center")
+    known = kinds(subject.trace)
+    state.fit(kind=known)
+    if len(known) == 1:  # nothing to choose, nor anything that was translated
+        with st.container(key="bar-place-picture"):
+            picture()
+        return
+    words_of, which, how = st.columns([4, 9, 4], vertical_alignment="center")
+    with words_of:
+        translation(subject)
     with which, st.container(key="bar-place-kind"):
-        kind(subject)
+        kind(known)
     with how, st.container(key="bar-place-picture"):
         picture()
 
@@ -46,10 +51,8 @@ def translation(subject: Subject) -> None:
 
 
 @guarded()
-def kind(subject: Subject) -> None:
+def kind(known: Sequence[Kind]) -> None:
     """Which attention to look at."""
-    known = kinds(subject.trace)
-    state.fit(kind=known)
     st.segmented_control(
         _("Kind of attention"), known, format_func=labels.kind_label, required=True, **state.bind("kind")
     )
