@@ -78,6 +78,32 @@ def test_six_rows_and_the_models_own_with_their_counts(open_app: Open) -> None:
     assert [(int(n), int(square.replace(",", ""))) for n, square in cells] == [(n, n * n) for n in [*counts, own]]
 
 
+@pytest.mark.parametrize(
+    ("lang", "meanings"),
+    [
+        (
+            "en",
+            ["Ġcat (Ġ is a space)", "▁cat (▁ is a space)", "##y (## continues a word)", "çĮ« (a letter for each byte)"],
+        ),
+        (
+            "zh_CN",
+            ["Ġcat（Ġ 表示空格）", "▁cat（▁ 表示空格）", "##y（## 表示接着前面的词）", "çĮ«（每个字节写成一个字母）"],
+        ),
+    ],
+)
+def test_the_marks_of_vocabulary_entries_are_explained_where_they_are_shown(open_app: Open, lang, meanings) -> None:
+    shown = html(open_app(PAGE, part="pieces", model="stories", text="a cat 猫 catxy", lang=lang))
+    for meaning in meanings:
+        assert meaning in shown
+    assert not re.search(r'entry (?:Ġ|▁|##)\w*"', shown)
+
+
+def test_the_code_of_merges_says_what_a_mark_in_it_is(open_app: Open) -> None:
+    app = open_app(PAGE, part="merges", text="The cat")
+    assert "▁" in app.code[0].value
+    assert "The same in Python; ▁ is a space" in [caption.value for caption in app.caption]
+
+
 def test_the_question_of_the_pieces_is_about_this_sentence(open_app: Open) -> None:
     for sentence, ratio in ((CAT, "9 times as many"), ("I have a cat.", "just as many"), ("猫a", "4 times as many")):
         app = open_app(PAGE, part="pieces", text=sentence)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
+from vizformer.text.pieces import piece_bytes
 from vizformer.web.words.i18n import _, translate
 
 POSITIONS: dict[str, Message] = {
@@ -92,10 +93,33 @@ def chips(tokens: "Sequence[Token]") -> "list[Chip]":
         {
             "text": token.text,
             "special": token.special,
-            "hover": _("id {id}, vocabulary entry {piece}", id=token.id, piece=token.piece),
+            "hover": _("id {id}, vocabulary entry {piece}", id=token.id, piece=entry(token.piece)),
         }
         for token in tokens
     ]
+
+
+def entry(piece: str) -> str:
+    """A vocabulary entry, and what its tokenizer's marks mean where it has some: Ġ and ▁, ##, letters for bytes."""
+    mark = next((mark for mark in ("Ġ", "▁") if mark in piece), "")
+    if mark:
+        said = _("{mark} is a space", mark=mark)
+    elif piece.startswith("##") and len(piece) > 2:
+        said = _("## continues a word")
+    elif not piece.isascii() and _is_bytes(piece):
+        said = _("a letter for each byte")
+    else:
+        return piece
+    return _("{piece} ({meaning})", piece=piece, meaning=said)
+
+
+def _is_bytes(piece: str) -> bool:
+    """Whether an entry is a text as byte-level BPE writes it: "æĪĳ" is 我."""
+    raw = piece_bytes(piece, "byte-level")
+    try:
+        return raw != piece.encode() and bool(raw.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 def percent(probability: float) -> str:

@@ -158,7 +158,7 @@ def _few(words: Counted, pair: Pair) -> list[tuple[Word, int]]:
 
 def _python(code: str, given: Mapping[str, Given], count: int) -> None:
     """The lines that find the pair, with the words that they look through."""
-    lab.note("python")
+    lab.note("python", form="space" if "▁" in str(given) else "plain")
     shown = len(given["words"])  # type: ignore[arg-type]
     note = "" if shown == count else f"# {lab.text('some', shown=shown, count=count)}\n"
     st.code(note + lesson.pasteable(code, given), language="python", wrap_lines=True)

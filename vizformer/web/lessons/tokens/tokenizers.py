@@ -9,7 +9,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.lab import Laboratory
-from vizformer.web.words import counts
+from vizformer.web.words import counts, labels
 
 lab = Laboratory("tokens", "pieces")
 BYTES = 240  # of the text that are drawn
@@ -74,6 +74,6 @@ def _counted(row: tuple[Piece, ...]) -> str:
 
 
 def _drawn(piece: Piece) -> cuts.Cut:
-    hint = lab.text("hint", id=piece.id, piece=piece.entry)
+    hint = lab.text("hint", id=piece.id, piece=labels.entry(piece.entry))
     continues = piece.entry.startswith("##") and len(piece.entry) > 2
     return cuts.Cut(piece.text, piece.start, piece.end, hint, piece.unknown, continues)
