@@ -1,5 +1,6 @@
 """The page Where does the answer come from?: what is on the screen is what the library says."""
 
+import json
 import re
 from contextlib import contextmanager
 
@@ -229,13 +230,15 @@ def test_lessons_go_on_with_numbers_that_are_no_longer_finite(open_app, lesson, 
     assert not re.search(r"\bnan\b", said(app))
 
 
-@pytest.mark.parametrize(("model", "text"), [("zh-en", "我有一只猫。"), ("cloze", "She has a small cat.")])
+@pytest.mark.parametrize(
+    ("model", "text"), [("zh-en", "我有一只猫。"), ("zh-en", "注意安全。"), ("cloze", "She has a small cat.")]
+)
 def test_it_opens_where_the_model_is_least_sure_unless_the_text_asks_about_a_place(open_app, model, text):
     checkpoint = load(model)
     trace = checkpoint.trace(text)
     best = trace.logits.double().softmax(-1).amax(-1)
     tokens = trace.tokens["decoder" if model == "zh-en" else "encoder"]
-    rows = [row for row, token in enumerate(tokens) if model == "zh-en" or not token.special]
+    rows = [row for row, token in enumerate(tokens) if not token.special]
     least = min(rows, key=lambda row: float(best[row]))
     assert least != 0
     app = open_app(PAGE, model=model, text=text)
@@ -244,3 +247,13 @@ def test_it_opens_where_the_model_is_least_sure_unless_the_text_asks_about_a_pla
     assert app.session_state["vizformer.view"].view.position is None  # the link goes on to leave it out
     for other in (open_app(PAGE, model=model, text=text, position=0), open_app(PAGE, model="stories", text=STORY)):
         assert "Shown is position" not in " ".join(one.value for one in other.caption)
+
+
+@pytest.mark.parametrize("page", ["lens", "what_if", "attention"])
+def test_a_link_that_names_a_position_opens_on_it(open_app, page):
+    text, position = "注意安全。", 2
+    app = open_app(f"pages/explore/{page}.py", model="zh-en", text=text, position=position)
+    assert not app.exception
+    strips = [part.proto for part in app.get("bidi_component") if part.proto.component_name == "vizformer_tokens"]
+    assert [json.loads(strip.json or strip.mixed.json)["selected"] for strip in strips] == [{"index": position}]
+    assert app.session_state["vizformer.view"].view.position == position

@@ -28,10 +28,10 @@ def asked_position(subject: Subject) -> int | None:
 
 @cached
 def unsure_position(subject: Subject) -> int:
-    """The position at which the model is least sure of its answer; marks of a text that is only read are left out."""
+    """The position at which the model is least sure of its answer; special tokens are left out where there are others."""
     sequence = subject.trace.tokens[stack(subject)]
-    words = [i for i, token in enumerate(sequence) if stack(subject) == "decoder" or not token.special]
-    return least_sure(subject.checkpoint, subject.trace, words or [0])
+    words = [i for i, token in enumerate(sequence) if not token.special]
+    return least_sure(subject.checkpoint, subject.trace, words or range(len(sequence)))
 
 
 def usual_position(subject: Subject) -> int:
@@ -46,7 +46,8 @@ def why(subject: Subject) -> str:
         return ""
     position = unsure_position(subject)
     return _(
-        "Shown is position {position}, “{token}”: nowhere is the model less sure of its answer ({probability}).",
+        "Shown is position {position}, “{token}”: of all tokens of the text, the model is least sure of its answer here "
+        "({probability}).",
         position=position,
         token=plain(subject.trace.tokens[stack(subject)][position].text),
         probability=labels.percent(subject_cache.predictions(subject, position)[0].probability),
