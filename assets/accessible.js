@@ -5,8 +5,9 @@
   // The keyboard goes past the bar, to the page.
   addEventListener("click", (event) => {
     const page = document.querySelector(".st-key-page-body");
-    if (!(event.target instanceof Element) || !event.target.closest(".vf-skip") || !page) return;
+    if (!(event.target instanceof Element) || !event.target.closest("[data-testid=stSkipToContent]") || !page) return;
     event.preventDefault();
+    event.stopImmediatePropagation();
     page.setAttribute("tabindex", "-1");
     page.focus();
   }, true);

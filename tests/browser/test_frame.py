@@ -188,9 +188,17 @@ def test_the_keyboard_searches_and_goes_past_the_bar(open_tab):
     door.focus()
     expect(door).to_have_css("outline-width", "3px")
     expect(door).to_have_css("outline-style", "solid")
-    skip = tab.page.locator(".vf-skip")
-    expect(skip).not_to_be_in_viewport()
-    skip.focus()
+
+
+@pytest.mark.parametrize(("locale", "words"), [("en-US", "Skip to the page"), ("zh-CN", "跳到页面内容")])
+def test_the_first_stop_of_the_keyboard_leads_past_the_bar(open_tab, locale, words):
+    tab = open_tab("/attention?text=hello", locale=locale)
+    tab.settled()
+    tab.page.keyboard.press("Tab")
+    skip = tab.page.locator("a[href^='#'] >> visible=true").filter(has_text=re.compile("Skip|跳到"))
+    expect(skip).to_have_count(1)
+    expect(skip).to_be_focused()
+    expect(skip).to_have_text(words)
     expect(skip).to_be_in_viewport()
     tab.page.keyboard.press("Enter")
     expect(tab.page.locator(".st-key-page-body")).to_be_focused()

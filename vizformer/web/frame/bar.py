@@ -28,8 +28,6 @@ def draw(entry: Entry) -> None:
             _fold()
             _boxes()
         return
-    skip = _("Skip to the page")
-    st.html(f'<a class="vf-skip" href="#page-body">{skip}</a>')
     here = door_of(entry)
     with st.container(horizontal=True, key="bar", wrap=False):
         with st.container(key="bar-home", width="content"):

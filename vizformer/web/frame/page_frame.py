@@ -17,7 +17,7 @@ from vizformer.web.frame.sitemap import HOME, HOME_OF_BEFORE, PAGES, Entry
 from vizformer.web.link import state
 from vizformer.web.turns import TURNS
 from vizformer.web.words.errors import guarded, plain
-from vizformer.web.words.i18n import language, translate
+from vizformer.web.words.i18n import _, language, translate
 
 HOLDS_AT_THE_DOOR = ("model", "text", "target", "lang")  # of a link: what is no sign of another page
 
@@ -46,7 +46,7 @@ def _run() -> None:
         layout="wide",
         menu_items={"Get help": None, "Report a bug": None, "About": f"**{NAME} {__version__}**"},
     )
-    inline_scripts.run("language.js", tag=language().replace("_", "-"))
+    inline_scripts.run("language.js", tag=language().replace("_", "-"), skip=_("Skip to the page"))
     bar.draw(entry)
     bar.head(entry)
     guarded()(class_door.banner)(presenting=presenting.is_on())
