@@ -19,7 +19,16 @@
   }, true);
   addEventListener("click", (event) => {
     const link = event.target instanceof Element && event.target.closest("[data-testid=stPageLink] a");
-    if (!link || !event.isTrusted || event.ctrlKey || event.metaKey || performance.now() - left > 100) return;
+    if (!link || !event.isTrusted) return;
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) { // Streamlit would go there in this window
+      const own = link.getAttribute("href"), there = new URL(own || ".", location.href); // ("" is the first page)
+      event.stopImmediatePropagation();
+      there.search ||= location.search;
+      link.href = there;
+      setTimeout(() => link.setAttribute("href", own));
+      return;
+    }
+    if (performance.now() - left > 100) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     setTimeout(() => link.click(), 100);

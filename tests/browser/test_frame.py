@@ -216,6 +216,21 @@ def test_a_tap_right_after_typing_goes_to_the_page_with_what_was_typed(open_tab)
     assert link(tab)["text"] == "我有一只狗。"
 
 
+def test_a_click_with_shift_opens_another_window_right_after_typing_too(open_tab):
+    tab = open_tab("/attention?model=zh-en&text=hello")
+    tab.settled()
+    door = tab.page.locator(".st-key-bar-doors").get_by_role("link", name="Teach")
+    tab.page.get_by_label("Sentence", exact=True).fill("我有一只狗。")
+    with tab.page.context.expect_page() as opened:
+        door.click(modifiers=["Shift"])
+    opened.value.wait_for_url("**/teach?*")
+    assert "text=hello" in opened.value.url
+    opened.value.close()
+    expect(door).to_have_attribute("href", "teach")
+    tab.settled()
+    assert heading(tab) == "Attention"
+
+
 def test_the_notice_of_another_language_leaves_the_picture_in_sight(open_tab):
     tab = open_tab("/attention?model=zh-en&text=The+lantern+went+out", height=800)
     tab.settled()
