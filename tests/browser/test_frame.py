@@ -243,6 +243,30 @@ def test_choices_in_two_rows_have_a_border_on_every_side(open_tab):
     expect(choices.nth(2)).to_have_css("border-left", "1px solid rgb(197, 206, 216)")
 
 
+@pytest.mark.parametrize(
+    ("address", "width", "above"),
+    [
+        ("/attention?model=zh-en", 400, ".st-key-page-views"),
+        ("/attention?model=nowhere&text=我有一只猫。", 1280, "[data-testid=stAlert]"),
+    ],
+)
+def test_what_the_sentence_means_covers_nothing(open_tab, address, width, above):
+    tab = open_tab(address, width=width)
+    tab.settled()
+    other = tab.page.locator(above).bounding_box()
+    assert tab.page.locator(".st-key-gloss").bounding_box()["y"] >= other["y"] + other["height"] + 8
+
+
+def test_the_notice_of_another_language_is_one_box_on_a_phone(open_tab):
+    tab = open_tab("/attention?model=zh-en&text=The+lantern+went+out", width=400, height=800)
+    tab.settled()
+    box = tab.page.locator(".st-key-other-language")
+    expect(box.get_by_test_id("stAlert")).to_contain_text("This model reads Chinese.")
+    expect(box.get_by_role("button", name="Use the model stories")).to_be_visible()
+    assert box.bounding_box()["height"] <= 160
+    assert tab.page.locator(".vf-attention").bounding_box()["y"] < 720
+
+
 def test_the_notice_of_another_language_leaves_the_picture_in_sight(open_tab):
     tab = open_tab("/attention?model=zh-en&text=The+lantern+went+out", height=800)
     tab.settled()

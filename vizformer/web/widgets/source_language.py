@@ -87,27 +87,27 @@ def notice(model: ModelRef, text: str, usable: Callable[[ModelRef], bool] | None
     reads, written = read_by(model), written_in(text)
     if reads is None or written is None or reads == written:
         return
-    said, way = st.columns([5, 1], vertical_alignment="center")
-    said.info(
-        _(
-            "This model reads Chinese. What you typed looks like English: no such sentence was in its training, so what "
-            "it makes of it means little. Type the Chinese sentence; what it is to be translated to goes into the box "
-            "“Target”."
-        )
-        if reads == "zh"
-        else _(
-            "This model reads English. What you typed looks like Chinese: no such sentence was in its training, so what "
-            "it makes of it means little. Type the English sentence; what it is to be translated to goes into the box "
-            "“Target”."
-        )
-    )
     other, sentence = in_language(written).model, in_language(reads).text
-    if usable is None or usable(other):
-        label = _("Use the model {name}", name=sources.title(other))
-        way.button(label, key="language.use", on_click=_change, kwargs={"model": other})
-    else:
-        label = _("Use the sentence {text}", text=sentence)
-        way.button(label, key="language.use", on_click=_change, kwargs={"text": sentence, "target": ""})
+    with st.container(horizontal=True, key="other-language"):
+        st.info(
+            _(
+                "This model reads Chinese. What you typed looks like English: no such sentence was in its training, so "
+                "what it makes of it means little. Type the Chinese sentence; what it is to be translated to goes into "
+                "the box “Target”."
+            )
+            if reads == "zh"
+            else _(
+                "This model reads English. What you typed looks like Chinese: no such sentence was in its training, so "
+                "what it makes of it means little. Type the English sentence; what it is to be translated to goes into "
+                "the box “Target”."
+            )
+        )
+        if usable is None or usable(other):
+            label = _("Use the model {name}", name=sources.title(other))
+            st.button(label, key="language.use", on_click=_change, kwargs={"model": other})
+        else:
+            label = _("Use the sentence {text}", text=sentence)
+            st.button(label, key="language.use", on_click=_change, kwargs={"text": sentence, "target": ""})
 
 
 def _change(**changes: object) -> None:
