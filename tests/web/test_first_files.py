@@ -122,6 +122,27 @@ def test_everything_else_is_streamlits(path):
     assert Answer(path).is_streamlits
 
 
+@pytest.mark.parametrize(
+    ("path", "query", "there"),
+    [
+        ("/masks/part/two", "lang=zh", "/masks?lang=zh"),
+        ("/nowhere/deeper", "", "/nowhere-deeper"),
+        ("/不存在/页面/", "text=%E7%8C%AB", "/%E4%B8%8D%E5%AD%98%E5%9C%A8-%E9%A1%B5%E9%9D%A2?text=%E7%8C%AB"),
+        ("/heads//evil.example", "", None),
+        ("/masks/_stcore/health", "", None),
+        ("/static/js/nothing", "", None),
+        ("/media/file", "", None),
+    ],
+)
+def test_an_address_of_several_parts_leads_to_a_page_of_one(base, path, query, there):
+    answer = Answer(base + path, query=query, accept="text/html,*/*;q=0.8")
+    if there is None:
+        assert answer.is_streamlits
+    else:
+        assert (answer.status, answer.headers["location"]) == (307, base + there)
+        assert Answer(base + path, query=query, accept="*/*").is_streamlits
+
+
 def test_other_methods_ranges_and_a_base_that_is_not_there_are_streamlits(base):
     assert Answer(f"{base}/", method="POST").is_streamlits
     assert Answer(f"{base}/static/js/{SCRIPT}", range="bytes=0-1").is_streamlits

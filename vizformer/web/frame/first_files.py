@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 import streamlit as st
 from starlette.datastructures import Headers
@@ -54,6 +54,8 @@ TYPES = {
 }
 _STATIC = re.compile(r"static/(?:js|css|media)/[\w-][\w.-]{0,200}", re.ASCII)
 _NOWHERE = re.compile(r"(?!oauth2callback)[^\W_][^/.]*[.]?")  # no page: Streamlit says so, above the first one
+# An address of several parts, of which none is Streamlit's own or a file.
+_DEEPER = re.compile(r"(?!(?:static|media|component|app|oauth2callback)/)[^\W_][^/.]*(?:/[^\W_][^/.]*)+/?")
 _ROOT = '<div id="root"></div>'
 
 
@@ -75,6 +77,8 @@ def found(scope: "Scope") -> Response | None:
     if (base and path == scope["path"]) or not path.startswith("/"):
         return None  # "/" alone, beside a base, is none of ours; Streamlit sends on what comes without the last slash
     headers, name = Headers(scope=scope), path[1:]
+    if _DEEPER.fullmatch(name) and "text/html" in headers.get("accept", ""):  # (of a page that a reader goes to)
+        return _nearest(base, name, scope["query_string"].decode("latin-1"))
     if (entry := pages().get(name) or (HOME if _NOWHERE.fullmatch(name) else None)) is not None:
         told = parse_qs(scope["query_string"][:10_000].decode("latin-1"))
         language = match(told.get("lang", [""])[0]) or preferred(headers.get("accept-language", ""))
@@ -95,6 +99,14 @@ def found(scope: "Scope") -> Response | None:
         return _answer(scope, headers, own, _stamp(own), TYPES[".js"], {"Cache-Control": "no-cache"})
     said = {"Cache-Control": f"public, immutable, max-age={STATIC_ASSET_CACHE_MAX_AGE_SECONDS}"}
     return _answer(scope, headers, content, stamp, TYPES[Path(name).suffix], said)
+
+
+def _nearest(base: str, name: str, query: str) -> Response:
+    """The way from an address of several parts to one of one part: a page of ours, or one that says that there is none."""
+    first, *others = name.rstrip("/").split("/")
+    place = first if first in pages() else "-".join([first, *others])
+    there = f"{'/' if base else ''}{base}/{quote(place)}{'?' if query else ''}{query}"
+    return Response(status_code=307, headers={"Location": there, "Cache-Control": "no-store"})
 
 
 def _answer(scope: "Scope", headers: Headers, content: bytes, stamp: str, kind: str, said: dict[str, str]) -> Response:
