@@ -31,7 +31,8 @@ SIZES: Mapping[str, Mapping[str, int]] = {
     "full": dict(d_model=256, n_heads=4, d_ff=1024, n_encoder_layers=4, n_decoder_layers=4),
     "small": dict(d_model=128, n_heads=4, d_ff=512, n_encoder_layers=2, n_decoder_layers=2),
 }
-WARMUP = {"full": 1500, "small": 500}
+WARMUP, AVERAGE_DECAY = {"full": 1500, "small": 500}, {"full": 0.999, "small": 0.9}
+"""By size; the small model is for comparisons of a few hundred updates, of which an average over a thousand says nothing."""
 SLICE = 8_000  # lines between two states on disk: about 47 updates
 N_CHECKED = 50  # held-out lines of a source and direction that are measured after a slice
 STATE, TOKENIZER, OPTIONS, LOG, MODEL = "state.pt", "tokenizer.json", "options.json", "log.jsonl", "model"
@@ -165,7 +166,7 @@ def train(
     try:
         fit(
             model,
-            LoopOptions(epochs=1_000_000, warmup=WARMUP[size], seed=seed),
+            LoopOptions(epochs=1_000_000, warmup=WARMUP[size], average_decay=AVERAGE_DECAY[size], seed=seed),
             batches=batches,
             loss=lambda model, batch: translation_loss(
                 model, batch, label_smoothing=ZH_EN.label_smoothing, autocast=bfloat16

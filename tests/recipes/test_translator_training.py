@@ -1,13 +1,14 @@
 """The training of the translator: blocks that go on where the last one ended, and a first token that says which way."""
 
 import json
+import re
 import shutil
 
 import pytest
 import torch
 from click.testing import CliRunner
 
-from recipes.translator import measure
+from recipes.translator import measure, vocabularies
 from recipes.translator import train as recipe
 from recipes.translator.train import MARKS, averaged, main, marked, slice_of
 from recipes.translator.training_set import Line, both_ways
@@ -114,3 +115,17 @@ def test_a_training_is_measured(folder, monkeypatch):
     found = json.loads(result.output)
     assert found.keys() >= {"zh-en BLEU", "en-zh BLEU", "en-zh chrF", "zh-en everyday", "en-zh coreference"}
     assert all(0 <= value <= 100 for value in found.values())
+
+
+def test_vocabularies_are_compared(folder, monkeypatch):
+    monkeypatch.setattr(vocabularies, "SIZES", (320, 330))
+    (folder / "test.tsv").write_text("".join("\t".join(line) + "\n" for line in LINES[:4]), encoding="utf-8")
+    result = CliRunner().invoke(vocabularies.main, [str(folder)])
+    assert result.exit_code == 0, result.output
+    small, large = (
+        re.fullmatch(r"(\d+): (\S+) Chinese, (\S+) English, (\d+) of (\d+) characters", row)
+        for row in result.output.splitlines()
+    )
+    assert (small[1], large[1]) == ("320", "330")
+    assert float(small[3]) >= float(large[3]) >= 4
+    assert int(small[4]) <= int(large[4]) <= int(large[5]) == 4  # 我 喝 茶 水
