@@ -46,6 +46,30 @@ def test_keys_step_through_a_lesson_and_escape_leaves_it(open_tab, size):
     assert "slide" not in tab.address
 
 
+ENDS_ABOVE_THE_BUTTONS = """() => {
+  const body = document.querySelector(".st-key-page-body"), sheet = body.parentElement;
+  sheet.scrollTo(0, sheet.scrollHeight);
+  const end = document.querySelector(".st-key-present-end").getBoundingClientRect();
+  return sheet.scrollTop > 0 && body.lastElementChild.getBoundingClientRect().bottom <= end.top;
+}"""
+
+
+def test_a_page_without_slides_has_the_whole_screen_and_its_buttons_at_the_foot(open_tab):
+    tab = open_tab("/attention?model=zh-en&slide=words", height=720)
+    tab.settled()
+    page, body = tab.page, tab.page.locator(".st-key-page-body")
+    assert body.bounding_box()["y"] <= 16  # (a line of letters is 30 px high)
+    end = page.locator(".st-key-present-end button").first
+    end.click(trial=True)  # (nothing covers it)
+    page.wait_for_function(ENDS_ABOVE_THE_BUTTONS)
+    expect(page.locator(".st-key-bar-model")).to_be_hidden()
+    page.locator(".st-key-bar-fold label").click()
+    expect(page.locator(".st-key-bar-model")).to_be_in_viewport()
+    with tab.runs():
+        end.click()
+    expect(page.locator(".st-key-bar-doors")).to_be_visible()
+
+
 @pytest.mark.sweep
 def test_arrow_keys_stay_with_a_slider_and_letters_with_a_box(open_tab):
     tab = open_tab("/positions?slide=laboratory")
