@@ -50,8 +50,8 @@ def draw(subject: Subject) -> None:
         reach = lab.slider("reach", 0, 8, 1) if run == "window" else 1
     found = measured(subject, stack, position, token_id, run, reach)
     outputs, said = row_names.queries(subject, stack), words(figure_words.ENGLISH)
-    lab.note("bars")
     chart.show(figures.change_bars(found.outputs.astype(np.float32), outputs, position, words=said), key="masks.bars")
+    lab.note("bars")
     before, after = sum(i < position for i in found.moved), sum(i > position for i in found.moved)
     lab.say("moved", moved=len(found.moved), n=len(row), before=before, after=after)
     lab.note("spread")
