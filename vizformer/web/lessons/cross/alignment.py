@@ -19,7 +19,6 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson, map_downloads, row_names
 from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.lab import Laboratory, controls
-from vizformer.web.widgets.laboratory import place_beside
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 
@@ -70,8 +69,7 @@ def draw(subject: Subject) -> None:
     found, by_hand = alignment(subject), links(subject)
     chosen = found.mean[layer] if head == MEAN else found.by_head[layer, head]
     weights = _weights(subject, layer, head)
-    with place_beside():  # (above the picture it would take its place on the first screen)
-        lesson.ask(question(subject), folded=True)
+    lesson.ask(question(subject), folded=True)
     map_downloads.show(
         Heatmap(
             weights,

@@ -15,7 +15,6 @@ from vizformer.web.lessons.cross.surroundings import has_two_stacks, meets, see_
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson, map_downloads, proof_badge, row_names, telling
 from vizformer.web.widgets.lab import Laboratory, aside, controls
-from vizformer.web.widgets.laboratory import place_beside
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, translate
 
@@ -42,8 +41,7 @@ def draw(subject: Subject) -> None:
         source = lab.box("source", [translate(in_words(output)) for output in outputs], len(outputs) - 1)
     view, readers = state.view(), memory_readers(subject)
     record, reader = trace[f"decoder.{view.layer}.cross"], readers[view.layer]
-    with place_beside():  # (above the picture it would take its place on the first screen)
-        lesson.ask(memory_question(subject), folded=True)
+    lesson.ask(memory_question(subject), folded=True)
     map_downloads.show(
         Heatmap(
             record.pattern(view.head).float().cpu().numpy(),
