@@ -32,7 +32,19 @@ LONGEST_TEXT = 2**20  # bytes, of a value
 MOST_HEADER = 2**27  # bytes before the tensors
 MOST_SIDES, LONGEST_SIDE = 4, 2**31
 _ALIGNMENT = 32
-_NUMBERS = {**dict(enumerate("BbHhIif?")), **dict(enumerate("Qqd", 10))}  # kind of a value -> how `struct` writes it
+_NUMBERS = {  # kind of a value -> how `struct` writes it
+    0: "B",
+    1: "b",
+    2: "H",
+    3: "h",
+    4: "I",
+    5: "i",
+    6: "f",
+    7: "?",
+    10: "Q",
+    11: "q",
+    12: "d",
+}
 _TEXT, _LIST = 8, 9
 
 

@@ -16,11 +16,27 @@ from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 
 _WORDPIECE = {"BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"}
-_FAMILIES = (
-    "PreTrained GPT2 CodeGen Roberta Bart GPTNeoX Qwen2 Llama CodeLlama Gemma T5 Marian XLMRoberta Camembert MBart Deberta "
-    "DebertaV2"
-)
-_OF_FAMILIES = _WORDPIECE | {"", "TokenizersBackend", *(f"{name}Tokenizer" for name in _FAMILIES.split())}
+_OF_FAMILIES = _WORDPIECE | {
+    "",
+    "PreTrainedTokenizer",
+    "TokenizersBackend",
+    "GPT2Tokenizer",
+    "CodeGenTokenizer",
+    "RobertaTokenizer",
+    "BartTokenizer",
+    "GPTNeoXTokenizer",
+    "Qwen2Tokenizer",
+    "LlamaTokenizer",
+    "CodeLlamaTokenizer",
+    "GemmaTokenizer",
+    "T5Tokenizer",
+    "MarianTokenizer",
+    "XLMRobertaTokenizer",
+    "CamembertTokenizer",
+    "MBartTokenizer",
+    "DebertaTokenizer",
+    "DebertaV2Tokenizer",
+}
 _REFUSED: Mapping[str, Message] = {
     "BertJapaneseTokenizer": N_("Japanese is first split into words by another program (MeCab, Sudachi, Juman)"),
     "BertweetTokenizer": N_("texts are cleaned in a way of its own, and its pieces end in @@"),
