@@ -15,7 +15,11 @@ const draw = () => walkthrough({
 const isDrawn = (page) => [...page.querySelectorAll(".st-key-walk *")]
   .some((one) => one.shadowRoot?.querySelector(".vf-walkthrough[data-scene]"));
 
-const isInSight = (one) => one.getBoundingClientRect().top < innerHeight;
+// (What is folded away has no width: a script for it is held until the page is at rest.)
+const isInSight = (one) => {
+  const { top, width } = one.getBoundingClientRect();
+  return width > 0 && top < innerHeight;
+};
 
 const isLive = () => {
   if (document.querySelector("[role=dialog]")) return true;
