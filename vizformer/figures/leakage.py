@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, bar, frame, heatmap
-from vizformer.figures.style import GRID, MASKED, N_, QUALITATIVE, VIRIDIS, fill, safe
+from vizformer.figures.style import GRID, N_, QUALITATIVE, VIRIDIS, fill, safe
 
 ENGLISH: Mapping[str, str] = {
     "position": N_("position"),
@@ -22,6 +22,7 @@ ENGLISH: Mapping[str, str] = {
 
 PRINTED_UP_TO = 12  # tokens: numbers above the bars and in the cells of the map, in letters that can be read
 DIGITS = 13  # px
+STILL = "#bdbdbd"  # of cells that have not moved: dark digits can be read on it, on a light page and on a dark one
 
 
 def change_bars(
@@ -119,7 +120,7 @@ def change_map(
             z=still,
             zmin=0,
             zmax=1,
-            colorscale=[(0, MASKED), (1, MASKED)],
+            colorscale=[(0, STILL), (1, STILL)],
             showscale=False,
             text=zeros,
             texttemplate="%{text}" if printed else None,

@@ -50,12 +50,13 @@ def draw(subject: Subject) -> None:
         reach = lab.slider("reach", 0, 8, 1) if run == "window" else 1
     found = measured(subject, stack, position, token_id, run, reach)
     outputs, said = row_names.queries(subject, stack), words(figure_words.ENGLISH)
-    chart.show(figures.change_bars(found.outputs.astype(np.float32), outputs, position, words=said), key="masks.bars")
-    lab.note("bars")
+    bars, spread = lab.text("bars"), lab.text("spread")
+    moved = figures.change_bars(found.outputs.astype(np.float32), outputs, position, title=bars, words=said)
+    chart.show(moved, key="masks.bars")
     before, after = sum(i < position for i in found.moved), sum(i > position for i in found.moved)
     lab.say("moved", moved=len(found.moved), n=len(row), before=before, after=after)
-    lab.note("spread")
-    chart.show(figures.change_map(found.stream.astype(np.float32), outputs, words=said), key="masks.spread")
+    spreading = figures.change_map(found.stream.astype(np.float32), outputs, title=spread, words=said)
+    chart.show(spreading, key="masks.spread", title_above=True)
     lesson.ask(question(subject))
 
 
