@@ -118,7 +118,7 @@ def test_nothing_is_cut_off_on_a_phone(open_tab, locale, themes):
 def test_a_page_that_does_not_exist_still_has_the_frame(open_tab, address):
     tab = open_tab(address)
     expect(tab.page.get_by_role("dialog")).to_contain_text(re.compile("not found", re.IGNORECASE))
-    assert tab.page.locator(".st-key-bar-doors").get_by_role("link").count() == 4
+    expect(tab.page.locator(".st-key-bar-doors").get_by_role("link")).to_have_count(4)
     tab.problems.clear()  # Streamlit tells the console too; here it is what was asked for
 
 
