@@ -28,11 +28,13 @@ from vizformer.training.vocabulary import BOS, EOS, PAD, train_bpe
 MARKS = {"zh-en": "<2en>", "en-zh": "<2zh>"}
 """The first token of a text: the language it is to be translated into."""
 SIZES: Mapping[str, Mapping[str, int]] = {
-    "full": dict(d_model=256, n_heads=4, d_ff=1024, n_encoder_layers=4, n_decoder_layers=4),
+    "full": dict(d_model=256, n_heads=4, d_ff=1024, n_encoder_layers=3, n_decoder_layers=3),
     "small": dict(d_model=128, n_heads=4, d_ff=512, n_encoder_layers=2, n_decoder_layers=2),
 }
 WARMUP, AVERAGE_DECAY = {"full": 1500, "small": 500}, {"full": 0.999, "small": 0.9}
 """By size; the small model is for comparisons of a few hundred updates, of which an average over a thousand says nothing."""
+EVERY = {"grammar": 2, "dictionary": 2}
+"""In how many turns over the lines those of a source come once; the others come in each."""
 SLICE = 8_000  # lines between two states on disk: about 47 updates
 N_CHECKED = 50  # held-out lines of a source and direction that are measured after a slice
 STATE, TOKENIZER, OPTIONS, LOG, MODEL = "state.pt", "tokenizer.json", "options.json", "log.jsonl", "model"
@@ -55,10 +57,11 @@ def learn_vocabulary(lines: Sequence[Line], vocab_size: int) -> Tokenizer:
 
 
 def slice_of(lines: Sequence[Line], index: int, seed: int) -> list[Line]:
-    """The lines of a slice: all lines come once, in another order, before any comes again."""
-    n_slices = max(1, round(len(lines) / SLICE))
+    """The lines of a slice: all lines of a turn come once, in an order of its own, before any comes again."""
+    every = [EVERY.get(line.source.split()[0], 1) for line in lines]
+    n_slices = max(1, round(sum(1 / turns for turns in every) / SLICE))
     turn, place = divmod(index, n_slices)
-    order = list(range(len(lines)))
+    order = [i for i, turns in enumerate(every) if (i // 2 + turn) % turns == 0]
     random.Random(seed * 1_000_003 + turn).shuffle(order)
     return [lines[i] for i in order[place::n_slices]]
 

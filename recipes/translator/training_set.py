@@ -84,7 +84,8 @@ def build(
     """All parts by name; the same for the same seed.
 
     Tatoeba is split as for the translator before. A line of the training part is left out where its text or its
-    translation is a held-out one of Tatoeba, or nearly one of those by which the translator is judged; none comes twice.
+    translation is a held-out one of Tatoeba, or nearly one of those by which the translator is judged; none comes twice. A
+    word that Tatoeba translates is not taken from the dictionary.
     """
     split = split_pairs(
         read_pairs(find_file(data, CHINESE)), n_valid=ZH_EN.n_valid, n_test=ZH_EN.n_test, seed=ZH_EN.split_seed
@@ -98,11 +99,16 @@ def build(
         of_dictionary(dictionary, characters, seed, n_words),
     )
     train: dict[tuple[str, str, str], Line] = {}
+    translated: set[str] = set()  # what Tatoeba translates: there the dictionary has nothing to add
     kept: dict[str, bool] = {}
     for line in everything:
         for text in (line.text, line.translation):
             if text not in kept:
                 kept[text] = sentence_key(text) not in held_out and text not in judged
+        if line.source == "tatoeba":
+            translated.add(sentence_key(line.text))
+        if line.source == "dictionary" and sentence_key(line.text) in translated:
+            continue
         if kept[line.text] and kept[line.translation]:
             train.setdefault(line[:3], line)
     return {

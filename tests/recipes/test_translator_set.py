@@ -169,3 +169,15 @@ def test_a_name_comes_alone_and_in_a_sentence(parts):
     assert "北京" in line.text
     assert "Beijing" in line.translation
     assert ("zh-en", "北京", "Beijing", "dictionary") in parts["train"]
+
+
+def test_a_word_that_tatoeba_translates_is_not_taken_from_the_dictionary(sources, tmp_path):
+    (tmp_path / "cmn.txt").write_text(
+        (sources[0] / "cmn.txt").read_text(encoding="utf-8") + "The Yellow River.\t黄河。\tCC-BY\n" * 40,
+        encoding="utf-8",
+    )
+    train = build(tmp_path, sources[1], seed=0, n_grammar=100)["train"]
+    assert [(line.translation, line.source) for line in train if line.text.startswith("黄河")] == [
+        ("The Yellow River.", "tatoeba")
+    ]
+    assert ("en-zh", "Yellow River", "黄河", "dictionary") in train

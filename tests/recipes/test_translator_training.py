@@ -76,10 +76,14 @@ def test_the_first_token_says_the_direction():
     assert marked(LINES[1]) == Pair("<2zh>I drink tea.", "我喝茶。")
 
 
-def test_every_line_comes_once_before_any_comes_again(folder):
-    turns = [[line for index in (turn, turn + 1) for line in slice_of(LINES, index, seed=0)] for turn in (0, 2)]
-    assert sorted(turns[0]) == sorted(turns[1]) == sorted(LINES)
-    assert turns[0] != turns[1]
+def test_every_line_of_a_turn_comes_once_and_those_of_the_grammar_every_other_turn(monkeypatch):
+    monkeypatch.setattr(recipe, "SLICE", 12)  # 8 lines of Tatoeba and half of 32 others are two slices
+    turns = [[line for index in (turn, turn + 1) for line in slice_of(LINES, index, seed=0)] for turn in (0, 2, 4)]
+    real = [line for line in LINES if line.source == "tatoeba"]
+    assert sorted(turns[0] + turns[1]) == sorted(LINES + real)
+    assert all(turn.count(line) == 1 for turn in turns for line in real)
+    assert sorted(turns[2]) == sorted(turns[0])
+    assert turns[2] != turns[0]
 
 
 IT = Line("en-zh", "The apple is next to the book. Tom ate it.", "苹果在书旁边。汤姆把苹果吃了。", "coreference it 1")
