@@ -90,7 +90,7 @@ def click(page: Page, layer: int, head: int) -> None:
 
 
 def says(page: Page, text: str) -> None:
-    expect(page.get_by_text(text, exact=True)).to_be_visible(timeout=10_000)
+    expect(page.get_by_text(text, exact=True)).to_be_visible()
 
 
 def shows(page: Page, layer: int, head: int) -> None:
