@@ -5,7 +5,8 @@ const data = cover.querySelector("script").textContent;
 const LONGEST = data ? 20000 : 8000;  // ms; the page below says what goes on
 const LONG = 5000;  // ms, after which work that says how far it is shall be seen
 const STILL = 4;  // frames in which the page below has not become longer or shorter
-const WAITING = "[data-testid=stSkeleton], [data-testid=stAppSkeleton]";
+const WAITING = "[data-testid=stAppSkeleton], "
+  + "[data-testid=stSkeleton]:not([class*=st-key-chart-]:has(.vf-stand-in) *)";  // (in its place stands an image)
 const WRONG = "[data-testid=stException], [data-testid=stAlert]";
 
 const draw = () => walkthrough({

@@ -58,7 +58,8 @@
   look.first = () => look.pictures().map(([one]) => one).sort((a, b) => place(a) - place(b))[0];
   look.told = () => {
     const one = look.first();
-    const picture = covered ?? painted.get(one) ?? null;
+    const image = one && host(one).closest("[class*=st-key-chart-]")?.querySelector(".vf-stand-in");  // of a figure, before it
+    const picture = covered ?? painted.get(image) ?? painted.get(one) ?? null;
     const body = document.querySelector(".st-key-page-body");
     const top = one ? place(one) : Infinity;
     const before = (kinds) => (body ? [...within(body, kinds)] : [])

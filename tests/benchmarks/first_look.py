@@ -6,8 +6,9 @@
 Measured by the browser's own clock, from the beginning of the navigation:
 
     picture    the first picture of the page's body is painted: a canvas, a drawing, a plot, an image, a table, tokens;
-               it is the one that stands highest once nothing moves any more, though another be painted before it
-    live       it is the app's own (not the one that stands in the page at first), and the run of the page has finished
+               it is the one that stands highest once nothing moves any more, though another be painted before it, or
+               the image that stands in for it
+    live       it is the app's own (not one that stands in for it), and the run of the page has finished
     shift      what moved by itself ("cumulative layout shift": the worst five seconds)
     top        where the first picture begins, in px from the top of the page, once nothing moves any more
     before it  controls and questions of the page's body that stand higher

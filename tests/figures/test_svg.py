@@ -110,6 +110,20 @@ def test_a_picture_covers_the_cells_that_it_stands_for(turned, monkeypatch):
     np.testing.assert_allclose(pixels[..., :3], colours, atol=1)
 
 
+def test_a_map_may_be_given_by_the_edges_of_its_cells():
+    strip = heatmap(z=[[1.0, 2.0, 3.0]], y=[-0.25, 0.25], colorscale=weight_scale())
+    figure = Figure(strip, heatmap(z=[[1.0, 2.0, 3.0]], y=[1.0, 1.5], colorscale=weight_scale()))
+    figure.update_yaxes(range=[-1, 2])
+    boxes = [
+        [(float(one.get("y", "")), float(one.get("height", ""))) for one in group]
+        for group in root(figure).iter(f"{SVG}g")
+        if group.get("class") == "cells"
+    ]
+    (lower, tall), (upper, other) = (box for box, *_ in boxes)
+    assert [len(row) for row in boxes] == [3, 3]
+    assert tall == other == pytest.approx((lower - upper) * 0.5 / 1.25, abs=0.02)
+
+
 def numbers(figure: Figure, anchor: str) -> list[str]:
     return [one.text or "" for one in root(figure).iter(f"{SVG}text") if one.get("text-anchor") == anchor]
 

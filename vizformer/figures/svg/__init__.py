@@ -187,9 +187,8 @@ def _seen(
         if axis not in (x, y):
             continue
         if trace["type"] == "heatmap":
-            at = map_marks.places(trace, axis)
-            half = (float(np.diff(at).min()) if len(at) > 1 else 1.0) / 2
-            found += [float(at.min()) - half, float(at.max()) + half]
+            at, step = map_marks.places(trace, axis)
+            found += [float(at.min()) - step / 2, float(at.max()) + step / 2]
         elif trace["type"] == "bar":
             along, lengths = bar_marks.bar_numbers(trace, x, y)
             if not len(along):

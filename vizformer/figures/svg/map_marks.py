@@ -21,13 +21,14 @@ Trace = Mapping[str, Any]
 def heatmap(trace: Trace, x: Axis, y: Axis) -> str:
     """The cells of a map, row after row; where there is no number there is no cell."""
     values = np.asarray(trace["z"], dtype=float)
-    columns, rows = places(trace, x), places(trace, y)
+    (columns, column_step), (rows, row_step) = places(trace, x), places(trace, y)
+    wide, tall = _size(column_step, x), _size(row_step, y)
     low, high = ends(trace)
     colours = shades((values - low) / (high - low), trace["colorscale"])
     seen = np.isfinite(values)
     if values.size > MOST_CELLS:
-        return _pixels(colours, seen, x, y, columns, rows)
-    wide, tall = _size(columns, x) - trace.get("xgap", 0), _size(rows, y) - trace.get("ygap", 0)
+        return _pixels(colours, seen, x.px(columns), y.px(rows), wide, tall)
+    wide, tall = wide - trace.get("xgap", 0), tall - trace.get("ygap", 0)
     left, top = x.px(columns) - wide / 2, y.px(rows) - tall / 2
     drawn = []
     for row, column in zip(*np.nonzero(seen), strict=True):
@@ -46,12 +47,16 @@ def heatmap(trace: Trace, x: Axis, y: Axis) -> str:
     return tag("g", *drawn, class_="cells") + _printed(trace, values, colours, x.px(columns), y.px(rows))
 
 
-def places(trace: Trace, axis: Axis) -> NDArray[np.floating]:
-    """Where the columns (or rows) of a map stand, in the units of their axis."""
-    name = "x" if axis.across else "y"
-    values = trace.get(name)
+def places(trace: Trace, axis: Axis) -> tuple[NDArray[np.floating], float]:
+    """The middles of a map's columns (or rows) and the length of one, in the units of their axis.
+
+    As in Plotly's schema the trace gives the middles, or the edges, of which there is one more.
+    """
+    values = trace.get("x" if axis.across else "y")
     count = np.shape(trace["z"])[1 if axis.across else 0]
-    return np.arange(count, dtype=float) if values is None else axis.numbers(values)
+    at = np.arange(count, dtype=float) if values is None else axis.numbers(values)
+    step = float(np.diff(at).min()) if len(at) > 1 else 1.0
+    return (at[:-1] + at[1:]) / 2 if len(at) > count else at, step
 
 
 def ends(trace: Trace) -> tuple[float, float]:
@@ -64,37 +69,35 @@ def ends(trace: Trace) -> tuple[float, float]:
     return float(low), float(high) if high > low else float(low) + 1.0
 
 
-def _size(at: NDArray[np.floating], axis: Axis) -> float:
-    """The px of a cell from one edge to the other."""
-    step = float(np.diff(at).min()) if len(at) > 1 else 1.0
+def _size(step: float, axis: Axis) -> float:
+    """The px of a length along an axis."""
     return abs(float(axis.px(step) - axis.px(0.0)))
 
 
 def _pixels(
     colours: NDArray[np.floating],
     seen: NDArray[np.bool_],
-    x: Axis,
-    y: Axis,
-    columns: NDArray[np.floating],
-    rows: NDArray[np.floating],
+    across: NDArray[np.floating],
+    down: NDArray[np.floating],
+    wide: float,
+    tall: float,
 ) -> str:
     from PIL import Image
 
     colours = colours * [1, 1, 1, 255]
     colours[~seen] = 0
-    if x.px(columns[-1]) < x.px(columns[0]):
+    if across[-1] < across[0]:
         colours = colours[:, ::-1]
-    if y.px(rows[-1]) < y.px(rows[0]):
+    if down[-1] < down[0]:
         colours = colours[::-1]
     file = io.BytesIO()
     Image.fromarray(np.ascontiguousarray(colours.round().astype(np.uint8)), "RGBA").save(file, "PNG")
-    wide, tall = _size(columns, x), _size(rows, y)
     return tag(
         "image",
-        x=float(x.px(columns).min() - wide / 2),
-        y=float(y.px(rows).min() - tall / 2),
-        width=wide * len(columns),
-        height=tall * len(rows),
+        x=float(across.min() - wide / 2),
+        y=float(down.min() - tall / 2),
+        width=wide * len(across),
+        height=tall * len(down),
         preserveAspectRatio="none",
         style="image-rendering: pixelated",
         href=f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}",

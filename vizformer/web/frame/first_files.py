@@ -41,8 +41,8 @@ ALWAYS = (  # of Streamlit's sources: what is on every page
     *("widgets/Checkbox/Checkbox.tsx", "widgets/Selectbox/Selectbox.tsx", "widgets/TextInput/TextInput.tsx"),
 )
 LATER = ("elements/PlotlyChart/PlotlyChart.tsx", "widgets/Slider/Slider.tsx", "rehype-katex/index.js")
-HELD = {  # scripts that take a browser half a second and more, and where an empty place waits for what they draw
-    "elements/PlotlyChart/PlotlyChart.tsx": ".stPrintGraphic [data-testid=stSkeleton]",
+HELD = {  # scripts that take a browser half a second and more, and which empty places wait for what they draw
+    "elements/PlotlyChart/PlotlyChart.tsx": "[class*=st-key-chart-]:not(:has(.vf-stand-in)) [data-testid=stSkeleton]",
     "elements/CodeBlock/StreamlitSyntaxHighlighter.tsx": ":not(.stPrintGraphic) > [data-testid=stSkeleton]",
 }
 WHOLE = "whole"  # the query with which a held script is asked for

@@ -1,6 +1,8 @@
 """Figures on a page."""
 
+import base64
 import html
+import time
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
@@ -8,9 +10,12 @@ from typing import Any
 import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.figures import sentences
 from vizformer.figures.figure import Figure
+from vizformer.figures.svg import svg
+from vizformer.figures.svg.ink import FAINT, LETTERS
 from vizformer.web.frame import presenting
 from vizformer.web.widgets.downloads import Picture, on_page, take_away
 from vizformer.web.words.figure_words import words
@@ -18,6 +23,17 @@ from vizformer.web.words.i18n import _
 
 MOST_TOLD = 1 << 16
 """Values of a figure up to which its sentence is made at once, in less than a millisecond; of more in its table alone."""
+
+N_FIRST, STAND_IN_S, MOST_DRAWN = 2, 10.0, 2048
+"""How many figures of a page have an image first, for how many seconds, and of how many values: it takes some 10 ms."""
+WIDTH = 795.0  # px of a figure in a lesson on a screen of 1280
+_THEMED = {  # of colours of a file, which are for a white page
+    'fill="white"/>': 'fill="none"/>',
+    f'"{LETTERS}"': f'"light-dark({LETTERS}, #e6edf3)"',
+    f'"{FAINT}"': f'"light-dark({FAINT}, #3c4a58)"',
+    "<svg ": '<svg style="color-scheme: light dark" ',
+}
+_FIRST = "_first figures"  # in the session: when each page was opened, and the keys of its first figures
 
 LARGER, TALLER = 1.5, 1.25  # letters and heights of figures at a projector
 _LETTERS = 12  # px, where a figure names no size
@@ -46,16 +62,48 @@ def show(
     if presenting.is_on():
         enlarge(drawn)
     made = _unchecked()(_themed(drawn))
-    (on or st).plotly_chart(made, config=_CONFIG, key=key, alt=_said(figure) or None)
+    with (on or st).container(key=f"chart.{key}"):
+        st.plotly_chart(made, config=_CONFIG, key=key, alt=_said(figure) or None)
+        if _is_awaited(key):
+            _stand_in(figure, drawn["layout"])
     take_away(Picture(key, on_page(html.unescape(figure.title)), lambda: figure, code=code), key=key, on=on)
+
+
+def _is_awaited(key: str) -> bool:
+    """Whether it is one of the first figures of a page that was opened just now: Plotly's script may not be there yet."""
+    context = get_script_run_ctx()
+    page = context.page_script_hash if context else ""
+    begun, first = st.session_state.setdefault(_FIRST, {}).setdefault(page, (time.monotonic(), set[str]()))
+    if presenting.is_on() or time.monotonic() - begun > STAND_IN_S:
+        return False
+    if len(first) < N_FIRST:
+        first.add(key)
+    return key in first
+
+
+def _stand_in(figure: Figure, layout: Mapping[str, Any]) -> None:
+    """The figure as an image at the same place, which Plotly's covers as soon as it is drawn (app.css)."""
+    if _n_values(figure) > MOST_DRAWN:
+        return
+    try:
+        drawn = svg(figure, width=WIDTH)
+    except ValueError:  # something that a file does not know
+        return
+    for light, themed in _THEMED.items():
+        drawn = drawn.replace(light, themed)
+    image = base64.b64encode(drawn.encode()).decode("ascii")
+    height = layout.get("height", 450)
+    st.html(f'<img class="vf-stand-in" alt="" height="{height}" src="data:image/svg+xml;base64,{image}">')
+
+
+def _n_values(figure: Figure) -> int:
+    return sum(np.asarray(trace.get("z", trace.get("y", ()))).size for trace in figure.parts[0])
 
 
 def _said(figure: Figure) -> str:
     """What a screen reader says in the place of the picture: its title, and what stands out."""
     title = html.unescape(figure.title)
-    traces, _layout = (figure.told_by or figure).parts
-    sizes = [np.asarray(trace.get("z", trace.get("y", ()))).size for trace in traces]
-    if sum(sizes) > MOST_TOLD:
+    if _n_values(figure.told_by or figure) > MOST_TOLD:
         return title
     told = sentences.sentence(figure, words(sentences.ENGLISH))
     return _("{title}: {sentence}", title=title, sentence=told) if title else told
