@@ -25,7 +25,7 @@ MOST_TOLD = 1 << 16
 """Values of a figure up to which its sentence is made at once, in less than a millisecond; of more in its table alone."""
 
 N_FIRST, STAND_IN_S, MOST_DRAWN = 2, 10.0, 2048
-"""How many figures of a page have an image first, for how many seconds, and of how many values: it takes some 10 ms."""
+"""How many figures of a page have an image first, for how many seconds from the first of all on, and of how many values."""
 WIDTH = 795.0  # px of a figure in a lesson on a screen of 1280
 _THEMED = {  # of colours of a file, which are for a white page
     'fill="white"/>': 'fill="none"/>',
@@ -33,7 +33,7 @@ _THEMED = {  # of colours of a file, which are for a white page
     f'"{FAINT}"': f'"light-dark({FAINT}, #3c4a58)"',
     "<svg ": '<svg style="color-scheme: light dark" ',
 }
-_FIRST = "_first figures"  # in the session: when each page was opened, and the keys of its first figures
+_FIRST = "_first figures"  # in the session: when the first one of all was shown, and the keys of those of each page
 
 LARGER, TALLER = 1.5, 1.25  # letters and heights of figures at a projector
 _LETTERS = 12  # px, where a figure names no size
@@ -70,15 +70,15 @@ def show(
 
 
 def _is_awaited(key: str) -> bool:
-    """Whether it is one of the first figures of a page that was opened just now: Plotly's script may not be there yet."""
+    """Whether Plotly's script may not be there yet, and this is one of the first figures of its page."""
     context = get_script_run_ctx()
-    page = context.page_script_hash if context else ""
-    begun, first = st.session_state.setdefault(_FIRST, {}).setdefault(page, (time.monotonic(), set[str]()))
+    begun, first = st.session_state.setdefault(_FIRST, (time.monotonic(), {}))
+    keys = first.setdefault(context.page_script_hash if context else "", set())
     if presenting.is_on() or time.monotonic() - begun > STAND_IN_S:
         return False
-    if len(first) < N_FIRST:
-        first.add(key)
-    return key in first
+    if len(keys) < N_FIRST:
+        keys.add(key)
+    return key in keys
 
 
 def _stand_in(figure: Figure, layout: Mapping[str, Any]) -> None:
