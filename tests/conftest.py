@@ -88,13 +88,17 @@ def the_tests_keep_their_priority() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def figures_are_held_against_plotly() -> Iterator[None]:
-    """Every figure that a page sends to a browser is checked as Plotly itself would check it."""
+    """Every figure that a page sends to a browser is checked as Plotly itself would check it.
+
+    They have no images first, each of which takes some 10 ms (tests/web/test_chart_stand_in.py tries them).
+    """
     with pytest.MonkeyPatch.context() as patch:
         if "streamlit.testing.v1" in sys.modules:
             from tests.figures.schema import held_against_plotly
             from vizformer.web.widgets import chart
 
             patch.setattr(chart, "spec", held_against_plotly)
+            patch.setattr(chart, "N_FIRST", 0)
         yield
 
 

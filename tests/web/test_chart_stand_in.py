@@ -12,6 +12,11 @@ from vizformer.figures.style import weight_scale
 from vizformer.web.widgets import chart
 
 
+@pytest.fixture(autouse=True)
+def two_figures_have_images(monkeypatch):
+    monkeypatch.setattr(chart, "N_FIRST", 2)
+
+
 def page() -> None:
     import streamlit as st
 
