@@ -4,6 +4,7 @@ import base64
 import io
 import re
 import xml.etree.ElementTree as ET
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from PIL import Image
 from vizformer import figures
 from vizformer.figures.figure import Figure, bar, heatmap, scatter
 from vizformer.figures.style import MASKED, weight_scale
-from vizformer.figures.svg import map_marks, svg
+from vizformer.figures.svg import svg
 from vizformer.figures.svg.ink import rgba, shades
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -20,7 +21,7 @@ TOKENS = ["我", "<s>", "😀", "a & b", "\x00", "مرحبا"]
 PATTERN = np.random.default_rng(0).dirichlet(np.ones(6), size=6).astype(np.float32)
 
 
-def root(figure: Figure, **settings: str) -> ET.Element:
+def root(figure: Figure, **settings: Any) -> ET.Element:
     return ET.fromstring(svg(figure, **settings))
 
 
@@ -84,7 +85,7 @@ def test_a_large_map_is_one_picture_of_a_pixel_for_each_cell():
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_a_picture_covers_the_cells_that_it_stands_for(turned, monkeypatch):
+def test_a_picture_covers_the_cells_that_it_stands_for(turned):
     values = np.random.default_rng(1).random((12, 20)).astype(np.float32)
     figure = Figure(heatmap(z=values, zmin=0, zmax=1, colorscale=weight_scale(), xgap=1, ygap=3))
     if turned:
@@ -96,8 +97,7 @@ def test_a_picture_covers_the_cells_that_it_stands_for(turned, monkeypatch):
     assert wide + 1 == pytest.approx(np.full((12, 20), abs(across)), abs=0.02)
     assert tall + 3 == pytest.approx(np.full((12, 20), abs(up)), abs=0.02)
     assert (across < 0) == turned == (up > 0)
-    monkeypatch.setattr(map_marks, "MOST_CELLS", 0)
-    (image,) = root(figure).iter(f"{SVG}image")
+    (image,) = root(figure, most_cells=0).iter(f"{SVG}image")
     left, top = float(image.get("x", "")), float(image.get("y", ""))
     assert left == pytest.approx(x.min() - 0.5, abs=0.02)
     assert top == pytest.approx(y.min() - 1.5, abs=0.02)

@@ -61,7 +61,7 @@ def test_it_shows_the_figure_as_it_is_now_and_goes_after_a_while(monkeypatch):
 @pytest.mark.parametrize(
     "figure",
     [
-        Figure(heatmap(z=np.zeros((50, 50), np.float32), colorscale=weight_scale())),  # too many values
+        Figure(heatmap(z=np.zeros((200, 200), np.float32), colorscale=weight_scale())),  # too many values
         Figure(scatter(x=[0, 1], y=[0, 1], marker={"symbol": "hourglass"}, mode="markers")),  # unknown to a file
     ],
 )

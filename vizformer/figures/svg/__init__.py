@@ -37,12 +37,13 @@ class Drawable(Protocol):
     def title(self) -> str: ...
 
 
-def svg(figure: Drawable, *, caption: str = "", width: float = WIDTH) -> str:
+def svg(figure: Drawable, *, caption: str = "", width: float = WIDTH, most_cells: int = map_marks.MOST_CELLS) -> str:
     """The figure as the text of an SVG file, on white.
 
     Args:
         caption: what stands below it, and in the file as its description; plain text.
         width: px.
+        most_cells: of a map that are drawn as squares; one of more is a picture of one pixel for each.
 
     Raises:
         ValueError: the figure has a kind of trace, of point or of colour that is not known here.
@@ -65,7 +66,7 @@ def svg(figure: Drawable, *, caption: str = "", width: float = WIDTH) -> str:
         tag("defs", bar_marks.hatches(), *_clips(axes)),
         tag("rect", width=width, height=height, fill="white"),
         letters(title, _EDGE, 22, size=_TITLE, weight="bold") if title else "",
-        *_drawn(traces, layout, axes, box),
+        *_drawn(traces, layout, axes, box, most_cells),
         annotations.colour_bars(traces, box),
         annotations.legend(rows, _EDGE, height - below + 6),
         *(
@@ -88,7 +89,11 @@ def svg(figure: Drawable, *, caption: str = "", width: float = WIDTH) -> str:
 
 
 def _drawn(
-    traces: list[dict[str, Any]], layout: Mapping[str, Any], axes: dict[str, Axis], box: annotations.Box
+    traces: list[dict[str, Any]],
+    layout: Mapping[str, Any],
+    axes: dict[str, Axis],
+    box: annotations.Box,
+    most_cells: int,
 ) -> list[str]:
     """Grid, shapes, traces, texts of the axes and notes, from the back to the front."""
     shapes = layout.get("shapes", [])
@@ -103,7 +108,7 @@ def _drawn(
             own.append(bar_marks.bars([trace for _, trace in some], [number for number, _ in some], x, y, layout))
         for number, trace in here:
             if trace["type"] == "heatmap":
-                own.append(map_marks.heatmap(trace, x, y))
+                own.append(map_marks.heatmap(trace, x, y, most_cells))
             elif trace["type"] == "scatter":
                 own.append(_scatter(trace, number, x, y, reached, pair))
         free = any(trace.get("cliponaxis") is False for _, trace in here)

@@ -13,12 +13,12 @@ from vizformer.figures.svg.axes import Axis
 from vizformer.figures.svg.ink import SIZE, letters, plain, shades, tag
 
 MOST_CELLS = 128 * 128
-"""Cells that are drawn as squares; a map of more is a picture of one pixel for each."""
+"""Cells that a file has as squares; a map of more is a picture of one pixel for each."""
 
 Trace = Mapping[str, Any]
 
 
-def heatmap(trace: Trace, x: Axis, y: Axis) -> str:
+def heatmap(trace: Trace, x: Axis, y: Axis, most_cells: int = MOST_CELLS) -> str:
     """The cells of a map, row after row; where there is no number there is no cell."""
     values = np.asarray(trace["z"], dtype=float)
     (columns, column_step), (rows, row_step) = places(trace, x), places(trace, y)
@@ -26,7 +26,7 @@ def heatmap(trace: Trace, x: Axis, y: Axis) -> str:
     low, high = ends(trace)
     colours = shades((values - low) / (high - low), trace["colorscale"])
     seen = np.isfinite(values)
-    if values.size > MOST_CELLS:
+    if values.size > most_cells:
         return _pixels(colours, seen, x.px(columns), y.px(rows), wide, tall)
     wide, tall = wide - trace.get("xgap", 0), tall - trace.get("ygap", 0)
     left, top = x.px(columns) - wide / 2, y.px(rows) - tall / 2
