@@ -128,3 +128,9 @@ def test_a_page_needs_nothing_from_elsewhere(figure, tmp_path: Path):
     page = files.as_file(figure, "html", caption="<b>").decode()
     assert "&lt;b&gt;" in page
     assert not re.search(r"<(?:script|link)[^>]+(?:src|href)=", page)
+
+
+def test_another_kind_of_file_is_refused() -> None:
+    figure = figures.attention_heatmap(np.ones((1, 1)), ["a"], ["b"])
+    with pytest.raises(ValueError, match=r"'bmp' is no kind of file: choose one of .*svg.*html"):
+        files.as_file(figure, "bmp")  # type: ignore[arg-type]

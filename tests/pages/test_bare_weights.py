@@ -73,6 +73,14 @@ def test_the_form(open_app, locale, words):
     assert words[4] in said(app)
 
 
+def test_another_page_sends_to_the_questions_and_says_nothing_for_programs(open_app):
+    app = open_app(ATTENTION, model=NAME)
+    assert not app.exception
+    assert [error.value for error in app.error] == [
+        "These weights fit several models: what they do not say is asked on the page Model report."
+    ]
+
+
 def test_one_press_asks_everything_where_the_code_was_changed(open_app):
     app = open_app(REPORT, model=ANSWERED)
     app.button(key=f"assume.{ANSWERED}.known_code").click().run()

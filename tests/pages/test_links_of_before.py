@@ -225,7 +225,7 @@ SETTINGS = {
     "/tokens?part=merges&dials=tokens.merge%3Apaper~tokens.step%3A2": ["What to watch: paper", "Merges done: 2"],
     "/tokens?part=neighbours&dials=tokens.at%3A2~tokens.centred%3A1": [
         "Nearest to “一”",
-        "Take the mean of all rows off first: True",
+        "Subtract the mean of all rows first: True",
     ],
     "/tokens?part=norms&dials=tokens.scale%3A0": ["and with the factor switched"],
     "/tokens?part=vectors&dials=tokens.sum%3A1": ["A sum of three rows: 1"],

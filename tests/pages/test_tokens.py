@@ -192,6 +192,15 @@ def test_any_sentence_gets_a_second_one_and_another_can_be_typed(open_app: Open)
     assert "no token in common" in app.info[-1].value
 
 
+def test_the_second_sentence_shares_more_than_the_words_with_which_both_begin(open_app: Open) -> None:
+    # "The old man ..." begins alike, and what a decoder makes of a beginning is the same in both: nothing to be seen.
+    app = open_app(PAGE, part="context", model="stories", text="The dog was tired, so it went to")
+    second = next(box for box in app.text_input if box.key == "view.second").value
+    assert not second.startswith("The")
+    assert chart(app)["layout"]["title"]["text"] == "“to” in two sentences"
+    assert numbers(chart(app)["data"][-1]["y"])[-1] < 0.999
+
+
 def test_a_causal_model_says_what_it_cannot_see_and_its_answer_is_exact(open_app: Open) -> None:
     app = open_app(PAGE, part="context", model="stories", text="苹果是一种好吃的水果。")
     assert any("from left to right" in info.value for info in app.info)

@@ -61,7 +61,7 @@ def as_file(
         about: what an "npz" says besides, texts by name: {"model": "zh-en", "place": "decoder.2.cross, head 3"}.
 
     Raises:
-        ValueError: a figure that `svg` cannot draw, or more than `MOST_ROWS` rows of a "csv".
+        ValueError: another kind, a figure that `svg` cannot draw, or more than `MOST_ROWS` rows of a "csv".
         ImportError: "png" and "pdf" without the package typst.
     """
     if kind == "svg":
@@ -72,6 +72,8 @@ def as_file(
         return table(figure).encode("utf-8-sig")  # by its mark Excel knows that this is UTF-8
     if kind == "npz":
         return archive(arrays(figure) if numbers is None else numbers, caption, about)
+    if kind != "html":
+        raise ValueError(f"{kind!r} is no kind of file: choose one of {', '.join(KINDS)}")
     page: str = figure.plotly.to_html(include_plotlyjs=True, full_html=True)
     return page.replace("</body>", f"<p>{html.escape(caption)}</p></body>").encode()
 

@@ -6,7 +6,9 @@ from dataclasses import replace
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from vizformer.checkpoints import UnansweredError
 from vizformer.errors import VizformerError
+from vizformer.messages import N_
 from vizformer.web.catalogue import long_forward, model_cache, model_list, sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import bar, sitemap
@@ -16,7 +18,7 @@ from vizformer.web.link.view import View
 from vizformer.web.widgets import long_text, model_assumptions, model_suggestions, source_language
 from vizformer.web.widgets.number_editor import set_by_hand
 from vizformer.web.words import errors
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, translate
 
 _LAST_GOOD = "vizformer.subject"
 
@@ -151,6 +153,10 @@ def readable(subject: Subject, go_back: Callable[[], None] | None = None) -> boo
             _follow(subject, place, go_back or _go_back)
         with st.spinner(running, show_time=False):
             subject.trace  # noqa: B018  (computes and caches it, or says what is wrong)
+    except UnansweredError:  # what it says is for who calls vf.load: a page has a form for the answers
+        errors.show(N_("These weights fit several models: what they do not say is asked on the page Model report."))
+        st.page_link(sitemap.REPORT.file, label=translate(sitemap.REPORT.title))
+        return False
     except VizformerError as error:
         errors.show(error.message)
         if subject.model.is_from_elsewhere:

@@ -131,7 +131,7 @@ def _steps(entry: Entry, slides: Sequence[tuple[str, str]], number: int, title: 
         st.caption(f"{where} · {title}", width="content")
         if number < last or lesson + 1 == len(COURSE):
             st.button(
-                _("On →"),
+                _("Next →"),
                 on_click=presenting.go,
                 args=slides[min(number + 1, last)],
                 disabled=number == last,

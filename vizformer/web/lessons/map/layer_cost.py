@@ -38,7 +38,7 @@ def curves(d: int, k: int, r: int, full: bool) -> tuple[np.ndarray, dict[LayerTy
 def draw(subject: Subject) -> None:
     """The multiplications of a layer against the number of tokens."""
     n, d = len(subject.tokens), subject.config.d_model
-    lesson.ask(question(subject))  # first: the table below gives it away
+    lesson.ask(question(subject), folded=True)  # first: the table below gives it away
     with controls():
         full = lab.buttons("count", ("table", "products")) == "products"
         k, r = lab.slider("k", 2, 9, 3), lab.slider("r", 2, 32, 8)

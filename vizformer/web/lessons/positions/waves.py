@@ -32,7 +32,7 @@ def waves(d_model: int, dims: tuple[int, ...], last: int) -> tuple[np.ndarray, n
 @lab.draws
 def draw(subject: Subject) -> None:
     """A curve per dimension, one number of the code worked out, and the code of the sentence as a map."""
-    lesson.ask(question(subject))
+    lesson.ask(question(subject), folded=True)  # first: the curves below give it away
     with controls():
         d = width(lab, subject)
         span = lab.steps("span", SPANS, 64)
@@ -109,9 +109,9 @@ def _one_number(d: int, rows: np.ndarray) -> None:
     name, exponent = "cos" if dim % 2 else "sin", f"{2 * (dim // 2)}/{d}"
     angle = pos / 10_000.0 ** (2 * (dim // 2) / d)
     lesson.formula(
-        r"\begin{aligned} \mathrm{PE}_{pos,\,2i} &= \sin\frac{pos}{10000^{2i/d}} \\"
+        r"\begin{aligned} \mathrm{PE}_{pos,\,2i} &= \sin\frac{pos}{10000^{2i/d}} \\[1ex]"
         r" \mathrm{PE}_{pos,\,2i+1} &= \cos\frac{pos}{10000^{2i/d}} \end{aligned}",
-        live=rf"\begin{{aligned}} \mathrm{{PE}}_{{{pos},{dim}}} &= \{name}\frac{{{pos}}}{{10000^{{{exponent}}}}} \\"
+        live=rf"\begin{{aligned}} \mathrm{{PE}}_{{{pos},{dim}}} &= \{name}\frac{{{pos}}}{{10000^{{{exponent}}}}} \\[1ex]"
         rf" &= \{name}({angle:.4f}) = {rows[pos, dim]:.4f} \end{{aligned}}",
         code=f"pos, dim, d = {pos}, {dim}, {d}\n"
         "angle = torch.tensor(pos / 10000 ** (2 * (dim // 2) / d))\n"

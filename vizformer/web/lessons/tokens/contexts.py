@@ -83,7 +83,7 @@ def draw(subject: Subject) -> None:
         key=f"tokens.both.{subject.model}.{subject.text}.{second}",
     )
     found = compared(subject.model, subject.text, second, i, places[i])
-    lesson.ask(question(subject, second, i))
+    lesson.ask(question(subject, second, i), folded=True)  # first: the curves below give it away
     curves = [Curve(lab.text("curve.second"), found.curve)]
     if i in again:
         control = compared(subject.model, subject.text, third, i, again[i])

@@ -63,7 +63,7 @@ def draw(subject: Subject) -> None:
         steps: Sequence[Applied | Learned] = (applied if mode == "apply" else learned)(text)[1]
         # Where a link names more merges than there are, none is done.
         step = lab.slider("step", 0, len(steps), 0) if steps else 0
-    lesson.ask(question(subject, mode))
+    lesson.ask(question(subject, mode), folded=True)  # first: the table below gives it away
     if mode == "apply":
         _cut(text, step)
     else:

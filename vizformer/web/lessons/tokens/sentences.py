@@ -102,15 +102,24 @@ def beside(subject: Subject) -> tuple[str, str]:
 
 @cached
 def _fitting(model: ModelRef, text: str) -> str:
-    """The sentence that shares most words with the text; where none can be read, the text's own words turned round."""
+    """The sentence that shares most words with the text; where none can be read, the text's own words turned round.
+
+    Words with which both begin do not count: what a decoder makes of them is the same in both.
+    """
     tokenizer = model_cache.checkpoint(model).tokenizer_of("encoder")
     others = [other for other in OTHERS if other != text.strip() and model_cache.reads(model, other)]
     if not others:
         turned = " ".join(reversed(text.split()))
         return turned if turned != text.strip() and model_cache.reads(model, turned) else ""
 
-    def words(sentence: str) -> set[int]:
-        return {token.id for token in tokenizer.encode(sentence, special=False) if token.text[:1].isalnum()}
+    def words(sentence: str) -> list[int]:
+        return [token.id for token in tokenizer.encode(sentence, special=False) if token.text[:1].isalnum()]
 
     own = words(text)
-    return max(others, key=lambda other: len(own & words(other)))
+
+    def shared(other: str) -> int:
+        theirs = words(other)
+        begun = next((i for i, (one, two) in enumerate(zip(own, theirs, strict=False)) if one != two), len(theirs))
+        return len(set(own[begun:]) & set(theirs[begun:]))
+
+    return max(others, key=shared)

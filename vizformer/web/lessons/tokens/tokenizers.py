@@ -34,12 +34,12 @@ def draw(subject: Subject) -> None:
         cuts.Row(name, _counted(found), [_drawn(piece) for piece in found])
         for name, (found, __) in zip(names, ways.values(), strict=True)
     ]
+    lesson.ask(question(subject), folded=True)  # first: the table below gives it away
     st.html(cuts.style() + listing.style())
     st.html(cuts.to_html(rows, width=shown, label=lab.text("picture")))
     lab.note("hatched")
     if shown < len(written):
         lab.note("part", shown=shown, size=len(written))
-    lesson.ask(question(subject))
     least = min(len(ways[scheme][0]) for scheme in SCHEMES)
     table: list[list[listing.Cell]] = []
     for name, (found, size) in zip(names, ways.values(), strict=True):
