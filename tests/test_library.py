@@ -148,7 +148,7 @@ def wrong_kinds() -> None:
                 with_token(checkpoint, trace, token)
     for text in ([3, 4], 3, torch.tensor([3])):
         for read in (checkpoint.trace, checkpoint.encode, checkpoint.generate):
-            with pytest.raises(TraceError, match=r"A text is needed, not a \w+\. Token ids .* ids="):
+            with pytest.raises(TraceError, match=r"A text is needed, not \w+\. Token ids .* ids="):
                 read(text)  # type: ignore[operator]
     for ids in (["boy"], [1.5], 7, "boy"):
         with pytest.raises(TraceError, match="Token ids are whole numbers in a list"):

@@ -38,12 +38,12 @@ def page() -> None:
             problems(report)
         elif view.model.is_from_elsewhere:
             guarded()(precision_choice.choose)(view.model, report)
+        components(report)
         summary(report)
         if report.format == "hugging-face" and not report.problems:
             against_transformers(sources.stamped(view.model), view.text)
         if report.assumptions:
             assumptions(report)
-        components(report)
         tensors(report)
     own_models()
 

@@ -90,11 +90,19 @@ def test_the_walk_is_told_in_sentences_and_as_a_table_of_the_numbers_that_are_dr
         (
             "en-US",
             {
+                "vectors": "picks a row of a learned table, times 16: ",
                 "tokens": "“猫” is number 1831",
                 "cross": "after “a”, there to choose “cat”, looks at “猫” with weight 0.9",
             },
         ),
-        ("zh-CN", {"tokens": "“猫” 的编号是 1831", "cross": "要选出 “cat” 的那一行，以权重 0.9"}),
+        (
+            "zh-CN",
+            {
+                "tokens": "“猫” 的编号是 1831",
+                "vectors": "取出一行，再乘以 16：",
+                "cross": "要选出 “cat” 的那一行，以权重 0.9",
+            },
+        ),
     ],
 )
 def test_captions_hold_the_sentences_own_tokens_and_numbers(open_app, locale, words):
@@ -115,6 +123,7 @@ def test_other_architectures_end_as_they_do(open_app):
     app = open_app(PAGE, model="stories", text="The cat sat on the mat")
     data, said = drawn(app), captions(app)
     assert list(said)[3:] == ["turned", "attention", "residual", "layers", "next"]
+    assert "picks a row of a learned table: “mat”" in said["vectors"]  # as it stands in the table
     assert data["followed"] == len(data["tokens"]) - 1  # the text goes on after it
     assert "RoPE" in said["turned"]
     assert "344°" in said["turned"]  # position 6, one radian a position

@@ -295,7 +295,7 @@ class Checkpoint:
 def readable(text: str) -> str:
     if not isinstance(text, str):
         raise TraceError(
-            "A text is needed, not a {kind}. Token ids are given by name, as ids=[...].", kind=type(text).__name__
+            "A text is needed, not {kind}. Token ids are given by name, as ids=[...].", kind=type(text).__name__
         )
     if not text.strip():
         raise TraceError("There is no text yet: type a sentence.")

@@ -1,6 +1,7 @@
 """The scenes of the walk in words: what each shows, with the sentence's own tokens and numbers in it."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ def walk(subject: Subject) -> Walk:
         scenes=[
             Scene("characters", _("Characters"), characters(text), _("Six ways to cut a text"), 6),
             Scene("tokens", _("Tokens"), tokens(found), _("Tokens and embeddings"), 8),
-            Scene("vectors", _("Vectors"), vectors(found), _("The look-up"), 8),
+            Scene("vectors", _("Vectors"), vectors(found, config), _("The look-up"), 8),
             Scene(*position(found, config), _("Positions"), 9),
             Scene("attention", _("Attention"), attention(found), _("Every number of this row"), 10),
             Scene("residual", _("Residual stream"), residual(found, config), _("Add & norm, feed-forward"), 10),
@@ -85,13 +86,20 @@ def tokens(found: Walkthrough) -> str:
     )
 
 
-def vectors(found: Walkthrough) -> str:
-    row = found.embedded[found.followed]
+def vectors(found: Walkthrough, config: ModelConfig) -> str:
+    row, scaled = found.embedded[found.followed], config.embedding_factor
+    values: dict[str, Any] = {"token": found.tokens[found.followed].text, "width": found.width}
+    values |= dict(zip("abc", map(number, row), strict=False))
+    if scaled != 1:
+        return _(
+            "Each number picks a row of a learned table, times {factor}: “{token}” becomes {width} numbers, "
+            "the first three {a}, {b} and {c}.",
+            factor=f"{scaled:.4g}",
+            **values,
+        )
     return _(
         "Each number picks a row of a learned table: “{token}” becomes {width} numbers, the first three {a}, {b} and {c}.",
-        token=found.tokens[found.followed].text,
-        width=found.width,
-        **dict(zip("abc", map(number, row), strict=False)),
+        **values,
     )
 
 
