@@ -151,6 +151,17 @@ def test_without_a_range_an_axis_reaches_over_all_numbers():
         assert abs(drawn[-1] - drawn[0]) > most / 2
 
 
+def test_on_a_logarithmic_axis_notes_give_exponents_and_shapes_values():
+    figure = Figure(scatter(x=[1, 1000], y=[0, 1], mode="lines"))
+    figure.update_xaxes(type="log", range=[0, 3])
+    figure.add_vline(10.0)
+    figure.add_text(1.0, 0.5, "here")
+    found = root(figure)
+    (text,) = (one for one in found.iter(f"{SVG}text") if one.text == "here")
+    (line,) = (one for one in found.iter(f"{SVG}line") if one.get("stroke") == "#444444")
+    assert text.get("x") == line.get("x1") == line.get("x2")
+
+
 def test_a_dotted_line_has_dots_as_long_as_it_is_wide():
     figure = Figure(scatter(x=[0, 1], y=[0, 1], mode="markers"))
     figure.add_shape(type="line", x0=0, x1=1, y0=0.5, y1=0.5, line={"color": "#0072b2", "width": 3, "dash": "dot"})

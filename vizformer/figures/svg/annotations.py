@@ -42,8 +42,8 @@ def shape(said: Mapping[str, Any], axes: Axes, box: Box) -> str:
 
 def note(said: Mapping[str, Any], axes: Axes, box: Box) -> str:
     """A text at a place of the figure, with an arrow where it has one."""
-    x = _place(said["x"], said.get("xref", "x"), axes, box) + said.get("xshift", 0)
-    y = _place(said["y"], said.get("yref", "y"), axes, box) - said.get("yshift", 0)
+    x = _place(said["x"], said.get("xref", "x"), axes, box, in_exponents=True) + said.get("xshift", 0)
+    y = _place(said["y"], said.get("yref", "y"), axes, box, in_exponents=True) - said.get("yshift", 0)
     font, rows = said.get("font", {}), plain(said["text"])
     size = font.get("size", SIZE)
     drawn = ""
@@ -62,15 +62,18 @@ def note(said: Mapping[str, Any], axes: Axes, box: Box) -> str:
     )
 
 
-def _place(value: Any, ref: str, axes: Axes, box: Box) -> float:
-    """The px of a place that is said in the units of an axis, or as a share of the plot ("paper", "y domain")."""
+def _place(value: Any, ref: str, axes: Axes, box: Box, *, in_exponents: bool = False) -> float:
+    """The px of a place that is said in the units of an axis, or as a share of the plot ("paper", "y domain").
+
+    On a logarithmic axis Plotly's shapes give values, and its notes exponents of ten (`in_exponents`).
+    """
     if ref == "paper":
         raise LookupError("whether it is across or upright is said by `paper`")
     name, __, domain = ref.partition(" ")
     axis = axes[name]
     if domain:
         return axis.start + float(value) * (axis.end - axis.start)
-    return float(axis.px(axis.numbers([value])[0]))
+    return float(axis.px(float(value) if in_exponents and axis.log else axis.numbers([value])[0]))
 
 
 def paper(said: Mapping[str, Any], axes: Axes, box: Box) -> dict[str, Any]:
