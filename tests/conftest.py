@@ -1,5 +1,6 @@
 """What all tests share: shapes checked while they run, one thread, quick tests first."""
 
+import gc
 import os
 import sys
 import zlib
@@ -33,6 +34,17 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).resolve().parent
 ORDER = ("parity", "pages", "browser", "slow")  # after the plain ones
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is imported and collected stays for good: nobody looks for garbage in it, neither now nor later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -25,8 +25,10 @@ from jaxtyping import AbstractArray, jaxtyped
 
 C = TypeVar("C", bound=type)
 SHORT = 40  # characters of a text, entries of a list: shorter ones are part of what a call looks like
-_ARRAYS = (torch.Tensor, torch.nn.Parameter, np.ndarray)
-_VALUES = (str, bool, type(None))  # what a hint like Literal or None tells apart
+_ARRAYS = {torch.Tensor, torch.nn.Parameter, np.ndarray}
+_VALUES = {str, bool, type(None)}  # what a hint like Literal or None tells apart
+_PLAIN: set[type] = set()  # types of which nothing else is seen
+_UNSEEN = object()
 _MADE = threading.local()
 
 
@@ -40,32 +42,35 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
     if not any(_has_shape(hint) for hint in function.__annotations__.values()):
         return inner
     after: Callable[..., Any] = beartype(_returns_what_was_made(function))
-    passed: set[object] = set()
+    passed: dict[object, set[object]] = {}  # what was given, and what was returned for it
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            given = (*map(_look, args), *((name, _look(value)) for name, value in kwargs.items()))
+            given = tuple(map(_look, args))
+            if kwargs:
+                given += tuple((name, _look(value)) for name, value in kwargs.items())
         except _UnseenError:
             given = None
-        if given not in passed:
+        returned = passed.get(given)
+        if returned is None:
             with jaxtyped("context"):
                 result = inner(*args, **kwargs)
             if given is not None:
-                passed.add(given)
+                passed[given] = set()
             return result
         result = function(*args, **kwargs)
         try:
-            found = (given, _look(result))
-            if found in passed:
+            found = _look(result)
+            if found in returned:
                 return result
         except _UnseenError:
-            found = None
+            found = _UNSEEN
         _MADE.result = result
         with jaxtyped("context"):
             after(*args, **kwargs)
-        if found is not None:
-            passed.add(found)
+        if found is not _UNSEEN:
+            returned.add(found)
         return result
 
     return call
@@ -78,11 +83,14 @@ def _look(value: Any) -> object:
         _UnseenError: it looks into this one, as into a long list.
     """
     kind = type(value)
+    if kind in _PLAIN:
+        return kind
     if kind in _ARRAYS:
         return kind, value.shape, value.dtype
     if kind in _VALUES:
         return value if kind is not str or len(value) <= SHORT else kind
     if not isinstance(value, Collection):
+        _PLAIN.add(kind)
         return kind
     if isinstance(value, list | tuple) and len(value) <= SHORT:
         return kind, *map(_look, value)

@@ -40,6 +40,11 @@ def _marked() -> Iterator[tuple[str, str]]:
             yield first(text), f"{folder}/{file}:{line}"
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def first(text: str | tuple[str, ...]) -> str:
     """The text by which an entry is found: of one with a plural the singular."""
     return text if isinstance(text, str) else text[0]
@@ -115,7 +120,7 @@ def test_no_text_hides_in_an_f_string():
     # Before Python 3.12 the extractor does not look inside: such a text would never be translated.
     hidden = []
     for path in (*(ROOT / "pages").rglob("*.py"), *(ROOT / "vizformer").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree(path)):
             if isinstance(node, ast.JoinedStr):
                 calls = {
                     inner.func.id
@@ -129,8 +134,7 @@ def test_no_text_hides_in_an_f_string():
 
 def test_every_error_that_takes_a_text_is_known_to_the_extractor():
     """And its text stands in the code: what is put together from outside would be translated and quoted by nobody."""
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "vizformer").rglob("*.py"))]
-    nodes = [node for tree in trees for node in ast.walk(tree)]
+    nodes = [node for path in sorted((ROOT / "vizformer").rglob("*.py")) for node in ast.walk(tree(path))]
     classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
     ours = {"VizformerError"}
     while more := {c.name for c in classes if any(getattr(base, "id", "") in ours for base in c.bases)} - ours:

@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +80,13 @@ def leaves(table: Any, path: str = "") -> Iterator[tuple[str, str]]:
         yield from leaves(found, path if name is None else f"{path}.{name}".lstrip("."))
 
 
-def texts(language: str) -> Iterator[tuple[str, str]]:
+@cache
+def texts(language: str) -> tuple[tuple[str, str], ...]:
     """Every text of a language that a reader can see, and where it is."""
+    return tuple(_texts(language))
+
+
+def _texts(language: str) -> Iterator[tuple[str, str]]:
     with (ROOT / "assets" / "locale" / "zh_CN" / "LC_MESSAGES" / "vizformer.po").open("rb") as file:
         for entry in read_po(file, locale="zh_CN"):
             if entry.id:
@@ -114,7 +120,7 @@ def chinese_terms() -> list[tuple[str, list[str], list[str]]]:
 
 
 def test_one_chinese_term_stands_for_one_thing() -> None:
-    found = list(texts("zh_CN"))
+    found = texts("zh_CN")
     for english, used, unused in chinese_terms():
         for term in used:
             assert any(term in text for __, text in found), f"{english}: {term} is used nowhere"

@@ -62,6 +62,7 @@ def change_functions(path: Path) -> None:
                 collect(one)
 
     collect(compile(path.read_text(encoding="utf-8"), str(path), "exec", dont_inherit=True))
+    gc.unfreeze()  # otherwise it does not name what tests/conftest.py froze
     for one in gc.get_objects():
         if isinstance(one, FunctionType) and one.__code__.co_filename == str(path):
             new = codes[one.__code__.co_qualname, one.__code__.co_firstlineno]
