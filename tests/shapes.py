@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import is_dataclass
-from functools import wraps
+from functools import cache, wraps
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
@@ -38,10 +38,12 @@ class _UnseenError(Exception):
 
 def checked(function: Callable[..., Any]) -> Callable[..., Any]:
     """A letter in a shape stands for one size throughout a call: in all arguments and in what is returned."""
-    inner: Callable[..., Any] = beartype(function)
     if not any(_has_shape(hint) for hint in function.__annotations__.values()):
-        return inner
-    after: Callable[..., Any] = beartype(_returns_what_was_made(function))
+        bearing: Callable[..., Any] = beartype(function)
+        return bearing
+    # Made when they are called first: most functions are called in few processes of the tests.
+    inner: Callable[[], Callable[..., Any]] = cache(lambda: beartype(function))
+    after: Callable[[], Callable[..., Any]] = cache(lambda: beartype(_returns_what_was_made(function)))
     passed: dict[object, set[object]] = {}  # what was given, and what was returned for it
 
     @wraps(function)
@@ -55,7 +57,7 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
         returned = passed.get(given)
         if returned is None:
             with jaxtyped("context"):
-                result = inner(*args, **kwargs)
+                result = inner()(*args, **kwargs)
             if given is not None:
                 passed[given] = set()
             return result
@@ -68,7 +70,7 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
             found = _UNSEEN
         _MADE.result = result
         with jaxtyped("context"):
-            after(*args, **kwargs)
+            after()(*args, **kwargs)
         if found is not _UNSEEN:
             returned.add(found)
         return result

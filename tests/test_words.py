@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from babel.messages.pofile import read_po
 
-from vizformer import load
+from tests.bundled import load
 from vizformer.analysis.costs.model_boxes import architecture
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer import load
+from tests.bundled import load
 from vizformer.analysis.causes.ablation import (
     Part,
     by_head,

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tests.bundled import load
 from vizformer.analysis import (
     alignment,
     alignment_score,
@@ -13,7 +14,6 @@ from vizformer.analysis import (
 )
 from vizformer.analysis.heads.word_alignment import measure_alignment
 from vizformer.assets import asset
-from vizformer.checkpoints import load
 
 
 def pairs():

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from tests import tiny
-from vizformer import load
+from tests.bundled import load
 from vizformer.analysis.costs.model_boxes import Box, architecture
 from vizformer.model import Trace, Transformer
 

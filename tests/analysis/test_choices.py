@@ -1,6 +1,6 @@
 """What the rows of a decoder choose."""
 
-from vizformer import load
+from tests.bundled import load
 from vizformer.analysis import choices
 
 

@@ -13,6 +13,7 @@ from recipes.handmade_models import (
     task_by_hand,
 )
 from tests import tiny
+from tests.bundled import load
 from vizformer.analysis.circuits import (
     chance,
     compositions,
@@ -24,7 +25,6 @@ from vizformer.analysis.circuits import (
     what_is_left_out,
 )
 from vizformer.analysis.circuits.weights import embedding, unembedding
-from vizformer.checkpoints import load
 from vizformer.errors import TraceError
 
 MODELS = {

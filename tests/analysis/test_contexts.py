@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from vizformer import load
+from tests.bundled import load
 from vizformer.analysis.vectors.contextual import contexts, shared
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit

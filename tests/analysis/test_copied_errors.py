@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer import load
+from tests.bundled import load
 from vizformer.analysis.costs.parameter_count import BASE, count
 from vizformer.analysis.masks.mistakes import masked_after
 from vizformer.analysis.own_steps import copied_errors, error_contrasts, error_operands

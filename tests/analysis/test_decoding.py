@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from vizformer import load
+from tests.bundled import load
 from vizformer.analysis.costs.generation_cost import generation_costs
 from vizformer.analysis.decoding.ways import beams, cache_difference, first_token, growth, written, written_from
 from vizformer.generation import Sampling, leading_candidates, length_penalty

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from tests.bundled import load
 from tests.tiny import OPT, checkpoint
-from vizformer import load
 from vizformer.analysis.vectors.embeddings import (
     average_cosine,
     directions,

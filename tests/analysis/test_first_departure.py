@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from vizformer import load
+from tests.bundled import load
 from vizformer.analysis.own_steps import first_departure as steps
 from vizformer.analysis.own_steps import known_mistakes
 from vizformer.analysis.own_steps.known_mistakes import hints

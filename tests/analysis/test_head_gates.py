@@ -8,7 +8,7 @@ import torch
 
 from recipes.handmade_models import INDUCTION, PREVIOUS_TOKEN, induction_by_hand
 from tests import tiny
-from vizformer import load
+from tests.bundled import load
 from vizformer.analysis.causes.ablation import Part, without
 from vizformer.analysis.causes.head_gates import MOST_TOKENS, ROLES, HeadGates, _batches, fit_gates, runs, table_of
 from vizformer.analysis.causes.other_texts import read_repeated_tokens

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from tests.bundled import load
 from vizformer.analysis import HeadMaps, head_maps
 from vizformer.analysis.heads.statistics import head_statistics
-from vizformer.checkpoints import load
 
 N = 6
 

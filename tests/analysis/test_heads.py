@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from tests import tiny
+from tests.bundled import load
 from vizformer.analysis import (
     AlignedPair,
     alignment_score,
@@ -16,7 +17,6 @@ from vizformer.analysis import (
     site_name,
 )
 from vizformer.assets import asset
-from vizformer.checkpoints import load
 from vizformer.errors import TraceError, VizformerError
 from vizformer.model import Cell, Edit, Reason
 

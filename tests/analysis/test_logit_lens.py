@@ -3,6 +3,7 @@
 import dataclasses
 import importlib
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -60,7 +61,16 @@ MODELS = {
 }
 
 
-def traced(name, **trace):
+# Model by model: each is made once, by the process that has its tests.
+every_model = pytest.mark.parametrize("name", MODELS, scope="module")
+
+
+@cache
+def traced(name):
+    return made(name)
+
+
+def made(name, **trace):
     architecture, options = MODELS[name]
     checkpoint = tiny.checkpoint(architecture, **options)
     target = "a cat" if architecture == "encoder-decoder" else None
@@ -71,7 +81,7 @@ def stack_of(checkpoint):
     return "encoder" if checkpoint.model.decoder is None else "decoder"
 
 
-@pytest.mark.parametrize("name", MODELS)
+@every_model
 def test_the_lens_reads_every_layer_through_the_models_own_end(name):
     checkpoint, trace = traced(name)
     model, stack = checkpoint.model, stack_of(checkpoint)
@@ -134,7 +144,7 @@ def test_a_row_is_asked_for_what_follows_or_for_what_is_hidden():
 
 
 @pytest.mark.parametrize("against", [None, "mean", 5])
-@pytest.mark.parametrize("name", MODELS)
+@every_model
 def test_the_terms_sum_to_the_logit(name, against):
     checkpoint, trace = traced(name)
     for position in range(len(trace.logits)):
@@ -221,7 +231,7 @@ def test_a_term_is_what_the_logit_loses_without_the_part_while_every_norm_stays(
             assert term.value == pytest.approx(losses[term.place, term.head], abs=2e-5)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@every_model
 def test_keys_and_neurons_sum_to_their_head_and_network(name):
     checkpoint, trace = traced(name)
     found = logit_attribution(checkpoint, trace, 2, 9)
@@ -261,7 +271,7 @@ def test_numbers_set_by_hand_are_a_term_of_their_own():
         (Cell("decoder.0.mid", (2, 3), 2.5), Cell("decoder.1.pre", (2, 0), -1.0), Cell("decoder.0.mid", (1, 0), 4.0))
     )
     for name in ("pre, tied", "post, untied"):
-        checkpoint, trace = traced(name, edit=edit)
+        checkpoint, trace = made(name, edit=edit)
         found = logit_attribution(checkpoint, trace, 2, 9)
         assert found.proof.holds
         assert [term.place for term in found.terms if term.part == "by_hand"] == ["decoder.0.mid", "decoder.1.pre"]

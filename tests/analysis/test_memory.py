@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from tests import tiny
+from tests.bundled import load
 from vizformer.analysis.decoding.changed_memory import changed_memory, probabilities, written
-from vizformer.checkpoints import load
 from vizformer.errors import TraceError
 
 TEXT = "他喜欢喝水。"

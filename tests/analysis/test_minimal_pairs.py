@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from vizformer import load
+from tests.bundled import load
 from vizformer.analysis.heads.minimal_pairs import MOST_PAIRS, coins, minimal_pair, places
 from vizformer.analysis.heads.pronouns import reference_shift
 from vizformer.analysis.vectors.senses import sense_gap

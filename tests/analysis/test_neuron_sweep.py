@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer import load
+from tests.bundled import load
 from vizformer.analysis.causes.ablation import Part, effect
 from vizformer.analysis.causes.listener import Listener
 from vizformer.analysis.causes.neurons_left_out import mean_neurons, neuron_estimates, neuron_sweep

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests import tiny
-from vizformer import load
+from tests.bundled import load
 from vizformer.analysis.costs import parameter_count
 from vizformer.analysis.costs.parameter_count import BASE, Sizes, count
 from vizformer.model import Transformer

@@ -8,7 +8,7 @@ import torch
 
 from recipes.handmade_models import INDUCTION, PREVIOUS_TOKEN
 from tests import tiny
-from vizformer import load
+from tests.bundled import load
 from vizformer.analysis.causes.patching import What, attribution_patches, patch_of, patch_runs
 from vizformer.analysis.causes.prompt_pairs import EXAMPLES, PromptExample, PromptPair, prompt_pair
 from vizformer.errors import TraceError

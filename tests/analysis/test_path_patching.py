@@ -5,7 +5,7 @@ import pytest
 
 from recipes.handmade_models import INDUCTION, PREVIOUS_TOKEN, induction_by_hand
 from tests.analysis.test_patching import CLEAN, CORRUPTED, KINDS_OF_MODEL, TARGET, made
-from vizformer import load
+from tests.bundled import load
 from vizformer.analysis.causes.ablation import Part
 from vizformer.analysis.causes.patching import patch_runs
 from vizformer.analysis.causes.path_patching import Receiver, path_edit, path_patch_runs, path_patches

@@ -6,7 +6,7 @@ import torch
 from torch.autograd.functional import jacobian
 
 from tests import tiny
-from vizformer import load
+from tests.bundled import load
 from vizformer.analysis.corpus_heads import bundled_corpus
 from vizformer.analysis.training.recurrent import felt, gru_gradients, jacobian_cost, least_felt, transformer_gradients
 from vizformer.assets import asset

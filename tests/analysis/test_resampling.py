@@ -9,7 +9,7 @@ import torch
 from recipes.handmade_models import INDUCTION, PREVIOUS_TOKEN
 from tests import tiny
 from tests.analysis.test_ablation import KINDS_OF_MODEL, made
-from vizformer import load
+from tests.bundled import load
 from vizformer.analysis.causes.ablation import Part, effect, parts_of, without
 from vizformer.analysis.causes.other_texts import read_other_texts
 from vizformer.analysis.causes.part_outputs import outputs_of

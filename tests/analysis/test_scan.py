@@ -6,13 +6,13 @@ from click.testing import CliRunner
 
 from recipes.handmade_models import INDUCTION, PREVIOUS_TOKEN, WORKING, induction_by_hand, task_by_hand
 from tests import tiny
+from tests.bundled import load
 from vizformer.analysis import head_maps, logit_attribution
 from vizformer.analysis.attribution.direct import by_key
 from vizformer.analysis.attribution.finding_words import address, sentence
 from vizformer.analysis.attribution.findings import SHARE, scan
 from vizformer.analysis.causes.ablation import Part, parts_of, without, without_layer
 from vizformer.analysis.heads.maps import site_name
-from vizformer.checkpoints import load
 from vizformer.cli import main
 from vizformer.errors import TraceError
 

@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 
-from vizformer import load
+from tests.bundled import load
 from vizformer.analysis.decoding.teacher_forcing import LONGEST, forced_rows, one_error, right_rows
 from vizformer.errors import TraceError
 

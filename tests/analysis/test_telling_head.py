@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from vizformer import load
+from tests.bundled import load
 from vizformer.analysis import kinds
 from vizformer.analysis.heads.telling_head import telling, telling_head, words_to_look_at
 

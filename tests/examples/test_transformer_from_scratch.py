@@ -7,7 +7,7 @@ import torch
 from safetensors.numpy import load_file
 
 from examples import transformer_from_scratch as scratch
-from vizformer import load
+from tests.bundled import load
 from vizformer.analysis.own_steps.first_departure import compare, named
 from vizformer.analysis.own_steps.known_mistakes import hints
 from vizformer.analysis.own_steps.submitted_steps import read_file

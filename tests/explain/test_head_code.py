@@ -7,8 +7,9 @@ import torch
 from safetensors.torch import save_file
 
 from tests import tiny
+from tests.bundled import load
 from tests.explain.variants import TARGET, TEXT, VARIANTS
-from vizformer.checkpoints import Checkpoint, load
+from vizformer.checkpoints import Checkpoint
 from vizformer.explain.head_code import NotWrittenError, in_torch
 from vizformer.model import Trace
 

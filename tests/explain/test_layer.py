@@ -24,7 +24,8 @@ VARIANTS = {
     "no-biases": ("encoder-decoder", dict(norm_order="pre", bias=False, tied_unembedding=False)),
     "own-scale": ("encoder-only", {**tiny.BERT, "attention_scale": 0.3, "logit_scale": 2.0}),
 }
-every_variant = pytest.mark.parametrize("variant", VARIANTS)
+# Variant by variant: each is worked out once, by the process that has its tests.
+every_variant = pytest.mark.parametrize("variant", VARIANTS, scope="module")
 
 
 @cache

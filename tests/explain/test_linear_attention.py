@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from vizformer import load
+from tests.bundled import load
 from vizformer.explain.attention_without_softmax import bracketing, is_causal, linear_attention, phi, state
 
 TEXTS = {"zh-en": "他昨天在学校里学中文。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}

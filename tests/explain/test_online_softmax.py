@@ -5,8 +5,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from tests.bundled import load
 from tests.explain.running import one_by_one
-from vizformer import load
 from vizformer.explain.softmax_in_blocks import MOST_TILES, online_softmax, online_softmax_steps, tile_sizes
 from vizformer.model.masks import Reason
 from vizformer.model.mixing import Scoring

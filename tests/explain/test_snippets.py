@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer import load
+from tests.bundled import load
 from vizformer.explain import attention_steps, layer_steps, light, output_steps, snippet, standalone, toy
 from vizformer.explain.snippets import WRITTEN_OUT
 

@@ -39,7 +39,8 @@ BEFORE_ADDING = [
     "attn_out",
     "add",
 ]
-every_variant = pytest.mark.parametrize("variant", VARIANTS)
+# Variant by variant: each is worked out once, by the process that has its tests.
+every_variant = pytest.mark.parametrize("variant", VARIANTS, scope="module")
 
 
 @cache

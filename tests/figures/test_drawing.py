@@ -5,7 +5,8 @@ import io
 
 import pytest
 
-from vizformer import figures, load
+from tests.bundled import load
+from vizformer import figures
 from vizformer.analysis.costs.model_boxes import Box
 from vizformer.figures import files, tables
 from vizformer.figures.figure import Figure

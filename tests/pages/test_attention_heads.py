@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from vizformer import load
+from tests.bundled import load
 from vizformer.analysis import kinds
 from vizformer.analysis.heads.telling_head import telling_head
 from vizformer.web.catalogue import head_pictures, long_forward

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from tests.bundled import load
 from tests.pages.conftest import Open
-from vizformer import load
 from vizformer.analysis import guess, guesses, hide, next_tokens
 from vizformer.web.link.model_ref import ModelRef
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, number, run, tables
-from vizformer import load
 from vizformer.analysis.training import depth_gradients, dropout
 from vizformer.analysis.vectors import neurons
 from vizformer.explain.block_rows import block_stream, feedforward_input, stack_stream

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import marked, said, tables
-from vizformer import load
 from vizformer.analysis.own_steps import first_departure as departure
 from vizformer.web.catalogue import uploads
 

@@ -7,10 +7,10 @@ import re
 import numpy as np
 import pytest
 
+from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, number, opens_well, run, said, tables
 from tests.pages.test_questions import enter, right
-from vizformer import load
 from vizformer.analysis.costs.attention_speed import WAYS, Measured
 from vizformer.analysis.costs.experts import mixture
 from vizformer.analysis.costs.layer_complexity import table_one

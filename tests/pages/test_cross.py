@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 import torch
 
+from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, marked, number, run, said, tables
-from vizformer import load
 from vizformer.analysis import alignment, alignment_score, linked, read_alignments
 from vizformer.analysis.decoding.changed_memory import changed_memory, probabilities, written
 from vizformer.analysis.heads.telling_head import telling_head

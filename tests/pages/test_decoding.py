@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import run, tables
-from vizformer import load
 from vizformer.analysis.decoding.teacher_forcing import OneError, forced_rows, one_error, right_rows
 from vizformer.analysis.decoding.ways import beams, first_token, written
 from vizformer.checkpoints import Checkpoint

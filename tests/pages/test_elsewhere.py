@@ -6,10 +6,10 @@ from streamlit.testing.v1 import AppTest
 
 from recipes.attention_example import SENTENCE
 from tests.analysis.test_attention_arrays import npz, weights
+from tests.bundled import load
 from tests.components.test_mount import sent as mounted
 from tests.pages.conftest import Open
 from tests.pages.reading import said
-from vizformer import load
 from vizformer.analysis import head_maps
 from vizformer.analysis.heads.attention_arrays import read_attention
 from vizformer.errors import TraceError

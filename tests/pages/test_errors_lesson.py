@@ -3,9 +3,9 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import number, run, said, tables
-from vizformer import load
 from vizformer.analysis.own_steps import copied_errors, error_contrasts
 
 PAGE = "pages/learn/errors.py"

@@ -7,10 +7,11 @@ import pyarrow as pa
 import pytest
 
 from tests import tiny
+from tests.bundled import load
 from tests.refs import ref
 from vizformer.analysis import head_maps
 from vizformer.analysis.costs.generation_cost import cache_bytes, generation_costs
-from vizformer.checkpoints import Checkpoint, load
+from vizformer.checkpoints import Checkpoint
 from vizformer.generation import Sampling
 from vizformer.web.catalogue import model_cache, model_list
 

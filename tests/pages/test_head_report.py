@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import streamlit as st
 
+from tests.bundled import load
 from tests.components.test_mount import sent
 from vizformer.analysis.circuits import compositions, copying_scores, ov_pairs, qk_pairs
 from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, head_report
@@ -16,7 +17,6 @@ from vizformer.analysis.corpus_heads.bundled_report import WEIGHTS, bundled_repo
 from vizformer.analysis.corpus_heads.report_file import read_report, write_report
 from vizformer.analysis.corpus_heads.worker import Request
 from vizformer.assets import asset, bundled_models
-from vizformer.checkpoints import load
 from vizformer.errors import VizformerError
 from vizformer.jobs import queue
 from vizformer.web.catalogue import head_reports, model_cache

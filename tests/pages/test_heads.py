@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, marked, number, run, tables
-from vizformer import load
 from vizformer.analysis import head_maps, kinds
 from vizformer.analysis.costs.head_sharing import layer_cost, sharing_cost, with_heads
 from vizformer.analysis.heads.pronouns import reference_shift

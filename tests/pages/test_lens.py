@@ -10,11 +10,11 @@ import streamlit as st
 import torch
 
 from recipes.handmade_models import induction_by_hand
+from tests.bundled import load
 from tests.components.test_mount import sent
 from tests.pages.reading import array, chart, run, said
 from vizformer.analysis import input_attribution, logit_attribution, logit_lens
 from vizformer.analysis.attribution.findings import scan
-from vizformer.checkpoints import load
 from vizformer.web.catalogue import model_cache
 from vizformer.web.tools.lens import in_python, inputs, layers, terms
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from vizformer import load
+from tests.bundled import load
 from vizformer.analysis import aggregates
 from vizformer.components import lines as component
 from vizformer.components import payload

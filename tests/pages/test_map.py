@@ -11,10 +11,10 @@ import torch
 from streamlit.testing.v1 import AppTest
 from torch import nn
 
+from tests.bundled import load
 from tests.components.test_mount import sent
 from tests.pages.conftest import Open
 from tests.pages.reading import run, said
-from vizformer import load
 from vizformer.analysis.costs.layer_types import Sizes, full_cost, longest_path, reach, table_cost
 from vizformer.analysis.costs.model_boxes import architecture
 from vizformer.analysis.training.recurrent import gru_gradients, transformer_gradients

@@ -9,10 +9,10 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
+from tests.bundled import load
 from tests.components.test_mask import sent
 from tests.pages.conftest import Open
 from tests.refs import subject
-from vizformer import load
 from vizformer.analysis import Kind
 from vizformer.analysis.masks import mistakes
 from vizformer.analysis.masks.leakage import leak

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from tests.bundled import load
 from tests.components.test_mount import sent
 from tests.pages.conftest import Open
 from tests.pages.reading import said, tables
-from vizformer import load
 from vizformer.analysis import patch_of, patch_runs, prompt_pair
 from vizformer.analysis.causes.prompt_pairs import EXAMPLES
 from vizformer.model import Edit

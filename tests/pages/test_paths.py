@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import said
 from tests.pages.test_patches import CAT, HAND, PAGE, cell_rows, maps, press
-from vizformer import load
 from vizformer.analysis import Receiver, path_patch_runs, prompt_pair
 from vizformer.web.tools.what_if import patched_cells
 from vizformer.web.widgets import watched_work

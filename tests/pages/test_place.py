@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from tests.bundled import load
 from tests.pages.conftest import Open
-from vizformer import load
 
 QKV, HEADS, ATTENTION = "pages/learn/qkv.py", "pages/learn/heads.py", "pages/explore/attention.py"
 TEXT = "The cat sat on the chair."

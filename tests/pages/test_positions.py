@@ -11,8 +11,8 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
+from tests.bundled import load
 from tests.pages.conftest import Open
-from vizformer import load
 from vizformer.analysis.positions import effects, moved_pair, sinusoidal_code
 from vizformer.assets import asset
 from vizformer.components import matrix

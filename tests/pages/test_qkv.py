@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, marked, number, run, tables
-from vizformer import load
 from vizformer.analysis import head_maps
 from vizformer.analysis.heads import qk_circuit, score_scaling, soft_lookup
 from vizformer.analysis.heads.telling_head import telling_head

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.bundled import load
 from tests.pages.conftest import Open
-from vizformer import load
 from vizformer.analysis import answer_cell, cell_question, habit_question, head_maps, ratio_question
 from vizformer.analysis.costs.model_boxes import architecture
 from vizformer.analysis.decoding.ways import first_token

@@ -7,10 +7,10 @@ import pytest
 import streamlit as st
 
 from recipes.handmade_models import induction_by_hand
+from tests.bundled import load
 from tests.components.test_mount import sent
 from tests.pages.reading import array, chart, number, said, tables
 from vizformer.analysis import head_divergences, head_pair, moved_weights, stream_cosines, two_answers, two_runs
-from vizformer.checkpoints import load
 from vizformer.training.runs import Run
 from vizformer.web.catalogue import model_cache, sources, trainings
 from vizformer.web.catalogue.subject import Subject

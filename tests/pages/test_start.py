@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tests import tiny
+from tests.bundled import load
 from tests.checkpoints import folders as made
 from tests.components.test_mount import sent
-from vizformer import load
 from vizformer.analysis.attribution.forward_scenes import walkthrough
 from vizformer.checkpoints import save
 from vizformer.components.walkthrough import KINDS

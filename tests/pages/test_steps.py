@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
+from tests.bundled import load
 from vizformer import explain
-from vizformer.checkpoints import load
 
 QKV, LAYER = "pages/learn/qkv.py", "pages/learn/layer.py"
 TEXT = "他喜欢喝水。"

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import run, tables
-from vizformer import load
 from vizformer.analysis.vectors.contextual import contexts
 from vizformer.analysis.vectors.embeddings import directions, neighbours, norms
 from vizformer.analysis.vectors.senses import sense_gap

@@ -5,12 +5,12 @@ from functools import partial
 
 import pytest
 
+from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import said
 from tests.refs import subject
 from vizformer.analysis.attribution.predictions import Prediction, next_tokens
 from vizformer.analysis.side_by_side.answers import two_answers
-from vizformer.checkpoints import load
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.tools.generation import computations as generated
 from vizformer.web.tools.side_by_side import computations as beside

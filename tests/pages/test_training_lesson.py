@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, number, run, tables
-from vizformer import load
 from vizformer.analysis import hide
 from vizformer.analysis.costs.weight_sharing import paper_sharing, sharing
 from vizformer.analysis.masks.padding import batches_of

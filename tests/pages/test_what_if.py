@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, said, tables
 from tests.pages.test_patches import press
-from vizformer import load
 from vizformer.analysis import kinds
 from vizformer.analysis.causes.ablation import Part, by_head, parts_of, sweep, without
 from vizformer.analysis.causes.other_texts import unknown_share

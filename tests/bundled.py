@@ -1,0 +1,31 @@
+"""The bundled models for tests that only read them: each is opened once for all tests of a process."""
+
+from functools import cache
+from typing import Any
+
+from vizformer import checkpoints
+from vizformer.assets import bundled_models
+from vizformer.checkpoints import Opened
+
+_AS_OPENED: dict[str, int] = {}
+
+
+def load(source: Any, **options: Any) -> Opened:
+    """`vizformer.load`; of a bundled model without options always the same one, whose weights nobody may change."""
+    if options or source not in bundled_models():
+        return checkpoints.load(source, **options)
+    opened = _once(source)
+    assert _writes(opened) == _AS_OPENED[source], f"a test has changed the weights that all tests of {source} share"
+    return opened
+
+
+@cache
+def _once(name: str) -> Opened:
+    opened = checkpoints.load(name)
+    _AS_OPENED[name] = _writes(opened)
+    return opened
+
+
+def _writes(opened: Opened) -> int:
+    """How often numbers were written into its tensors: torch counts them."""
+    return sum(tensor._version for tensor in opened.model.parameters())
