@@ -59,6 +59,7 @@ def test_the_link_overrides_the_browsers_language(open_app):
         ("zh-CN", " ", "菜单 · 输入句子"),
         ("en-US", "我有一只猫。", "Menu · 我有一只猫。"),
         ("en-US", "a" * 30, f"Menu · {'a' * 24}…"),
+        ("zh-CN", "猫" * 30, f"菜单 · {'猫' * 12}…"),
     ],
 )
 def test_the_folded_bar_of_a_phone_names_the_sentence_if_there_is_one(open_app, locale, text, label):

@@ -4,6 +4,8 @@ On a narrow screen it is one line, with the sentence and the sign that unfolds t
 """
 
 from contextvars import ContextVar
+from itertools import accumulate
+from unicodedata import east_asian_width
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -16,7 +18,7 @@ from vizformer.web.words.errors import guarded, plain
 from vizformer.web.words.i18n import _, language, translate
 
 NAME = "VizFormer"
-SHOWN_ON_A_PHONE = 24  # characters of the sentence
+SHOWN_ON_A_PHONE = 24  # widths of the sentence's characters: a Chinese one is as wide as two letters
 _OPEN = "bar.open"
 _BOXES: ContextVar[DeltaGenerator | None] = ContextVar("boxes of the bar", default=None)
 
@@ -85,7 +87,9 @@ def _fold() -> None:
     if state.arrives(_OPEN):
         st.session_state[_OPEN] = False
     text = state.view().text.strip()
-    shown = text if len(text) <= SHOWN_ON_A_PHONE else text[:SHOWN_ON_A_PHONE] + "…"
+    widths = accumulate(2 if east_asian_width(character) in "WF" else 1 for character in text)
+    fitting = text[: sum(width <= SHOWN_ON_A_PHONE for width in widths)]
+    shown = text if fitting == text else fitting + "…"
     with st.container(key="bar-fold"):
         st.checkbox(
             _("Menu · {text}", text=plain(shown)) if shown else _("Menu · type a sentence"),
