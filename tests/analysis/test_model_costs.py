@@ -38,6 +38,7 @@ def test_the_presets_have_as_many_parameters_as_the_published_files(preset: str,
     assert count_parameters(ModelConfig.preset(preset)) == exact
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("preset", BY_PRESET)
 def test_two_layers_tell_the_parameters_of_all(preset: str) -> None:
     config = ModelConfig.preset(preset)

@@ -114,6 +114,7 @@ def test_the_code_runs_and_every_proof_holds(variant: str) -> None:
             assert not set("{}") & set(f"{step.title}{step.text}{step.proof.anchor}")
 
 
+@pytest.mark.sample(32)
 @every_variant
 def test_the_steps_form_a_chain(variant: str) -> None:
     config = example(variant)[0].model.config

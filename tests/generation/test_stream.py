@@ -33,6 +33,7 @@ def ids(steps) -> list[int]:
     return [step.id for step in steps]
 
 
+@pytest.mark.sample(17)
 @pytest.mark.parametrize("architecture", ["decoder-only", "encoder-decoder"])
 @pytest.mark.parametrize("options", POSITIONS.values(), ids=POSITIONS)
 @pytest.mark.parametrize("sampling", [Sampling(temperature=0.0), LOOSE], ids=["greedy", "drawn"])

@@ -37,6 +37,7 @@ def test_only_the_layers_that_are_named_have_it():
     assert torch.equal(blocked[0] == -torch.inf, expected > 0)
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("positions", ["rope", "alibi", "relative", "learned"])
 @pytest.mark.parametrize("layers", [None, (0,), (1,)])
 @pytest.mark.parametrize("cuts", [(1,) * 8, (3, 1, 4), (2, 6), (8,)])

@@ -88,7 +88,7 @@ def test_the_notes_show_the_words_of_the_part_and_the_slide_that_comes_next(open
     assert not app.exception
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("lesson", [entry.url for entry in COURSE])
 def test_a_lesson_prints_with_all_its_parts(open_app, lesson):
     app = press(open_app(f"pages/learn/{lesson}.py"), "lesson.print")

@@ -215,6 +215,7 @@ def test_the_scores_of_a_long_sentence_are_drawn_without_their_digits(open_app: 
     assert [chart.proto.spec.count("texttemplate") for chart in app.get("plotly_chart")[:2]] == [0, 0]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("page", "part"),
     [

@@ -142,6 +142,7 @@ def forked(name: str, code: str, folder: Path) -> tuple[Path, Tensor]:
         return folder / "model.pt", model(torch.tensor([IDS]))[0]
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("name", FORKS)
 def test_a_fork_under_the_names_of_a_known_code(name: str, code: str, tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ def test_a_difference_is_seen(root, name, dtype):
     assert not agreement(opened, root / name, TEXT).holds
 
 
+@pytest.mark.sample(10)
 @each
 @pytest.mark.parametrize("name", [name for name in FAMILIES if "bert" not in name])
 def test_generation_with_the_cache_is_generation_without(root, name, dtype):
