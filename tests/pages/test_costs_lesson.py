@@ -11,6 +11,7 @@ from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, number, opens_well, run, said, tables
 from tests.pages.test_questions import enter, right
+from tests.refs import subject
 from vizformer.analysis.costs.attention_speed import WAYS, Measured
 from vizformer.analysis.costs.experts import mixture
 from vizformer.analysis.costs.layer_complexity import table_one
@@ -30,6 +31,7 @@ from vizformer.config import ModelConfig
 from vizformer.explain.attention_without_softmax import linear_attention
 from vizformer.explain.softmax_in_blocks import online_softmax
 from vizformer.web.catalogue import speed_run
+from vizformer.web.lessons.costs.flash import factor
 from vizformer.web.lessons.costs.sparse import KINDS
 
 PAGE = "pages/learn/costs.py"
@@ -142,6 +144,13 @@ def test_the_tiles_are_those_of_the_library_and_their_code_runs(open_app: Open, 
     assert float(run(app.code[0].value)["l"]) == pytest.approx(found.tiles[1].total, rel=1e-4)
     last = online_softmax(record, 2, record.q.shape[1] - 1, 2).tiles
     assert right(enter(app, "costs", "factor", round(last[1].factor, 3)))
+
+
+def test_zero_is_no_answer_where_the_factor_of_a_tile_is_small() -> None:
+    asked = factor(subject("stories", "我有一只猫。"))
+    assert asked is not None
+    assert asked.answer == pytest.approx(0.009, abs=5e-4)
+    assert asked.tolerance < asked.answer / 2
 
 
 @pytest.mark.sample(1)

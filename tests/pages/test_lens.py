@@ -113,8 +113,12 @@ def test_the_input_is_tinted_and_what_is_missing_is_said(open_app, boxes_open):
     checkpoint = load("induction-by-hand")
     trace = checkpoint.trace("abcdabc")
     found = input_attribution(checkpoint, trace, 7, int(trace.logits[7].argmax()))
-    assert f"{found.baseline:.3f}" in said(app)
-    assert f"{found.missing:+.1g}" in said(app)
+    less_the_mean = float(trace.logits[7].max() - trace.logits[7].mean())  # not the logit alone
+    written = [f"{found.baseline:.3f}", f"{less_the_mean:.3f}", f"{found.missing:+.1g}"]
+    baseline, value, missing = (one.replace("-", "−") for one in written)
+    assert f"compared as chosen above, changes on this way, from {baseline} to {value}: {missing} is missing" in said(
+        app
+    )
     assert any(f"{found.integrated['decoder'][4]:+.4f}" in html for html in said(app).splitlines())
     told, table = inputs._told(trace.tokens["decoder"], found.integrated["decoder"])
     assert f"{found.integrated['decoder'].max():+.4f}" in told

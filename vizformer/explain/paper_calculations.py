@@ -66,7 +66,7 @@ def worksheet(tokens: Sequence[str], seed: int) -> tuple[Problem, ...]:
         Problem(
             "scores",
             "qkv",
-            N_("A query and its keys, n = {n}. Work out the scores, to two digits.", n=n),
+            N_("A query and its keys, n = {n}. Work out the scores, to two decimals.", n=n),
             r"s_j = q \cdot k_j / \sqrt 2",
             (Table("q", q), Table("K", K, names)),
             (Table("s", scores, digits=2),),
@@ -75,7 +75,7 @@ def worksheet(tokens: Sequence[str], seed: int) -> tuple[Problem, ...]:
         Problem(
             "weights",
             "qkv",
-            N_("The softmax of these scores, to two digits. Check that the weights sum to 1."),
+            N_("The softmax of these scores, to two decimals. Check that the weights sum to 1."),
             r"a_j = e^{s_j} / \textstyle\sum_k e^{s_k}",
             (),
             (Table("a", weights, digits=2),),
@@ -128,7 +128,7 @@ def _positions(names: tuple[str, ...]) -> Problem:
     return Problem(
         "positions",
         "positions",
-        N_("The position vectors of these tokens for d = 4, to three digits (angles in radians)."),
+        N_("The position vectors of these tokens for d = 4, to three decimals (angles in radians)."),
         r"P_{pos,2i} = \sin(pos / 10000^{2i/4}), \quad P_{pos,2i+1} = \cos(pos / 10000^{2i/4})",
         (),
         (Table("P", table, names, digits=3),),
@@ -143,7 +143,7 @@ def _norm(draw: np.random.Generator) -> Problem:
     return Problem(
         "norm",
         "block",
-        N_("LayerNorm of this row, with γ = 1, β = 0 and without ε, to two digits."),
+        N_("LayerNorm of this row, with γ = 1, β = 0 and without ε, to two decimals."),
         r"y = (x - \mu) / \sigma, \quad \sigma^2 = \tfrac14 \textstyle\sum_i (x_i - \mu)^2",
         (Table("x", x),),
         (Table("y", y, digits=2),),

@@ -13,6 +13,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, lesson, proof_badge, step_view, telling
 from vizformer.web.widgets.lab import Laboratory, aside
+from vizformer.web.widgets.questions import near
 from vizformer.web.words import labels
 
 lab = Laboratory("costs", "flash")
@@ -75,7 +76,9 @@ def factor(subject: Subject, site: str = "", head: int = 0) -> lesson.Number | N
     first, second = (f"{float(tile.scores.max()):.3f}".replace("-", "−") for tile in tiles[:2])
     values = {"query": last, "first": first, "second": second, "factor": f"{tiles[1].factor:.3f}"}
     said = lab.asked("factor", subject, site, head, **values)
-    return lesson.Number(answer=tiles[1].factor, tolerance=0.02, written="{:.3f}".format, **said)
+    return lesson.Number(
+        answer=tiles[1].factor, tolerance=near(tiles[1].factor, 0.02, 0.001), written="{:.3f}".format, **said
+    )
 
 
 def _tiles(found: OnlineSoftmax, keys: list[str]) -> None:

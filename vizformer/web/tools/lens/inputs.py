@@ -72,12 +72,13 @@ def opened(subject: Subject, asked: Asked) -> None:
     st.caption(
         _(
             "The slopes on the way from a text whose tokens are all the mean row of the embedding table to this one "
-            "(Sundararajan et al. 2017). They sum to how much the logit of “{answer}” changes on this way, from {before} to "
-            "{after}: {missing} is missing ({share} of the change), by the {points} points of the integral.",
+            "(Sundararajan et al. 2017). They sum to how much the logit of “{answer}”, compared as chosen above, changes on "
+            "this way, from {before} to {after}: {missing} is missing ({share} of the change), by the {points} points of "
+            "the integral.",
             answer=plain(asked.text),
-            before=f"{found.baseline:.3f}",
-            after=f"{found.value:.3f}",
-            missing=f"{found.missing:+.1g}",
+            before=f"{found.baseline:.3f}".replace("-", "−"),
+            after=f"{found.value:.3f}".replace("-", "−"),
+            missing=f"{found.missing:+.1g}".replace("-", "−"),
             share=f"{found.share_missing:.1%}",
             points=found.points,
         )
