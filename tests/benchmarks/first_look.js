@@ -55,7 +55,7 @@
   const candidates = () => [...bodies()]
     .flatMap((body) => [...within(body.shadowRoot ?? body, KINDS)].filter(shown).map((one) => [one, body]));
   look.pictures = () => candidates().map(([one]) => [one, content(one)]).filter(([, what]) => what);
-  look.first = () => look.pictures().map(([one]) => one).sort((a, b) => place(a) - place(b))[0];
+  look.first = () => look.pictures().map(([one]) => one).filter((one) => !one.matches(".vf-stand-in")).sort((a, b) => place(a) - place(b))[0];
   look.told = () => {
     const one = look.first();
     const image = one && host(one).closest("[class*=st-key-chart-]")?.querySelector(".vf-stand-in");  // of a figure, before it

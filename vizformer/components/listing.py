@@ -17,7 +17,7 @@ _STYLE = """<style>
 .vf-listing .vf-chosen td { background: rgba(230, 159, 0, 0.28); font-weight: 700; }
 .vf-listing .vf-bar { min-width: 7rem; width: 30%; }
 .vf-listing .vf-bar div { height: 0.75rem; min-width: 2px; border-radius: 2px; background: rgba(0, 114, 178, 0.75); }
-.vf-symbols { display: flex; flex-wrap: wrap; gap: 0.25rem 1rem; margin: 0.25rem 0 0.75rem; align-items: center; }
+.vf-symbols { display: flex; flex-wrap: wrap; gap: 0.25rem 1rem; margin: 0 0 0.75rem; min-height: 2.5rem; align-items: center; }
 .vf-symbols b { font-weight: 400; border: 1px solid rgba(128, 128, 128, 0.6); border-radius: 4px; padding: 0.125rem 0.25rem; margin-right: 2px; display: inline-block; white-space: pre; background: rgba(0, 114, 178, 0.12); }
 .vf-symbols b.vf-new { font-weight: 700; border: 2px solid currentColor; background: rgba(230, 159, 0, 0.28); }
 .vf-symbols i { font-style: normal; opacity: 0.75; font-variant-numeric: tabular-nums; margin-left: 0.25rem; }

@@ -41,8 +41,9 @@ ALWAYS = (  # of Streamlit's sources: what is on every page
     *("widgets/Checkbox/Checkbox.tsx", "widgets/Selectbox/Selectbox.tsx", "widgets/TextInput/TextInput.tsx"),
 )
 LATER = ("elements/PlotlyChart/PlotlyChart.tsx", "widgets/Slider/Slider.tsx", "rehype-katex/index.js")
+_FIGURE = "[class*=st-key-chart-]:not(:has([class*=st-key-first-]))"  # that has no image in its place
 HELD = {  # scripts that take a browser half a second and more, and which empty places wait for what they draw
-    "elements/PlotlyChart/PlotlyChart.tsx": "[class*=st-key-chart-]:not(:has(.vf-stand-in)) [data-testid=stSkeleton]",
+    "elements/PlotlyChart/PlotlyChart.tsx": f"{_FIGURE} [data-testid=stSkeleton]",
     "elements/CodeBlock/StreamlitSyntaxHighlighter.tsx": ":not(.stPrintGraphic) > [data-testid=stSkeleton]",
 }
 WHOLE = "whole"  # the query with which a held script is asked for

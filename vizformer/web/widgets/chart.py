@@ -64,9 +64,11 @@ def show(
         enlarge(drawn)
     made = _unchecked()(_themed(drawn))
     with (on or st).container(key=f"chart.{key}"):
+        is_awaited = _is_awaited(key)
+        with st.container(key=f"first.{key}" if is_awaited else None):  # there also without: the chart keeps its place
+            if is_awaited:
+                _stand_in(figure, drawn["layout"])
         st.plotly_chart(made, config=_CONFIG, key=key, alt=_said(figure) or None)
-        if _is_awaited(key):
-            _stand_in(figure, drawn["layout"])
     take_away(Picture(key, on_page(html.unescape(figure.title)), lambda: figure, code=code), key=key, on=on)
 
 
