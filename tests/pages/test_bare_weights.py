@@ -123,12 +123,6 @@ def test_a_text_that_is_no_numbers_is_explained(open_app):
     assert "came without a tokenizer: type token ids from 0 to 22" in app.error[0].value.replace("\\", "")
 
 
-def test_without_answers_the_other_pages_say_what_is_open(open_app):
-    app = open_app(ATTENTION, model=NAME, text="3 14")
-    assert not app.exception
-    assert "n_heads" in app.error[0].value.replace("\\", "")
-
-
 def test_what_the_file_says_is_filled_in(open_app):
     app = open_app(REPORT, model="models/said")
     assert app.selectbox(key="assume.models/said.n_heads").value == 4
