@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Block
 
 from vizformer.figures.figure import Figure, heatmap, scatter
 from vizformer.figures.style import weight_scale
@@ -32,6 +33,12 @@ def images(figures: dict[str, Figure], app: AppTest | None = None) -> tuple[list
     app.run()
     assert not app.exception
     return [one.proto.body for one in app.get("html") if "vf-stand-in" in one.proto.body], app
+
+
+def blocks(block: Block) -> list[str]:
+    """What is said of all containers in one."""
+    inside = [one for child in block.children.values() if isinstance(child, Block) for one in blocks(child)]
+    return [str(block.proto), *inside]
 
 
 def line(title: str = "A line") -> Figure:
@@ -65,8 +72,11 @@ def test_it_shows_the_figure_as_it_is_now_and_goes_after_a_while(monkeypatch):
         Figure(scatter(x=[0, 1], y=[0, 1], marker={"symbol": "hourglass"}, mode="markers")),  # unknown to a file
     ],
 )
-def test_what_is_large_or_unknown_has_none(figure):
-    assert images({"one": figure})[0] == []
+def test_what_is_large_or_unknown_has_none_and_its_script_is_fetched_at_once(figure):
+    found, app = images({"one": figure})
+    assert found == []
+    assert not [block for block in blocks(app.main) if "first" in block]  # by which a held script knows an image
+    assert [block for block in blocks(images({"one": line()})[1].main) if "first" in block]
 
 
 def test_on_a_dark_page_its_letters_are_light_and_its_ground_is_the_pages():

@@ -64,10 +64,10 @@ def show(
         enlarge(drawn)
     made = _unchecked()(_themed(drawn))
     with (on or st).container(key=f"chart.{key}"):
-        is_awaited = _is_awaited(key)
-        with st.container(key=f"first.{key}" if is_awaited else None):  # there also without: the chart keeps its place
-            if is_awaited:
-                _stand_in(figure, drawn["layout"])
+        image = _image(figure, drawn["layout"].get("height", 450)) if _is_awaited(key) else ""
+        with st.container(key=f"first.{key}" if image else None):  # there also without one: the chart keeps its place
+            if image:
+                st.html(image)
         st.plotly_chart(made, config=_CONFIG, key=key, alt=_said(figure) or None)
     take_away(Picture(key, on_page(html.unescape(figure.title)), lambda: figure, code=code), key=key, on=on)
 
@@ -84,19 +84,18 @@ def _is_awaited(key: str) -> bool:
     return key in keys
 
 
-def _stand_in(figure: Figure, layout: Mapping[str, Any]) -> None:
-    """The figure as an image at the same place, which Plotly's covers as soon as it is drawn (app.css)."""
+def _image(figure: Figure, height: int) -> str:
+    """The figure as an image for the same place, which Plotly's covers as soon as it is drawn (app.css); or nothing."""
     if _n_values(figure) > MOST_DRAWN:
-        return
+        return ""
     try:
         drawn = svg(figure, width=WIDTH, most_cells=MOST_SQUARES)
     except ValueError:  # something that a file does not know
-        return
+        return ""
     for light, themed in _THEMED.items():
         drawn = drawn.replace(light, themed)
-    image = base64.b64encode(drawn.encode()).decode("ascii")
-    height = layout.get("height", 450)
-    st.html(f'<img class="vf-stand-in" alt="" height="{height}" src="data:image/svg+xml;base64,{image}">')
+    packed = base64.b64encode(drawn.encode()).decode("ascii")
+    return f'<img class="vf-stand-in" alt="" height="{height}" src="data:image/svg+xml;base64,{packed}">'
 
 
 def _n_values(figure: Figure) -> int:
