@@ -114,6 +114,18 @@ def test_nothing_is_cut_off_on_a_phone(open_tab, locale, themes):
     expect(tab.page.locator(".st-key-bar-doors")).to_be_hidden()  # another page begins with it folded
 
 
+@pytest.mark.parametrize(("locale", "text"), [("en-US", "The cat sat."), ("zh-CN", "我爱北京的春天。")])
+def test_the_menu_of_a_phone_folds_when_a_sentence_was_typed(open_tab, locale, text):
+    tab = open_tab("/attention?model=zh-en", locale=locale, width=400)
+    tab.page.locator(".st-key-bar-fold label").click()
+    box = tab.page.locator(".st-key-bar-boxes").get_by_role("textbox").first
+    box.fill(text)
+    with tab.runs():
+        box.press("Enter")
+    expect(box).to_be_hidden()
+    expect(tab.page.locator(".st-key-bar-fold")).to_contain_text(text)
+
+
 @pytest.mark.parametrize("address", ["/nowhere", "/nowhere/at/all"])
 def test_a_page_that_does_not_exist_still_has_the_frame(open_tab, address):
     tab = open_tab(address)

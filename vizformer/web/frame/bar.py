@@ -19,7 +19,7 @@ from vizformer.web.words.i18n import _, language, translate
 
 NAME = "VizFormer"
 SHOWN_ON_A_PHONE = 24  # widths of the sentence's characters: a Chinese one is as wide as two letters
-_OPEN = "bar.open"
+_OPEN, _READ = "bar.open", "_sentence of the bar"
 _BOXES: ContextVar[DeltaGenerator | None] = ContextVar("boxes of the bar", default=None)
 
 
@@ -84,9 +84,10 @@ def _way(entry: Entry, other: Entry) -> str:
 
 def _fold() -> None:
     """What stands on a phone in the place of all the rest: the sentence, and the sign that unfolds it."""
-    if state.arrives(_OPEN):
-        st.session_state[_OPEN] = False
     text = state.view().text.strip()
+    if state.arrives(_OPEN) or st.session_state.get(_READ, text) != text:  # what was typed is to be seen
+        st.session_state[_OPEN] = False
+    st.session_state[_READ] = text
     widths = accumulate(2 if east_asian_width(character) in "WF" else 1 for character in text)
     fitting = text[: sum(width <= SHOWN_ON_A_PHONE for width in widths)]
     shown = text if fitting == text else fitting + "…"
