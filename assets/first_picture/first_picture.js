@@ -2,7 +2,7 @@
 const cover = document.getElementById("first-picture");
 const app = document.getElementById("root");
 const data = cover.querySelector("script").textContent;
-const LONGEST = data ? 20000 : 8000;  // ms; the page below says what goes on
+const LONGEST = data ? 20000 : 15000;  // ms; a page that is shown before it is finished moves
 const LONG = 5000;  // ms, after which work that says how far it is shall be seen
 const STILL = 4;  // frames in which the page below has not become longer or shorter
 const WAITING = "[data-testid=stAppSkeleton], "

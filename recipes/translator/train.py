@@ -61,7 +61,7 @@ def slice_of(lines: Sequence[Line], index: int, seed: int) -> list[Line]:
     every = [EVERY.get(line.source.split()[0], 1) for line in lines]
     n_slices = max(1, round(sum(1 / turns for turns in every) / SLICE))
     turn, place = divmod(index, n_slices)
-    order = [i for i, turns in enumerate(every) if (i // 2 + turn) % turns == 0]
+    order = [i for i, turns in enumerate(every) if (i // 2 + turn) % turns == 0]  # both ways of a pair in the same turn
     random.Random(seed * 1_000_003 + turn).shuffle(order)
     return [lines[i] for i in order[place::n_slices]]
 

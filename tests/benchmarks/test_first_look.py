@@ -133,9 +133,6 @@ def test_a_page_is_looked_at_only_once_nothing_is_awaited_any_more(browser: Brow
         page.wait_for_function(first_look.STILL, arg=1)
 
 
-COVERED = 8  # seconds, as in first_picture.js
-
-
 @pytest.mark.sweep
 @pytest.mark.browser
 @pytest.mark.slow
@@ -143,10 +140,5 @@ COVERED = 8  # seconds, as in first_picture.js
 @pytest.mark.parametrize("width", first_look.TOPS)
 def test_no_page_and_no_part_moves_while_it_comes(browser: Browser, tmp_path: Path, width: int, language: str) -> None:
     with Server(log=tmp_path / "log.txt") as server, first_look.tab(browser, width, language) as page:
-        looks = []
-        for path in first_look.places():
-            look = first_look.opened(page, server.url, path, "later", width, language)
-            if look.live is None or look.live > COVERED:  # then the page is shown as it is: on a busy machine once more
-                look = first_look.opened(page, server.url, path, "later", width, language)
-            looks.append(look)
+        looks = [first_look.opened(page, server.url, path, "later", width, language) for path in first_look.places()]
     assert not [first_look.row(one) for one in looks if one.shift >= first_look.SHIFT]

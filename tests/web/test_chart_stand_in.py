@@ -84,8 +84,12 @@ def test_on_a_dark_page_its_letters_are_light_and_its_ground_is_the_pages():
     packed = re.search(r'base64,([^"]*)"', body)
     assert packed
     drawn = base64.b64decode(packed[1]).decode()
-    assert "color-scheme: light dark" in drawn
-    assert 'fill="white"' not in drawn
-    assert f'fill="light-dark({chart.LETTERS}, ' in drawn
-    assert f'"{chart.LETTERS}"' not in drawn
-    assert f'"{chart.FAINT}"' not in drawn
+    assert drawn.endswith("</style></svg>")
+    rules = dict(re.findall(r"^(\S.*?) { (.*?); }$", drawn, re.MULTILINE))
+    assert rules[":root"] == "color-scheme: light dark"
+    for kind in ("letters", "grid"):
+        (colour, name) = (chart.LETTERS, "fill") if kind == "letters" else (chart.FAINT, "stroke")
+        assert rules[f'[{name}="{colour}"]'].startswith(f"{name}: light-dark({colour}, #")
+        assert f'{name}="{colour}"' in drawn.partition("<style>")[0]
+    assert rules[':root > rect[fill="white"]'] == "fill: none"
+    assert 'fill="white"' in drawn.partition("<style>")[0]

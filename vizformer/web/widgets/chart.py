@@ -28,12 +28,13 @@ N_FIRST, STAND_IN_S, MOST_DRAWN, MOST_SQUARES = 2, 10.0, 1 << 15, 150
 """How many figures of a page have an image first, for how many seconds from the first of all on, of how many values, and
 from how many cells on a map is a picture: so an image takes at most some 10 ms and 40 kB."""
 WIDTH = 795.0  # px of a figure in a lesson on a screen of 1280
-_THEMED = {  # of colours of a file, which are for a white page
-    'fill="white"/>': 'fill="none"/>',
-    f'"{LETTERS}"': f'"light-dark({LETTERS}, #e6edf3)"',
-    f'"{FAINT}"': f'"light-dark({FAINT}, #3c4a58)"',
-    "<svg ": '<svg style="color-scheme: light dark" ',
-}
+_THEME = f"""<style>
+:root {{ color-scheme: light dark; }}
+:root > rect[fill="white"] {{ fill: none; }}
+[fill="{LETTERS}"] {{ fill: light-dark({LETTERS}, #e6edf3); }}
+[stroke="{LETTERS}"] {{ stroke: light-dark({LETTERS}, #e6edf3); }}
+[stroke="{FAINT}"] {{ stroke: light-dark({FAINT}, #3c4a58); }}
+</style>"""  # a file is for a white page
 _FIRST = "_first figures"  # in the session: when the first one of all was shown, and the keys of those of each page
 
 LARGER, TALLER = 1.5, 1.25  # letters and heights of figures at a projector
@@ -92,9 +93,7 @@ def _image(figure: Figure, height: int) -> str:
         drawn = svg(figure, width=WIDTH, most_cells=MOST_SQUARES)
     except ValueError:  # something that a file does not know
         return ""
-    for light, themed in _THEMED.items():
-        drawn = drawn.replace(light, themed)
-    packed = base64.b64encode(drawn.encode()).decode("ascii")
+    packed = base64.b64encode(drawn.replace("</svg>", f"{_THEME}</svg>").encode()).decode("ascii")
     return f'<img class="vf-stand-in" alt="" height="{height}" src="data:image/svg+xml;base64,{packed}">'
 
 
