@@ -126,21 +126,38 @@ def test_everything_else_is_streamlits(path):
     ("path", "query", "there"),
     [
         ("/masks/part/two", "lang=zh", "/masks?lang=zh"),
-        ("/nowhere/deeper", "", "/nowhere-deeper"),
-        ("/不存在/页面/", "text=%E7%8C%AB", "/%E4%B8%8D%E5%AD%98%E5%9C%A8-%E9%A1%B5%E9%9D%A2?text=%E7%8C%AB"),
+        ("/nowhere/deeper", "", "/?missing=nowhere%2Fdeeper"),
+        ("/不存在/页/", "text=%E7%8C%AB", "/?missing=%E4%B8%8D%E5%AD%98%E5%9C%A8%2F%E9%A1%B5%2F&text=%E7%8C%AB"),
         ("/heads//evil.example", "", None),
         ("/masks/_stcore/health", "", None),
         ("/static/js/nothing", "", None),
         ("/media/file", "", None),
     ],
 )
-def test_an_address_of_several_parts_leads_to_a_page_of_one(base, path, query, there):
+def test_an_address_of_several_parts_leads_to_the_page_that_it_begins_with(base, path, query, there):
     answer = Answer(base + path, query=query, accept="text/html,*/*;q=0.8")
     if there is None:
         assert answer.is_streamlits
     else:
         assert (answer.status, answer.headers["location"]) == (307, base + there)
         assert Answer(base + path, query=query, accept="*/*").is_streamlits
+
+
+@pytest.mark.parametrize(
+    ("path", "there"),
+    [
+        ("/nowhere", "/?missing=nowhere&lang=en"),
+        ("/masks.", "/masks?lang=en"),  # as links end that were copied with the sentence around them
+        ("/masks，第三部分", "/masks?lang=en"),
+        ("/2017", "/?missing=2017&lang=en"),
+        ("/*no*", "/?missing=%2Ano%2A&lang=en"),
+        ("/a&text=b#c", "/?missing=a%26text%3Db%23c&lang=en"),
+        ("/" + "n" * 200, f"/?missing={'n' * 60}&lang=en"),
+    ],
+)
+def test_an_address_that_is_no_page_leads_to_one(base, path, there):
+    answer = Answer(base + path, query="lang=en")
+    assert (answer.status, answer.headers["location"]) == (307, base + there)
 
 
 def test_other_methods_ranges_and_a_base_that_is_not_there_are_streamlits(base):
@@ -255,11 +272,6 @@ def test_a_server_that_cannot_open_its_first_page_says_so_in_its_log_and_goes_on
         ("/", ""),
         ("/attention", ""),
         ("/masks", "slide=on"),
-        ("/nowhere", ""),
-        ("/masks.", ""),  # as links end that were copied with the sentence around them
-        ("/masks，第三部分", ""),
-        ("/2017", ""),
-        ("/" + "n" * 200, ""),
     ],
 )
 def test_the_frame_is_there_before_anything_is_drawn_and_the_browser_knows_the_server(path, query):

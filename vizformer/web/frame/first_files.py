@@ -47,6 +47,10 @@ HELD = {  # scripts that take a browser half a second and more, and which empty 
     "elements/CodeBlock/StreamlitSyntaxHighlighter.tsx": ":not(.stPrintGraphic) > [data-testid=stSkeleton]",
 }
 WHOLE = "whole"  # the query with which a held script is asked for
+MISSING, LONGEST_NAME = (
+    "missing",
+    60,
+)  # the parameter that names an address that is no page, and how much of it in characters
 BARE = frozenset({"slide", "embed", "embed_options"})  # what makes a page come without its bar
 TYPES = {
     ".js": "text/javascript; charset=utf-8",
@@ -54,9 +58,9 @@ TYPES = {
     ".woff2": "font/woff2",
 }
 _STATIC = re.compile(r"static/(?:js|css|media)/[\w-][\w.-]{0,200}", re.ASCII)
-_NOWHERE = re.compile(r"(?!oauth2callback)[^\W_][^/.]*[.]?")  # no page: Streamlit says so, above the first one
+_ONE_PART = re.compile(r"(?!oauth2callback)[^_./][^/.]*[.]?")  # an address of one part, which is no file
 # An address of several parts, of which none is Streamlit's own or a file.
-_DEEPER = re.compile(r"(?!(?:static|media|component|app|oauth2callback)/)[^\W_][^/.]*(?:/[^\W_][^/.]*)+/?")
+_DEEPER = re.compile(r"(?!(?:static|media|component|app|oauth2callback)/)[^_./][^/.]*(?:/[^\W_][^/.]*)+/?")
 _ROOT = '<div id="root"></div>'
 
 
@@ -78,9 +82,11 @@ def found(scope: "Scope") -> Response | None:
     if (base and path == scope["path"]) or not path.startswith("/"):
         return None  # "/" alone, beside a base, is none of ours; Streamlit sends on what comes without the last slash
     headers, name = Headers(scope=scope), path[1:]
-    if _DEEPER.fullmatch(name) and "text/html" in headers.get("accept", ""):  # (of a page that a reader goes to)
+    if (entry := pages().get(name)) is None and (
+        _ONE_PART.fullmatch(name) or (_DEEPER.fullmatch(name) and "text/html" in headers.get("accept", ""))
+    ):
         return _nearest(base, name, scope["query_string"].decode("latin-1"))
-    if (entry := pages().get(name) or (HOME if _NOWHERE.fullmatch(name) else None)) is not None:
+    if entry is not None:
         told = parse_qs(scope["query_string"][:10_000].decode("latin-1"))
         language = match(told.get("lang", [""])[0]) or preferred(headers.get("accept-language", ""))
         packed = "gzip" in headers.get("accept-encoding", "")
@@ -103,10 +109,11 @@ def found(scope: "Scope") -> Response | None:
 
 
 def _nearest(base: str, name: str, query: str) -> Response:
-    """The way from an address of several parts to one of one part: a page of ours, or one that says that there is none."""
-    first, *others = name.rstrip("/").split("/")
-    place = first if first in pages() else "-".join([first, *others])
-    there = f"{'/' if base else ''}{base}/{quote(place)}{'?' if query else ''}{query}"
+    """The way from an address that is no page to the page that it begins with, or to the first one, which names it."""
+    first = re.split(r"[^\w-]", name, maxsplit=1)[0]  # (a link that was copied with the full stop behind it)
+    said = [] if first and first in pages() else [f"{MISSING}={quote(name[:LONGEST_NAME], safe='')}"]
+    query = "&".join([*said, *([query] if query else [])])
+    there = f"{'/' if base else ''}{base}/{first if not said else ''}{'?' if query else ''}{query}"
     return Response(status_code=307, headers={"Location": there, "Cache-Control": "no-store"})
 
 

@@ -11,8 +11,10 @@ from streamlit.navigation.page import Page
 
 from vizformer import __version__
 from vizformer.assets import asset
+from vizformer.messages import N_
 from vizformer.web.frame import bar, class_door, classroom, inline_scripts, presenting
 from vizformer.web.frame.bar import NAME
+from vizformer.web.frame.first_files import LONGEST_NAME, MISSING
 from vizformer.web.frame.sitemap import HOME, HOME_OF_BEFORE, PAGES, Entry
 from vizformer.web.link import state
 from vizformer.web.turns import TURNS
@@ -36,6 +38,13 @@ def _run() -> None:
     if state.pull(page.url_path, entry.holds) and not page.url_path and state.holds_more(HOLDS_AT_THE_DOOR):
         # A link from when the door was another page. (With its parameters: that page reads them, and says what is wrong.)
         st.switch_page(HOME_OF_BEFORE.file, query_params=st.query_params.to_dict())
+    if missing := st.query_params.get(MISSING):
+        state.note(
+            N_(
+                "There is no page {name}. This is the first one; the search in the bar finds every page, part and term.",
+                name=missing[:LONGEST_NAME],
+            )
+        )
     classroom.keep_up(page.url_path)
     if language() != before:  # the link asks for a language: the titles again, in that language
         page = _navigate()

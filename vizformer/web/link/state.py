@@ -148,6 +148,12 @@ def notices() -> list[Message]:
     return _memory().notices
 
 
+def note(message: Message) -> None:
+    """Tells the reader this beside what had to be corrected."""
+    memory = _memory()
+    memory.notices += [message] if message not in memory.notices else []
+
+
 def update(**changes: object) -> View:
     """Changes fields of the view and the address with it (also inside fragments and callbacks).
 
