@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from graphlib import TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import grimp
@@ -77,6 +78,10 @@ HEAVY = ("torch", "transformers", "tokenizers", "safetensors")
         ("import vizformer", (*HEAVY, "streamlit", "plotly", "numpy")),
         ("import vizformer.figures", (*HEAVY, "streamlit")),
         ("import vizformer.components", HEAVY),
+        (
+            "from vizformer.analysis import Corpus, head_maps",
+            ("vizformer.analysis.causes", "vizformer.analysis.side_by_side"),
+        ),
         ("import vizformer.config", (*HEAVY, "streamlit", "plotly", "numpy")),
         ("import vizformer.cli", (*HEAVY, "streamlit", "plotly", "numpy")),
         ("from vizformer.web.frame import page_frame, server; from vizformer.web.words import errors, i18n", HEAVY),
@@ -90,11 +95,12 @@ def test_light_parts_load_nothing_heavy(statement, absent):
     assert run.stdout.split() == []
 
 
-def test_the_public_names_are_there():
-    import vizformer as vf
-
-    for name in vf.__all__:
-        assert getattr(vf, name) is not None
-        assert name in dir(vf)
+@pytest.mark.parametrize("package", ["", ".analysis", ".components", ".figures"])
+def test_the_public_names_are_there(package):
+    room = import_module(f"vizformer{package}")
+    assert room.__all__
+    for name in room.__all__:
+        assert getattr(room, name) is getattr(room, name)  # found, and then kept
+        assert name in dir(room)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        vf.nothing  # noqa: B018 (looking it up is the test)
+        room.nothing  # noqa: B018 (looking it up is the test)

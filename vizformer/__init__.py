@@ -8,8 +8,9 @@ Names are handed out on first use (PEP 562), so that `import vizformer.figures` 
 app paints its frame before torch is there.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from vizformer import lazy
 
 __version__ = "0.2.0"
 
@@ -28,30 +29,5 @@ if TYPE_CHECKING:
     from vizformer.model.trace_file import open_trace as open_trace
     from vizformer.model.trace_file import save_trace as save_trace
 
-_MODULES = ("analysis", "components", "errors", "explain", "figures")
-_NAMES = {
-    "evidence": "vizformer.checkpoints",
-    "load": "vizformer.checkpoints",
-    "ModelConfig": "vizformer.config",
-    "Trace": "vizformer.model",
-    "Transformer": "vizformer.model",
-    "open_trace": "vizformer.model.trace_file",
-    "save_trace": "vizformer.model.trace_file",
-    "view": "vizformer.attention_view",
-}
-
-__all__ = [*_MODULES, *_NAMES, "__version__"]
-
-
-def __getattr__(name: str) -> object:
-    if name in _MODULES:
-        return import_module(f"{__name__}.{name}")
-    if name in _NAMES:
-        value = getattr(import_module(_NAMES[name]), name)
-        globals()[name] = value  # found once; the next use does not come here
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__, __all__ = lazy.names(__name__, __file__)
+__all__ += ["__version__"]

@@ -9,31 +9,23 @@ picture of heads asks, and who answers, is in `contract`.  Everywhere `words` ar
     attention.to_html(attention.pack(heads), query_tokens=heads.query_tokens, key_tokens=heads.key_tokens)
 """
 
-from importlib import import_module
-from types import ModuleType
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "architecture",
-    "attention",
-    "composition",
-    "lines",
-    "mask",
-    "matrix",
-    "memory",
-    "player",
-    "sortable",
-    "table",
-    "tokens",
-    "tree",
-    "walkthrough",
-]
+from vizformer import lazy
 
+if TYPE_CHECKING:
+    from vizformer.components import architecture as architecture
+    from vizformer.components import attention as attention
+    from vizformer.components import composition as composition
+    from vizformer.components import lines as lines
+    from vizformer.components import mask as mask
+    from vizformer.components import matrix as matrix
+    from vizformer.components import memory as memory
+    from vizformer.components import player as player
+    from vizformer.components import sortable as sortable
+    from vizformer.components import table as table
+    from vizformer.components import tokens as tokens
+    from vizformer.components import tree as tree
+    from vizformer.components import walkthrough as walkthrough
 
-def __getattr__(name: str) -> ModuleType:
-    if name in __all__:
-        return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy.names(__name__, __file__)

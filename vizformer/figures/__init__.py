@@ -11,8 +11,9 @@ escapes every token.
     sentences, tables         a figure told to those who do not see it, read off its traces and hovers
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from vizformer import lazy
 
 if TYPE_CHECKING:
     from vizformer.figures.alignment import alignment_map
@@ -45,49 +46,4 @@ if TYPE_CHECKING:
     from vizformer.figures.text import coloured_text
     from vizformer.figures.training import answer_map, score_curves, training_curves
 
-_NAMES = {  # of each module
-    "alignment": "alignment_map",
-    "attention": "added_mask attention_heatmap",
-    "clocks": "position_clocks turned_arrows",
-    "curves": "line_curves",
-    "drawing": "model_drawing",
-    "embeddings": "norm_bars similarity_curves",
-    "generation": "cache_growth multiplications",
-    "head_report": "eigenvalue_plane likeness marked_map measure_of_heads",
-    "head_sharing": "head_costs shared_heads",
-    "head_split": "head_parts head_slices",
-    "heads": "head_grid",
-    "leakage": "change_bars change_map",
-    "lines": "attention_lines",
-    "logit_bars": "logit_terms",
-    "matrix": "matrix_heatmap",
-    "neighbours": "embedding_map neighbour_bars",
-    "next_token": "next_token_bars",
-    "pairs": "token_pairs",
-    "patches": "patch_picture",
-    "positions": "positional_heatmap positional_waves",
-    "reach": "cost_curves gradient_reach path_picture",
-    "results": "changes score_against_cost",
-    "scaling": "saturation_curves variance_growth",
-    "score_bars": "score_terms",
-    "side_by_side": "difference_map stream_map",
-    "stream": "stream_points",
-    "style": "ENGLISH",
-    "text": "coloured_text",
-    "training": "answer_map score_curves training_curves",
-}
-_WHERE = {name: module for module, names in _NAMES.items() for name in names.split()}
-
-__all__ = [*_WHERE]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _WHERE:
-        value = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
-        globals()[name] = value  # a module of the same name would stand there else, from the second use on
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy.names(__name__, __file__)
