@@ -84,7 +84,10 @@ HEAVY = ("torch", "transformers", "tokenizers", "safetensors")
         ),
         ("import vizformer.config", (*HEAVY, "streamlit", "plotly", "numpy")),
         ("import vizformer.cli", (*HEAVY, "streamlit", "plotly", "numpy")),
-        ("from vizformer.web.frame import page_frame, server; from vizformer.web.words import errors, i18n", HEAVY),
+        (
+            "from vizformer.web.frame import head_routes, page_frame, server; from vizformer.web.words import errors, i18n",
+            HEAVY,
+        ),
         ("import vizformer as vf; vf.figures; vf.errors.VizformerError; vf.ModelConfig", (*HEAVY, "streamlit")),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -95,7 +98,9 @@ def test_light_parts_load_nothing_heavy(statement, absent):
     assert run.stdout.split() == []
 
 
-@pytest.mark.parametrize("package", ["", ".analysis", ".components", ".figures"])
+@pytest.mark.parametrize(
+    "package", ["", ".analysis", ".checkpoints", ".components", ".explain", ".figures", ".generation", ".text"]
+)
 def test_the_public_names_are_there(package):
     room = import_module(f"vizformer{package}")
     assert room.__all__

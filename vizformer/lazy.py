@@ -16,14 +16,15 @@ def names(package: str, file: str) -> tuple[Callable[[str], object], Callable[[]
     """
     blocks = [node for node in ast.parse(Path(file).read_text(encoding="utf-8")).body if isinstance(node, ast.If)]
     imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
-    where = {alias.name: str(node.module) for node in imports for alias in node.names}
+    where = {alias.asname or alias.name: (str(node.module), alias.name) for node in imports for alias in node.names}
 
     def find(name: str) -> object:
         if name not in where:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        if where[name] == package:
+        module, there = where[name]
+        if module == package:
             return import_module(f"{package}.{name}")
-        value = getattr(import_module(where[name]), name)
+        value = getattr(import_module(module), there)
         setattr(sys.modules[package], name, value)  # found once; a module of the same name would stand there else
         return value
 

@@ -1,8 +1,15 @@
 """Files to models: a checkpoint is a model with its tokenizer."""
 
-from vizformer.checkpoints.export import save
-from vizformer.checkpoints.opening import Opened, inspect, load, propose_mapping
-from vizformer.checkpoints.own.checkpoint import Checkpoint, Generation
-from vizformer.checkpoints.tensors.questions import Question, UnansweredError
-from vizformer.checkpoints.tensors.report import Report, TensorFate, describe
-from vizformer.checkpoints.weighing.evidence import evidence
+from typing import TYPE_CHECKING
+
+from vizformer import lazy
+
+if TYPE_CHECKING:
+    from vizformer.checkpoints.export import save
+    from vizformer.checkpoints.opening import Opened, inspect, load, propose_mapping
+    from vizformer.checkpoints.own.checkpoint import Checkpoint, Generation
+    from vizformer.checkpoints.tensors.questions import Question, UnansweredError
+    from vizformer.checkpoints.tensors.report import Report, TensorFate, describe
+    from vizformer.checkpoints.weighing.evidence import evidence
+
+__getattr__, __dir__, __all__ = lazy.names(__name__, __file__)

@@ -10,11 +10,18 @@ as code               snippets, head_code, forward_code, toy_code
 what steps are        step (with `Proof`), operands, arrays, latex, site
 """
 
-from vizformer.explain import examples
-from vizformer.explain.attention import attention_steps
-from vizformer.explain.layer import candidates, layer_steps, output_steps
-from vizformer.explain.mask_over_head import Masked, masked_attention
-from vizformer.explain.snippets import Snippet, light, snippet, standalone
-from vizformer.explain.step import TOLERANCE, Axis, Contraction, Made, Operand, Proof, Step
-from vizformer.explain.toy_model import Toy, toy
-from vizformer.explain.toy_model import tensors as toy_tensors
+from typing import TYPE_CHECKING
+
+from vizformer import lazy
+
+if TYPE_CHECKING:
+    from vizformer.explain import examples
+    from vizformer.explain.attention import attention_steps
+    from vizformer.explain.layer import candidates, layer_steps, output_steps
+    from vizformer.explain.mask_over_head import Masked, masked_attention
+    from vizformer.explain.snippets import Snippet, light, snippet, standalone
+    from vizformer.explain.step import TOLERANCE, Axis, Contraction, Made, Operand, Proof, Step
+    from vizformer.explain.toy_model import Toy, toy
+    from vizformer.explain.toy_model import tensors as toy_tensors
+
+__getattr__, __dir__, __all__ = lazy.names(__name__, __file__)

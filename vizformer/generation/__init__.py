@@ -5,8 +5,15 @@ streaming     one token at a time, with the KV cache; candidates: what each step
 greedy, beam  the most probable token each time; beam search with its tree
 """
 
-from vizformer.generation.beam import BeamNode, BeamTree, Hypothesis, beam_search, length_penalty
-from vizformer.generation.candidates import Candidates, leading_candidates
-from vizformer.generation.greedy import greedy_batch, greedy_steps
-from vizformer.generation.sampling import GREEDY, Cut, NextToken, Sampling, next_token
-from vizformer.generation.streaming import End, GenerationStep, stream
+from typing import TYPE_CHECKING
+
+from vizformer import lazy
+
+if TYPE_CHECKING:
+    from vizformer.generation.beam import BeamNode, BeamTree, Hypothesis, beam_search, length_penalty
+    from vizformer.generation.candidates import Candidates, leading_candidates
+    from vizformer.generation.greedy import greedy_batch, greedy_steps
+    from vizformer.generation.sampling import GREEDY, Cut, NextToken, Sampling, next_token
+    from vizformer.generation.streaming import End, GenerationStep, stream
+
+__getattr__, __dir__, __all__ = lazy.names(__name__, __file__)

@@ -1,4 +1,11 @@
 """Text to tokens and back."""
 
-from vizformer.text.id_tokenizer import IdTokenizer
-from vizformer.text.tokenizer import Token, Tokenizer
+from typing import TYPE_CHECKING
+
+from vizformer import lazy
+
+if TYPE_CHECKING:
+    from vizformer.text.id_tokenizer import IdTokenizer
+    from vizformer.text.tokenizer import Token, Tokenizer
+
+__getattr__, __dir__, __all__ = lazy.names(__name__, __file__)

@@ -12,6 +12,9 @@ import hmac
 import secrets
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from vizformer.components.packing import head_columns, layer_columns, pack_address
 from vizformer.web.catalogue import subject as subjects
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.bounded_cache import Cache, cached
@@ -51,8 +54,6 @@ def packed(subject: Subject, kind: "Kind", without: Without, base: str) -> "Head
 
 @cached
 def _payload(subject: Subject, kind: "Kind", without: Without, address: str) -> "HeadsPayload":
-    from vizformer.components.packing import pack_address
-
     return pack_address(subject_cache.numbers(subject, kind, without), address)
 
 
@@ -62,8 +63,6 @@ def head_file(name: str, layer: int, head: int) -> bytes:
     Raises:
         GoneError: see there; also for a head that the model does not have.
     """
-    from vizformer.components.packing import head_columns
-
     return _file(head_columns(_found(name, layer, head), layer, head))
 
 
@@ -73,8 +72,6 @@ def layer_file(name: str, layer: int) -> bytes:
     Raises:
         GoneError: as `head_file`.
     """
-    from vizformer.components.packing import layer_columns
-
     return _file(layer_columns(_found(name, layer), layer))
 
 
@@ -94,7 +91,6 @@ def _found(name: str, layer: int, head: int = 0) -> "TraceHeads":
 
 
 def _file(columns: "Mapping[str, NDArray[generic]]") -> bytes:
-    import numpy as np
     from safetensors.numpy import save
 
     return save({name: np.ascontiguousarray(column) for name, column in columns.items()})

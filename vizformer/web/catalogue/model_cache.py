@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+from vizformer import checkpoints
 from vizformer.config import ModelConfig
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue import precision, sources
@@ -86,10 +87,9 @@ def report(model: ModelRef) -> "Report":
 @cached(refusals=is_settled)
 def _report(model: ModelRef) -> "Report":
     prepare_torch()
-    from vizformer.checkpoints import inspect
 
     with sources.reading(model) as folder:
-        return inspect(folder, **model.given)
+        return checkpoints.inspect(folder, **model.given)
 
 
 def mapping_sheet(model: ModelRef) -> "Sheet":
@@ -146,10 +146,9 @@ def _glance(model: ModelRef) -> "Report":
 @cached(refusals=is_settled)
 def _glance_at(model: ModelRef) -> "Report":
     prepare_torch()
-    from vizformer.checkpoints import inspect
 
     with sources.reading(model) as folder:
-        return inspect(folder, numbers=False, **model.given)
+        return checkpoints.inspect(folder, numbers=False, **model.given)
 
 
 def _weight(model: "Opened") -> int:
@@ -166,10 +165,9 @@ def _weight(model: "Opened") -> int:
 @cached(cache=_MODELS, refusals=is_settled, weigh=_weight)
 def checkpoint(model: ModelRef) -> "Opened":
     prepare_torch()
-    from vizformer.checkpoints import load
 
     with sources.reading(model) as folder:
-        found = load(folder, dtype=model.dtype, device=precision.device(), **model.given)
+        found = checkpoints.load(folder, dtype=model.dtype, device=precision.device(), **model.given)
     _LOADED[model] = found
     return found
 

@@ -6,6 +6,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from vizformer import generation
 from vizformer.config import ModelConfig
 from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.bounded_cache import TRACES, cached
@@ -102,10 +103,9 @@ def written(subject: Subject) -> "Candidates":
     came.
     """
     from vizformer.checkpoints.own.checkpoint import MAX_TARGET
-    from vizformer.generation import leading_candidates
 
     most = min(MAX_TARGET, subject.config.max_positions - 1)
-    return leading_candidates(subject.checkpoint.stream(subject.text, max_new=most))
+    return generation.leading_candidates(subject.checkpoint.stream(subject.text, max_new=most))
 
 
 @contextmanager

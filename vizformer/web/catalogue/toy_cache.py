@@ -2,6 +2,7 @@
 
 from torch import Tensor
 
+from vizformer import explain
 from vizformer.explain import Step, layer_steps, toy
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.link import edits
@@ -10,12 +11,10 @@ from vizformer.web.link import edits
 @cached
 def toy_tensors(stack: str) -> dict[str, Tensor]:
     """What can be set by hand in a layer of the toy: input, weights, and q, k, v [head, position, component]."""
-    from vizformer.explain import toy_tensors
-
     source = "x" if stack == "encoder" else "target"
     stored = {
         name: tensor
-        for name, tensor in toy_tensors().items()
+        for name, tensor in explain.toy_tensors().items()
         if name == source or (name.startswith(f"{stack}.") and name != f"{stack}.output")
     }
     trace, site = toy().trace, f"{stack}.0.self"

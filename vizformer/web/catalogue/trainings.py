@@ -17,6 +17,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.assets import asset
+from vizformer.errors import VizformerError
 from vizformer.messages import N_, Message
 from vizformer.serving import one_of
 from vizformer.web.catalogue import session_folders
@@ -211,8 +212,6 @@ def beside(name: str, plan: "Plan") -> "Run | None":
 
 
 def run(name: str) -> "Run":
-    from vizformer.errors import VizformerError
-
     found = queue().run(name)
     if found is None and name == example().name:
         return _example()

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from vizformer import generation
 from vizformer.messages import N_
 from vizformer.web.link.codec import UnusableError
 
@@ -60,11 +61,9 @@ class Settings:
 
     @property
     def sampling(self) -> "Sampling":
-        from vizformer.generation import Sampling
-
         if self.strategy == "greedy":
-            return Sampling(temperature=0.0, repetition_penalty=self.penalty)
-        return Sampling(
+            return generation.Sampling(temperature=0.0, repetition_penalty=self.penalty)
+        return generation.Sampling(
             temperature=self.temperature,
             top_k=self.top_k,
             top_p=self.top_p,

@@ -16,7 +16,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.components import sortable
-from vizformer.figures import files
+from vizformer.figures import files, sentences
 from vizformer.figures import tables as table
 from vizformer.figures.figure import Figure
 from vizformer.figures.tables import Table
@@ -138,11 +138,9 @@ def _told(picture: Picture) -> tuple[str, Table]:
 
 
 def _told_by_figure(picture: Picture) -> tuple[str, Table]:
-    from vizformer.figures import sentences as sentence
-
     assert picture.figure is not None
-    figure, texts = picture.figure(), words({**sentence.ENGLISH, **table.ENGLISH})
-    return sentence.sentence(figure, texts), table.table(figure, texts)
+    figure, texts = picture.figure(), words({**sentences.ENGLISH, **table.ENGLISH})
+    return sentences.sentence(figure, texts), table.table(figure, texts)
 
 
 def _files(picture: Picture, key: str) -> None:

@@ -1,12 +1,13 @@
 """Downloads of heads, of masks and of the whole trace."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer import figures
+from vizformer import components, figures
 from vizformer.analysis import Kind, head_maps, site_name
 from vizformer.analysis.heads.words import word_map, word_starts
 from vizformer.components import attention
@@ -296,11 +297,7 @@ def mask(view: MaskView, told: str, said: Mapping[str, str]) -> list[Picture]:
         named |= {"query_tokens": view.queries, "key_tokens": view.keys}
         return {name: np.asarray(values) for name, values in named.items() if values is not None}
 
-    def page() -> str:
-        from vizformer.components import mask
-
-        return mask.to_html(view, words=said)
-
+    page = partial(components.mask.to_html, view, words=said)
     found = [Picture("mask", caption(told, said["mask"]), added, arrays, page, said["mask"])]
     for name, values, drawn in (("scores", view.scores, scores), ("weights", view.weights, weights)):
         if values is not None:

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import streamlit as st
 
+from vizformer import analysis
 from vizformer.analysis import Choice
 from vizformer.text import Token
 from vizformer.web.catalogue import model_cache
@@ -24,11 +25,9 @@ ARROW = " → "
 @cached
 def choices(subject: Subject) -> tuple[Choice, ...]:
     """What each row of the decoder chooses; empty without a decoder, or a head that predicts."""
-    from vizformer.analysis import choices
-
     if not model_cache.predicts(subject.model):
         return ()
-    return choices(subject.checkpoint, subject.trace)
+    return analysis.choices(subject.checkpoint, subject.trace)
 
 
 def queries(subject: Subject, kind: str) -> list[str]:

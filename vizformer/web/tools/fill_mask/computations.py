@@ -3,6 +3,7 @@
 import numpy as np
 from jaxtyping import Float
 
+from vizformer import analysis
 from vizformer.analysis import Guess, Prediction, hide, next_tokens
 from vizformer.model import Trace
 from vizformer.web.catalogue.bounded_cache import cached
@@ -18,9 +19,7 @@ def trace(subject: Subject, hidden: tuple[int, ...]) -> Trace:
 @cached
 def guesses(subject: Subject) -> Float[np.ndarray, " n"]:
     """The probability of each token where it alone is hidden."""
-    from vizformer.analysis import guesses
-
-    return guesses(subject.checkpoint, subject.tokens)
+    return analysis.guesses(subject.checkpoint, subject.tokens)
 
 
 @cached
@@ -31,9 +30,7 @@ def predictions(subject: Subject, hidden: tuple[int, ...], position: int) -> tup
 @cached
 def guess(subject: Subject, hidden: tuple[int, ...], position: int) -> Guess:
     """How well the token that stands at `position` in the text is found."""
-    from vizformer.analysis import guess
-
-    return guess(trace(subject, hidden), position, subject.tokens[position].id)
+    return analysis.guess(trace(subject, hidden), position, subject.tokens[position].id)
 
 
 @cached
@@ -41,6 +38,4 @@ def looks_at(
     subject: Subject, hidden: tuple[int, ...], position: int, head: int | None
 ) -> Float[np.ndarray, "n_layers n"]:
     """Where a position looks, layer by layer: in one head, or averaged over the heads."""
-    from vizformer.analysis import looks_at
-
-    return looks_at(trace(subject, hidden), position, head)
+    return analysis.looks_at(trace(subject, hidden), position, head)

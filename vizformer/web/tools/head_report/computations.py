@@ -5,7 +5,7 @@ from typing import Literal
 from jaxtyping import Complex, Float
 from numpy import ndarray
 
-from vizformer.analysis import Kind
+from vizformer.analysis import Kind, circuits
 from vizformer.analysis.circuits import (
     Composition,
     compositions,
@@ -58,9 +58,7 @@ def copying(model: ModelRef) -> Float[ndarray, "n_layers n_heads"]:
 @cached
 def eigenvalues(model: ModelRef, layer: int, head: int) -> Complex[ndarray, " d_head"]:
     """Those of a head's OV circuit."""
-    from vizformer.analysis.circuits import eigenvalues
-
-    return eigenvalues(model_cache.checkpoint(model), layer, head)
+    return circuits.eigenvalues(model_cache.checkpoint(model), layer, head)
 
 
 @cached

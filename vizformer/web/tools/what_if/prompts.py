@@ -42,8 +42,6 @@ class Prompts:
         Raises:
             TraceError: they cannot be compared.
         """
-        from vizformer.analysis import PromptPair
-
         return PromptPair(self.clean.trace, self.corrupted.trace, self.row, self.answer, self.other)
 
 
