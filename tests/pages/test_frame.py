@@ -39,6 +39,16 @@ def test_a_run_sends_nothing_that_stands_in_the_page_already(open_app):
     assert not [body for body in sent if body.encode() in text]
 
 
+@pytest.mark.parametrize("door", sitemap.DOORS, ids=lambda door: door.url)
+def test_a_door_asks_for_sentence_and_model_and_leads_on_with_them(open_app, door):
+    app = open_app(door.file, model="zh-en", text="他喜欢喝水。")
+    assert app.text_input(key="view.text").value == "他喜欢喝水。"
+    app.text_input(key="view.text").set_value("我有一本书。").run()
+    app.switch_page(sitemap.ATTENTION.file).run()
+    assert app.text_input(key="view.text").value == "我有一本书。"
+    assert app.selectbox(key="view.model").value.name == "zh-en"
+
+
 def test_the_browsers_language_is_the_first_choice(open_app):
     assert open_app().title[0].value == "Start here"
     assert open_app(locale="fr-FR").title[0].value == "Start here"

@@ -31,13 +31,8 @@ def subject_box(usable: Callable[[ModelRef], bool] | None = None) -> Subject | N
     If the text cannot be read, one sentence says why, and the last subject that could be read stays on the page.
     None where there has not been one.
     """
-    models = model_list.models()
     model_suggestions.fit(usable)
-    view = state.fit(model=models)
-    reads_target = model_cache.reads_target(view.model) if view.model in models else False
-    # Where a model cannot begin a text by itself, the decoder reads the sentence, as BART's does.
-    itself = reads_target and not model_suggestions.writes(view.model)
-    _boxes(models, reads_target=reads_target, itself=itself)
+    view, reads_target, itself = boxes()
     model_assumptions.line(view.model)
     if state.clipped("text") or state.clipped("target"):
         st.caption(
@@ -75,6 +70,17 @@ def subject_box(usable: Callable[[ModelRef], bool] | None = None) -> Subject | N
             )
         )
     return wanted
+
+
+def boxes() -> tuple[View, bool, bool]:
+    """Draws the boxes alone: what the view is, whether its model reads a target, and whether that is the sentence itself."""
+    models = model_list.models()
+    view = state.fit(model=models)
+    reads_target = model_cache.reads_target(view.model) if view.model in models else False
+    # Where a model cannot begin a text by itself, the decoder reads the sentence, as BART's does.
+    itself = reads_target and not model_suggestions.writes(view.model)
+    _boxes(models, reads_target=reads_target, itself=itself)
+    return view, reads_target, itself
 
 
 def model_box(models: Sequence[ModelRef]) -> None:

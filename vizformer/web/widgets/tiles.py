@@ -9,6 +9,7 @@ import streamlit as st
 from vizformer.assets import asset
 from vizformer.web.frame import classroom, presenting, presses, progress
 from vizformer.web.frame.sitemap import COURSE, DOORS, LEARN, TEACH, Entry
+from vizformer.web.widgets import model_input
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _, translate
 
@@ -16,6 +17,7 @@ from vizformer.web.words.i18n import _, translate
 @guarded()
 def door(entry: Entry) -> None:
     """The tiles of the pages behind a door."""
+    model_input.boxes()
     if entry is LEARN:
         progress.remember()
     with st.container(horizontal=True, key="tiles"):

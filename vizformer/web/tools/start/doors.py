@@ -22,8 +22,8 @@ def doors() -> None:
     with own, st.container(border=True):
         st.subheader(_("Open your own model"), anchor=False)
         st.text(_("A folder, a file or a name of Hugging Face: every page then shows your model."))
-        st.page_link(sitemap.REPORT.file, label=translate(sitemap.REPORT.title))
-        st.caption(translate(sitemap.REPORT.summary))
+        st.page_link(sitemap.OPEN.file, label=translate(sitemap.OPEN.title))
+        st.caption(translate(sitemap.OPEN.summary))
         st.page_link(sitemap.TRAIN.file, label=_("Or train a tiny one"))
         st.caption(translate(sitemap.TRAIN.summary))
 
@@ -40,5 +40,4 @@ def _learn() -> None:
         st.switch_page(going_on.file)
     questions = sum(map(len, progress.QUESTIONS.values()))
     st.caption(_("{answered} of {questions} questions answered", answered=sum(done.values()), questions=questions))
-    for entry in COURSE:
-        st.page_link(entry.file, label=progress.said(entry))
+    st.page_link(sitemap.LEARN.file, label=_("All lessons"))
