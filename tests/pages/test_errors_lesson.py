@@ -6,7 +6,10 @@ from streamlit.testing.v1 import AppTest
 from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import number, run, said, tables
+from vizformer.analysis.heads.telling_head import telling_head
 from vizformer.analysis.own_steps import copied_errors, error_contrasts
+from vizformer.web.lessons.errors.exercise import READS, WRITES
+from vizformer.web.link.view import usual_query
 
 PAGE = "pages/learn/errors.py"
 TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
@@ -58,6 +61,24 @@ def test_the_proofs_numbers_are_the_librarys(open_app: Open) -> None:
     wrong = error_contrasts.embedding_contrast(checkpoint, trace).wrong
     assert error_contrasts.written_with(checkpoint, trace, wrong).text[:40] in said(app).replace("\\", "")
     assert "He likes to drink water" in said(app)
+
+
+@pytest.mark.parametrize("model", TEXTS)
+@pytest.mark.parametrize("part", ["scale", "after", "cache"])
+def test_the_telling_head_is_shown_and_proved_where_nobody_chose(open_app: Open, part: str, model: str) -> None:
+    trace = load(model).trace(TEXTS[model])
+    order = READS if part == "scale" else WRITES
+    kind = next(kind for kind in order if kind in trace.tokens)
+    found = telling_head(trace, kind, usual_query(trace.tokens[kind]))
+    assert found is not None
+    app = chosen(open_app(PAGE, part=part, model=model, text=TEXTS[model]), part, copied_errors.EXERCISES[part].wrong)
+    assert (app.selectbox(key="view.layer").value, app.selectbox(key="view.head").value) == (found.layer, found.head)
+    assert f"Shown is layer {found.layer}, head {found.head}" in said(app)
+    contrast = getattr(error_contrasts, f"{part}_contrast")(trace[f"{kind}.{found.layer}.self"], found.head)
+    assert any(f"by up to {contrast.off:.3g}" in box.value for box in app.success)
+    app = open_app(PAGE, part=part, model=model, text=TEXTS[model], layer=0, head=0)
+    assert (app.selectbox(key="view.layer").value, app.selectbox(key="view.head").value) == (0, 0)
+    assert "Shown is" not in said(app)
 
 
 def test_the_parts_of_the_base_model(open_app: Open) -> None:

@@ -16,14 +16,14 @@ from vizformer.web.catalogue import sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import View
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import lesson, telling
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, translate
 
 READS: tuple[Kind, ...] = ("encoder", "decoder")  # the stack that reads the text
 WRITES: tuple[Kind, ...] = ("decoder", "encoder")  # the causal one where there is such; else the mask is laid over it
-SHOWN = 6  # rows and columns of two tables beside each other
+SHOWN = 7  # rows and columns of two tables beside each other
 
 
 class Exercise(Laboratory):
@@ -116,18 +116,23 @@ def stack_of(subject: Subject, order: Sequence[Kind]) -> Kind:
 
 
 def head_of(subject: Subject, order: Sequence[Kind]) -> tuple[AttentionRecord, int]:
-    """The head that the link names, in the self-attention of the first of these stacks."""
+    """The head in the self-attention of the first of these stacks: the telling one, where nobody has chosen."""
     kind = stack_of(subject, order)
-    fitted = state.fit(layer=n_layers(subject.trace, kind), head=subject.config.n_heads)
-    return subject.trace[site_name(kind, fitted.layer)], fitted.head
+    _open(subject, kind)
+    view = state.view()
+    return subject.trace[site_name(kind, view.layer)], view.head
 
 
-def chosen_head(subject: Subject, order: Sequence[Kind]) -> tuple[AttentionRecord, int]:
-    """The same, with boxes for its layer and its number."""
-    head = head_of(subject, order)
+def chosen_head(subject: Subject, order: Sequence[Kind]) -> tuple[tuple[AttentionRecord, int], str]:
+    """The same, with boxes for its layer and its number; why they open on this head, if nobody chose it."""
+    kind = stack_of(subject, order)
+    why = _open(subject, kind)
     with controls():
-        st.selectbox(
-            _("Layer"), range(n_layers(subject.trace, stack_of(subject, order))), width=80, **state.bind("layer")
-        )
+        st.selectbox(_("Layer"), range(n_layers(subject.trace, kind)), width=80, **state.bind("layer"))
         st.selectbox(_("Head"), range(subject.config.n_heads), width=80, **state.bind("head"))
-    return head
+    return head_of(subject, order), why
+
+
+def _open(subject: Subject, kind: Kind) -> str:
+    state.fit(layer=n_layers(subject.trace, kind), head=subject.config.n_heads)
+    return telling.open_on_a_head(subject, kind)

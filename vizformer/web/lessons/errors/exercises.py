@@ -19,6 +19,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.errors.exercise import READS, WRITES, Exercise, chosen_head, head_of, stack_of
 from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets.lab import aside
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
@@ -66,7 +67,9 @@ scale = Exercise("scale", lambda subject: operands.head_given(*head_of(subject, 
 def flat_weights(subject: Subject) -> None:
     """The weights of a head, flat and as they are."""
     tokens = labels.texts(subject.tokens)
-    scale.tables(contrasts.scale_contrast(*chosen_head(subject, READS)), tokens, tokens)
+    head, why = chosen_head(subject, READS)
+    scale.tables(contrasts.scale_contrast(*head), tokens, tokens)
+    aside(why)
 
 
 @scale.proves
@@ -91,7 +94,9 @@ after = Exercise("after", lambda subject: operands.causal_given(*head_of(subject
 def lost_weights(subject: Subject) -> None:
     """The weights of a head, with rows that sum to 1 and with rows that do not."""
     tokens = labels.texts(subject.trace.tokens[stack_of(subject, WRITES)])
-    after.tables(contrasts.after_contrast(*chosen_head(subject, WRITES)), tokens, tokens)
+    head, why = chosen_head(subject, WRITES)
+    after.tables(contrasts.after_contrast(*head), tokens, tokens)
+    aside(why)
 
 
 @after.proves
@@ -111,7 +116,9 @@ cache = Exercise("cache", lambda subject: operands.head_given(*head_of(subject, 
 def two_results(subject: Subject) -> None:
     """z of the last token, with the cache and without."""
     last = subject.trace.tokens[stack_of(subject, WRITES)][-1]
-    cache.tables(contrasts.cache_contrast(*chosen_head(subject, WRITES)), [last.text])
+    head, why = chosen_head(subject, WRITES)
+    cache.tables(contrasts.cache_contrast(*head), [last.text])
+    aside(why)
 
 
 @cache.proves
@@ -159,8 +166,10 @@ def sums_of_weights(subject: Subject) -> None:
     _weights_by_hand("right")
     st.page_link(sitemap.PAPER.file, label=total.text("paper"))
     st.markdown(total.text("sentence"))
-    sums = contrasts.row_sums(*chosen_head(subject, READS))
+    head, why = chosen_head(subject, READS)
+    sums = contrasts.row_sums(*head)
     total.say("sums", off=f"{sums.off:.1g}", least=f"{sums.least:.1f}", most=f"{sums.most:.1f}")
+    aside(why)
 
 
 count = Exercise("count", lambda subject: {}, stops=True)
