@@ -12,7 +12,7 @@ from vizformer.checkpoints import save
 from vizformer.components.walkthrough import KINDS
 from vizformer.web.catalogue import server_folder
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.frame import progress, sitemap
+from vizformer.web.frame import progress
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import usual_query
 from vizformer.web.tools.start import description, scenes
@@ -201,7 +201,14 @@ def doors(app) -> list:
 def test_three_doors(open_app):
     app = open_app()
     assert [one.value for one in app.subheader] == ["Learn", "Explore", "Open your own model"]
-    assert [element.proto.page for element in doors(app)] == ["learn", "attention", "generation", "blanks", "open", "train"]
+    assert [element.proto.page for element in doors(app)] == [
+        "learn",
+        "attention",
+        "generation",
+        "blanks",
+        "open",
+        "train",
+    ]
     assert app.button(key="start.learn").label == "Begin with: The map →"
 
 
