@@ -21,6 +21,11 @@ BOUNDS = r"(?:\d+<=)?x[<>]=\d+"  # as click writes them, which few people read
 
 VARIABLES = {
     "PORT": "as `--port`",
+    "HF_ENDPOINT": "the address of the hub, where it is another one than huggingface.co",
+    "HF_HOME": "the folder in which files of the hub are kept",
+    "HF_HUB_OFFLINE": "1: the hub is not asked; what was fetched before is opened",
+    "HF_TOKEN": "with which the hub shows models that are not for everybody",
+    "LOCALAPPDATA": "on Windows, where the folder of `VIZFORMER_STATE` lies if that is not set",
     "VIZFORMER_CACHE_BYTES": "as `--memory`, in bytes",
     "VIZFORMER_DEVICE": "as `--device`",
     "VIZFORMER_FRAMES": "as `--allow-frame`, with commas between",
@@ -37,6 +42,7 @@ VARIABLES = {
     "VIZFORMER_UPLOADS": "off: as `--no-upload`",
     "VIZFORMER_UPLOAD_LIMIT": "bytes that an upload may have; 512 MiB if not set",
     "VIZFORMER_WORKERS": "as `--workers`",
+    "XDG_STATE_HOME": "on other systems, where the folder of `VIZFORMER_STATE` lies if that is not set",
 }
 
 
@@ -65,9 +71,10 @@ def commands() -> Iterator[str]:
 
 
 def variables() -> Iterator[str]:
-    """Every environment variable that the program reads."""
+    """Every environment variable that the program or its library of the hub reads, and that somebody may set."""
     sources = [*(ROOT / "vizformer").rglob("*.py"), ROOT / "app.py"]
-    read = {name for path in sources for name in re.findall(r"VIZFORMER_[A-Z_]+", path.read_text("utf-8"))} | {"PORT"}
+    named = re.compile(r"\b(?:VIZFORMER|HF(?!_HUB_CACHE))_[A-Z_]+|(?<=environ\.get\(\")(?!(?:PYTHON)?PATH\b)[A-Z_]+")
+    read = {name for path in sources for name in named.findall(path.read_text("utf-8"))} | {"PORT"}
     assert read == set(VARIABLES), f"tools/reference.py says what each variable is for: {read ^ set(VARIABLES)}"
     yield table("variable", "meaning")
     yield from (row(f"`{name}`", VARIABLES[name]) for name in sorted(VARIABLES))

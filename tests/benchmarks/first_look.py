@@ -109,6 +109,15 @@ class Look:
         return [name for name, taken, bar in bars if bar is not None and (taken is None or taken > bar)]
 
 
+def with_own_model(path: str, language: str) -> str:
+    """The path with the model that a reader of this language begins with: a link that names none opens on a Chinese one.
+
+    (The lesson of the encoder and the decoder is on that one for everybody.)
+    """
+    begins_with_another = language.startswith("en") and "?" in path and not path.startswith("/cross?")
+    return path + ("&model=stories" if begins_with_another else "")
+
+
 def places(only: Sequence[str] = ()) -> list[str]:
     """The paths of all pages, and of all parts of lessons, or of those of some pages."""
     entries = {entry.url: entry for entry in vars(sitemap).values() if isinstance(entry, sitemap.Entry)}
@@ -176,7 +185,7 @@ def measure(
             for screen in screens:
                 for path in paths:
                     with tab(browser, *screen) as page:
-                        yield opened(page, server.url, path, "later", *screen)
+                        yield opened(page, server.url, with_own_model(path, screen[1]), "later", *screen)
                 with tab(browser, *screen) as page:
                     opened(page, server.url, "/", "later", *screen)
                     for path in dict.fromkeys(path.partition("?")[0] for path in paths if path != "/"):

@@ -83,3 +83,38 @@ def test_nothing_moves_for_those_who_asked_for_less_motion(open_tab):
     assert tab.page.evaluate(MOVING)  # Streamlit's buttons and boxes
     tab.page.emulate_media(reduced_motion="reduce")
     assert tab.page.evaluate(MOVING) == []
+
+
+STOP = """() => {  // where the keyboard is, and whether that is seen
+    let one = document.activeElement;
+    while (one?.shadowRoot?.activeElement) one = one.shadowRoot.activeElement;
+    if (!one || one === document.body) return null;
+    const { width, height, bottom, top } = one.getBoundingClientRect();
+    const shown = (at) => {
+        const style = getComputedStyle(at);
+        return (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== "none";
+    };
+    let marked = one.matches("input, textarea, canvas, main");  // a caret; a cell; the page itself
+    for (let at = one, i = 0; at && i < 6; i++, at = at.parentElement ?? at.getRootNode().host) marked ||= shown(at);
+    // Streamlit's own boxes lie unseen over what they draw, and mark that.
+    const visible = (width > 0 && height > 0 && bottom > 0 && top < innerHeight) || getComputedStyle(one).opacity === "0";
+    const kept = one === window.lastStop && !one.matches("canvas");  // a table, cell by cell
+    window.lastStop = one;
+    return { name: one.outerHTML.slice(0, 160), visible, marked, kept };
+}"""
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("url", [*PAGES])
+def test_every_stop_of_the_keyboard_is_seen_and_none_keeps_it(open_tab, url):
+    tab = open_tab(f"/{url}?lang=en")
+    tab.settled()
+    stops = []
+    for __ in range(60):
+        tab.page.keyboard.press("Tab")
+        stop = tab.page.evaluate(STOP)
+        if stop is None and stops:  # once round
+            break
+        stops += [stop] if stop else []
+    assert len(stops) > 10
+    assert [one["name"] for one in stops if one["kept"] or not (one["visible"] and one["marked"])] == []
