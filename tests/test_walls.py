@@ -1,11 +1,13 @@
 """The walls that import-linter cannot see: pages and app.py are no packages, and laziness is no import rule."""
 
 import ast
+import importlib.util
 import subprocess
 import sys
 from graphlib import TopologicalSorter
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import grimp
 import pytest
@@ -106,6 +108,8 @@ def test_the_public_names_are_there(package):
     assert room.__all__
     for name in room.__all__:
         assert getattr(room, name) is getattr(room, name)  # found, and then kept
+        if not isinstance(getattr(room, name), ModuleType):  # whoever imports a module of this name would find that one
+            assert importlib.util.find_spec(f"{room.__name__}.{name}") is None
         assert name in dir(room)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         room.nothing  # noqa: B018 (looking it up is the test)
