@@ -94,11 +94,12 @@ STOP = """() => {  // where the keyboard is, and whether that is seen
         const style = getComputedStyle(at);
         return (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== "none";
     };
-    let marked = one.matches("input, textarea, canvas, main");  // a caret; a cell; the page itself
+    let marked = one.matches("input, textarea, canvas, canvas *, main");  // a caret; a cell; the page itself
     for (let at = one, i = 0; at && i < 6; i++, at = at.parentElement ?? at.getRootNode().host) marked ||= shown(at);
     // Streamlit's own boxes lie unseen over what they draw, and mark that.
-    const visible = (width > 0 && height > 0 && bottom > 0 && top < innerHeight) || getComputedStyle(one).opacity === "0";
-    const kept = one === window.lastStop && !one.matches("canvas");  // a table, cell by cell
+    const visible = (width > 0 && height > 0 && bottom > 0 && top < innerHeight) || getComputedStyle(one).opacity === "0"
+        || one.matches("canvas *");
+    const kept = one === window.lastStop && !one.matches("canvas, canvas *");  // a table, cell by cell
     window.lastStop = one;
     return { name: one.outerHTML.slice(0, 160), visible, marked, kept };
 }"""
