@@ -7,11 +7,13 @@ import torch
 from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, number, run, tables
+from vizformer.analysis.heads.telling_head import telling_head
 from vizformer.analysis.training import depth_gradients, dropout
 from vizformer.analysis.vectors import neurons
 from vizformer.explain.block_rows import block_stream, feedforward_input, stack_stream
 from vizformer.explain.feedforward_rows import each_alone, multiplied_out, one_matrix
 from vizformer.explain.norm_rows import norm_numbers, norm_rows
+from vizformer.web.link.view import usual_query
 
 PAGE = "pages/learn/block.py"
 TEXTS = {"zh-en": "他喜欢喝水。", "stories": "The cat sat on the chair.", "cloze": "She opened the door."}
@@ -49,6 +51,22 @@ def test_the_running_sum_is_the_models(open_app: Open, model: str) -> None:
     where = 1 if model == "stories" else 2
     assert float(done["length"]) == pytest.approx(found.lengths[where], rel=1e-5)
     assert float(done["cosine"]) == pytest.approx(found.to_start[where], abs=1e-5)
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("model", TEXTS)
+@pytest.mark.parametrize("part", ["stream", "norm", "ffn", "neurons", "dropout"])
+def test_the_layer_of_the_telling_head_is_shown_where_nobody_chose(open_app: Open, part: str, model: str) -> None:
+    trace = load(model).trace(TEXTS[model])
+    found = telling_head(trace, STACKS[model], usual_query(trace.tokens[STACKS[model]]))
+    assert found is not None
+    app = open_app(PAGE, part=part, model=model, text=TEXTS[model], site=STACKS[model])
+    assert not app.exception
+    assert app.selectbox(key="view.layer").value == found.layer
+    assert f"Shown is layer {found.layer}: of all heads" in shown(app)
+    app = open_app(PAGE, part=part, model=model, text=TEXTS[model], site=STACKS[model], layer=0)
+    assert app.selectbox(key="view.layer").value == 0
+    assert "Shown is layer" not in shown(app)
 
 
 @pytest.mark.sample(1)

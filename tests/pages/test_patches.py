@@ -7,7 +7,7 @@ from tests.bundled import load
 from tests.components.test_mount import sent
 from tests.pages.conftest import Open
 from tests.pages.reading import said, tables
-from vizformer.analysis import patch_of, patch_runs, prompt_pair
+from vizformer.analysis import attribution_patches, patch_of, patch_runs, prompt_pair
 from vizformer.analysis.causes.prompt_pairs import EXAMPLES
 from vizformer.model import Edit
 from vizformer.web.catalogue.long_work import WORK, hearing
@@ -258,3 +258,18 @@ def test_the_runs_are_counted_before_they_are_done(what, kind) -> None:
     pair = prompt_pair(checkpoint, CAT["text"], "我有一只狗。", target=CAT["target"])
     subject = Subject(ModelRef("bundled", "zh-en"), CAT["text"], CAT["target"])
     assert patched_cells.runs(subject, Asked(what, kind)) == patch_runs(checkpoint, pair, what, kind).recovered.size
+
+
+@pytest.mark.parametrize("link", [BOY, HAND])
+def test_the_layer_whose_cell_brings_back_most_is_shown_where_nobody_chose(open_app: Open, link: dict) -> None:
+    app = open_app(PAGE, **link, dials=dials(what="heads_by_position"))
+    assert not app.exception
+    exec(code(app), space := {})
+    kind = "decoder"
+    estimate = attribution_patches(space["checkpoint"], space["pair"], "heads_by_position", kind)
+    layer = int(estimate.max(axis=(1, 2)).argmax())
+    assert app.selectbox(key="view.layer").value == layer
+    assert f"Shown is layer {layer}: by the estimate" in " ".join(box.value for box in app.caption)
+    app = open_app(PAGE, **link, layer=0, dials=dials(what="heads_by_position"))
+    assert app.selectbox(key="view.layer").value == 0
+    assert not any("Shown is layer" in box.value for box in app.caption)

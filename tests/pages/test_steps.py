@@ -7,6 +7,8 @@ import pytest
 
 from tests.bundled import load
 from vizformer import explain
+from vizformer.analysis.heads.telling_head import telling_head
+from vizformer.web.link.view import usual_query
 
 QKV, LAYER = "pages/learn/qkv.py", "pages/learn/layer.py"
 TEXT = "他喜欢喝水。"
@@ -111,9 +113,30 @@ def test_a_query_of_the_toy_can_be_set_and_the_change_runs_to_the_output(open_ap
 
 def test_every_number_is_there_as_soon_as_its_box_is_opened(open_app, checkpoint):
     (step, *_) = explain.layer_steps(checkpoint, checkpoint.trace(TEXT), "encoder.0")
-    app = open_app(LAYER, text=TEXT)
+    app = open_app(LAYER, text=TEXT, layer=0)
     assert not app.dataframe  # tables of hundreds of columns are not made for a closed box
     app.session_state[f"steps.numbers.{step.key}"] = True
     app.run()
     assert not app.error
     np.testing.assert_allclose(app.dataframe[0].value.to_numpy(), step.result, rtol=1e-6)
+
+
+@pytest.mark.parametrize("site", ["encoder", "decoder"])
+def test_the_layer_of_the_telling_head_is_shown_where_nobody_chose(open_app, checkpoint, site):
+    trace = checkpoint.trace(TEXT)
+    found = telling_head(trace, site, usual_query(trace.tokens[site]))
+    app = open_app(LAYER, text=TEXT, site=site)
+    assert app.selectbox(key="view.layer").value == found.layer
+    assert any(f"Shown is layer {found.layer}: of all heads" in box.value for box in app.caption)
+    app = open_app(LAYER, text=TEXT, site=site, layer=0)
+    assert app.selectbox(key="view.layer").value == 0
+    assert not any("Shown is layer" in box.value for box in app.caption)
+
+
+def test_the_other_stack_opens_on_its_own_telling_layer(open_app, checkpoint):
+    trace = checkpoint.trace(TEXT)
+    app = open_app(LAYER, text=TEXT)
+    app.segmented_control(key="layer.stack").set_value("decoder").run()
+    found = telling_head(trace, "decoder", usual_query(trace.tokens["decoder"]))
+    assert app.selectbox(key="view.layer").value == found.layer
+    assert "layer" not in app.query_params

@@ -20,7 +20,8 @@ from vizformer.web.words.i18n import _
 def choose(
     subject: Subject, *, cross: bool = True, head: bool = True, query: bool = True, suggest: bool = False
 ) -> str:
-    """Draws the boxes; why they open on this head, where it was suggested (Markdown).
+    """Draws the boxes; what is to be said below the picture (Markdown): why they open on this head, where it was suggested,
+    and what the row of the query chooses.
 
     Args:
         cross: whether cross-attention can be chosen; where it cannot and is, the decoder's self-attention takes over.
@@ -47,9 +48,8 @@ def choose(
             st.selectbox(_("Head"), range(config.n_heads), **_bind("head"))
         if query:
             choose_query(subject, kind)
-    if query:
-        row_names.caption(subject, kind, state.view().query_of(queries))
-    return why
+    row = row_names.said(subject, kind, state.view().query_of(queries)) if query else ""
+    return " ".join(filter(None, (why, row)))
 
 
 def choose_query(subject: Subject, kind: str, label: str = "") -> None:

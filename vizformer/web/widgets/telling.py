@@ -27,16 +27,34 @@ def usual_head(subject: Subject, kind: Kind) -> tuple[int, int]:
 
 
 def open_on_a_head(subject: Subject, kind: Kind) -> str:
-    """Shows that head where nobody has chosen one, or a row or a cell of it; why, in half a sentence (Markdown)."""
+    """Shows that head where nobody has chosen one, or a row or a cell of it; why, in a sentence (Markdown)."""
+    found = _suggested(subject, kind)
+    return "" if found is None else why(*found)
+
+
+def open_on_a_layer(subject: Subject, kind: Kind) -> str:
+    """Shows the layer of that head, on a page that shows a layer as a whole; why, in a sentence (Markdown)."""
+    if (suggested := _suggested(subject, kind)) is None:
+        return ""
+    found, query, key = suggested
+    return _(
+        "Shown is layer {layer}: of all heads, its head {head} has the row “{query}” that looks most at one other word, "
+        "“{key}” ({weight}).",
+        **_values(found, query, key),
+    )
+
+
+def _suggested(subject: Subject, kind: Kind) -> tuple[TellingHead, Token, Token] | None:
+    """That head, its query and its key, where it is shown because nobody has chosen one."""
     view = state.view()
     if subject.edited or view.query is not None or view.key is not None or view.lines:
-        return ""
+        return None
     queries, keys = (subject.trace.tokens[stack] for stack in labels.stacks(kind))
     query = view.query_of(queries)
     found = head(subject, kind, query)
     if found is None or not state.suggest(layer=found.layer, head=found.head):
-        return ""
-    return why(found, queries[query], keys[found.key])
+        return None
+    return found, queries[query], keys[found.key]
 
 
 def why(found: TellingHead, query: Token, key: Token) -> str:
@@ -44,9 +62,10 @@ def why(found: TellingHead, query: Token, key: Token) -> str:
     return _(
         "Shown is layer {layer}, head {head}: of all heads its row “{query}” looks most at one other word, “{key}” "
         "({weight}).",
-        layer=found.layer,
-        head=found.head,
-        query=plain(query.text),
-        key=plain(key.text),
-        weight=f"{found.weight:.2f}",
+        **_values(found, query, key),
     )
+
+
+def _values(found: TellingHead, query: Token, key: Token) -> dict[str, object]:
+    texts = {"query": plain(query.text), "key": plain(key.text)}
+    return {"layer": found.layer, "head": found.head, **texts, "weight": f"{found.weight:.2f}"}

@@ -13,7 +13,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block.place import affordable, block_stream, choose
 from vizformer.web.widgets import lesson
-from vizformer.web.widgets.lab import Laboratory
+from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.words.cells import share
 
 lab = Laboratory("block", "dropout")
@@ -37,7 +37,7 @@ def training_answers(subject: Subject, p: float, seed: int) -> Answers:
 def draw(subject: Subject) -> None:
     """What attention adds for one token, with some of its numbers dropped."""
     st.html(table.style() + matrix.style())
-    place = choose(lab, subject)
+    place, below = choose(lab, subject)
     p = lab.steps("p", RATES, 0.3)
     training = lab.buttons("mode", ("train", "eval")) == "train"
     seed = lesson.value("block.seed", 0, range(1000))
@@ -52,6 +52,7 @@ def draw(subject: Subject) -> None:
     caption = lab.text("row", layer=place.layer, token=subject.trace.tokens[place.stack][place.row].text)
     lines = np.stack(list(rows.values()))
     st.html(matrix.to_html(lines, rows=list(rows), caption=caption, shown=SHOWN, digits=3))
+    aside(below)
     means = {"before": matrix.number(found.mean_before), "after": matrix.number(found.mean_after)}
     lab.say("kept", kept=int(found.kept.sum()), d=len(found.row), **means)
     first = int(found.kept.argmax())

@@ -15,7 +15,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block.place import Place, choose, usual
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson, proof_badge
-from vizformer.web.widgets.lab import Laboratory
+from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 
@@ -58,7 +58,7 @@ def activation_curves(other: float) -> tuple[np.ndarray, dict[str, np.ndarray]]:
 @lab.draws
 def draw(subject: Subject) -> None:
     """The arithmetic of one token, then what is said of the network, checked."""
-    place = choose(lab, subject)
+    place, below = choose(lab, subject)
     places, curves = activation_curves(lab.steps("other", OTHERS, 2.0))
     chart.show(
         figures.line_curves(
@@ -73,6 +73,7 @@ def draw(subject: Subject) -> None:
         ),
         key="block.activations",
     )
+    aside(below)
     name = ACTIVATION_NAMES[subject.config.activation]
     lab.note("own", name="SwiGLU" if subject.config.feedforward == "gated" and name == "SiLU" else name)
     _arithmetic(subject, row_of_numbers(subject, *place))

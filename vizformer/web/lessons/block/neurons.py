@@ -16,7 +16,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block.place import Place, affordable, choose, usual
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.widgets.lab import Laboratory
+from vizformer.web.widgets.lab import Laboratory, aside
 
 lab = Laboratory("block", "neurons")
 AROUND = 3  # tokens before and after, in the table of the corpus
@@ -50,13 +50,14 @@ def raised_most(model: ModelRef, stack: str) -> Raised:
 def draw(subject: Subject) -> None:
     """The neurons of one token, and one of them in the bundled sentences."""
     st.html(table.style())
-    place = choose(lab, subject)
+    place, below = choose(lab, subject)
     found = firing(subject, *place)
     columns = (found.neurons, found.values, found.lengths, found.written)
     rows = [Row((str(neuron), *map(float, numbers))) for neuron, *numbers in zip(*columns, strict=True)]
     token = subject.trace.tokens[place.stack][place.row].text
     names = lab.columns("neuron", "value", "length", "written")
     st.html(table.to_html(names, rows, caption=lab.text("most", layer=place.layer, row=place.row, token=token)))
+    aside(below)
     shares = silent_by_layer(subject, place.stack)
     lesson.ask(question(subject, place.stack))
     chart.show(

@@ -15,7 +15,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block.place import Place, choose, usual
 from vizformer.web.widgets import lesson, proof_badge
-from vizformer.web.widgets.lab import Laboratory
+from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.words import labels
 
 lab = Laboratory("block", "norm")
@@ -54,7 +54,7 @@ def draw(subject: Subject) -> None:
     if (asked := length(subject)) is None:
         st.info(lab.text("without"))
         return
-    place = choose(lab, subject)
+    place, below = choose(lab, subject)
     kind = _sublayer(subject, place)
     by_hand = lab.toggle("by_hand")
     gamma = beta = None
@@ -62,6 +62,7 @@ def draw(subject: Subject) -> None:
         gamma, beta = lab.steps("gamma", GAMMAS, 1.0), lab.steps("beta", BETAS, 0.0)
     found = norm_numbers(subject, place, kind, gamma, beta)
     _numbers(subject, place, found)
+    aside(below)
     if by_hand:
         after = {"mean": found.result_mean, "deviation": found.result_deviation, "length": found.result_length}
         written = {name: matrix.number(value) for name, value in after.items()}

@@ -1,6 +1,6 @@
 """Where the laboratories of Add & norm, feed-forward look: a layer of a stack, and a token, as chosen on the other pages."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -13,10 +13,11 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import View
-from vizformer.web.widgets import attention_selector, lesson, row_names
+from vizformer.web.widgets import attention_selector, lesson, row_names, telling
 from vizformer.web.widgets.lab import Laboratory
 
-STACKS = ("encoder", "decoder")
+Stack = Literal["encoder", "decoder"]
+STACKS: tuple[Stack, ...] = ("encoder", "decoder")
 AFFORDABLE = 30_000_000
 """Parameters: a larger model takes too long to read many texts while somebody waits."""
 
@@ -39,9 +40,9 @@ def block_stream(subject: Subject, stack: str, layer: int, row: int) -> BlockStr
 
 
 def usual(subject: Subject) -> Place:
-    """Where nobody has chosen: the first layer of the stack that reads the text, and the last word."""
+    """Where nobody has chosen: the telling head's layer of the stack that reads the text, and the last word."""
     stack = next(name for name in STACKS if name in subject.trace.tokens)
-    return Place(stack, 0, View().query_of(subject.trace.tokens[stack]))
+    return Place(stack, telling.usual_head(subject, stack)[0], View().query_of(subject.trace.tokens[stack]))
 
 
 def line() -> DeltaGenerator:
@@ -49,16 +50,20 @@ def line() -> DeltaGenerator:
     return st.container(key=state.widget("bar-place"), horizontal=True, vertical_alignment="bottom")
 
 
-def choose(lab: Laboratory, subject: Subject, settings: DeltaGenerator | None = None) -> Place:
-    """Draws the boxes, in the line of other settings where there are some; a stack is asked for where there are two."""
+def choose(lab: Laboratory, subject: Subject, settings: DeltaGenerator | None = None) -> tuple[Place, str]:
+    """Draws the boxes, in the line of other settings where there are some; a stack is asked for where there are two.
+
+    Also what is to be said below the picture (Markdown): why this layer is shown, and what the token's row chooses.
+    """
     stacks = [name for name in STACKS if name in subject.trace.tokens]
-    stack = "encoder" if state.view().kind == "encoder" else "decoder"
+    stack: Stack = "encoder" if state.view().kind == "encoder" else "decoder"
     if stack not in stacks:
         stack = stacks[0]
     if state.view().kind != stack:
         state.update(kind=stack, **lesson.held())
     n_layers, tokens = subject.config.layers_of(stack), subject.trace.tokens[stack]
-    view = state.fit(layer=n_layers, query=len(tokens))
+    state.fit(layer=n_layers, query=len(tokens))
+    why, view = telling.open_on_a_layer(subject, stack), state.view()
     with settings or line():
         if len(stacks) > 1:
             names, key = lab.texts("stack", stacks), state.widget("block.stack")
@@ -76,10 +81,10 @@ def choose(lab: Laboratory, subject: Subject, settings: DeltaGenerator | None = 
         st.selectbox(lab.text("layer"), range(n_layers), **state.bind("layer"))
         attention_selector.choose_query(subject, stack, lab.text("token"))
     row = view.query_of(tokens)
-    row_names.caption(subject, stack, row)
-    return Place(stack, view.layer, row)
+    return Place(stack, view.layer, row), " ".join(filter(None, (why, row_names.said(subject, stack, row))))
 
 
 def _take_stack(key: str) -> None:
     if st.session_state[key] in STACKS:
-        state.update(kind=st.session_state[key], layer=0)
+        state.unsay("layer", "head")
+        state.update(kind=st.session_state[key])

@@ -12,7 +12,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block.place import Place, block_stream, choose, line, usual
 from vizformer.web.widgets import chart, lesson, proof_badge
-from vizformer.web.widgets.lab import Laboratory
+from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.words.figure_words import words
 
 lab = Laboratory("block", "stream")
@@ -37,7 +37,7 @@ def draw(subject: Subject) -> None:
     """One token's row at every point of a layer, or of all layers."""
     st.html(table.style())
     settings = line()
-    place = choose(lab, subject, settings)
+    place, below = choose(lab, subject, settings)
     with settings:
         shown = lab.buttons("range", ("layer", "stack"), label_visibility="collapsed")
     lesson.ask(question(subject, place), folded=True)  # first: the picture below gives it away
@@ -53,6 +53,7 @@ def draw(subject: Subject) -> None:
     title = lab.text("row", row=place.row, token=subject.trace.tokens[place.stack][place.row].text)
     said = words(stream_figure.ENGLISH)
     chart.show(figures.stream_points(*drawn, kinds=kinds, title=title, words=said), key="block.stream")
+    aside(below)
     rows = [
         Row(
             (

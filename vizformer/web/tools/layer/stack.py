@@ -4,7 +4,9 @@ import streamlit as st
 
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
+from vizformer.web.widgets import telling
 from vizformer.web.widgets.choices import line
+from vizformer.web.widgets.lab import aside
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
@@ -33,16 +35,18 @@ def choose_stack(known: list[str]) -> str:
 
 
 def _take_stack() -> None:
-    state.update(kind=st.session_state["layer.stack"], layer=0, step=0)
+    state.unsay("layer", "head")
+    state.update(kind=st.session_state["layer.stack"], step=0)
 
 
 @guarded()
 def choose_layer(subject: Subject) -> None:
-    """Which layer of which stack."""
+    """Which layer of which stack, and why the page opens on it, if nobody chose it."""
     with line():
         stack = choose_stack([name for name in ("encoder", "decoder") if name in subject.trace.tokens])
         n_layers = subject.config.layers_of(stack)
         state.fit(layer=n_layers)
+        why = telling.open_on_a_layer(subject, "encoder" if stack == "encoder" else "decoder")
         names = [_("layer {layer}", layer=layer) for layer in range(n_layers)]
         st.selectbox(
             _("Layer"),
@@ -52,3 +56,4 @@ def choose_layer(subject: Subject) -> None:
             width=160,
             **state.bind("layer"),
         )
+        aside(why)

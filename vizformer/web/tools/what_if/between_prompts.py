@@ -3,7 +3,7 @@
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from vizformer.analysis import kinds
+from vizformer.analysis import Kind, kinds
 from vizformer.analysis.heads.maps import n_layers
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
@@ -13,7 +13,9 @@ from vizformer.web.tools.what_if.patched_cells import Asked
 from vizformer.web.tools.what_if.paths import paths
 from vizformer.web.tools.what_if.prompts import Prompts, choose, second
 from vizformer.web.tools.what_if.wording import signed
+from vizformer.web.widgets import telling
 from vizformer.web.widgets.choices import BESIDE, kind_of_attention, one_of
+from vizformer.web.widgets.lab import aside
 from vizformer.web.words.i18n import _
 
 
@@ -85,7 +87,7 @@ def what_is_patched() -> str:
 
 
 def patch_choice(prompts: Prompts, what: str) -> Asked:
-    """The boxes that say where it is patched."""
+    """The boxes that say where it is patched, and why they open on this layer, if nobody chose it."""
     trace = prompts.clean.trace
     usable = [kind for kind in kinds(trace) if what != "stream" or kind != "cross"]
     if what == "stream" and state.view().kind == "cross":  # nobody asked for it here
@@ -97,6 +99,7 @@ def patch_choice(prompts: Prompts, what: str) -> Asked:
         return Asked(what, kind)  # type: ignore[arg-type]  # (one of `names`)
     layers = n_layers(trace, kind)
     state.fit(layer=layers)
+    why = _open_on_a_layer(prompts, kind)
     st.selectbox(
         _("Layer"),
         range(layers),
@@ -105,4 +108,16 @@ def patch_choice(prompts: Prompts, what: str) -> Asked:
         width=160,
         **state.bind("layer"),
     )
+    aside(why)
     return Asked("heads_by_position", kind, state.view().layer)
+
+
+def _open_on_a_layer(prompts: Prompts, kind: Kind) -> str:
+    """Shows the layer in which a patch brings back most by the estimate, where nobody chose one; why, in a sentence."""
+    if not patched_cells.is_estimated(prompts):
+        return telling.open_on_a_layer(prompts.clean, kind)
+    found = patched_cells.estimated(prompts, Asked("heads_by_position", kind))
+    layer = int(found.max(axis=(1, 2)).argmax())
+    if not state.suggest(layer=layer):
+        return ""
+    return _("Shown is layer {layer}: by the estimate it has the cell that brings back most of all.", layer=layer)

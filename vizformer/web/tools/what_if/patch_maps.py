@@ -22,8 +22,7 @@ def maps(prompts: Prompts, asked: Asked) -> None:
     runs = patched_cells.runs(prompts.clean, asked)
     cost = watched_work.cost(prompts.clean, runs)
     estimate = None
-    streamed = prompts.clean.checkpoint.model.is_streamed  # through such layers there is no gradient
-    if not streamed and 3 * cost / runs < watched_work.AT_ONCE:  # a gradient takes three runs
+    if patched_cells.is_estimated(prompts):
         estimate = one_table(patched_cells.estimated(prompts, asked), asked)
     found = measured(prompts, asked, runs, cost)
     exact = None if found is None else one_table(found.recovered, asked)

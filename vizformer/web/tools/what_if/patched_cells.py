@@ -16,6 +16,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if.prompts import Prompts
+from vizformer.web.widgets import watched_work
 
 MOST = 4e12
 """Multiplications that a page takes on: some minutes."""
@@ -48,6 +49,12 @@ def measured(prompts: Prompts, asked: Asked) -> Patched:
 @cached
 def estimated(prompts: Prompts, asked: Asked) -> Float[ndarray, "*shape"]:
     return attribution_patches(prompts.clean.checkpoint, prompts.pair, asked.what, asked.kind, layers=asked.layers)
+
+
+def is_estimated(prompts: Prompts) -> bool:
+    """Whether there is a gradient, as there is none through layers that are streamed, and it takes no long time."""
+    streamed = prompts.clean.checkpoint.model.is_streamed
+    return not streamed and watched_work.cost(prompts.clean, 3) < watched_work.AT_ONCE  # it takes three runs
 
 
 @dataclass(frozen=True)
