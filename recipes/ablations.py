@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from recipes.arguments import paths
+from recipes.bundled_models.zh_en import TranslationData, prepare
 from recipes.smoothing import SmoothingRecipe, bleu, config_of, endless, held_out_marks
 from vizformer.config import ModelConfig
 from vizformer.freed_memory import keep_freed_memory
@@ -28,7 +29,6 @@ from vizformer.model import Transformer
 from vizformer.training.loss import translation_loss
 from vizformer.training.schedule import inverse_square_root
 from vizformer.training.speed import fast_short_attention
-from vizformer.training.translation import TranslationData, prepare
 
 Options = Mapping[str, Any]
 

@@ -20,8 +20,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 from recipes.gru import GRURecipe, learning_rate
+from recipes.notes import machine, save_notes
 from vizformer.checkpoints.files.writing import write_weights
-from vizformer.training.evaluation import machine, save_notes
 from vizformer.training.repeater import MEMORIES, START, SYMBOLS, Memory, Repeater, load_repeater
 
 END = SYMBOLS + 1

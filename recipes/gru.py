@@ -18,15 +18,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from recipes.batches import Row, row_batches
+from recipes.bundled_models.stories import CHINESE_TIMES, next_token_row
+from recipes.corpus import SOURCES, Corpus, read_corpus
+from recipes.notes import machine, save_notes
+from recipes.vocabulary import EOS, PAD
 from vizformer.checkpoints.files.writing import write_weights
 from vizformer.freed_memory import keep_freed_memory
 from vizformer.text import Tokenizer
-from vizformer.training.batches import IGNORED, Row, RowBatch, row_batches
-from vizformer.training.corpus import SOURCES, Corpus, read_corpus
-from vizformer.training.evaluation import machine, save_notes
+from vizformer.training.batches import IGNORED, RowBatch
 from vizformer.training.gru import TOKENIZER, WEIGHTS, GRULanguageModel
-from vizformer.training.stories import CHINESE_TIMES, next_token_row
-from vizformer.training.vocabulary import EOS, PAD
 
 NOTES, CARD, STATE = "gru.json", "README.md", "state.pt"
 

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from recipes.arguments import paths
+from recipes.batches import pair_batches
+from recipes.bundled_models.zh_en import ZH_EN, encode_pairs
+from recipes.pairs import read_pairs, split_pairs
 from vizformer.assets import asset
 from vizformer.checkpoints import load
-from vizformer.training.batches import PairBatch, pair_batches
-from vizformer.training.pairs import read_pairs, split_pairs
-from vizformer.training.translation import ZH_EN, encode_pairs
+from vizformer.training.batches import PairBatch
 
 Ids = Sequence[int]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from recipes.arguments import paths
-from vizformer.training.corpus import CHINESE, find_file, read_corpus
+from recipes.corpus import CHINESE, find_file, read_corpus
 
 PASSAGES = 240
 ENGLISH_CHARACTERS = (160, 600)  # some 40 to 150 tokens

@@ -13,10 +13,10 @@ from typing import Any
 from tokenizers import Tokenizer, decoders, models, trainers
 
 from recipes.arguments import paths
+from recipes.pairs import read_pairs
 from recipes.unigram import learn_pieces
 from vizformer.text.merging import Pair, merge, words_of
 from vizformer.text.schemes import LEARNED, UNKNOWN, Scheme, pre_tokenizer
-from vizformer.training.pairs import read_pairs
 
 SIZE = 8000  # entries of the vocabularies of words and subwords
 ALPHABET = 2600  # characters that BPE and WordPiece begin with; rarer ones are unknown

@@ -20,19 +20,20 @@ import torch
 from torch import Tensor
 
 from recipes.arguments import paths
+from recipes.batches import pair_batches
+from recipes.bundled_models.zh_en import ZH_EN, TranslationData, TranslationRecipe, prepare
+from recipes.pairs import Pair
+from recipes.translate import translate_all
+from recipes.vocabulary import BOS, EOS, PAD
 from vizformer.analysis.training.small_trainings import CHECKPOINTS_APART
 from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.config import ModelConfig
 from vizformer.freed_memory import keep_freed_memory
 from vizformer.model import Transformer
-from vizformer.training.batches import PairBatch, pair_batches
+from vizformer.training.batches import PairBatch
 from vizformer.training.loss import smoothing_floor, translation_loss
-from vizformer.training.pairs import Pair
 from vizformer.training.schedule import inverse_square_root
 from vizformer.training.speed import fast_short_attention
-from vizformer.training.translate import translate_all
-from vizformer.training.translation import ZH_EN, TranslationData, TranslationRecipe, prepare
-from vizformer.training.vocabulary import BOS, EOS, PAD
 
 SMOOTHINGS = (0.0, 0.1)
 LONGEST = 40  # tokens of a translation

@@ -26,9 +26,9 @@ from numpy import ndarray
 from torch import Tensor, nn
 
 from recipes.arguments import paths
+from recipes.corpus import Corpus, read_corpus
 from vizformer.checkpoints.files.writing import write_weights
 from vizformer.text.word_splitting import plain_words
-from vizformer.training.corpus import Corpus, read_corpus
 
 
 @dataclass(frozen=True, kw_only=True)

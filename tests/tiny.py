@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
+from recipes.vocabulary import train_bpe, train_wordpiece
 from vizformer.checkpoints import Checkpoint
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
 from vizformer.text import Tokenizer
-from vizformer.training.vocabulary import train_bpe, train_wordpiece
 
 STACKS = {"encoder-decoder": (2, 2), "decoder-only": (0, 2), "encoder-only": (2, 0)}
 TEXTS = (

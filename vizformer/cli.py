@@ -210,43 +210,6 @@ def inspect(
 
 
 @main.command()
-@click.argument("name", type=click.Choice(["zh-en", "stories", "cloze", "lengths"]))
-@click.option(
-    "--data",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="The folder with cmn.txt (zh-en) or also fra.txt and books.txt (the others).",
-)
-@click.option("--out", type=click.Path(path_type=Path), help="Where the model goes.  [default: models/NAME]")
-@click.option("--work", type=click.Path(path_type=Path), help="Where the state is kept.  [default: runs/NAME]")
-@click.option("--threads", type=click.IntRange(1), help="Processor threads.  [default: one per core]")
-def train(name: str, data: Path, out: Path | None, work: Path | None, threads: int | None) -> None:
-    """Train one of the bundled models again, or ("lengths") the six tiny ones of the lesson Positions.
-
-    Stopped or killed, the same command goes on where it was.
-    """
-    from vizformer.training.commands import train_bundled
-    from vizformer.training.lengths import train_lengths
-
-    out, work = out or Path("models", name), work or Path("runs", name)
-    if name == "lengths":
-        train_lengths(data, out, work, threads, click.echo)
-    else:
-        train_bundled(name, data, out, work, threads, click.echo)
-
-
-@main.command()
-@click.argument("model")
-@click.option("--data", required=True, type=click.Path(path_type=Path), help="The folder with what it was trained on.")
-def evaluate(model: str, data: Path) -> None:
-    """Measure a trained model on its held-out data and write the figures into its card."""
-    from vizformer.analysis.training.attention_measures import measure
-    from vizformer.training.commands import evaluate_bundled
-
-    evaluate_bundled(model, data, click.echo, measure)
-
-
-@main.command()
 @click.argument("model", metavar="CHECKPOINT")
 @click.option(
     "--texts",

@@ -9,12 +9,12 @@ import click
 import sacrebleu
 import torch
 
+from recipes.translate import translate_all
 from recipes.translator.lexicon import lexicon
 from recipes.translator.train import MARKS, averaged
 from recipes.translator.training_set import DIRECTIONS, Line, read_lines
 from tests.translation.everyday import sentences, share_held
 from vizformer.checkpoints import Checkpoint
-from vizformer.training.translate import translate_all
 
 PRONOUNS = ("他们", "她们", "它们")
 MAX_NEW = 60  # tokens

@@ -12,18 +12,18 @@ from typing import Any
 import click
 import torch
 
+from recipes.batches import pair_batches
+from recipes.bundled_models.zh_en import ZH_EN, encode_pairs
+from recipes.loop import LoopOptions, Progress, best_device, fit
+from recipes.pairs import Pair
 from recipes.translator.training_set import Line, read_lines
+from recipes.vocabulary import BOS, EOS, PAD, train_bpe
 from vizformer.checkpoints import Checkpoint, save
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
 from vizformer.text import Tokenizer
-from vizformer.training.batches import PairBatch, pair_batches
-from vizformer.training.loop import LoopOptions, Progress, fit
+from vizformer.training.batches import PairBatch
 from vizformer.training.loss import translation_loss
-from vizformer.training.pairs import Pair
-from vizformer.training.speed import best_device
-from vizformer.training.translation import ZH_EN, encode_pairs
-from vizformer.training.vocabulary import BOS, EOS, PAD, train_bpe
 
 MARKS = {"zh-en": "<2en>", "en-zh": "<2zh>"}
 """The first token of a text: the language it is to be translated into."""

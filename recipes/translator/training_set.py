@@ -9,14 +9,14 @@ from typing import Literal, NamedTuple
 
 import click
 
+from recipes.bundled_models.zh_en import ZH_EN
+from recipes.corpus import CHINESE, find_file
+from recipes.pairs import Pair, read_pairs, sentence_key, split_pairs
 from recipes.translator.dictionary import character_counts, entries, words
 from recipes.translator.everyday import everyday
 from recipes.translator.lexicon import FOLDER, rows
 from recipes.translator.near_copies import NearCopies
 from tests.translation.everyday import sentences
-from vizformer.training.corpus import CHINESE, find_file
-from vizformer.training.pairs import Pair, read_pairs, sentence_key, split_pairs
-from vizformer.training.translation import ZH_EN
 
 Direction = Literal["zh-en", "en-zh"]
 DIRECTIONS: tuple[Direction, ...] = ("zh-en", "en-zh")

@@ -12,7 +12,6 @@ from vizformer.analysis import (
     telling_row,
     word_order,
 )
-from vizformer.analysis.heads.word_alignment import measure_alignment
 from vizformer.assets import asset
 
 
@@ -54,17 +53,6 @@ def test_heads_are_scored_each_and_the_mean_as_on_the_card():
     np.testing.assert_allclose(score.by_head, np.mean(hits, axis=0))
     np.testing.assert_allclose(score.found, np.mean(means, axis=0))
     assert score.words == len(hits)
-
-
-def test_the_card_says_how_many_words_the_best_layer_found(tmp_path):
-    checkpoint = load("zh-en")
-    assert measure_alignment(checkpoint, tmp_path) == {}
-    lines = asset("models", "zh-en", "alignment.tsv").read_text(encoding="utf-8").splitlines()[:7]
-    (tmp_path / "alignment.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    score = alignment_score(checkpoint, read_alignments(tmp_path / "alignment.tsv"))
-    found = measure_alignment(checkpoint, tmp_path)["alignment"]
-    assert (found["words"], found["layer"]) == (score.words, int(score.found.argmax()))
-    assert found["found"] == score.found.max()
 
 
 def test_word_order_counts_crossings():

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from recipes.vocabulary import CLS, SEP, train_wordpiece
 from tests import tiny
 from vizformer.analysis import guess, guesses, head_maps, hide, looks_at, mean_guess
 from vizformer.analysis.attribution import blanks
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.text import Tokenizer
-from vizformer.training.vocabulary import CLS, SEP, train_wordpiece
 
 TEXT = "she has two dogs and a cat."
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from recipes.vocabulary import train_bpe
 from tests import tiny
 from vizformer.analysis import (
     head_divergences,
@@ -22,7 +23,6 @@ from vizformer.analysis.side_by_side.streams import _dominant
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.text import Tokenizer
-from vizformer.training.vocabulary import train_bpe
 
 IDS, OTHER_IDS = [30, 31, 32, 33, 34], [30, 31, 40, 33, 34]
 KINDS = {"decoder-only": "decoder", "encoder-only": "encoder"}

@@ -21,17 +21,17 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from recipes.batches import row_batches
+from recipes.bundled_models.stories import STORIES, learn_tokenizer, story_rows
+from recipes.bundled_models.text_measures import bits_per_byte, windows
+from recipes.corpus import read_corpus
 from vizformer.checkpoints import Checkpoint
 from vizformer.config import ModelConfig
 from vizformer.freed_memory import keep_freed_memory
 from vizformer.model import Transformer
-from vizformer.training.batches import row_batches
-from vizformer.training.corpus import read_corpus
 from vizformer.training.loss import token_loss
 from vizformer.training.schedule import inverse_square_root
 from vizformer.training.speed import fast_short_attention
-from vizformer.training.stories import STORIES, learn_tokenizer, story_rows
-from vizformer.training.text_evaluation import bits_per_byte, windows
 
 D_FF = 832  # makes the parameters of a layer as many as the recipe's: no gate, but full keys and values
 

@@ -20,17 +20,17 @@ import sacrebleu
 import torch
 from torch import Tensor, nn
 
+from recipes.batches import pair_batches
+from recipes.bundled_models.zh_en import ZH_EN, prepare
+from recipes.translate import translate_all
 from vizformer.checkpoints import Checkpoint
 from vizformer.config import ModelConfig
 from vizformer.freed_memory import keep_freed_memory
 from vizformer.model import Transformer
 from vizformer.model.positions import sinusoidal_encoding
-from vizformer.training.batches import pair_batches
 from vizformer.training.loss import translation_loss
 from vizformer.training.schedule import inverse_square_root
 from vizformer.training.speed import fast_short_attention
-from vizformer.training.translate import translate_all
-from vizformer.training.translation import ZH_EN, prepare
 
 
 class TorchTranslator(nn.Module):

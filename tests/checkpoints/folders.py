@@ -9,8 +9,8 @@ import torch
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, normalizers, processors, trainers
 
+from recipes.vocabulary import train_wordpiece
 from tests import tiny
-from vizformer.training.vocabulary import train_wordpiece
 
 TEXTS = (
     "The cats are here: x, y and two naive z!",

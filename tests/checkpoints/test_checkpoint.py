@@ -7,12 +7,12 @@ import pytest
 import torch
 from tokenizers.processors import TemplateProcessing
 
+from recipes.vocabulary import train_bpe
 from tests import tiny
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import GenerationError, TokenizerError, TraceError
 from vizformer.generation import Sampling, greedy_steps
 from vizformer.text import Tokenizer
-from vizformer.training.vocabulary import train_bpe
 
 
 def ids_of(trace_tokens: tuple[Any, ...]) -> list[int]:

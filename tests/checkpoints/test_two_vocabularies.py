@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from recipes.translate import translate_all
 from tests import tiny
 from tests.checkpoints.test_state_dict import saved
 from tests.parity.test_two_vocabularies import SAID, SOURCES, TARGETS, Translator, written
@@ -14,7 +15,6 @@ from vizformer.checkpoints import Checkpoint, describe, inspect, load, save
 from vizformer.checkpoints.tensors import memory
 from vizformer.errors import CheckpointError, TokenizerError, TraceError
 from vizformer.generation import greedy_batch
-from vizformer.training.translate import translate_all
 
 TEXT, TARGET = "我有一只猫。", "I have a cat."
 

@@ -10,13 +10,13 @@ import pytest
 
 from recipes import ablations
 from recipes.ablations import RECIPE, VARIANTS, Variant, measure, recipe_of
+from recipes.bundled_models.zh_en import prepare
 from recipes.smoothing import SmoothingRecipe
 from vizformer.analysis.costs.own_ablations import loss_changes, own_rows, paper_row
 from vizformer.analysis.costs.paper_results import TABLE_3
 from vizformer.assets import asset
 from vizformer.config import ModelConfig
 from vizformer.model import count_parameters
-from vizformer.training.translation import prepare
 
 BUNDLED = json.loads(asset("lessons", "costs", "ablations.json").read_text(encoding="utf-8"))
 TINY = SmoothingRecipe(

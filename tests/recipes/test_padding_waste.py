@@ -3,9 +3,9 @@
 import json
 import random
 
+from recipes.batches import pair_batches
 from recipes.padding_waste import counted, mixed
 from vizformer.assets import asset
-from vizformer.training.batches import pair_batches
 
 BUNDLED = json.loads(asset("lessons", "training", "padding.json").read_text(encoding="utf-8"))
 

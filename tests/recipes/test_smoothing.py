@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from recipes import smoothing
+from recipes.bundled_models.zh_en import prepare
 from recipes.smoothing import LAST, RECIPE, SMOOTHINGS, SmoothingRecipe, mean_of
 from vizformer.assets import asset
 from vizformer.model import Transformer
 from vizformer.training.loss import smoothing_floor
-from vizformer.training.translation import prepare
 
 BUNDLED = json.loads(asset("lessons", "training", "smoothing.json").read_text(encoding="utf-8"))
 

@@ -8,12 +8,12 @@ import pytest
 import torch
 from click.testing import CliRunner
 
+from recipes.pairs import Pair
 from recipes.translator import measure, vocabularies
 from recipes.translator import train as recipe
 from recipes.translator.train import MARKS, averaged, main, marked, slice_of
 from recipes.translator.training_set import Line, both_ways
 from vizformer.checkpoints import load
-from vizformer.training.pairs import Pair
 
 LINES = [
     line

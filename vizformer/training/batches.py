@@ -1,14 +1,10 @@
-"""Batches of sentences of similar length, so that little of the work is padding."""
+"""What a model is given at a time while it learns: sentences of similar length, padded, and what is to be predicted."""
 
-import random
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-Ids = Sequence[int]
 IGNORED = -100  # the label of a position at which nothing is to be predicted
 
 
@@ -23,14 +19,6 @@ class PairBatch:
         return PairBatch(self.source.to(device), self.target.to(device))
 
 
-class Row(NamedTuple):
-    """Tokens of one stack: what goes in, what is to be predicted at each position (or IGNORED), and the segments."""
-
-    ids: Ids
-    labels: Ids
-    segments: Ids
-
-
 @dataclass(frozen=True)
 class RowBatch:
     """Rows of similar length, padded on the right: [b, n] each; padding is True where there is no token."""
@@ -42,60 +30,3 @@ class RowBatch:
 
     def to(self, device: torch.device) -> "RowBatch":
         return RowBatch(self.ids.to(device), self.labels.to(device), self.segments.to(device), self.padding.to(device))
-
-
-def row_batches(rows: Sequence[Row], *, tokens_per_batch: int, pad_id: int, seed: int | None) -> Iterator[RowBatch]:
-    """All rows once, in batches of at most `tokens_per_batch` tokens, padding included; order as in `pair_batches`."""
-    rng = random.Random(seed or 0)
-    order = sorted(range(len(rows)), key=lambda i: (len(rows[i].ids), rng.random()))
-    batches: list[list[Row]] = [[]]
-    for index in order:  # sorted: the row at hand is the longest of its batch
-        if batches[-1] and len(rows[index].ids) * (len(batches[-1]) + 1) > tokens_per_batch:
-            batches.append([])
-        batches[-1].append(rows[index])
-    if seed is not None:
-        rng.shuffle(batches)
-    for batch in batches:
-        width = max(len(row.ids) for row in batch)
-        lengths = torch.tensor([len(row.ids) for row in batch])
-        yield RowBatch(
-            _padded([row.ids for row in batch], pad_id),
-            _padded([row.labels for row in batch], IGNORED),
-            _padded([row.segments for row in batch], 0),
-            torch.arange(width) >= lengths[:, None],
-        )
-
-
-def pair_batches(
-    pairs: Sequence[tuple[Ids, Ids]], *, tokens_per_batch: int, pad_id: int, seed: int | None
-) -> Iterator[PairBatch]:
-    """All pairs once, in batches in which the longest pair times the number of pairs is at most `tokens_per_batch`.
-
-    (Source and target are each padded to their own longest, so that the tensors hold somewhat more; a pair that is
-    longer than the limit has a batch of its own.)
-    With a seed the order is shuffled: sentences are sorted by length plus a little noise, so that the batches differ
-    from epoch to epoch, then the batches are shuffled.  The same seed gives the same order.
-    """
-    rng = random.Random(seed or 0)  # (Random(None) would differ from run to run)
-    noise = 0.0 if seed is None else 1.0
-    keys = [(len(source) + noise * rng.random() * 2, len(target) + noise * rng.random()) for source, target in pairs]
-    order = sorted(range(len(pairs)), key=lambda i: (keys[i][0] + keys[i][1], rng.random()))
-    batches: list[list[int]] = [[]]
-    width = 0
-    for index in order:
-        source, target = pairs[index]
-        new_width = max(width, len(source) + len(target))
-        if batches[-1] and new_width * (len(batches[-1]) + 1) > tokens_per_batch:
-            batches.append([])
-            new_width = len(source) + len(target)
-        batches[-1].append(index)
-        width = new_width
-    if seed is not None:
-        rng.shuffle(batches)
-    for batch in batches:
-        yield PairBatch(_padded([pairs[i][0] for i in batch], pad_id), _padded([pairs[i][1] for i in batch], pad_id))
-
-
-def _padded(rows: Sequence[Ids], pad_id: int) -> Tensor:
-    width = max(map(len, rows))
-    return torch.tensor([[*row, *[pad_id] * (width - len(row))] for row in rows])  # [b, n]

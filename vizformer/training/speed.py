@@ -11,10 +11,6 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 
-def best_device() -> torch.device:
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
 @contextmanager
 def fast_short_attention(device: torch.device) -> Iterator[None]:
     """Plain matrix products instead of the fused kernel: on a CPU that one is slow for many short sequences."""

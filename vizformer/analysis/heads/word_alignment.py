@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -170,16 +169,3 @@ def telling_row(weights: Float[ndarray, "n_q n_k"], rows: Sequence[int]) -> int 
     top = np.sort(weights, -1)
     lead = top[:, -1] - top[:, -2]
     return max(rows, key=lambda row: float(lead[row]))
-
-
-def measure_alignment(checkpoint: Checkpoint, folder: Path) -> dict[str, Any]:
-    """The alignment score for a model card; nothing where the model's folder has no alignments by hand."""
-    path = folder / "alignment.tsv"
-    if not path.is_file():
-        return {}
-    pairs = read_alignments(path)
-    score = alignment_score(checkpoint, pairs)
-    layer = score.best_layer
-    return {
-        "alignment": {"pairs": len(pairs), "words": score.words, "layer": layer, "found": float(score.found[layer])}
-    }

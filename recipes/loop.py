@@ -21,6 +21,10 @@ Batch = TypeVar("Batch")
 RELEASED_EVERY = 50  # steps
 
 
+def best_device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
 @dataclass(frozen=True, kw_only=True)
 class LoopOptions:
     """How long and how fast to train.
@@ -186,7 +190,7 @@ def _resume(
     same = {**state["options"], "epochs": options.epochs} == asdict(options)
     if not same or state["config"] != model.config.to_dict():
         raise VizformerError(
-            "{path} was written by a training with other options. Delete it or choose another --out folder.",
+            "{path} was written by a training with other options. Delete it or choose another --work folder.",
             path=str(path),
         )
     model.load_state_dict(state["model"])

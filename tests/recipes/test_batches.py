@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from vizformer.training.batches import pair_batches
+from recipes.batches import pair_batches
 
 PAD = 0
 

@@ -4,9 +4,9 @@ import unicodedata
 
 import pytest
 
+from recipes.vocabulary import BOS, EOS, PAD, train_bpe
 from tests import tiny
 from vizformer.text import Tokenizer
-from vizformer.training.vocabulary import BOS, EOS, PAD, train_bpe
 
 TEXTS = [
     "我有一只猫。",

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from tokenizers import processors
 
+from recipes.batches import Row
+from recipes.bundled_models.recipe import TextRecipe, train_on_rows
+from recipes.corpus import SOURCES, Corpus
+from recipes.loop import LoopOptions, Progress
+from recipes.vocabulary import BOS, EOS, PAD, train_bpe
 from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.text import Tokenizer
-from vizformer.training.batches import IGNORED, Row
-from vizformer.training.corpus import SOURCES, Corpus
-from vizformer.training.loop import LoopOptions, Progress
-from vizformer.training.recipe import TextRecipe, train_on_rows
-from vizformer.training.vocabulary import BOS, EOS, PAD, train_bpe
+from vizformer.training.batches import IGNORED
 
 CONTEXT = 512
 CHINESE_TIMES = 2  # each Chinese sentence is read this often per epoch: there are few of them

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import torch
 
+from recipes.batches import pair_batches
+from recipes.bundled_models.recipe import TextRecipe
+from recipes.loop import LoopOptions, Progress, best_device, fit
+from recipes.pairs import Pair, Split, read_pairs, split_pairs
+from recipes.vocabulary import BOS, EOS, PAD, train_bpe
 from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.config import ModelConfig
 from vizformer.errors import VizformerError
 from vizformer.model import Transformer
 from vizformer.text import Tokenizer
-from vizformer.training.batches import PairBatch, pair_batches
-from vizformer.training.loop import LoopOptions, Progress, fit
+from vizformer.training.batches import PairBatch
 from vizformer.training.loss import translation_loss
-from vizformer.training.pairs import Pair, Split, read_pairs, split_pairs
-from vizformer.training.recipe import TextRecipe
-from vizformer.training.speed import best_device
-from vizformer.training.vocabulary import BOS, EOS, PAD, train_bpe
 
 MAX_TOKENS = 60  # longer pairs are left out of training: they are few and mostly several sentences
 
@@ -27,7 +27,7 @@ class TranslationRecipe(TextRecipe):
     """Everything that, with the data, decides the trained weights.
 
     Attributes:
-        n_valid, n_test: held-out pairs (`vizformer.training.pairs.split_pairs`).
+        n_valid, n_test: held-out pairs (`recipes.pairs.split_pairs`).
     """
 
     label_smoothing: float = 0.1

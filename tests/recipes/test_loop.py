@@ -9,12 +9,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from recipes.batches import pair_batches
+from recipes.loop import LoopOptions, Progress, fit
 from tests import tiny
 from vizformer.errors import VizformerError
 from vizformer.generation import greedy_batch
 from vizformer.model import Transformer
-from vizformer.training.batches import PairBatch, pair_batches
-from vizformer.training.loop import LoopOptions, Progress, fit
+from vizformer.training.batches import PairBatch
 from vizformer.training.loss import translation_loss
 from vizformer.training.schedule import inverse_square_root
 

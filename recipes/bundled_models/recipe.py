@@ -6,14 +6,14 @@ from pathlib import Path
 
 import torch
 
+from recipes.batches import Row, row_batches
+from recipes.loop import LoopOptions, Progress, best_device, fit
 from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
 from vizformer.text import Tokenizer
-from vizformer.training.batches import Row, RowBatch, row_batches
-from vizformer.training.loop import LoopOptions, Progress, fit
+from vizformer.training.batches import RowBatch
 from vizformer.training.loss import token_loss
-from vizformer.training.speed import best_device
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from recipes.pairs import Pair, read_pairs, sentence_key
 from vizformer.errors import VizformerError
-from vizformer.training.pairs import Pair, read_pairs, sentence_key
 
 BOOKS, CHINESE, FRENCH = "books.txt", "cmn.txt", "fra.txt"
 TEST_BOOK = "The Princess and the Goblin"  # by an author who wrote no other book of the collection

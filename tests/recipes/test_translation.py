@@ -6,14 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import tiny
-from vizformer.checkpoints import load, save
-from vizformer.errors import VizformerError
-from vizformer.generation import greedy_steps
-from vizformer.training.loop import LoopOptions, Progress
-from vizformer.training.pairs import Pair, sentence_key
-from vizformer.training.translate import translate_all
-from vizformer.training.translation import (
+from recipes.bundled_models.zh_en import (
     MAX_TOKENS,
     ZH_EN,
     TranslationRecipe,
@@ -21,6 +14,13 @@ from vizformer.training.translation import (
     prepare,
     train_translator,
 )
+from recipes.loop import LoopOptions, Progress
+from recipes.pairs import Pair, sentence_key
+from recipes.translate import translate_all
+from tests import tiny
+from vizformer.checkpoints import load, save
+from vizformer.errors import VizformerError
+from vizformer.generation import greedy_steps
 
 WORDS = {"猫": "cat", "狗": "dog", "鱼": "fish", "鸟": "bird", "马": "horse", "牛": "cow"}
 LOOP = LoopOptions(epochs=2, warmup=20, average_decay=0.9)

@@ -1,10 +1,10 @@
-"""README.md of the tiny models of `vizformer train lengths`: what they are, what was measured, how to remake them."""
+"""README.md of the tiny models of the lesson Positions: what they are, what was measured, how to remake them."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vizformer.training.corpus import TEST_BOOK, VALID_BOOK
+from recipes.corpus import TEST_BOOK, VALID_BOOK
 
 
 def write_card(folder: Path, notes: Mapping[str, Any], *, longest: int, stride: int, every: int) -> None:
@@ -58,7 +58,7 @@ All six alike: {updates:,} updates on batches of {batch}, each of
 over {recipe["loop"]["warmup"]} updates, then inverse-square-root decay; {kept}.
 {on[:1].upper() + on[1:]}, shared with other work.
 
-    vizformer train lengths --data DATA
+    python -m recipes.bundled_models.train lengths --data DATA
 
 ## Measured
 

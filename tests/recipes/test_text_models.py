@@ -9,15 +9,17 @@ from pathlib import Path
 import pytest
 import torch
 
+from recipes.batches import Row, row_batches
+from recipes.bundled_models import cloze, evaluate, stories, train
+from recipes.bundled_models.text_measures import windows
+from recipes.corpus import TEST_BOOK, VALID_BOOK, Corpus, find_file, read_corpus
+from recipes.pairs import sentence_key
 from tests import tiny
+from tests.recipes.test_bundled_models import run
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import VizformerError
-from vizformer.training import cloze, commands, stories
-from vizformer.training.batches import IGNORED, Row, row_batches
-from vizformer.training.corpus import TEST_BOOK, VALID_BOOK, Corpus, find_file, read_corpus
+from vizformer.training.batches import IGNORED
 from vizformer.training.loss import token_loss
-from vizformer.training.pairs import sentence_key
-from vizformer.training.text_evaluation import windows
 
 STORY = "Once upon a time there was a cat. The cat had a hat, and the hat had a cat.\n\nThe end was near, said the cat."
 ENGLISH = [f"I have {n} cats and {m} dogs." for n in range(2, 12) for m in range(2, 12)]
@@ -183,13 +185,12 @@ def test_train_evaluate_and_the_card(name: str, data: Path, tmp_path: Path, monk
     )
     monkeypatch.setattr(module, name.upper(), small)
     monkeypatch.setattr(stories, "N_REPEATED", 5)
-    said: list[str] = []
     out, work = tmp_path / name, tmp_path / "work"
-    commands.train_bundled(name, data, out, work, None, said.append)
-    losses = [float(line.split("loss ")[1].split(",")[0]) for line in said if line.startswith("epoch")]
+    said = run(train.main, name, "--data", data, "--out", out, "--work", work)
+    losses = [float(line.split("loss ")[1].split(",")[0]) for line in said.splitlines() if line.startswith("epoch")]
     assert losses[-1] < losses[0]
     assert math.isfinite(losses[-1])
-    commands.evaluate_bundled(str(out), data, said.append, lambda *_: {})
+    run(evaluate.main, out, "--data", data)
     results = json.loads((out / "evaluation.json").read_text(encoding="utf-8"))
     card = (out / "README.md").read_text(encoding="utf-8")
     if name == "stories":
@@ -198,4 +199,4 @@ def test_train_evaluate_and_the_card(name: str, data: Path, tmp_path: Path, monk
     else:
         assert f"{results['book']['accuracy']:.1%}" in card
         assert f"{results['book']['bigram']['perplexity']:g}" in card
-    assert f"vizformer train {name} --data DATA" in card
+    assert f"python -m recipes.bundled_models.train {name} --data DATA" in card

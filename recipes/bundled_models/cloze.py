@@ -4,13 +4,14 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from recipes.batches import Row
+from recipes.bundled_models.recipe import TextRecipe, train_on_rows
+from recipes.corpus import SOURCES, Corpus
+from recipes.loop import LoopOptions, Progress
+from recipes.vocabulary import BERT_PAD, CLS, MASK, SEP, train_wordpiece
 from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.text import Tokenizer
-from vizformer.training.batches import IGNORED, Row
-from vizformer.training.corpus import SOURCES, Corpus
-from vizformer.training.loop import LoopOptions, Progress
-from vizformer.training.recipe import TextRecipe, train_on_rows
-from vizformer.training.vocabulary import BERT_PAD, CLS, MASK, SEP, train_wordpiece
+from vizformer.training.batches import IGNORED
 
 CONTEXT = 256
 ROW = 96  # tokens of a training row; a tenth of them have the whole context, so that every position is learned

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from recipes.pairs import MAX_GROUP, Pair, read_pairs, sentence_key, split_pairs
 from vizformer.errors import VizformerError
-from vizformer.training.pairs import MAX_GROUP, Pair, read_pairs, sentence_key, split_pairs
 
 
 def test_reading(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What `vizformer evaluate` measures of a model's attention."""
+"""What is measured of a model's attention, for its card."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.analysis.heads.induction import head_scores, repeated_tokens
-from vizformer.analysis.heads.word_alignment import measure_alignment
+from vizformer.analysis.heads.word_alignment import alignment_score, read_alignments
 from vizformer.checkpoints import Checkpoint
 
 PERIOD, SEQUENCES = 50, 16
@@ -21,6 +21,19 @@ def measure(checkpoint: Checkpoint, folder: Path) -> dict[str, Any]:
     if architecture == "encoder-decoder":
         return measure_alignment(checkpoint, folder)
     return {"heads": measure_heads(checkpoint)} if architecture == "decoder-only" else {}
+
+
+def measure_alignment(checkpoint: Checkpoint, folder: Path) -> dict[str, Any]:
+    """The alignment score; nothing where the model's folder has no alignments by hand."""
+    path = folder / "alignment.tsv"
+    if not path.is_file():
+        return {}
+    pairs = read_alignments(path)
+    score = alignment_score(checkpoint, pairs)
+    layer = score.best_layer
+    return {
+        "alignment": {"pairs": len(pairs), "words": score.words, "layer": layer, "found": float(score.found[layer])}
+    }
 
 
 def measure_heads(checkpoint: Checkpoint) -> dict[str, Any]:

@@ -1,10 +1,80 @@
-"""README.md of the models of running text: what each is, what it learned from, how well it does, how to remake it."""
+"""README.md of the bundled models: what each is, what it learned from, how well it does, how to remake it."""
 
 from pathlib import Path
 from typing import Any
 
+from recipes.bundled_models.zh_en_measures import BEAM
+from recipes.corpus import TEST_BOOK
 from vizformer.checkpoints.own.checkpoint import Checkpoint
-from vizformer.training.corpus import TEST_BOOK
+
+
+def write_zh_en_card(folder: Path, checkpoint: Checkpoint, training: dict[str, Any], results: dict[str, Any]) -> None:
+    config = checkpoint.model.config
+    parameters = sum(p.numel() for p in checkpoint.model.parameters())
+    size = (folder / "model.safetensors").stat().st_size
+    samples = "\n".join(f"| {source} | {output} |" for source, output in results["samples"].items())
+    sources = "\n".join(f"- {line}" for line in training["recipe"]["sources"])
+    alignment = ""
+    if found := results.get("alignment"):
+        alignment = (
+            f"Alignment: on {found['pairs']} held-out pairs aligned by hand (`alignment.tsv`), the most attended source"
+            f" token of\ncross-attention layer {found['layer']} (heads averaged) belongs to the right word for "
+            f"**{found['found']:.0%}** of the {found['words']} content words.\n\n"
+        )
+    card = f"""# {folder.name}
+
+A Chinese → English Transformer in the style of "Attention Is All You Need" (encoder-decoder, {config.norm_order}-norm,
+{config.positions} positions, ReLU, one table of embeddings scaled by √d_model), small enough to look into.
+
+| | |
+|---|---|
+| parameters | {parameters:,} |
+| d_model, heads, d_ff | {config.d_model}, {config.n_heads}, {config.d_ff} |
+| layers | {config.n_encoder_layers} encoder + {config.n_decoder_layers} decoder |
+| vocabulary | {config.vocab_size:,} byte-level BPE tokens, shared; Chinese characters stand alone |
+| longest input | {config.max_positions} tokens (training saw at most 60) |
+| file | {size / 1e6:.1f} MB, float16 safetensors |
+
+## Data and licence
+
+{sources}
+
+Held out: groups of pairs that share no source and no target sentence with training (compared without case, width,
+punctuation and spaces). Tatoeba has many sentences that differ in one word, so held-out pairs often resemble known
+ones. The weights are published under the licence of the data, CC BY 2.0 FR, with attribution to tatoeba.org and its
+contributors.
+
+## Training
+
+{training["pairs"]:,} pairs, {training["epochs"]} epochs, {training["steps"]:,} updates with batches of
+about {training["recipe"]["tokens_per_batch"]:,} tokens, {training["minutes"]:.0f} minutes {training["machine"]};
+cross-entropy on the validation pairs {training["held_out"]["loss"]:.3f} nats per token.
+
+Adam (0.9, 0.98), warm-up then inverse-square-root decay, label smoothing 0.1, dropout {config.dropout},
+and an exponential moving average of the weights, which is what is kept.
+
+    python -m recipes.bundled_models.train {folder.name} --data {training["data"]}
+
+{training.get("remark", "")}
+
+## Evaluation
+
+Greedy decoding on {results["pairs"]} held-out pairs, one reference each:
+**BLEU {results["bleu"]}** (sacrebleu, 13a), **chrF {results["chrf"]}**, length ratio {results["length_ratio"]}.
+Beam search with {BEAM} hypotheses (length penalty 0.6): BLEU {results["beam_bleu"]}.
+
+    python -m recipes.bundled_models.evaluate {folder.name} --data {training["data"]}
+
+{alignment}| source | translation |
+|---|---|
+{samples}
+
+## Limits
+
+It knows short everyday sentences like those of its data; long or specialised text, names and numbers come out wrong.
+It is made to be looked into, not to be relied on.
+"""
+    (folder / "README.md").write_text(card, encoding="utf-8")
 
 
 def write_stories_card(
@@ -57,7 +127,7 @@ Bits per byte of UTF-8, each token predicted from what stands before it in a win
 **{results["book"]["bits_per_byte"]}** on the held-out book ({results["book"]["bytes"]:,} bytes),
 **{results["chinese"]["bits_per_byte"]}** on {results["chinese"]["sentences"]} held-out Chinese sentences.
 
-    vizformer evaluate {folder.name} --data DATA
+    python -m recipes.bundled_models.evaluate {folder.name} --data DATA
 
 {compared}{heads}| prompt | greedy continuation |
 |---|---|
@@ -101,7 +171,7 @@ both neighbours, p(x | left) p(right | x):
 |---|---|---|---|---|---|
 {rows}
 
-    vizformer evaluate {folder.name} --data DATA
+    python -m recipes.bundled_models.evaluate {folder.name} --data DATA
 
 | text | most probable |
 |---|---|
@@ -152,7 +222,7 @@ cross-entropy of validation text in nats per token: {held_out}.
 Adam (0.9, 0.98), warm-up over {training["recipe"]["loop"]["warmup"]:,} updates, then inverse-square-root decay, and an
 exponential moving average of the weights, which is what is kept.
 
-    vizformer train {folder.name} --data DATA
+    python -m recipes.bundled_models.train {folder.name} --data DATA
 
 {training.get("remark", "")}
 """

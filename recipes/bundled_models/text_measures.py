@@ -8,14 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from recipes.batches import Row
+from recipes.bundled_models.cloze import N_SPECIAL, ClozeData
+from recipes.bundled_models.recipe import mean_loss
+from recipes.bundled_models.stories import CONTEXT, next_token_row
+from recipes.corpus import Corpus
+from recipes.vocabulary import BOS
 from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.model import Transformer
-from vizformer.training.batches import IGNORED, Row
-from vizformer.training.cloze import N_SPECIAL, ClozeData
-from vizformer.training.corpus import Corpus
-from vizformer.training.recipe import mean_loss
-from vizformer.training.stories import CONTEXT, next_token_row
-from vizformer.training.vocabulary import BOS
+from vizformer.training.batches import IGNORED
 
 PROMPTS = (
     "Once upon a time there was a princess who",
