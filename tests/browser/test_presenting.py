@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from vizformer.web.frame import progress
 from vizformer.web.frame.sitemap import COURSE
 from vizformer.web.widgets import lesson_text, slides
 
@@ -152,3 +153,31 @@ def test_the_notes_follow_the_slides_and_the_slides_the_notes(open_tab):
     expect(page.locator(".st-key-slide-steps")).to_contain_text("slide 3 of")
     expect(page.get_by_text("Next slide")).to_have_count(0)
     notes.close()
+
+
+LOOKS_PRESSED = """all => all.filter(one => {
+  const look = getComputedStyle(one);
+  return one.checkVisibility() && (parseFloat(look.borderTopWidth) > 0 || look.backgroundColor !== "rgba(0, 0, 0, 0)");
+}).map(one => one.outerHTML.slice(0, 300))"""
+IN_A_PICTURE = ".vf-box, .vf-cell, .vf-chip"
+PRESSED = f":is(button:not({IN_A_PICTURE}), select, textarea, summary, a[href], [data-testid=stSliderTickBar])"
+IS_FOLDED = "one => Boolean(one.closest('[class*=st-key-ask-], [data-testid=stPopover], [data-testid=stExpander]'))"
+SET = "[data-testid=stSelectbox] input, [data-testid=stTextInput] input, [data-testid=stSliderThumbValue]"
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("lesson", [entry.url for entry in COURSE])
+def test_a_printed_lesson_has_all_its_questions_and_nothing_to_press(open_tab, lesson):
+    tab = open_tab(f"/{lesson}?slide=paper")
+    tab.settled()
+    page = tab.page
+    page.emulate_media(media="print")
+    paper = page.locator(".st-key-paper")
+    for name in progress.QUESTIONS[lesson]:
+        asked = paper.locator(f".st-key-ask-{lesson}-{name}")
+        expect(asked).to_be_visible()
+        expect(asked).to_contain_text("Predict first.")
+    assert page.locator(PRESSED).evaluate_all(LOOKS_PRESSED) == []
+    for one in paper.locator(f"[class*=st-key-lesson-laboratory] :is({SET})").all():
+        if not one.evaluate(IS_FOLDED):
+            expect(one).to_be_visible()

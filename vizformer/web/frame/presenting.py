@@ -20,6 +20,11 @@ def is_on() -> bool:
     return state.view().slide not in ("off", PAPER)
 
 
+def is_printed() -> bool:
+    """Whether all parts of a lesson stand one below the other, to be printed."""
+    return state.view().slide == PAPER
+
+
 def is_notes() -> bool:
     """Whether the speaker's notes are shown instead of the slide."""
     return state.view().slide.startswith(NOTES)

@@ -21,7 +21,7 @@ from vizformer.web.frame.sitemap import COURSE, GLOSSARY, Entry
 from vizformer.web.link import link_settings, state
 from vizformer.web.link.link_settings import Setting
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.link.view import PAPER, View
+from vizformer.web.link.view import View
 from vizformer.web.widgets import class_question, glossary, questions, slides
 from vizformer.web.widgets.cell_question import ask_cell
 from vizformer.web.widgets.laboratory import Parts, Shown, beside_others, laboratory, place_beside
@@ -88,7 +88,7 @@ def _body(
     if presenting.is_on():
         slides.show(entry, parts, _shown(entry, parts, unnamed), subject)
         return
-    if state.view().slide == PAPER:
+    if presenting.is_printed():
         if st.session_state.setdefault(_LAST, entry.url) == entry.url:
             _paper(entry, parts, subject)
             return
@@ -306,16 +306,16 @@ def ask(question: Question | None, *others: Question | None, here: bool = False,
     """Asks questions, each to be answered before the answer is shown; nothing where the text has none to offer.
 
     They stand with the words of the part, or, where they are the picture itself, `here`.  Where the picture shows the
-    answers they stand above it, `folded` into one line; in a class they are unfolded.
+    answers they stand above it, `folded` into one line; in a class they are unfolded, and on paper written out.
     """
     asked = [one for one in (question, *others) if one is not None]
-    if folded and asked:
+    if folded and asked and not presenting.is_printed():
         in_class = any(class_question.part_of(one.lesson, one.name) != "nobody" for one in asked)
         label = _("Before you look: a question") if len(asked) == 1 else _("Before you look: some questions")
         with st.expander(label, expanded=in_class):
             ask(*asked, here=True)
         return
-    with nullcontext() if here else place_beside():
+    with nullcontext() if here or folded else place_beside():
         for one in asked:
             match one:
                 case Choice():
