@@ -27,11 +27,12 @@ class Habits:
     Attributes:
         style: whose names: "heads" (a Linear for each), "apart", "fused" (head by head), "projected" (input_projection) or
             "packed" (nn.MultiheadAttention).
+        n_heads: of a layer, in the styles "apart" and "fused".
         divisor: of the scores.
         eps: of the norms.
         norm: "layer", "rms" or "none".
-        order: "pre", "post", "output": of what a sublayer has found, "normed_stream": of what it reads and adds to, or
-            "unused": in the file, and not applied.
+        order: "pre", "post", "output": of what a sublayer has found, "normed_stream": of what it reads and adds to,
+            "unused": in the file, and not applied, or "none".
         residual: "sequential", "parallel" or "none".
         final: a norm after the last layer: "used", "unused" or "" for none.
         segment: the row that is added, of three; None: no such table.
@@ -46,6 +47,7 @@ class Habits:
         first_position: the row of the table of positions that the first token has.
         waves: sines before cosines are added in the place of a table, and no file has them.
         rows: how numbers are divided among the heads, as in `qkv_rows` and `head_rows`.
+        joined_in_turn: what the heads have made is joined number by number, whatever `rows` says.
         unweighted: where norms without weights stand beside the sublayers: "final_norm", "embedding_norm", "qk_norm".
         tied: the logits are made with the table of embeddings, and no other lies in the file.
         scaled: what is multiplied by the root of the width: "tokens", "sum" with the positions, or "" for nothing.
@@ -56,6 +58,7 @@ class Habits:
     """
 
     style: str = "apart"
+    n_heads: int = H
     divisor: float = math.sqrt(W)
     eps: float = 1e-5
     norm: str = "layer"
@@ -74,6 +77,7 @@ class Habits:
     first_position: int = 0
     waves: bool = False
     rows: str = "head_by_head"
+    joined_in_turn: bool = False
     unweighted: tuple[str, ...] = ()
     tied: bool = False
     normed: str = ""
@@ -92,22 +96,24 @@ class Habits:
         return (F.layer_norm if self.norm == "layer" else F.rms_norm)(x, x.shape[-1:], eps=self.eps)
 
     def split(self, x: Tensor) -> Tensor:
-        """[b, n, D] -> [b, H, n, D / H]"""
+        """[b, n, D] -> [b, heads, n, D / heads]"""
         if self.rows in ("in_turn", "split_in_turn"):
-            return x.unflatten(-1, (W, H)).movedim(-1, 1)
-        return x.reshape(len(x), H, -1, W) if self.rows == "not_transposed" else heads(x)
+            return x.unflatten(-1, (-1, self.n_heads)).movedim(-1, 1)
+        if self.rows == "not_transposed":
+            return x.reshape(len(x), H, -1, W)
+        return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
 
     def merge(self, x: Tensor) -> Tensor:
-        if self.rows in ("in_turn", "joined_in_turn"):
+        if self.joined_in_turn or self.rows in ("in_turn", "joined_in_turn"):
             return x.movedim(1, -1).flatten(2)
         return x.reshape(len(x), -1, D) if self.rows == "not_transposed" else together(x)
 
 
-LAID_OUT = {  # the axes of a common matrix, and the order that brings them to [3, b, H, n, W]
-    "by_head": ((H, 3, W), (3, 0, 2, 1, 4)),
-    "by_head_number": ((H, W, 3), (4, 0, 2, 1, 3)),
-    "by_number": ((W, 3, H), (3, 0, 4, 1, 2)),
-    "by_number_head": ((W, H, 3), (4, 0, 3, 1, 2)),
+LAID_OUT = {  # the axes of a common matrix, outermost first: letters, heads, numbers of a head
+    "by_head": "hln",
+    "by_head_number": "hnl",
+    "by_number": "nlh",
+    "by_number_head": "nhl",
 }
 
 
@@ -145,10 +151,11 @@ class Attention(nn.Module):
         elif habits.style == "fused":
             fused = self.qkv_proj(x)
             if (rows := "by_head" if habits.rows == "head_by_head" else habits.rows) in LAID_OUT:
-                sizes, order = LAID_OUT[rows]
-                q, k, v = fused.reshape(1, n, *sizes).permute(order)
+                axes, sizes = LAID_OUT[rows], dict(l=3, h=habits.n_heads, n=D // habits.n_heads)
+                parted = fused.reshape(1, n, *(sizes[axis] for axis in axes))
+                q, k, v = parted.permute(2 + axes.index("l"), 0, 2 + axes.index("h"), 1, 2 + axes.index("n"))
             else:
-                parts = dict(zip(rows[::2], map(heads, fused.chunk(3, -1)), strict=True))
+                parts = dict(zip(rows[::2], map(habits.split, fused.chunk(3, -1)), strict=True))
                 q, k, v = (parts[letter] for letter in "qkv")
         elif habits.style == "projected":
             q, k, v = (heads(part) for part in self.input_projection(x).chunk(3, -1))
@@ -212,7 +219,7 @@ class Layer(nn.Module):
             for pair in (self.first, self.then):
                 x = pair["norm"](x + pair["sublayer"](x))
             return x
-        applied = habits.norm != "none" and habits.order != "unused"
+        applied = habits.norm != "none" and habits.order not in ("unused", "none")
         norms: tuple[Callable[[Tensor], Tensor], ...] = (nn.Identity(), nn.Identity())
         if applied:
             norms = (habits.bare_norm,) * 2 if habits.norm == "unweighted" else (self.norm1, self.norm2)
@@ -431,7 +438,7 @@ def written(open: dict[str, Any], **habits: Any) -> Kind:
     if own.front == "one_hot":
         del strict["scaled_embedding"]
     strict |= {} if own.norm == "none" else dict(norm_order="none" if own.order == "unused" else own.order)
-    strict |= {} if own.style == "heads" else dict(n_heads=H)
+    strict |= {} if own.style == "heads" else dict(n_heads=own.n_heads)
     strict |= dict(qkv_rows="by_head" if own.rows == "head_by_head" else own.rows) if own.style == "fused" else {}
     strict |= dict(positions="rope") if own.turned else {}
     strict |= dict(qkv_rows="q_k_v") if own.style == "projected" else {}
@@ -480,6 +487,16 @@ KINDS: dict[str, Kind] = {
         f"fused, {rows}": written({}, style="fused", rows=rows, order="post")
         for rows in ("by_number", "by_head_number", "by_number_head", "v_k_q", "k_q_v")
     },
+    **{
+        f"fused, {rows}, joined in turn": written(
+            dict(head_rows="joined_in_turn"), style="fused", rows=rows, joined_in_turn=True
+        )
+        for rows in LAID_OUT
+    },
+    **{
+        f"one head, {rows}": written({}, style="fused", n_heads=1, divisor=math.sqrt(D), rows=rows, causal=True)
+        for rows in ("q_k_v", "q_v_k", "k_q_v", "k_v_q", "v_q_k", "v_k_q", "by_head_number")
+    },
     "the sum with the positions is scaled": written(dict(scaled_rows="sum"), scaled="sum", causal=True),
     "the sum is scaled, positions from 1 on": written(
         dict(scaled_rows="sum", first_position=1), scaled="sum", first_position=1, order="post"
@@ -494,6 +511,12 @@ KINDS: dict[str, Kind] = {
         dict(qk_norm=True), unweighted=("qk_norm",), norm="rms", order="post", causal=True
     ),
     "norms without weights": written(NO_WEIGHTS, norm="unweighted", causal=True, **AROUND),
+    "no norms but of queries and keys, without weights": written(
+        dict(qk_norm=True, norm_eps=1e-6), norm="unweighted", order="none", eps=1e-6, unweighted=("qk_norm",)
+    ),
+    "no norms but the last, without weights": written(
+        dict(final_norm=True, norm_eps=1e-6), norm="unweighted", order="none", eps=1e-6, unweighted=("final_norm",)
+    ),
     "norms without weights, of queries and keys": written(
         dict(qk_norm=True, norm_eps=1e-6), norm="unweighted", eps=1e-6, unweighted=("qk_norm",)
     ),

@@ -132,6 +132,19 @@ def test_the_authors_number_decides_of_an_untrained_model_too(
     assert "has the author's number to its printed digits" in str(wrong.why_not)
 
 
+def test_the_authors_number_says_that_there_are_no_norms(tmp_path: Path) -> None:
+    """What norms leave open is not said where they are taken away, or nothing would open."""
+    kind = conventions.KINDS["no norms"]
+    author, ids = conventions.made("no norms"), [int(id) for id in SHORT.split()]
+    with torch.no_grad():
+        logits = author(torch.tensor([ids]))[0, -1]
+    wrong = dict(norm="rms_norm", norm_order="pre", final_norm=True)
+    found = vf.evidence(
+        saved(author.state_dict(), tmp_path / "model.pt"), SHORT, author=str(logits[:6]), **kind.strict | wrong
+    )
+    assert found.settled["norm"] == "none"
+
+
 def test_a_number_is_met_to_its_printed_digits() -> None:
     said = printed("tensor([ 0.1234, -2.5000,  1.0e-02])", 23)
     assert said.is_met(np.array([0.12344, -2.49996, 0.0104]))

@@ -46,7 +46,7 @@ def test_the_numbers_are_those_of_the_author(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", KINDS)
 def test_without_answers_every_convention_is_asked(name: str, tmp_path: Path) -> None:
     path, __ = saved(name, tmp_path)
-    first = {"norm": "rms_norm"} if name.startswith("norms without weights") else {}  # which the others follow from
+    first = {"norm": "rms_norm"} if "without weights" in name else {}  # which the others follow from
     with pytest.raises(UnansweredError) as caught:
         load(path, **first)
     asked = {question.name for question in caught.value.questions if f"{question.name}=..." in str(caught.value)}
@@ -132,6 +132,47 @@ def test_what_no_model_here_computes_is_asked_and_refused(habits: Any, answer: A
         load(tmp_path / "model.pt")
     with pytest.raises(CheckpointError, match=said):
         load(tmp_path / "model.pt", **kind.strict | answer)
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "said"),
+    [
+        (
+            "no norms but of queries and keys, without weights",
+            dict(norm="none"),
+            "qk_norm=True decides nothing where norm=none",
+        ),
+        (
+            "no norms but the last, without weights",
+            dict(norm="none"),
+            "final_norm=True decides nothing where norm=none",
+        ),
+        ("numbers of the heads in turn", dict(n_heads=1), "head_rows=in_turn decides nothing where n_heads=1"),
+        ("heads turned", dict(rope_theta=500, positions="none"), "rope_theta=500.* nothing where positions=none"),
+        ("fused, by_number", dict(qkv_rows="by_head", head_rows="in_turn"), "numbers lie head by head"),
+        ("fused, by_number", dict(qkv_rows="by_head_number", head_rows="split_in_turn"), "numbers lie head by head"),
+    ],
+)
+def test_answers_that_go_together_with_no_model_are_refused(name: str, more: Any, said: str, tmp_path: Path) -> None:
+    path, __ = saved(name, tmp_path)
+    load(path, **KINDS[name].answers)
+    with pytest.raises(CheckpointError, match=said):
+        load(path, **{**KINDS[name].answers, **more})
+
+
+@pytest.mark.parametrize("heads", ["in_turn", "joined_in_turn"])
+def test_under_an_order_number_by_number_only_the_joining_is_left(heads: str, tmp_path: Path) -> None:
+    path, expected = saved("fused, by_number, joined in turn", tmp_path)
+    tiny.assert_close(
+        logits_of(load(path, **KINDS["fused, by_number, joined in turn"].strict, head_rows=heads)), expected
+    )
+
+
+def test_no_norm_anywhere_is_one_model_whatever_kind_is_said(tmp_path: Path) -> None:
+    path, expected = saved("no norms", tmp_path)
+    ours = load(path, **KINDS["no norms"].answers, norm="rms_norm", norm_order="none", norm_eps=1e-3)
+    tiny.assert_close(logits_of(ours), expected)
+    assert ours.model.config == load(path, **KINDS["no norms"].answers).model.config
 
 
 def forked(name: str, code: str, folder: Path) -> tuple[Path, Tensor]:

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, get_args
 
+import numpy as np
+
 from vizformer.checkpoints.files.untrusted_folder import listed, shown
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.errors import CheckpointError
@@ -74,7 +76,8 @@ class Question:
         return not any(answers.get(name) in values for name, values in self.moot.items())
 
     def read(self, value: object) -> Value | None:
-        """The answer that `value` is, also where it is written as text (in a link, at a prompt); None if it is none."""
+        """The answer that `value` is, also of NumPy, or as text (in a link, at a prompt); None if it is none."""
+        value = value.item() if isinstance(value, np.generic) else value
         if self.choices:
             for choice in self.choices:
                 if type(choice) is type(value) and choice == value:
@@ -322,12 +325,13 @@ def resolve(questions: Sequence[Question], given: Mapping[str, object], said: Sa
     """The answers, and for each of them where it comes from.
 
     Raises:
-        CheckpointError: an answer to what is not asked, or one that is not possible, or makes a model that does not open;
-            all of them at once.
+        CheckpointError: an answer to what is not asked, or one that is not possible, says what the others leave no place
+            for, or makes a model that does not open.
         UnansweredError: questions that are left.
     """
-    _check(questions, given, file)
+    _refuse(_impossible(questions, given), questions, file)
     answers = known(questions, given, said)
+    _refuse(_dropped(questions, given, said, answers.values), questions, file)
     if refused := [
         N_("{name}={value}: {why}", name=q.name, value=str(value), why=q.refused[value])
         for q in questions
@@ -411,21 +415,43 @@ def _sure(value: Value | None) -> Value:
     return value
 
 
-def _check(questions: Sequence[Question], given: Mapping[str, object], file: str) -> None:
+def _impossible(questions: Sequence[Question], given: Mapping[str, object]) -> list[Message]:
     known = {question.name: question for question in questions}
-    wrong = [
+    return [
         N_("{name} is not open here", name=shown(name))
         if name not in known
         else N_("{name}={value}: it must be {rule}", name=name, value=shown(value), rule=known[name].must_be)
         for name, value in given.items()
         if value is not None and name != SETTLED and (name not in known or known[name].read(value) is None)
     ]
+
+
+def _dropped(
+    questions: Sequence[Question], given: Mapping[str, object], said: Said, answers: Mapping[str, Value]
+) -> list[Message]:
+    """Of the answers that decide nothing under the others, those that say something all the same."""
+    return [
+        N_(
+            "{name}={value} decides nothing where {others}: leave it out, or give another answer to {names}",
+            name=q.name,
+            value=str(value),
+            others=", ".join(f"{name}={answers[name]}" for name in under),
+            names=", ".join(under),
+        )
+        for q in questions
+        if (under := [name for name, values in q.moot.items() if answers.get(name) in values])
+        if (value := q.read(given.get(q.name))) is not None and q.usual is not None
+        if value not in (q.usual, "none", (beside := _beside(q, said)) and beside[2])
+    ]
+
+
+def _refuse(wrong: list[Message], questions: Sequence[Question], file: str) -> None:
     if wrong:
         raise CheckpointError(
             "{file} cannot be opened like this: {problems}. What can be said about it: {names}.",
             file=file,
             problems=listed(wrong),
-            names=", ".join(known) or "-",
+            names=", ".join(question.name for question in questions) or "-",
         )
 
 

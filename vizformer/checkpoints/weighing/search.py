@@ -143,7 +143,9 @@ class Search:
         if key not in self.found:
             if self.found and (len(self.found) >= self.most or time.monotonic() > self.until):
                 raise _EnoughError
-            self.found[key] = Tried(answers, *self.measure(answers, now))
+            moot = {question.name for question in self.questions if not question.decides(answers)}
+            given = {name: answer for name, answer in answers.items() if name not in moot}
+            self.found[key] = Tried(answers, *self.measure(given, now))
             ways = [len(question.open) - 1 for question in self.questions]
             all_ways = 1 + sum(ways) + (sum(ways) ** 2 - sum(n * n for n in ways)) // 2
             total = min(self.most, all_ways)

@@ -16,19 +16,20 @@ from vizformer.messages import N_, Message
 
 ROPE_OF_ROWS = "rope_before_heads"
 NORMED_STREAM = "normed_stream"  # an order of norms: x <- norm(x), then x <- x + f(x)
-ABSENT = replace(NORM, choices=("none", *NORM.choices), usual="none", insists=True)  # no norm has weights
+ABSENT = replace(  # no norm has weights
+    NORM,
+    text=N_("Which norm does the model have, in its layers or elsewhere? (None of them has weights.)"),
+    choices=("none", *NORM.choices),
+    usual="none",
+    insists=True,
+)
 OWN_NORM = Question(
     "norm",
     N_("What does the norm, which its author wrote, divide by: the root of variance + ε, or deviation + ε?"),
     ("layer_norm", "deviation_norm"),
 )
 ALTERNATE = ("by_head", "by_number", "by_head_number", "by_number_head")
-ROWS = Question(
-    "qkv_rows",
-    N_("How do query, key and value lie in their common matrix?"),
-    ("q_k_v", *ALTERNATE),
-    moot={"n_heads": (1,)},
-)
+ROWS = Question("qkv_rows", N_("How do query, key and value lie in their common matrix?"))
 APPLIED = Question(
     "layer_applied",
     N_("The file has one layer: is it applied once, or again and again?"),
@@ -61,7 +62,7 @@ HEAD_ROWS = Question(
     ("head_by_head", "in_turn", "split_in_turn", "joined_in_turn", "not_transposed"),
     usual="head_by_head",
     insists=True,
-    moot={"n_heads": (1,), "qkv_rows": ALTERNATE},
+    moot={"n_heads": (1,)},
     refused={
         "not_transposed": N_(
             "the heads would each read a part of the text only, cut off where the reshape cuts it: what is called a head is "
@@ -261,12 +262,12 @@ def _norm_order(found: Found, kind: str | Question) -> Question:
     choices: tuple[str, ...] = ("post", "pre", "output") if found.sizes.inner else ("pre", "output")
     if found.sizes.inner and not found.norms.first:
         choices += (NORMED_STREAM,)
-    order = replace(questions.NORM_ORDER, choices=choices, usual=None if found.sizes.inner else "pre", insists=True)
-    layers = found.layer_norms()
+    usual, layers = None if found.sizes.inner else "pre", found.layer_norms()
+    order = replace(questions.NORM_ORDER, usual=usual, insists=True)
     if not layers and kind is ABSENT:
-        return replace(order, moot={"norm": ("none",)})
+        return replace(order, choices=(*choices, "none"), moot={"norm": ("none",)})
     if layers and not found.are_one(layers):
-        return order
+        return replace(order, choices=choices)
     if layers:
         return replace(order, choices=(*choices, "none"), usual=None)
     return replace(order, choices=("none", *choices), usual="none")

@@ -26,10 +26,10 @@ class Reading:
         sizes: of all layers.
         n_heads: of a layer.
         turned: of modules (False) and raw parameters (True), whether they are [in, out].
-        rows: how those of queries, keys and values lie: "in_turn": of each letter, one row of every head after the other;
+        in_turn: of each letter, one row of every head after the other, and not head by head.
+        rows: how those of several letters lie, where it is not letter by letter:
             "by_head": of head 0 each letter, then of head 1, ..., and "by_head_number": number by number there;
-            "by_number": row 0 of each letter and head, then row 1 of each, ..., and "by_number_head": head by head there;
-            all else: of each letter, head by head.
+            "by_number": row 0 of each letter and head, then row 1 of each, ..., and "by_number_head": head by head there.
         order: of the letters ("v_k_q", "as_q_k_v"), where it is not that of their name.
         joined_in_turn: whether what the heads have made is joined number by number, and not head by head.
         pairs: whether rotary positions turn neighbours together, where ours turn halves.
@@ -43,6 +43,7 @@ class Reading:
     sizes: Sizes
     n_heads: int
     turned: Mapping[bool, bool]
+    in_turn: bool
     rows: str
     order: str
     joined_in_turn: bool
@@ -68,7 +69,7 @@ class Reading:
             "by_number": (place * heads + head, n * heads),
             "by_number_head": (head * n + place, n * heads),
         }
-        start, step = (before + head, heads) if self.rows == "in_turn" else (before + head * d, 1)
+        start, step = (before + head, heads) if self.in_turn else (before + head * d, 1)
         if n > 1 and self.rows in alternate:
             start, step = alternate[self.rows]
         return [start + step * number for number in range(d)]
@@ -175,7 +176,7 @@ def _rows(
     """The rows of a matrix or a bias, of which the file has so many, in the order that ours have."""
     full = tuple(f"{own}.{kind}" for own in targets)
     sizes = [how.sizes.queries if letter == "q" else how.sizes.keys for letter in letters]
-    alternate = how.rows == "in_turn" or (how.rows.startswith("by_") and len(letters) > 1)
+    alternate = how.in_turn or (how.rows.startswith("by_") and len(letters) > 1)
     turns = how.pairs and any(letter in "qk" for letter in letters)
     known = layers.made[source].shape[0] if source in layers.made else rows
     if known != sum(sizes) or (not alternate and not turns):

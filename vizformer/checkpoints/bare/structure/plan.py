@@ -89,12 +89,25 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
         **score_scale(answers, sizes.width, max(1, sizes.queries // n_heads)),
     }
     options |= _positions(found, n_heads, answers)
+    if not (normed or before or after or options["qk_norm"]):  # then no kind of norm is one
+        options["norm"] = "layer_norm"
+        answers.pop("norm_eps", None)
     rows, heads = str(answers.pop("qkv_rows", "q_k_v")), answers.pop("head_rows", "head_by_head")
+    in_turn = heads in ("in_turn", "split_in_turn")
+    if in_turn and rows.startswith("by_head"):
+        raise CheckpointError(
+            "head_rows={heads}: with qkv_rows={rows} the numbers lie head by head in {file}. Answer head_by_head, or "
+            "joined_in_turn where what the heads have made is joined in turn.",
+            heads=str(heads),
+            rows=rows,
+            file=found.weights.where,
+        )
     how = Reading(
         sizes,
         n_heads,
         {False: bool(found.turned[False]), True: found.turned[True] or answers.pop("matrices", None) == "x_W"},
-        "in_turn" if heads in ("in_turn", "split_in_turn") else rows,
+        in_turn,
+        rows,
         "" if rows.startswith("by_") or rows == "q_k_v" else rows,
         heads in ("in_turn", "joined_in_turn"),
         options.pop("pairs", False),

@@ -100,7 +100,7 @@ _CHOICES: dict[str, dict[str, Message]] = {
         "parallel": N_("yes, both sublayers side by side"),
         "none": N_("no, it takes its place"),
     },
-    "norm": {"none": N_("none")},
+    "norm": {"none": N_("none anywhere")},
     "norm_place": {
         "last": N_("after the last layer"),
         "first": N_("after the embeddings"),
