@@ -35,7 +35,7 @@ class Habits:
             "unused": in the file, and not applied, or "none".
         residual: "sequential", "parallel" or "none".
         final: a norm after the last layer: "used", "unused" or "" for none.
-        segment: the row that is added, of three; None: no such table.
+        segment: the row that is added, of three; -1: none of them; None: no such table.
         logits: what they are multiplied by.
         over_batch: attention runs over dimension 0, which are the texts.
         causal: only what is before is seen.
@@ -272,7 +272,7 @@ class Written(nn.Module):
         x = x * math.sqrt(D) if self.habits.scaled == "sum" else x
         x = self.embedding_norm(x) if self.habits.normed == "sum" else x
         x = self.habits.bare_norm(x, "embedding_norm")
-        if self.habits.segment is not None:
+        if self.habits.segment not in (None, -1):
             x = x + self.segment_embedding(torch.full_like(ids, self.habits.segment))
         for one in (module for module in self.modules() if isinstance(module, Layer)):
             x = one(x)
@@ -538,6 +538,7 @@ KINDS: dict[str, Kind] = {
     "over the batch": written(dict(attention_over="batch"), style="packed", over_batch=True, order="post"),
     "over the batch, pre": written(dict(attention_over="batch"), style="packed", over_batch=True, final="used"),
     "segment 1": written(dict(segment_row=1), segment=1),
+    "no segment": written(dict(segment_row="none"), segment=-1),
     "segment 2, fused": written(dict(segment_row=2), segment=2, style="fused", order="post"),
     "logits by the root of the width": written(dict(logit_scale="root_of_d_model"), logits=D**-0.5, causal=True),
     "all at once": written(

@@ -14,6 +14,7 @@ from tests.strangers import H
 from vizformer.checkpoints import Opened, UnansweredError, load, propose_mapping
 from vizformer.checkpoints.tensors import memory
 from vizformer.errors import CheckpointError
+from vizformer.web.tools.model_report import report_words
 
 IDS, TARGET = [3, 7, 7, 1, 22, 0, 9], [1, 5, 4]
 
@@ -120,6 +121,17 @@ def test_answers_that_make_no_model_are_refused_in_words(tmp_path: Path) -> None
         (dict(softmax="over_queries"), dict(softmax="over_queries"), "run over the queries"),
         (dict(turned="rows"), dict(positions="rope_before_heads"), "turned before they are split into heads"),
         (dict(norm="layer"), dict(qk_norm="otherwise"), "another kind of norm than the rows"),
+        (dict(), dict(residual="otherwise"), "multiplied by a number, or only one of both sublayers would add it"),
+        (
+            dict(norm="none"),
+            dict(residual="otherwise"),
+            "multiplied by a number, or only one of both sublayers would add it",
+        ),
+        (dict(), dict(norm_order="otherwise"), "or at different ones for attention and feed-forward"),
+        (dict(order="unused"), dict(norm_order="otherwise"), "or at different ones for attention and feed-forward"),
+        (dict(), dict(activation="otherwise"), "a function that none of VizFormer's models has"),
+        (dict(first_position=2), dict(first_position="otherwise"), "in another way than one by one from a row"),
+        (dict(), dict(logit_scale="otherwise"), "divided by another number, or bounded by a soft cap"),
         (dict(waves=True, scaled="sum"), dict(scaled_rows="sum"), "waves, or rows of segments, would be scaled"),
         (dict(segment=1, scaled="sum"), dict(scaled_rows="sum"), "waves, or rows of segments, would be scaled"),
     ],
@@ -127,9 +139,12 @@ def test_answers_that_make_no_model_are_refused_in_words(tmp_path: Path) -> None
 def test_what_no_model_here_computes_is_asked_and_refused(habits: Any, answer: Any, said: str, tmp_path: Path) -> None:
     kind = conventions.written({}, causal=True, **habits)
     torch.save(tiny.randomise(kind.make()).state_dict(), tmp_path / "model.pt")
-    (name,) = answer
-    with pytest.raises(UnansweredError, match=rf"{name}=\.\.\."):
+    ((name, value),) = answer.items()
+    with pytest.raises(UnansweredError, match=rf"{name}=\.\.\.") as caught:
         load(tmp_path / "model.pt")
+    (question,) = [one for one in caught.value.questions if one.name == name]
+    assert value in set(question.choices) - set(question.open)  # a search of a text does not try it
+    assert report_words.answer(name, value) != value
     with pytest.raises(CheckpointError, match=said):
         load(tmp_path / "model.pt", **kind.strict | answer)
 
@@ -173,6 +188,14 @@ def test_no_norm_anywhere_is_one_model_whatever_kind_is_said(tmp_path: Path) -> 
     ours = load(path, **KINDS["no norms"].answers, norm="rms_norm", norm_order="none", norm_eps=1e-3)
     tiny.assert_close(logits_of(ours), expected)
     assert ours.model.config == load(path, **KINDS["no norms"].answers).model.config
+
+
+def test_a_table_of_segments_that_nothing_adds_is_listed_as_unused(tmp_path: Path) -> None:
+    path, __ = saved("no segment", tmp_path)
+    ours = load(path, **KINDS["no segment"].answers)
+    (fate,) = [tensor for tensor in ours.report.tensors if tensor.name == "segment_embedding.weight"]
+    assert (fate.fate, str(fate.note)) == ("unused", "the table of segments, of which no row is added")
+    assert ours.model.config.n_segments == 0
 
 
 def forked(name: str, code: str, folder: Path) -> tuple[Path, Tensor]:

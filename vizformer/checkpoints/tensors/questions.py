@@ -24,6 +24,7 @@ Said = Mapping[str, Mapping[str, Any]]  # where -> field -> value, as found besi
 Taken = Literal["given", "evidence", "beside", "usual"]
 """Whose an answer is: of whoever opens the weights, of the same with a text that decided it, of what lies beside the
 weights, of nobody."""
+OTHERWISE = "otherwise"  # the answer of who has none of the others: it is refused
 SETTLED = "settled"  # the answer that names those which a text decided, with dots between them, as links have it
 
 
@@ -140,7 +141,8 @@ BARE_NORM = replace(NORM, usual="layer_norm", insists=True)  # none has a bias, 
 ACTIVATION = Question(
     "activation",
     N_("Which function does the feed-forward layer use?"),
-    get_args(Activation),
+    (*get_args(Activation), OTHERWISE),
+    refused={OTHERWISE: N_("the feed-forward layer would use a function that none of VizFormer's models has")},
 )
 CAUSAL = Question("causal", N_("Does a position see only those before it (a mask as in a decoder)?"), (False, True))
 MASKED = Question(
@@ -188,15 +190,19 @@ TIED = Question(
 RESIDUAL = Question(
     "residual",
     N_("Is what a sublayer has found added to what it has read?"),
-    ("sequential", "parallel", "none"),
+    ("sequential", "parallel", "none", OTHERWISE),
     usual="sequential",
+    refused={
+        OTHERWISE: N_("what is found would be multiplied by a number, or only one of both sublayers would add it")
+    },
 )
 LOGIT_SCALE = Question(
     "logit_scale",
     N_("What are the logits divided by?"),
-    ("nothing", "root_of_d_model"),
+    ("nothing", "root_of_d_model", OTHERWISE),
     usual="nothing",
     insists=True,
+    refused={OTHERWISE: N_("the logits would be divided by another number, or bounded by a soft cap")},
 )
 ATTENTION_OVER = Question(
     "attention_over",
@@ -224,7 +230,8 @@ MAX_POSITIONS = Question(
 def first_position(name: str, rows: Sequence[int]) -> Question:
     """With which row of a learned table positions begin; those before it are the padding's, or nobody's."""
     text = N_("Which row of {name} is added to the first token?", name=shown(name))
-    return Question("first_position", text, tuple(rows), usual=0, insists=True)
+    why = N_("positions would be counted in another way than one by one from a row of the table on")
+    return Question("first_position", text, (*rows, OTHERWISE), usual=0, insists=True, refused={OTHERWISE: why})
 
 
 def without_weights(name: str) -> Question:

@@ -65,12 +65,7 @@ def read_by_role(found: Found, tables: Tables, tied: bool = False) -> list[Messa
     if not found.layer_norms():
         lines.append(N_("the layers have no weights of norms"))
     if found.segments:
-        lines.append(
-            N_(
-                "{name} is the table of segments, of which one row is added to the embeddings of a text without parts",
-                name=shown(found.segments),
-            )
-        )
+        lines.append(N_("{name} is the table of segments", name=shown(found.segments)))
     for name, recipe in found.made.items():
         if name.endswith(outer_parts.ONE_HOT):
             lines.append(

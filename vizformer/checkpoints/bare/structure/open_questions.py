@@ -10,7 +10,7 @@ from vizformer.checkpoints.bare.structure.outer_parts import ONE_HOT
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.hugging_face.family import Options
 from vizformer.checkpoints.tensors import questions
-from vizformer.checkpoints.tensors.questions import NORM, Question, Value
+from vizformer.checkpoints.tensors.questions import NORM, OTHERWISE, Question, Value
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
 
@@ -85,8 +85,8 @@ MATRICES = Question("matrices", N_("How are the matrices multiplied?"), ("x_W", 
 WEIGHTLESS_QK_NORM = replace(
     questions.without_weights("qk_norm"),
     text=N_("Are queries and keys normalised, head by head, by a norm without weights?"),
-    choices=(False, True, "otherwise"),
-    refused={"otherwise": N_("queries and keys would have another kind of norm than the rows")},
+    choices=(False, True, OTHERWISE),
+    refused={OTHERWISE: N_("queries and keys would have another kind of norm than the rows")},
 )
 SCALE = Question(
     "score_scale",
@@ -123,9 +123,9 @@ def norm_place(name: str, *, unused: bool) -> Question:
 
 
 def segment_row(name: str, rows: int) -> Question:
-    """Which row of a table of segments belongs to a text without parts."""
+    """Which row of a table of segments belongs to a text without parts, if any."""
     text = N_("Which row of {name} is added to the embeddings of a text without parts?", name=shown(name))
-    return Question("segment_row", text, tuple(range(rows)), usual=0, insists=True)
+    return Question("segment_row", text, (*range(rows), "none"), usual=0, insists=True)
 
 
 def first_norm(names: tuple[str, str]) -> Question:
@@ -189,7 +189,7 @@ def open_questions(found: Found, tables: Tables, kind: str | Question) -> list[Q
     left += [_norm_order(found, kind)]
     if isinstance(kind, Question):
         left.append(kind)
-    kinds = ("sequential", "none") if found.both or not sizes.inner else questions.RESIDUAL.choices
+    kinds = ("sequential", "none", OTHERWISE) if found.both or not sizes.inner else questions.RESIDUAL.choices
     left.append(replace(questions.RESIDUAL, choices=kinds, insists=True))
     if sizes.inner:
         left.append(questions.ACTIVATION)
@@ -262,15 +262,16 @@ def _norm_order(found: Found, kind: str | Question) -> Question:
     choices: tuple[str, ...] = ("post", "pre", "output") if found.sizes.inner else ("pre", "output")
     if found.sizes.inner and not found.norms.first:
         choices += (NORMED_STREAM,)
+    why = N_("norms would stand at several places of a sublayer, or at different ones for attention and feed-forward")
     usual, layers = None if found.sizes.inner else "pre", found.layer_norms()
-    order = replace(questions.NORM_ORDER, usual=usual, insists=True)
+    order = replace(questions.NORM_ORDER, usual=usual, insists=True, refused={OTHERWISE: why})
     if not layers and kind is ABSENT:
-        return replace(order, choices=(*choices, "none"), moot={"norm": ("none",)})
+        return replace(order, choices=(*choices, "none", OTHERWISE), moot={"norm": ("none",)})
     if layers and not found.are_one(layers):
-        return replace(order, choices=choices)
+        return replace(order, choices=(*choices, OTHERWISE))
     if layers:
-        return replace(order, choices=(*choices, "none"), usual=None)
-    return replace(order, choices=("none", *choices), usual="none")
+        return replace(order, choices=(*choices, "none", OTHERWISE), usual=None)
+    return replace(order, choices=("none", *choices, OTHERWISE), usual="none")
 
 
 def _beside(found: Found) -> list[Question]:

@@ -61,6 +61,7 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
     left_out = {name for module in found.every_norm() for name in module.names}
     left_out -= {name for module in used for name in module.names}
     row, over = answers.pop("segment_row", 0), answers.pop("attention_over", "tokens")
+    segments = "" if row == "none" else found.segments
     later, begun = found_tables.begun(
         sizes.width, answers.pop("first_position", 0), answers.pop("scaled_rows", "tokens")
     )
@@ -75,7 +76,7 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
         "final_norm_stack": names[next(iter(after))] if found.both and len(after) == 1 else "each",
         "last_norm": bool(after) or not shifted,
         "embedding_norm": bool(before) or shifted,
-        "n_segments": found.weights.tensors[found.segments].shape[0] if found.segments else 0,
+        "n_segments": found.weights.tensors[segments].shape[0] if segments else 0,
         **alone(over),
         **_biases(found.biases),
         **found_tables.options,
@@ -136,10 +137,10 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
         options["stack_inputs"] = "own"
         if not found_tables.options.get("stack_inputs"):
             found_tables.parts = [_for_both(part) for part in found_tables.parts]
-    if found.segments:
+    if segments:
         if row:
-            layers.made[found.segments] = rolled(found.segments, found.weights.tensors[found.segments].shape, int(row))
-        layers.parts.append(Part(found.segments, ("segment_embedding.weight",)))
+            layers.made[segments] = rolled(segments, found.weights.tensors[segments].shape, int(row))
+        layers.parts.append(Part(segments, ("segment_embedding.weight",)))
     fills = layers.fills
     if found_tables.embedding is None:
         fills["embedding.weight"] = lambda shape: torch.eye(*shape)
@@ -154,6 +155,7 @@ def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
             **found_tables.unused,
             **of_losses(found.weights),
             **dict.fromkeys(left_out, UNUSED_NORM),
+            **({found.segments: N_("the table of segments, of which no row is added")} if row == "none" else {}),
         },
         found_tables.unplaced,
         fills,

@@ -51,7 +51,14 @@ _WRITTEN: dict[str, Message] = {
 BY_HAND = "hand-written"  # the family of models that no layout of names describes
 _NORMS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm", "deviation_norm": "LayerNorm ÷ (σ + ε)"}
 _CHOICES: dict[str, dict[str, Message]] = {
-    "norm_order": {**NORM_PLACES, "normed_stream": N_("before the sublayer, which adds to the normalised row")},
+    "norm_order": {
+        **NORM_PLACES,
+        "normed_stream": N_("before the sublayer, which adds to the normalised row"),
+        "otherwise": N_("elsewhere, or not alike for attention and feed-forward"),
+    },
+    "activation": {"otherwise": N_("another one (leaky ReLU, ELU, tanh, …)")},
+    "first_position": {"otherwise": N_("another one (counted from the end, for example)")},
+    "segment_row": {"none": N_("none: it is not used")},
     "positions": {
         **labels.POSITIONS,
         "sinusoidal_halves": N_("sine waves, all sines before all cosines"),
@@ -94,11 +101,16 @@ _CHOICES: dict[str, dict[str, Message]] = {
         "d_head": N_("a head's width"),
         "nothing": N_("nothing"),
     },
-    "logit_scale": {"root_of_d_model": N_("√ of the width of the rows"), "nothing": N_("nothing")},
+    "logit_scale": {
+        "root_of_d_model": N_("√ of the width of the rows"),
+        "nothing": N_("nothing"),
+        "otherwise": N_("another number, or they are bounded (soft cap)"),
+    },
     "residual": {
         "sequential": N_("yes, one sublayer after the other"),
         "parallel": N_("yes, both sublayers side by side"),
         "none": N_("no, it takes its place"),
+        "otherwise": N_("yes, but multiplied by a number, or of one sublayer only"),
     },
     "norm": {"none": N_("none anywhere")},
     "norm_place": {
