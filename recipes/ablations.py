@@ -22,11 +22,11 @@ import torch
 
 from recipes.arguments import paths
 from recipes.bundled_models.zh_en import TranslationData, prepare
+from recipes.loss import translation_loss
 from recipes.smoothing import SmoothingRecipe, bleu, config_of, endless, held_out_marks
 from vizformer.config import ModelConfig
 from vizformer.freed_memory import keep_freed_memory
 from vizformer.model import Transformer
-from vizformer.training.loss import translation_loss
 from vizformer.training.schedule import inverse_square_root
 from vizformer.training.speed import fast_short_attention
 

@@ -22,6 +22,7 @@ from torch import Tensor
 from recipes.arguments import paths
 from recipes.batches import pair_batches
 from recipes.bundled_models.zh_en import ZH_EN, TranslationData, TranslationRecipe, prepare
+from recipes.loss import translation_loss
 from recipes.pairs import Pair
 from recipes.translate import translate_all
 from recipes.vocabulary import BOS, EOS, PAD
@@ -31,7 +32,7 @@ from vizformer.config import ModelConfig
 from vizformer.freed_memory import keep_freed_memory
 from vizformer.model import Transformer
 from vizformer.training.batches import PairBatch
-from vizformer.training.loss import smoothing_floor, translation_loss
+from vizformer.training.loss import smoothing_floor
 from vizformer.training.schedule import inverse_square_root
 from vizformer.training.speed import fast_short_attention
 

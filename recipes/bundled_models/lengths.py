@@ -16,6 +16,7 @@ from tokenizers import decoders, models, pre_tokenizers
 from recipes.bundled_models.lengths_card import write_card
 from recipes.corpus import BOOKS, CHINESE, TEST_BOOK, VALID_BOOK, find_file, read_books
 from recipes.loop import LoopOptions, Progress, fit
+from recipes.loss import token_loss
 from recipes.notes import machine, save_notes
 from recipes.pairs import read_pairs, sentence_key
 from vizformer.checkpoints import Checkpoint, save
@@ -26,7 +27,6 @@ from vizformer.options.positions import Positions
 from vizformer.text import Tokenizer
 from vizformer.training.batches import RowBatch
 from vizformer.training.lengths import LONGEST, MEASURED, SCHEMES, byte_ids, losses, measured
-from vizformer.training.loss import token_loss
 
 TRAINED = 64  # bytes that are read at a time, in training
 _STRIDE = TRAINED  # of the held-out windows: position p + 64 of one is position p of the next, so the same bytes

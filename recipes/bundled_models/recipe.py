@@ -8,12 +8,12 @@ import torch
 
 from recipes.batches import Row, row_batches
 from recipes.loop import LoopOptions, Progress, best_device, fit
+from recipes.loss import token_loss
 from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
 from vizformer.text import Tokenizer
 from vizformer.training.batches import RowBatch
-from vizformer.training.loss import token_loss
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ import torch
 from recipes.batches import pair_batches
 from recipes.bundled_models.recipe import TextRecipe
 from recipes.loop import LoopOptions, Progress, best_device, fit
+from recipes.loss import translation_loss
 from recipes.pairs import Pair, Split, read_pairs, split_pairs
 from recipes.vocabulary import BOS, EOS, PAD, train_bpe
 from vizformer.checkpoints.own.checkpoint import Checkpoint
@@ -17,7 +18,6 @@ from vizformer.errors import VizformerError
 from vizformer.model import Transformer
 from vizformer.text import Tokenizer
 from vizformer.training.batches import PairBatch
-from vizformer.training.loss import translation_loss
 
 MAX_TOKENS = 60  # longer pairs are left out of training: they are few and mostly several sentences
 

@@ -15,6 +15,7 @@ import torch
 from recipes.batches import pair_batches
 from recipes.bundled_models.zh_en import ZH_EN, encode_pairs
 from recipes.loop import LoopOptions, Progress, best_device, fit
+from recipes.loss import translation_loss
 from recipes.pairs import Pair
 from recipes.translator.training_set import Line, read_lines
 from recipes.vocabulary import BOS, EOS, PAD, train_bpe
@@ -23,7 +24,6 @@ from vizformer.config import ModelConfig
 from vizformer.model import Transformer
 from vizformer.text import Tokenizer
 from vizformer.training.batches import PairBatch
-from vizformer.training.loss import translation_loss
 
 MARKS = {"zh-en": "<2en>", "en-zh": "<2zh>"}
 """The first token of a text: the language it is to be translated into."""

@@ -25,11 +25,11 @@ from recipes.batches import row_batches
 from recipes.bundled_models.stories import STORIES, learn_tokenizer, story_rows
 from recipes.bundled_models.text_measures import bits_per_byte, windows
 from recipes.corpus import read_corpus
+from recipes.loss import token_loss
 from vizformer.checkpoints import Checkpoint
 from vizformer.config import ModelConfig
 from vizformer.freed_memory import keep_freed_memory
 from vizformer.model import Transformer
-from vizformer.training.loss import token_loss
 from vizformer.training.schedule import inverse_square_root
 from vizformer.training.speed import fast_short_attention
 

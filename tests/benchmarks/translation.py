@@ -22,13 +22,13 @@ from torch import Tensor, nn
 
 from recipes.batches import pair_batches
 from recipes.bundled_models.zh_en import ZH_EN, prepare
+from recipes.loss import translation_loss
 from recipes.translate import translate_all
 from vizformer.checkpoints import Checkpoint
 from vizformer.config import ModelConfig
 from vizformer.freed_memory import keep_freed_memory
 from vizformer.model import Transformer
 from vizformer.model.positions import sinusoidal_encoding
-from vizformer.training.loss import translation_loss
 from vizformer.training.schedule import inverse_square_root
 from vizformer.training.speed import fast_short_attention
 

@@ -13,13 +13,13 @@ from recipes.batches import Row, row_batches
 from recipes.bundled_models import cloze, evaluate, stories, train
 from recipes.bundled_models.text_measures import windows
 from recipes.corpus import TEST_BOOK, VALID_BOOK, Corpus, find_file, read_corpus
+from recipes.loss import token_loss
 from recipes.pairs import sentence_key
 from tests import tiny
 from tests.recipes.test_bundled_models import run
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import VizformerError
 from vizformer.training.batches import IGNORED
-from vizformer.training.loss import token_loss
 
 STORY = "Once upon a time there was a cat. The cat had a hat, and the hat had a cat.\n\nThe end was near, said the cat."
 ENGLISH = [f"I have {n} cats and {m} dogs." for n in range(2, 12) for m in range(2, 12)]

@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import pad_sequence
 from vizformer.model import Transformer
 from vizformer.options.common import Architecture
 from vizformer.training.batches import IGNORED, PairBatch, RowBatch
-from vizformer.training.loss import token_loss, translation_loss
+from vizformer.training.loss import token_logits, translation_logits
 from vizformer.training.tasks import BOS, EOS, PAD, Example, Task
 
 Batch = PairBatch | RowBatch
@@ -57,9 +57,8 @@ def batch_of(task: Task, architecture: Architecture, examples: Sequence[Example]
 
 def loss_of(model: Transformer, batch: Batch) -> Tensor:
     """Mean cross-entropy of the answers' symbols."""
-    if isinstance(batch, PairBatch):
-        return translation_loss(model, batch, label_smoothing=0.0, autocast=False)[0]
-    return token_loss(model, batch, autocast=False)[0]
+    logits, labels = translation_logits(model, batch) if isinstance(batch, PairBatch) else token_logits(model, batch)
+    return torch.nn.functional.cross_entropy(logits, labels)
 
 
 @torch.no_grad()

@@ -1,23 +1,21 @@
-"""The training objectives: the next token of a translation, the next token of a text, the masked tokens of a text."""
+"""What a training predicts, and which answers are right: of a translator, and of a model of one text."""
 
 import math
 
-import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from vizformer.model import Transformer
 from vizformer.training.batches import IGNORED, PairBatch, RowBatch
 
 
-def translation_loss(
-    model: Transformer, batch: PairBatch, *, label_smoothing: float, autocast: bool, reduction: str = "mean"
-) -> tuple[Tensor, int]:
-    """Cross-entropy of the next target token, teacher-forced, and the number of predicted tokens.
+def translation_logits(model: Transformer, batch: PairBatch) -> tuple[Tensor, Tensor]:
+    """The logits of the next target tokens [n_real, vocab_size], teacher-forced, and these tokens [n_real].
 
-    The target distribution gives 1 - eps to the right token and eps / vocab_size to every token (label smoothing;
-    Szegedy et al. 2016; Vaswani et al. 2017, 5.4).  Logits are computed only where there is something to predict:
-    they are the most expensive product of a small model with a large vocabulary.
+    Logits are computed only where there is something to predict: they are the most expensive product of a small model
+    with a large vocabulary.
+
+    Raises:
+        ValueError: the model has no pad_id.
     """
     pad = model.config.pad_id
     inputs, labels = batch.target[:, :-1], batch.target[:, 1:]  # [b, m-1]
@@ -25,30 +23,24 @@ def translation_loss(
         raise ValueError("a translator needs a pad_id")
     real = labels.ne(pad)
     source_padding = batch.source.eq(pad)
-    with torch.autocast(batch.source.device.type, dtype=torch.bfloat16, enabled=autocast):
-        memory = model.encode(batch.source, padding=source_padding)
-        # Right padding of the target needs no mask: a real position sees only earlier, real ones.
-        x = model.decode(inputs, memory, memory_padding=source_padding)
-        logits = model.logits(x[real])  # [n_real, vocab_size]
-    loss = F.cross_entropy(logits.float(), labels[real], label_smoothing=label_smoothing, reduction=reduction)
-    return loss, int(real.sum())
+    memory = model.encode(batch.source, padding=source_padding)
+    # Right padding of the target needs no mask: a real position sees only earlier, real ones.
+    x = model.decode(inputs, memory, memory_padding=source_padding)
+    return model.logits(x[real]), labels[real]
 
 
-def token_loss(model: Transformer, batch: RowBatch, *, autocast: bool, reduction: str = "mean") -> tuple[Tensor, int]:
-    """Cross-entropy at the positions that have a label, and their number: of decoder-only and encoder-only models.
+def token_logits(model: Transformer, batch: RowBatch) -> tuple[Tensor, Tensor]:
+    """The logits at the positions that have a label [n_real, vocab_size], and these labels [n_real].
 
     A decoder's labels are the next tokens (Radford et al. 2018), an encoder's are the tokens that were masked
     (Devlin et al. 2018, 3.1).
     """
     real = batch.labels.ne(IGNORED)
-    with torch.autocast(batch.ids.device.type, dtype=torch.bfloat16, enabled=autocast):
-        if model.decoder is not None:  # padding stands on the right, where no real position looks
-            x = model.decode(batch.ids, segments=batch.segments)
-        else:
-            x = model.encode(batch.ids, padding=batch.padding, segments=batch.segments)
-        logits = model.logits(x[real])  # [n_real, vocab_size]
-    loss = F.cross_entropy(logits.float(), batch.labels[real], reduction=reduction)
-    return loss, int(real.sum())
+    if model.decoder is not None:  # padding stands on the right, where no real position looks
+        x = model.decode(batch.ids, segments=batch.segments)
+    else:
+        x = model.encode(batch.ids, padding=batch.padding, segments=batch.segments)
+    return model.logits(x[real]), batch.labels[real]
 
 
 def smoothing_floor(vocab_size: int, smoothing: float) -> float:
