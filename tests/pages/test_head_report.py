@@ -328,8 +328,13 @@ def test_the_strongest_head_of_the_measure_is_shown_until_one_is_chosen(open_app
     app.selectbox(key="setting.headreport.measure").set_value("entropy").run()
     best = np.unravel_index(values["entropy"].argmax(), values["entropy"].shape)
     assert app.subheader[0].value == f"Layer {best[0]}, head {best[1]}"
+    value = f"{values['entropy'][best]:.2f}"
+    assert f"Shown is layer {best[0]}, head {best[1]}: of all heads its measure “Entropy” is largest ({value})" in said(
+        app
+    )
     app = open_app(PAGE, model="stories", layer=3)
     assert app.subheader[0].value == "Layer 3, head 0"
+    assert "Shown is layer" not in said(app)
     app = open_app(PAGE, model="stories", dials="headreport.first:1")
     assert app.subheader[0].value == "Layer 0, head 0"
 
@@ -340,6 +345,7 @@ def test_choosing_head_0_of_layer_0_stays_chosen_in_the_link(open_app, measured,
     app.session_state["head_report.cells"] = {"selected": {"row": 0, "column": 0, "version": version, "seq": 1}}
     app.run()
     assert app.subheader[0].value == "Layer 0, head 0"
+    assert "Shown is layer" not in said(app)
     assert [app.query_params[name] for name in ("layer", "head")] in (["0", "0"], [["0"], ["0"]])
     again = open_app(PAGE, model="stories", layer=0, head=0)
     assert again.subheader[0].value == "Layer 0, head 0"

@@ -102,6 +102,9 @@ def test_it_opens_with_two_runs_and_the_head_that_differs_most(open_app, locale)
     values, chosen = np.array(grid(app)["values"]), grid(app)["selected"]
     assert np.unravel_index(values.argmax(), values.shape) == (chosen["row"], chosen["column"])
     assert not {"layer", "head"} & set(app.query_params)
+    why = {"en-US": "Shown is layer {row}, head {column}: of all heads", "zh-CN": "现在显示第 {row} 层第 {column} 个头"}
+    assert why[locale].format(**chosen) in said(app)
+    assert why[locale].format(**chosen) not in said(open_app(PAGE, locale=locale, layer=chosen["row"]))
 
 
 def test_what_is_chosen_goes_into_the_link(open_app):

@@ -20,12 +20,10 @@ ROW = 35  # px of a row of the table
 Place = tuple[int, int]
 
 
-def shown(values: NDArray[np.floating], *, suggested: bool = True) -> Place:
-    """The head that was chosen; where none was, the one with the largest value is (if it may be `suggested`)."""
-    if suggested:
-        layer, head = np.unravel_index(int(np.where(np.isfinite(values), values, -np.inf).argmax()), values.shape)
-        state.suggest(layer=int(layer), head=int(head))
-    return state.view().layer, state.view().head
+def open_on_the_largest(values: NDArray[np.floating]) -> bool:
+    """Shows the head with the largest value where nobody has chosen one; whether it does."""
+    layer, head = np.unravel_index(int(np.where(np.isfinite(values), values, -np.inf).argmax()), values.shape)
+    return state.suggest(layer=int(layer), head=int(head))
 
 
 def grid(

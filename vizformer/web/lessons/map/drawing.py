@@ -79,8 +79,9 @@ def boxes(model: ModelRef, n: int, target: int) -> tuple[Box, ...]:
 @lab.draws
 def draw(subject: Subject) -> None:
     """The drawing, and beside it what the chosen box is."""
-    _switch()
-    lesson.ask(share(subject), folded=True)  # first: the boxes below give it away
+    with st.container(horizontal=True, vertical_alignment="top"):  # one line: the whole drawing is to be seen below it
+        _switch()
+        lesson.ask(share(subject), folded=True)  # first: the boxes below give it away
     config, (n, target) = subject.config, lengths(subject)
     found = {box.key: box for box in boxes(subject.model, n, target)}
     default = next(box.key for box in found.values() if box.kind == "attention")
@@ -139,6 +140,7 @@ def _switch() -> None:
         lab.text("switch.label"),
         names,
         required=True,
+        label_visibility="collapsed",
         key=_SWITCH,
         format_func=names.__getitem__,
         on_change=_take,

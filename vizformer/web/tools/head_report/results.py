@@ -16,6 +16,7 @@ from vizformer.web.tools.head_report.circuits import circuits
 from vizformer.web.widgets import chart, folded_box, heads_grid, lesson
 from vizformer.web.widgets.choices import BESIDE, kind_of_attention, line
 from vizformer.web.widgets.downloads import Picture, caption
+from vizformer.web.widgets.lab import aside
 from vizformer.web.widgets.laboratory import laboratory
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
@@ -30,10 +31,11 @@ def results(model: ModelRef, corpus: Corpus, report: HeadReport) -> None:
         found = report.kinds[kind_of_attention(list(report.kinds))]
         measure = chosen_measure(found)
     state.fit(layer=found.shape[0], head=found.shape[1])
-    suggested = not lesson.value("headreport.first", False)  # of a link from before: head 0 of layer 0 was chosen
+    open_on_a_head(found, measure)
     left, beside = st.columns(BESIDE, gap="medium")
     with left:
-        picture(found, measure, heads_grid.shown(found.mean[measure], suggested=suggested))
+        picture(found, measure, (state.view().layer, state.view().head))
+        aside(open_on_a_head(found, measure))  # nothing, where a click has just chosen
     place = state.view().layer, state.view().head
     with beside:
         st.caption(wording.meaning(measure))
@@ -65,6 +67,21 @@ def results(model: ModelRef, corpus: Corpus, report: HeadReport) -> None:
         mime="text/csv",
         on_click="ignore",
         key="head_report.csv",
+    )
+
+
+def open_on_a_head(found: KindReport, measure: str) -> str:
+    """Shows the head of which the measure is largest, where nobody has chosen one; why, in a sentence."""
+    chosen_before = lesson.value("headreport.first", False)  # of a link from before: head 0 of layer 0 was chosen
+    if chosen_before or not heads_grid.open_on_the_largest(found.mean[measure]):
+        return ""
+    layer, head = place = state.view().layer, state.view().head
+    return _(
+        "Shown is layer {layer}, head {head}: of all heads its measure “{measure}” is largest ({value}).",
+        layer=layer,
+        head=head,
+        measure=wording.title(measure),
+        value=wording.number(measure, float(found.mean[measure][place])),
     )
 
 

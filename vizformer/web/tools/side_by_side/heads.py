@@ -15,6 +15,7 @@ from vizformer.web.tools.side_by_side.pair import Pair
 from vizformer.web.widgets import heads_grid, lesson, watched_work
 from vizformer.web.widgets.choices import BESIDE, kind_of_attention
 from vizformer.web.widgets.downloads import Picture, caption
+from vizformer.web.widgets.lab import aside
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -56,6 +57,7 @@ def heads(pair: Pair, settings: DeltaGenerator) -> None:
     left, beside = st.columns(BESIDE, gap="medium")
     with left:
         picture(found, shown(pair))
+        aside(open_on_a_head(pair))  # nothing, where a click has just chosen
     with beside:
         places = heads_grid.in_order(found)
         bits = _("Divergence, bits")
@@ -93,12 +95,27 @@ def divergences(pair: Pair, kind: Kind) -> NDArray[np.floating] | None:
 
 
 def shown(pair: Pair) -> heads_grid.Place:
-    """The head that is shown: the one that differs most, where nobody has chosen one and all have been compared."""
-    kind = state.view().kind
-    if computations.divergences.holds(pair, kind):
-        chosen_before = lesson.value("beside.first", False)  # of a link from before: head 0 of layer 0 was chosen
-        return heads_grid.shown(computations.divergences(pair, kind), suggested=not chosen_before)
+    """The head that is shown."""
+    open_on_a_head(pair)
     return state.view().layer, state.view().head
+
+
+def open_on_a_head(pair: Pair) -> str:
+    """Shows the head that differs most, where nobody has chosen one and all have been compared; why, in a sentence."""
+    kind = state.view().kind
+    chosen_before = lesson.value("beside.first", False)  # of a link from before: head 0 of layer 0 was chosen
+    if chosen_before or not computations.divergences.holds(pair, kind):
+        return ""
+    found = computations.divergences(pair, kind)
+    if not heads_grid.open_on_the_largest(found):
+        return ""
+    layer, head = place = state.view().layer, state.view().head
+    return _(
+        "Shown is layer {layer}, head {head}: of all heads its rows differ most between the two runs ({value} bits).",
+        layer=layer,
+        head=head,
+        value=computations.bits(found[place]),
+    )
 
 
 def picture(found: NDArray[np.floating], chosen: heads_grid.Place) -> None:
