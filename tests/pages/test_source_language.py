@@ -16,3 +16,37 @@ def test_english_typed_into_the_translator_is_noticed(open_app, locale, words):
 @pytest.mark.parametrize("link", [{}, {"text": "我爱Python。"}, {"text": "I have a cat.", "model": "stories"}])
 def test_what_a_model_reads_is_not_remarked_upon(open_app, link):
     assert not [notice for notice in open_app(PAGE, **link).info if "This model reads" in notice.value]
+
+
+@pytest.mark.parametrize(("locale", "words"), [("en-US", "This model reads Chinese"), ("zh-CN", "这个模型读中文")])
+def test_another_script_is_named_and_there_is_a_way_out(open_app, locale, words):
+    app = open_app(PAGE, locale=locale, model="zh-en", text="У меня есть кошка.")
+    (notice,) = [notice.value for notice in app.info if notice.value.startswith(words)]
+    assert "Cyrillic" in notice
+    app.button(key="language.use").click().run()
+    assert app.text_input(key="view.text").value == "我有一只猫。"
+    assert not [notice for notice in app.info if notice.value.startswith(words)]
+
+
+@pytest.mark.parametrize(
+    ("page", "dials", "field", "meaning"),
+    [
+        ("pages/learn/cross.py", "cross.change:other", "memory", "He left ten minutes ago."),
+        ("pages/learn/masks.py", "masks.kind:padding", "batch", "The weather is fine today; we are going to the park."),
+    ],
+)
+def test_the_chinese_sentence_that_a_page_proposes_is_explained_to_others(open_app, page, dials, field, meaning):
+    part = "without" if "cross" in page else "kinds"
+    app = open_app(page, model="zh-en", part=part, dials=dials)
+    assert not app.exception
+    assert app.text_input(key=f"view.{field}").label.endswith(f"({meaning})")
+    app.text_input(key=f"view.{field}").set_value("她有一只狗。").run()
+    assert app.text_input(key=f"view.{field}").value == "她有一只狗。"
+    assert "(" not in app.text_input(key=f"view.{field}").label
+    app = open_app(page, model="zh-en", part=part, dials=dials, lang="zh_CN")
+    assert meaning not in app.text_input(key=f"view.{field}").label
+
+
+def test_the_sentence_of_another_model_is_explained(open_app):
+    app = open_app("pages/learn/errors.py", part="embedding", model="stories", text="The cat sat on the chair.")
+    assert any("我有一只猫。 (I have a cat.)" in box.value for box in app.caption)

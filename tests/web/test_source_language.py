@@ -3,7 +3,7 @@
 import pytest
 
 from tests.refs import ref
-from vizformer.web.widgets.source_language import read_by, stated, written_in
+from vizformer.web.widgets.source_language import MEANINGS, read_by, script, stated, written_in
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,29 @@ def test_of_the_bundled_models_the_translator_reads_one_language() -> None:
     assert read_by(ref("zh-en")) == "zh"
     assert read_by(ref("stories")) is None
     assert read_by(ref("cloze")) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("У меня есть кошка.", "CYRILLIC"),
+        ("لدي قطة", "ARABIC"),
+        ("मेरे पास एक बिल्ली है", "DEVANAGARI"),
+        ("私は猫を飼っています。", "HIRAGANA"),
+        ("저는 고양이가 있어요", "HANGUL"),
+        ("ฉันมีแมว", "THAI"),
+        ("Έχω μια γάτα", "GREEK"),
+        ("Ich hörte Bäche.", "LATIN"),
+        ("ＡＢＣ", "LATIN"),
+        ("𝐀𝐁 ² ½ ʰ", ""),
+        ("我 кошка", ""),
+    ],
+)
+def test_a_script_has_its_name_from_unicode(text: str, name: str) -> None:
+    assert script(text) == name
+    assert written_in(text) == ("en" if name == "LATIN" else None)
+
+
+def test_every_sentence_with_a_meaning_is_chinese() -> None:
+    assert {written_in(text) for text in MEANINGS} == {"zh"}
+    assert {written_in(meaning) for meaning in MEANINGS.values()} == {"en"}

@@ -6,6 +6,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.web.link import state
+from vizformer.web.widgets import source_language
 
 EMPTIED = " "  # of the view: nothing stands for the sentence that the page proposes
 
@@ -27,7 +28,7 @@ def other_sentence(label: str, field: str, default: str, basis: str, on: DeltaGe
     now, key = getattr(state.view(), field) or default, f"view.{field}"
     state.show(key, now)
     kept: dict[str, Any] = {"key": key, "on_change": _take, "args": (field, key, default), "persist_state": "session"}
-    text: str = (on or st).text_input(label, **kept)
+    text: str = (on or st).text_input(source_language.with_meaning(label, now), **kept)
     return text.strip()
 
 

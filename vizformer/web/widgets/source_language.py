@@ -5,6 +5,8 @@ some translation comes out, from a model that has never seen such a sentence.  S
 """
 
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Literal
 
@@ -34,7 +36,20 @@ _STATED = (  # how model cards say it: ours and others' in a sentence, OPUS-MT's
     re.compile(r"\b([A-Z][a-z]+) (?:→|->|to|into) [A-Z][a-z]+\b"),
     re.compile(r"(?im)^\W*source (?:group|languages?)\W+([a-z]+)"),
 )
-_HAN, _LATIN = re.compile(r"[\u3400-\u9fff]"), re.compile(r"[A-Za-z]+")
+_HAN, _LATIN = "CJK", "LATIN"
+_SIGN_BY_SIGN = (_HAN, "HIRAGANA", "KATAKANA", "HANGUL")  # scripts without words between spaces, or of syllables
+_NAME = re.compile(r"(?:(?:FULL|HALF)WIDTH )?(?!MODIFIER)([A-Z]+)[ -](?:.* )?(?:LETTER|SYLLABLE|IDEOGRAPH|CHARACTER)\b")
+"""Unicode's name of a letter, which begins with the script."""
+MEANINGS: Mapping[str, str] = {
+    CHINESE.text: "I have a cat.",
+    "我有一只狗。": "I have a dog.",
+    "他十分钟前离开了。": "He left ten minutes ago.",
+    "我喜欢喝水。": "I like to drink water.",
+    "今天天气很好，我们去公园。": "The weather is fine today; we are going to the park.",
+    "今天天气": "the weather today",
+    "这是我的。": "This is mine.",
+}
+"""What the Chinese sentences mean that pages propose."""
 CARD = 20_000  # characters of a card that are looked at
 
 
@@ -47,13 +62,27 @@ def stated(card: str) -> Language | None:
     return None
 
 
-def written_in(text: str) -> Language | None:
-    """The script that most of a text is in, a Chinese character counting as much as a word of Latin letters.
+def script(text: str) -> str:
+    """The script that most of a text is in, as Unicode calls it, a Chinese character or a syllable counting as much as a
+    word of letters; empty where two are as frequent, or there are no letters."""
+    found: Counter[str] = Counter()
+    before = ""
+    for sign in text:
+        if unicodedata.category(sign).startswith("M"):  # an accent or a vowel, which belongs to the letter before it
+            continue
+        letter = _NAME.match(unicodedata.name(sign, "")) if sign.isalpha() else None
+        now = letter[1] if letter else ""
+        if now and (now != before or now in _SIGN_BY_SIGN):
+            found[now] += 1
+        before = now
+    ((first, most), (_second, less)) = [*found.most_common(2), ("", 0), ("", 0)][:2]
+    return first if most > less else ""
 
-    None where both are as frequent, or there is neither: numbers, marks, other scripts.
-    """
-    chinese, latin = len(_HAN.findall(text)), len(_LATIN.findall(text))
-    return None if chinese == latin else "zh" if chinese > latin else "en"
+
+def written_in(text: str) -> Language | None:
+    """The language whose script most of a text is in; None where there is no such script, or it is another one."""
+    languages: Mapping[str, Language] = {_HAN: "zh", _LATIN: "en"}
+    return languages.get(script(text))
 
 
 @cached
@@ -72,11 +101,21 @@ def read_by(model: ModelRef) -> Language | None:
         return stated(file.read(CARD))
 
 
+def meaning(text: str) -> str:
+    """What a Chinese sentence that a page proposes means, to those who read the app in another language; else empty."""
+    return "" if language().startswith("zh") else MEANINGS.get(text.strip(), "")
+
+
+def with_meaning(said: str, text: str) -> str:
+    """A label, or the text itself, and what the text means in brackets, where that is to be said."""
+    return f"{said} ({meant})" if (meant := meaning(text)) else said
+
+
 def gloss(text: str) -> None:
-    """Says what the sentence with which readers of Chinese begin means, to those who read the app in another language."""
-    if text == CHINESE.text and not language().startswith("zh"):
+    """Says below the title of a page what its sentence means."""
+    if meant := meaning(text):
         with st.container(key="gloss"):
-            st.caption(_("{text} means: I have a cat.", text=text))
+            st.caption(_("{text} means: {meaning}", text=text, meaning=meant))
 
 
 def notice(model: ModelRef, text: str, usable: Callable[[ModelRef], bool] | None = None) -> None:
@@ -84,13 +123,16 @@ def notice(model: ModelRef, text: str, usable: Callable[[ModelRef], bool] | None
 
     That is the bundled model that reads such texts, or where it is not `usable` on the page, a sentence for this model.
     """
-    reads, written = read_by(model), written_in(text)
-    if reads is None or written is None or reads == written:
+    reads, written, used = read_by(model), written_in(text), script(text)
+    if reads is None or not used or reads == written:
         return
-    other, sentence = in_language(written).model, in_language(reads).text
+    sentence = in_language(reads).text
+    other = None if written is None else in_language(written).model
     with st.container(horizontal=True, key="other-language"):
         st.info(
-            _(
+            _another_script(reads, used.title())
+            if written is None
+            else _(
                 "This model reads Chinese. What you typed looks like English: no such sentence was in its training, so "
                 "what it makes of it means little. Type the Chinese sentence; what it is to be translated to goes into "
                 "the box “Target”."
@@ -102,12 +144,27 @@ def notice(model: ModelRef, text: str, usable: Callable[[ModelRef], bool] | None
                 "the box “Target”."
             )
         )
-        if usable is None or usable(other):
+        if other is not None and (usable is None or usable(other)):
             label = _("Use the model {name}", name=sources.title(other))
             st.button(label, key="language.use", on_click=_change, kwargs={"model": other})
         else:
             label = _("Use the sentence {text}", text=sentence)
             st.button(label, key="language.use", on_click=_change, kwargs={"text": sentence, "target": ""})
+
+
+def _another_script(reads: Language, name: str) -> str:
+    """Said of a text in a script that is of neither language."""
+    if reads == "zh":
+        return _(
+            "This model reads Chinese. What you typed is mostly in another script ({script}): no such sentence was in its "
+            "training, so what it makes of it means little. Type a Chinese sentence.",
+            script=name,
+        )
+    return _(
+        "This model reads English. What you typed is mostly in another script ({script}): no such sentence was in its "
+        "training, so what it makes of it means little. Type an English sentence.",
+        script=name,
+    )
 
 
 def _change(**changes: object) -> None:

@@ -36,12 +36,12 @@ def draw(subject: Subject) -> None:
     state.fit(layer=config.n_decoder_layers, head=config.n_heads)
     why = telling.open_on_a_head(subject, "cross")
     with controls():
-        st.selectbox(_("Layer"), range(config.n_decoder_layers), **state.bind("layer"))
-        st.selectbox(_("Head"), range(config.n_heads), **state.bind("head"))
+        st.selectbox(_("Layer"), range(config.n_decoder_layers), width=80, **state.bind("layer"))
+        st.selectbox(_("Head"), range(config.n_heads), width=80, **state.bind("head"))
         source = lab.box("source", [translate(in_words(output)) for output in outputs], len(outputs) - 1)
+        lesson.ask(memory_question(subject), folded=True)
     view, readers = state.view(), memory_readers(subject)
     record, reader = trace[f"decoder.{view.layer}.cross"], readers[view.layer]
-    lesson.ask(memory_question(subject), folded=True)
     map_downloads.show(
         Heatmap(
             record.pattern(view.head).float().cpu().numpy(),

@@ -11,7 +11,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import presses
 from vizformer.web.lessons.decoding.writing import MOST_NEW, greedy, say_unless_writes
 from vizformer.web.link import state
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import lesson, source_language
 from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
@@ -57,7 +57,7 @@ def draw(subject: Subject) -> None:
         if offered:
             st.caption(_("Examples"), width="content")
         for text in offered:
-            if presses.button(text, key=f"decoding.example.{text}"):
+            if presses.button(source_language.with_meaning(text, text), key=f"decoding.example.{text}"):
                 state.update(text=text)
                 st.rerun()  # the whole page: it is another sentence
     lesson.formula(

@@ -16,7 +16,7 @@ from vizformer.web.catalogue import sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import View
-from vizformer.web.widgets import lesson, telling
+from vizformer.web.widgets import lesson, source_language, telling
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, translate
@@ -85,7 +85,7 @@ class Exercise(Laboratory):
             return subject
         usual = View()
         model, other = plain(subject.title), plain(sources.title(usual.model))
-        self.note("other", model=model, other=other, text=usual.text)
+        self.note("other", model=model, other=other, text=source_language.with_meaning(usual.text, usual.text))
         return Subject(sources.stamped(usual.model), usual.text, "")
 
     def proof(self, found: Contrast) -> None:
