@@ -253,6 +253,21 @@ def test_the_button_opens_the_head_that_was_found(open_app) -> None:
 
 
 @pytest.mark.parametrize("model", TEXTS)
+def test_shared_keys_and_values_mark_that_head_too(open_app: Open, model: str) -> None:
+    trace = load(model).trace(TEXTS[model])
+    kind = kinds(trace)[0]
+    found = telling_head(trace, kind, usual_query(trace.tokens[kind]))
+    assert found is not None
+    app = open_app(PAGE, part="groups", model=model, text=TEXTS[model])
+    assert not app.exception
+    assert f"Shown is layer {found.layer}, head {found.head}" in " ".join(one.value for one in app.caption)
+    chosen = open_app(PAGE, part="groups", model=model, text=TEXTS[model], layer=found.layer, head=found.head)
+    assert app.get("plotly_chart")[0].proto.spec == chosen.get("plotly_chart")[0].proto.spec
+    other = open_app(PAGE, part="groups", model=model, text=TEXTS[model], head=(found.head + 1) % 4)
+    assert app.get("plotly_chart")[0].proto.spec != other.get("plotly_chart")[0].proto.spec
+
+
+@pytest.mark.parametrize("model", TEXTS)
 def test_all_heads_opens_on_the_head_whose_row_says_most_of_another_word(open_app: Open, model: str) -> None:
     app = open_app(PAGE, part="all", model=model, text=TEXTS[model])
     assert not app.exception

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from vizformer import figures
+from vizformer.analysis import kinds
 from vizformer.analysis.costs import head_sharing
 from vizformer.analysis.costs.head_sharing import SharingCost
 from vizformer.components import table
@@ -14,8 +15,8 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads.token_count import asked_length, tex_number
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import chart, lesson, rolling_cache_note
-from vizformer.web.widgets.lab import Laboratory, controls
+from vizformer.web.widgets import chart, lesson, rolling_cache_note, telling
+from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
 
@@ -41,10 +42,13 @@ def draw(subject: Subject) -> None:
         numbers, g = [one.n_kv_heads for one in costs], config.kv_heads
         if len(numbers) > 1:
             g = lab.steps("kv", numbers, g)
+    state.fit(head=config.n_heads)
+    why = telling.open_on_a_head(subject, kinds(subject.trace)[0])
     title, said = _sharing(config.n_heads, g), words(figure_words.ENGLISH)
     drawn = figures.shared_heads(config.n_heads, g, chosen=state.view().head, title=title, words=said)
     lesson.ask(question(subject), folded=True)
     chart.show(drawn, key="heads.sharing")
+    aside(why)
     st.text(_really(subject))
     rows = [
         Row(
