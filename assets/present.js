@@ -1,5 +1,6 @@
-// Keys of a page that is presented: those of a clicker (PageDown, PageUp, full stop), arrows, and Esc.  They scroll what is
-// higher than the screen, then press the page's buttons.  S opens the notes in a window that goes where this one goes.
+// Keys of a page that is presented: those of a clicker (PageDown, PageUp, full stop), arrows, and Esc.  They go through
+// the screens of a laboratory and what is higher than one, then press the page's buttons.  S opens the notes in a window
+// that goes where this one goes.
 (() => {
   if (window.vizformerPresents) return;
   window.vizformerPresents = true;
@@ -21,6 +22,113 @@
     return true;
   };
 
+  // --- the screens of a laboratory: its settings and its first picture, then what lies below them, a press each ---
+
+  const CHART = "[class*=st-key-chart-] > :last-child"; // there before Plotly is
+  const PICTURES = "[class*=st-key-chart-], [data-testid^=stBidiComponent], [data-testid=stDataFrame], [data-testid=stImage], table, [data-testid=stHtml] svg, .katex-display, pre";
+  const CONTROLS = "[data-testid=stSlider], [data-testid=stSelectbox], [data-testid=stButtonGroup], [data-testid=stCheckbox], [data-testid=stNumberInput], [data-testid=stTextInput], [data-testid=stPopover]";
+  const GAP = 12; // px that stay free at the foot, and between two blocks
+  const FOOT = 44; // px, which what stands around the blocks takes below them
+  const DRAWN = 80; // px, from which text of our own making is a picture
+  const LEAST = 0.4; // of its size, to which something is made smaller to fit; what is still higher scrolls
+  const WHOLE = "[class*=st-key-chart-], [class*=st-key-takeaway-], [class*=st-key-ask-]"; // containers that are not divided
+  const PLACES = [".st-key-lesson-laboratory", ".st-key-slide-asked"];
+  const rules = document.head.appendChild(document.createElement("style"));
+  const drawn = () => document.querySelector(".st-key-slide-steps") && document.querySelector(PLACES[0]);
+  let laboratory = null, screen = 0, screens = 1, laidOut = "";
+  const measures = () => {
+    const one = sheet();
+    return one && laboratory ? [one.scrollHeight, one.clientHeight, laboratory.getBoundingClientRect().top + one.scrollTop].join() : "";
+  };
+
+  const holds = ({ one }, what) => [...one.querySelectorAll(what)].some((part) => !part.closest("[data-testid=stExpander]"));
+  // What is drawn there, from above: each with a selector of it, its top and bottom as if all stood below each other.
+  const blocks = (places = PLACES) => places.flatMap((place) => [...document.querySelector(place)?.children ?? []].flatMap((one, index) => {
+    const { top, bottom } = one.getBoundingClientRect(), at = `${place} > :nth-child(${index + 1})`, inside = one.firstElementChild;
+    if (inside?.matches(`[data-testid=stVerticalBlock]:not(${WHOLE})`) && inside.children.length > 1) return blocks([`${at} > :first-child`]);
+    const chart = Math.max(0, ...[...one.querySelectorAll(CHART)].map((of) => of.offsetHeight));
+    return [{ one, at, top, bottom, height: bottom - top, chart }];
+  })).filter(({ height }) => height > 0);
+
+  // A block in a height: a chart is drawn so high, anything else is made smaller.
+  const fitted = ({ at, height, chart }, room, fill) => {
+    if (chart && (fill || height > room)) {
+      const high = Math.max(150, Math.floor(chart - height + room));
+      return `${at} ${CHART} { flex: none !important; height: ${high}px !important; }
+        ${at} .stPlotlyChart { height: ${high}px !important; overflow: hidden; }`;
+    }
+    if (height <= room) return "";
+    const scale = Math.max(LEAST, room / height); // (not `zoom`: what is drawn would be laid out anew, at another height)
+    return `${at} { height: ${Math.floor(scale * height)}px !important; overflow: hidden; }
+      ${at} > * { transform: scale(${scale}); transform-origin: 0 0; }`;
+  };
+
+  function layOut() {
+    const one = sheet(), found = drawn();
+    if (found !== laboratory) [laboratory, screen] = [found, 0];
+    if (!found || !one || own()) { rules.textContent = laidOut = ""; screens = 1; return; }
+    const before = rules.textContent, { scrollTop } = one;
+    rules.textContent = "";
+    const all = blocks();
+    if (!all.length) return;
+    const room = one.getBoundingClientRect().bottom - (all[0].top + scrollTop) - GAP;
+    const first = Math.max(0, all.findIndex((block) => holds(block, PICTURES) || (block.height > DRAWN && holds(block, "[data-testid=stHtml]"))));
+    const head = all.slice(0, first), kept = head.filter((block) => holds(block, CONTROLS));
+    const above = all[first].top - all[0].top;
+    const bar = above - head.filter((block) => !kept.includes(block)).reduce((sum, { height }) => sum + height + GAP, 0);
+    const shown = [[...head, all[first]]];
+    let left = 0;
+    for (const block of all.slice(first + 1)) {
+      if (block.height + GAP > left) { shown.push([...kept]); left = room - bar - FOOT; }
+      shown.at(-1).push(block);
+      left -= block.height + GAP;
+    }
+    screens = shown.length;
+    screen = Math.min(screen, screens - 1);
+    const here = new Set(shown[screen]);
+    const text = all.map((block) => here.has(block) ? "" : `${block.at} { position: absolute !important; visibility: hidden; height: 0 !important; overflow: hidden; }`);
+    if (screens > 1) text.push(`.st-key-slide-steps [data-testid=stCaptionContainer] p::after { content: " · ${screen + 1}/${screens}"; }`);
+    let over = 0;
+    for (let tries = 0; tries < 8; tries += 1) { // what stands around the blocks takes a little room too
+      const free = room - (screen ? bar : above) - over;
+      const fits = all.filter((block) => here.has(block) && !head.includes(block)).map((block) => fitted(block, free, !screen));
+      rules.textContent = [...text, ...fits].filter(Boolean).join("\n");
+      if (one.scrollHeight <= one.clientHeight) break;
+      over += one.scrollHeight - one.clientHeight;
+    }
+    one.scrollTop = before === rules.textContent ? scrollTop : 0;
+    laidOut = measures();
+  }
+
+  let asked = false;
+  const soon = () => {
+    if (!asked) requestAnimationFrame(() => { asked = false; watch(); });
+    asked = true;
+  };
+  const resized = new ResizeObserver(() => layOut());
+  const moves = new MutationObserver((changes) => { // (a chart that is pointed at changes all the time)
+    if (changes.some(({ target }) => !target.closest(".stPlotlyChart"))) soon();
+  });
+  function watch() {
+    resized.disconnect();
+    moves.disconnect();
+    const one = drawn() && sheet();
+    if (one) {
+      resized.observe(one);
+      moves.observe(one, { childList: true, subtree: true });
+      for (const { firstElementChild } of document.querySelectorAll(PLACES.map((place) => `${place} > *`).join())) {
+        if (firstElementChild) resized.observe(firstElementChild);
+      }
+    }
+    layOut();
+  }
+  const turns = (direction) => {
+    if (screen + direction < 0 || screen + direction >= screens) return false;
+    screen += direction;
+    layOut();
+    return true;
+  };
+
   addEventListener("keydown", (event) => {
     if (!isOn() || event.altKey || event.ctrlKey || event.metaKey) return;
     const inside = event.composedPath()[0];
@@ -36,7 +144,7 @@
     if (!step || document.querySelector(OPEN)) return;
     if (event.key.startsWith("Arrow") && inside instanceof Element && inside.matches(OWN_ARROWS)) return;
     if (event.key === "Escape" && typing) return;
-    const moved = step !== "present-end" && !own() && scrolls(step === "slide-next" ? 1 : -1); // of the notes, a press is a step
+    const moved = step !== "present-end" && !own() && further(step === "slide-next" ? 1 : -1); // of the notes, a press is a step
     const button = document.querySelector(`.st-key-${step} :is(button:not(:disabled), a)`);
     if (!moved && !button) return;
     event.preventDefault();
@@ -45,8 +153,17 @@
     sheet()?.scrollTo({ top: 0 });
   }, true);
 
+  const further = (direction) => scrolls(direction) || turns(direction);
+  const stepOf = (target) => target.closest(".st-key-slide-next") ? 1 : target.closest(".st-key-slide-back") ? -1 : 0;
+
   addEventListener("click", (event) => {
-    if (!(event.target instanceof Element) || !event.target.closest(".st-key-present-notes")) return;
+    if (!(event.target instanceof Element)) return;
+    const direction = event.isTrusted && !own() ? stepOf(event.target) : 0;
+    if (direction && further(direction)) {
+      event.stopPropagation();
+      event.preventDefault();
+    }
+    if (!event.target.closest(".st-key-present-notes")) return;
     event.stopPropagation();
     event.preventDefault();
     openNotes();
@@ -86,6 +203,7 @@
   // While a run goes on the address may still be that of the run before; and a run that began before this window was led
   // writes its own address over the one that was wanted: it is led again, and leads nobody back.
   setInterval(() => {
+    if (drawn() !== laboratory || laidOut !== measures()) watch();
     if (!isIdle() || !isOn()) return;
     if (wanted && wanted !== place() && tries < RESTS) {
       tries += 1;

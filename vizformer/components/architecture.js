@@ -166,10 +166,12 @@ class Architecture {
     if (!this.data) return;
     const around = this.board.getBoundingClientRect();
     if (!around.width) return;
+    const scale = around.width / this.board.offsetWidth; // of a page that draws it smaller (a slide)
     const at = (/** @type {string} */ key) => {
       const found = /** @type {HTMLElement} */ (this.elements.get(key));
       const { left, right, top, bottom } = found.getBoundingClientRect();
-      const [x0, x1, y0, y1] = [left - around.left, right - around.left, top - around.top, bottom - around.top];
+      const [x0, x1] = [(left - around.left) / scale, (right - around.left) / scale];
+      const [y0, y1] = [(top - around.top) / scale, (bottom - around.top) / scale];
       return { left: x0, right: x1, top: y0, bottom: y1, x: (x0 + x1) / 2, y: (y0 + y1) / 2 };
     };
     /** @type {SVGPathElement[]} */ const made = [];

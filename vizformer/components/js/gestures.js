@@ -13,7 +13,8 @@ export function listenToMap(map) {
   /** @type {(event: MouseEvent) => [number, number]} */
   const place = (event) => {
     const box = target.getBoundingClientRect();
-    return [event.clientX - box.left, event.clientY - box.top];
+    const scale = box.width / target.offsetWidth || 1; // of a page that draws it smaller (a slide)
+    return [(event.clientX - box.left) / scale, (event.clientY - box.top) / scale];
   };
 
   target.addEventListener("pointermove", (event) => {

@@ -84,7 +84,7 @@ def _draw(part: Shown, name: str, text: str, subject: Subject | None) -> None:
             st.subheader(headings[name.rstrip("0123456789")], anchor=False)
             st.markdown(text)
     elif subject is not None:
-        picture, asked = st.container(key="lesson-laboratory"), st.container()
+        picture, asked = st.container(key="lesson-laboratory"), st.container(key="slide-asked")
         with picture, beside_others(asked):
             part.draw(subject)
 
