@@ -104,6 +104,7 @@ def test_a_sublayer_that_is_taken_out_adds_nothing(name: str, sublayer: str) -> 
 
 
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
+@pytest.mark.sample(3)
 def test_the_effects_are_those_of_a_plain_recomputation(name: str) -> None:
     checkpoint, trace = made(name)
     row, token = 2, 11
@@ -138,6 +139,7 @@ def test_means_over_texts_take_the_place_of_heads() -> None:
 
 
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
+@pytest.mark.sample(3)
 def test_means_over_texts_take_the_place_of_whole_sublayers(name: str) -> None:
     """What a module of torch hands out is heard by a hook and averaged by hand; a hook puts it into every row of a text."""
     checkpoint, trace = made(name)

@@ -49,6 +49,7 @@ def boxes(model: Transformer) -> tuple[Box, ...]:
 
 
 @pytest.mark.parametrize(("name", "options"), VARIANTS)
+@pytest.mark.sample(10)
 def test_every_parameter_is_in_exactly_one_box(name: str, options: dict[str, Any]) -> None:
     model = tiny.model(name, **options)
     assert sum(box.parameters for box in boxes(model)) == sum(p.numel() for p in model.parameters())
@@ -75,6 +76,7 @@ def test_the_bundled_models_add_up(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "options"), VARIANTS)
+@pytest.mark.sample(10)
 def test_the_shapes_are_those_of_a_forward(name: str, options: dict[str, Any]) -> None:
     model = tiny.model(name, **options)
     seen: dict[str, tuple[int, ...]] = {}

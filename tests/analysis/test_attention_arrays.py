@@ -175,7 +175,7 @@ HOSTILE: dict[str, tuple[str, bytes | Callable[[], bytes]]] = {
 }
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_files_are_refused(name: str) -> None:
     file, content = HOSTILE[name]
@@ -188,6 +188,7 @@ def test_hostile_files_are_refused(name: str) -> None:
     assert most < 2.2 * attention_arrays.MAX_BYTES  # what is unpacked, and once more while it is put together
 
 
+@pytest.mark.sweep
 def test_what_is_read_takes_little_more_memory_than_what_is_kept() -> None:
     """A row a query: what is said of the sums of the rows is as many numbers as the weights."""
     content = npz(a=np.ones((1, 512, 2**15, 1), np.float16))

@@ -33,6 +33,7 @@ def qkv() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return q, k, v
 
 
+@pytest.mark.sweep
 def test_full_and_fused_are_the_same(qkv: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> None:
     torch.testing.assert_close(attend("full", *qkv), attend("fused", *qkv), atol=1e-5, rtol=1e-5)
 
@@ -56,6 +57,7 @@ def test_linear_is_linear_attention(qkv: tuple[torch.Tensor, torch.Tensor, torch
     torch.testing.assert_close(attend("linear", q, k, v), own, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.sweep
 def test_the_most_bytes_that_are_held_are_counted() -> None:
     assert peak_bytes(lambda: torch.empty(1000)) == pytest.approx(4000, abs=64)
 

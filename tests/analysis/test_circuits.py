@@ -81,6 +81,7 @@ def test_a_narrow_table_of_tokens_is_projected_on_both_sides():
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("distance", [0, 1, 3])
+@pytest.mark.sample(4)
 def test_the_scores_of_two_tokens_are_those_of_the_forward(name, distance):
     checkpoint = without_biases(made(name))
     stack = "encoder" if checkpoint.model.decoder is None else "decoder"
@@ -176,6 +177,7 @@ def test_the_largest_pairs_are_those_of_the_whole_matrix(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.sample(1)
 def test_compositions_are_norms_of_the_whole_products(name):
     checkpoint = made(name)
     stack = "encoder" if checkpoint.model.decoder is None else "decoder"
@@ -207,7 +209,7 @@ def turned(count, d_model, rank):
     return torch.linalg.qr(torch.randn(count, d_model, rank, generator=generator, dtype=torch.float64)).Q
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("strength", [[1.0], [1.0] * 6, [0.9] + [0.02] * 5, [2.0**-i for i in range(6)]])
 def test_chance_has_the_moments_of_matrices_that_are_turned_at_random_and_bounds_their_tail(strength):
     d_model, count = 32, 40_000
@@ -263,6 +265,7 @@ def test_a_direction_that_all_heads_share_is_no_composition():
         assert len(found.clear(way)) <= 0.1 * max(many)
 
 
+@pytest.mark.sweep
 def test_few_of_the_pairs_of_a_trained_model_stand_out():
     """Of 1,920; against random matrices without the spectra of the true ones it were 555."""
     found = compositions(load("stories"))
@@ -288,6 +291,7 @@ def judge(request):
     return induction_by_hand(seed=request.param)
 
 
+@pytest.mark.sample(1)
 def test_the_two_heads_compose_and_no_random_one_does(judge):
     found = compositions(judge)
     assert [(first, second) for first, second, __ in found.clear("K")] == [(PREVIOUS_TOKEN, INDUCTION)]

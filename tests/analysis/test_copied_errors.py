@@ -138,6 +138,7 @@ def test_where_the_blocks_of_wrongly_joined_rows_come_from():
     assert blocks == expected
 
 
+@pytest.mark.sweep
 def test_what_a_translator_writes_from_a_wrong_input():
     checkpoint = load("zh-en")
     trace = checkpoint.trace(TEXTS["zh-en"])

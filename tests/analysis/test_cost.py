@@ -64,6 +64,7 @@ def test_the_count_is_that_of_the_forwards(options: dict, cached: bool) -> None:
 
 
 @pytest.mark.parametrize("options", MODELS.values(), ids=MODELS)
+@pytest.mark.sample(2)
 def test_each_step_and_each_part(options: dict) -> None:
     """Step by step, with the logits counted apart."""
     model, prompt, prefix = build(options)

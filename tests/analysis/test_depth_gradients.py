@@ -41,6 +41,7 @@ def test_the_same_seed_gives_the_same_and_leaves_other_random_numbers_alone() ->
         depths.untrained("post", 0)
 
 
+@pytest.mark.sweep
 def test_all_depths_are_there_and_compared() -> None:
     by_depth = depths.by_depth()
     assert set(by_depth.gradients) == set(depths.ARRANGEMENTS)

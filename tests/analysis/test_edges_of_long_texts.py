@@ -72,6 +72,7 @@ def assert_all_views_agree(trace: Trace) -> None:
 
 @pytest.mark.parametrize("options", [{}, tiny.LLAMA, WINDOW, tiny.ALIBI], ids=["causal", "gqa", "window", "alibi"])
 @pytest.mark.parametrize("n", [1, 2, 33, LIMIT])
+@pytest.mark.sample(5)
 def test_one_token_two_and_as_many_as_the_model_reads(n: int, options: dict[str, object]) -> None:
     assert_all_views_agree(traced("decoder-only", n, max_positions=LIMIT, **options))
 
@@ -95,6 +96,7 @@ def test_rows_and_columns_that_are_blocked_altogether() -> None:
     assert_all_views_agree(trace)
 
 
+@pytest.mark.sweep
 def test_four_hundred_heads() -> None:
     trace = traced("decoder-only", 40, n_heads=20, d_model=80, n_decoder_layers=20)
     assert head_overview(trace, "decoder", pools(40), pools(40)).measures.entropy.shape == (20, 20)

@@ -100,6 +100,7 @@ def test_another_shape_and_numbers_that_are_none():
         (lambda x: x.reshape(-1), "in another shape"),
     ],
 )
+@pytest.mark.sample(1)
 def test_what_can_be_said_without_knowing_how_the_numbers_were_made(change, words):
     checkpoint = load("zh-en")
     trace = checkpoint.trace(TEXTS["zh-en"])
@@ -141,6 +142,7 @@ def test_wrong_positions_are_recognised(change):
     assert any(change in str(hint) for hint in said), said
 
 
+@pytest.mark.sample(1)
 def test_right_numbers_get_no_hint_that_a_mistake_gives_them(read, monkeypatch):
     """A mistake that changes nothing here (a mask that blocks nothing) may be named; none that changes something is."""
     checkpoint, trace = read

@@ -43,6 +43,7 @@ def test_the_two_heads_built_by_hand_facilitate_and_the_noise_is_irrelevant(seed
         assert found.scores(role).shape == (2, len(found.heads))
 
 
+@pytest.mark.sweep
 def test_a_head_of_which_a_part_is_enough_is_not_called_irrelevant() -> None:
     """Scores are multiplied by 32, so that a gate of less than a half leaves the softmax what it is."""
     checkpoint = load("induction-by-hand")
@@ -57,6 +58,7 @@ def test_a_head_of_which_a_part_is_enough_is_not_called_irrelevant() -> None:
     assert np.isnan(table_of(found, "irrelevant", "decoder")[INDUCTION])
 
 
+@pytest.mark.sweep
 def test_a_circuit_that_says_what_is_wrong_interferes() -> None:
     """On letters that do not repeat their order it is sure of what does not come; to shut one of its two heads is enough."""
     checkpoint, draw = load("induction-by-hand"), random.Random(1)
@@ -68,6 +70,7 @@ def test_a_circuit_that_says_what_is_wrong_interferes() -> None:
 
 
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
+@pytest.mark.sample(1)
 def test_the_loss_and_its_rise_are_those_of_plain_forwards(name: str) -> None:
     """Texts of different lengths stand in one batch, filled up."""
     checkpoint = tiny.checkpoint(**KINDS_OF_MODEL[name])

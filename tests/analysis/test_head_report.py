@@ -127,6 +127,7 @@ def is_target(name, i, j, query, keys, cross):
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.sample(3)
 def test_every_measure_is_what_plain_loops_over_the_maps_give(name):
     checkpoint = made(name)
     corpus = corpus_of(checkpoint)
@@ -428,6 +429,7 @@ def test_a_report_is_read_as_it_was_written(tmp_path):
     assert str(read.rows()) == str(report.rows())
 
 
+@pytest.mark.sweep
 def test_of_a_model_without_a_head_nobody_knows_what_copies(tmp_path):
     folders.bert(tmp_path / "headless", model="BertModel")
     report = head_report(load(tmp_path / "headless"), Corpus.of(TEXTS)).kinds["encoder"]

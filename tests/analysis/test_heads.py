@@ -97,6 +97,7 @@ def test_the_bundled_model_finds_the_words():
     assert score.found[score.best_layer] >= 0.6
 
 
+@pytest.mark.sweep
 def test_alignment_is_not_found_by_chance():
     """The same pairs with the links of another pair: the score falls, so it measures something."""
     pairs = read_alignments(asset("models", "zh-en", "alignment.tsv"))

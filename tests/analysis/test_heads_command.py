@@ -46,6 +46,7 @@ def test_a_killed_run_goes_on_to_the_same_table(tmp_path):
     assert [(row["layer"], row["head"]) for row in table(whole)[:2]] == [("0", "0"), ("0", "1")]
 
 
+@pytest.mark.sweep
 def test_what_was_measured_before_is_not_measured_again(tmp_path):
     texts, work = tmp_path / "texts.txt", tmp_path / "work"
     texts.write_text("I have a cat.\nThe cats are here.\n", encoding="utf-8")

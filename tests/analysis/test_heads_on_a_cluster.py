@@ -95,6 +95,7 @@ def test_a_worker_measures_only_the_model_that_is_meant(tmp_path):
     assert "There is no model" in measure_there(("no-such-model", "float32", "cpu"), here.key, VERSION, passages, 0)
 
 
+@pytest.mark.sweep
 def test_what_keeps_a_cluster_from_measuring_is_said(texts, monkeypatch):
     asked = ("cloze", "--texts", texts, "--scheduler")
     monkeypatch.setattr("vizformer.analysis.corpus_heads.cluster.PATIENCE", 0.2)

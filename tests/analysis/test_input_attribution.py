@@ -41,6 +41,7 @@ def test_the_models_own_rows_give_its_own_logits(name):
 
 @pytest.mark.parametrize("against", [None, "mean", 5])
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.sample(11)
 def test_integrated_gradients_sum_to_the_difference_from_the_baseline(name, against):
     checkpoint, trace = traced(name)
     found = input_attribution(checkpoint, trace, 1, 9, against=against)

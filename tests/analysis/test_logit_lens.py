@@ -82,6 +82,7 @@ def stack_of(checkpoint):
 
 
 @every_model
+@pytest.mark.sample(10)
 def test_the_lens_reads_every_layer_through_the_models_own_end(name):
     checkpoint, trace = traced(name)
     model, stack = checkpoint.model, stack_of(checkpoint)
@@ -145,6 +146,7 @@ def test_a_row_is_asked_for_what_follows_or_for_what_is_hidden():
 
 @pytest.mark.parametrize("against", [None, "mean", 5])
 @every_model
+@pytest.mark.sample(30)
 def test_the_terms_sum_to_the_logit(name, against):
     checkpoint, trace = traced(name)
     for position in range(len(trace.logits)):
@@ -160,6 +162,7 @@ WITH_MORE_AT_THE_END = ("bert", "albert", "deberta", "modernbert", "blenderbot-s
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name not in WITH_MORE_AT_THE_END])
+@pytest.mark.sample(8)
 def test_a_term_is_what_the_logit_loses_without_the_part_while_every_norm_stays(name):
     """Plain loops: the forward of one row again, with what each norm divides by given, and one head left out."""
     checkpoint, trace = traced(name)

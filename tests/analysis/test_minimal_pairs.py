@@ -46,6 +46,7 @@ def test_coins_fall_in_every_way_once_and_first_as_they_are() -> None:
         coins(MOST_PAIRS + 1)
 
 
+@pytest.mark.sweep
 def test_the_shift_is_that_of_the_attention_weights() -> None:
     checkpoint = load("cloze")
     found = reference_shift(checkpoint.trace, HE)
@@ -116,6 +117,7 @@ def test_the_senses_part_in_cloze_as_the_lesson_says() -> None:
 
 
 @pytest.mark.parametrize("token", ["打", "bank"])
+@pytest.mark.sample(1)
 def test_the_gap_between_senses_is_that_of_the_vectors(token: str) -> None:
     checkpoint = load("cloze")
     found = sense_gap(checkpoint.trace, FRAMES[token])
@@ -153,6 +155,7 @@ def test_the_sets_in_which_the_form_decides_have_both_orders() -> None:
         assert one == other == len(PAIRS[name]) / 2
 
 
+@pytest.mark.sweep
 def test_what_the_lesson_says_of_senses_holds() -> None:
     for model in ("cloze", "zh-en"):
         checkpoint = load(model)

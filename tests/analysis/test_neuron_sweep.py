@@ -41,6 +41,7 @@ def plain(trace, logits) -> list[float]:
 
 
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
+@pytest.mark.sample(2)
 def test_each_neuron_is_a_forward_of_its_own(name: str) -> None:
     checkpoint, trace = made(name)
     for stack in trace.tokens:
@@ -147,6 +148,7 @@ def test_the_blocks_of_a_sweep_can_be_ended_and_what_is_not_there_is_refused() -
 
 
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
+@pytest.mark.sample(2)
 def test_each_token_is_a_forward_of_its_own(name: str) -> None:
     checkpoint, trace = made(name)
     for stack in trace.tokens:

@@ -42,6 +42,7 @@ def patched_alone(checkpoint, pair: PromptPair, *patches: Patch) -> float:
 
 
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
+@pytest.mark.sample(2)
 def test_each_cell_is_what_a_forward_of_its_own_recovers(name: str) -> None:
     checkpoint, pair = made(name)
     told = list[tuple[int, int]]()

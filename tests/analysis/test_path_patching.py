@@ -40,6 +40,7 @@ def test_all_that_can_be_sent_is_the_other_run_and_nothing_sent_is_the_held_one(
 
 
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
+@pytest.mark.sample(2)
 def test_all_paths_into_heads_are_their_outputs_patched(name: str) -> None:
     """The heads that share a key are patched together."""
     checkpoint, pair = made(name)
@@ -66,6 +67,7 @@ def test_all_paths_into_heads_are_their_outputs_patched(name: str) -> None:
         ("BERT", Part("encoder.0.self", 2), Receiver("encoder.1.self", 1, "k")),
     ],
 )
+@pytest.mark.sample(3)
 def test_a_path_is_two_plain_forwards(name: str, held, sender: Part, receiver: Receiver | None) -> None:
     checkpoint, pair = made(name)
     base, other = (pair.clean, pair.corrupted) if held == "clean" else (pair.corrupted, pair.clean)

@@ -33,6 +33,7 @@ def every_kind(name: str) -> list[tuple[Trace, str]]:
 
 
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
+@pytest.mark.sample(2)
 def test_without_keys_the_others_share_all_of_the_attention(name: str) -> None:
     left_out = (0, 17, 18)
     for trace, kind in every_kind(name):
@@ -70,6 +71,7 @@ def test_what_is_computed_elsewhere_follows_the_keys_left_out(name: str) -> None
 
 
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
+@pytest.mark.sample(2)
 def test_mean_and_largest_are_those_of_all_heads(name: str) -> None:
     for trace, kind in every_kind(name):
         maps = head_maps(trace, kind).weights
@@ -92,6 +94,7 @@ def rolled_out(maps: np.ndarray) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("name", ["causal, learned", "rope, shared keys", "window in one layer", "both directions"])
+@pytest.mark.sample(1)
 def test_the_rollout_is_that_of_a_loop_over_all_cells(name: str) -> None:
     ((trace, kind),) = every_kind(name)
     found = list(aggregates(trace, kind, "rollout"))
@@ -108,6 +111,7 @@ def test_the_rollout_is_that_of_a_loop_over_all_cells(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
+@pytest.mark.sample(2)
 def test_the_rollout_of_a_whole_text_is_the_product_of_its_layers(name: str) -> None:
     for trace, kind in every_kind(name):
         if kind == "cross":

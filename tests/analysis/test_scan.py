@@ -61,6 +61,7 @@ def test_a_head_that_copies_from_a_place_is_no_induction_head():
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 def test_the_numbers_are_those_of_the_attribution():
     checkpoint = load("zh-en")
     trace = checkpoint.trace("我有一只猫。")
@@ -161,6 +162,7 @@ def test_the_command_says_it_with_addresses():
     assert "There is no position 9: choose 0 to 3, or -1 for the last." in run.output
 
 
+@pytest.mark.sweep
 def test_of_a_key_that_many_heads_rest_on_the_head_that_rests_most_is_named():
     checkpoint = load("stories")
     trace = checkpoint.trace("The cat sat on the chair.")

@@ -55,6 +55,7 @@ def by_loops(p, q):
 
 
 @pytest.mark.parametrize("architecture", KINDS)
+@pytest.mark.sample(1)
 def test_divergences_are_means_of_plain_loops_over_the_rows(architecture, monkeypatch):
     monkeypatch.setattr("vizformer.analysis.side_by_side.heads.AT_ONCE", 11)  # some rows at a time
     runs, kind = on_two_texts(made(architecture)), KINDS[architecture]

@@ -184,6 +184,7 @@ def npy_of_three():
 
 
 @given(st.text(max_size=200))
+@pytest.mark.sweep
 def test_any_text_is_read_or_refused(text):
     with contextlib.suppress(TraceError):
         read_text(text, "x")

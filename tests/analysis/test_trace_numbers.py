@@ -59,6 +59,7 @@ def assert_same_numbers(one: Numbers, other: Numbers, some: Sequence[int] = (0, 
 
 
 @pytest.mark.parametrize("name", SENTENCES)
+@pytest.mark.sample(1)
 def test_a_saved_trace_answers_as_the_one_in_memory(name: str, tmp_path: Path) -> None:
     trace = vf.load(name).trace(SENTENCES[name])
     again = saved(trace, tmp_path, model=name)
@@ -134,6 +135,7 @@ def test_a_long_text_in_a_file_has_small_maps_and_one_head(tmp_path: Path, monke
     assert '"held": "layer"' in lines.html
 
 
+@pytest.mark.sweep
 def test_a_trace_handed_in_takes_little_more_memory_than_its_maps(tmp_path: Path) -> None:
     trace = traced("decoder-only", {"n_decoder_layers": 20})
     trace.save(path := tmp_path / "trace.safetensors")

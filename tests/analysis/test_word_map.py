@@ -26,6 +26,7 @@ def groups(starts: np.ndarray, n: int) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
+@pytest.mark.sample(2)
 def test_the_map_of_words_is_that_of_a_loop(name: str) -> None:
     trace = traced(*KINDS_OF_MODEL[name])
     for kind in kinds(trace):

@@ -57,6 +57,7 @@ def test_the_loss_is_the_formula_of_the_paper() -> None:
     torch.testing.assert_close(skip_gram_loss(v, near, drawn, k), expected / 3)
 
 
+@pytest.mark.sweep
 def test_training_brings_words_of_the_same_use_together() -> None:
     texts = [f"{who} {deed} here" for who in ("tom", "mary") for deed in ("sings", "sleeps")] * 60
     texts += [f"the {what} is {how}" for what in ("door", "wall") for how in ("red", "blue")] * 60

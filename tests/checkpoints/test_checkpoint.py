@@ -180,6 +180,7 @@ def test_generate() -> None:
         checkpoint.generate(" ")
 
 
+@pytest.mark.sweep
 def test_the_key_tells_models_apart() -> None:
     checkpoint = tiny.checkpoint()
     assert checkpoint.key == tiny.checkpoint().key

@@ -35,6 +35,7 @@ def untrained() -> dict[str, torch.Tensor]:
     return model.state_dict()
 
 
+@pytest.mark.sweep
 def test_a_text_says_that_scores_are_divided_by_the_root_of_the_whole_width(tmp_path: Path) -> None:
     """Wrong answers to two questions: both are found, what makes no difference stays open, and `load` takes the rest."""
     path = saved(weights("attention only"), tmp_path / "model.pt")
@@ -206,6 +207,7 @@ def test_time_and_number_are_bounded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [None, "norms after the sum", "not scaled"])
+@pytest.mark.sample(1)
 def test_evidence_speaks_against_the_names_of_a_known_code(name: str | None, tmp_path: Path) -> None:
     """Also what the names say is tried; where it holds, the model stays that of the names."""
     fork = conventions.FORKS[name] if name else conventions.fork({})

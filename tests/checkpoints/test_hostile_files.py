@@ -263,7 +263,7 @@ def test_compressed_archives(folder: Path) -> None:
             refused(folder, file.name, "is compressed or too large")
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.slow
 def test_flipped_bits(folder: Path) -> None:
     """Every bit of the first bytes, many of the rest of the header: it opens, or says why not."""

@@ -226,6 +226,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("family", "fields", "said"), REFUSED, ids=lambda value: str(value)[:40])
+@pytest.mark.sample(25)
 def test_fields_that_change_the_arithmetic(family: str, fields: dict[str, Any], said: str, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=said) as caught:
         load(folders.change(folders.FAMILIES[family](tmp_path), **fields))
@@ -640,6 +641,7 @@ def test_a_wordpiece_vocabulary_without_its_marks(tmp_path: Path) -> None:
 # --- the report and the way back --------------------------------------------------------------------------------
 
 
+@pytest.mark.sweep
 def test_the_report_counts_every_parameter_once(tmp_path: Path) -> None:
     for family, make in folders.FAMILIES.items():
         checkpoint = load(make(tmp_path / family))

@@ -340,6 +340,7 @@ MORE: dict[Callable[[], Shapes], set[str]] = {
 
 
 @pytest.mark.parametrize("names", ASKED, ids=lambda names: names.__name__)
+@pytest.mark.sample(5)
 def test_they_are_read_and_ask_what_no_tensor_tells(names: Callable[[], Shapes], tmp_path: Path) -> None:
     dice = torch.Generator().manual_seed(0)
     torch.save({name: tensor(name, shape, dice) for name, shape in names().items()}, tmp_path / "model.pt")

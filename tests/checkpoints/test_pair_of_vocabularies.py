@@ -138,6 +138,7 @@ def test_pieces_without_an_id_are_told(tmp_path: Path) -> None:
     ],
     ids=lambda value: str(value)[:24],
 )
+@pytest.mark.sample(2)
 def test_files_that_do_not_fit(name: str, content: str | bytes | None, said: str, tmp_path: Path) -> None:
     folder, _ = marian(tmp_path / "mine")
     if content is None:

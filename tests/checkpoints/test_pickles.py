@@ -97,6 +97,7 @@ def test_what_torch_save_writes_is_read_as_torch_reads_it(tmp_path: Path, make: 
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 def test_many_tensors_are_not_too_many(tmp_path: Path) -> None:
     """As many as a large model has with its optimiser's two of each."""
     file, storage = tmp_path / "model.pt", torch.zeros(1)
@@ -131,6 +132,7 @@ EMPTY = ("archive/data.pkl", b"\x80\x02}.")
         ([EMPTY, *((f"archive/data/{n:0200}", b"") for n in range(40_000))], {}, "bytes of names"),
     ],
 )
+@pytest.mark.sample(3)
 def test_an_archive_that_torch_save_does_not_write(
     tmp_path: Path, entries: list[tuple[str, bytes]], more: dict[str, bytes], said: str
 ) -> None:

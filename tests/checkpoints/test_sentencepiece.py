@@ -183,6 +183,7 @@ def texts() -> list[str]:
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 @pytest.mark.parametrize("byte_fallback", [False, True])
 @pytest.mark.parametrize("flags", [{}, dict(add_dummy_prefix=False), dict(remove_extra_whitespaces=False)], ids=str)
+@pytest.mark.sample(4)
 def test_token_ids(kind: str, byte_fallback: bool, flags: dict[str, bool], tmp_path: Path) -> None:
     pieces = [*(unigram() if kind == "unigram" else bpe()), *(BYTES if byte_fallback else [])]
     content = model(pieces, 1 if kind == "unigram" else 2, byte_fallback, **flags)

@@ -83,6 +83,7 @@ def saved(content: object, path: Path) -> Path:
     ids=["dataclass", "slots", "dict", "namespace", "defaultdict"],
 )
 @pytest.mark.parametrize("name", ["config", "model_args", "gpt_options"])
+@pytest.mark.sample(5)
 def test_the_fields_of_an_object_beside_the_weights_answer_what_they_do_not_say(name, make, tmp_path):
     weights = nano_gpt()
     found = load(saved({"model": weights, name: make(), "size": Size.SMALL}, tmp_path / "model.pt"))

@@ -453,6 +453,7 @@ def test_a_tokenizer_beside_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 def test_damaged_files(tmp_path: Path) -> None:
     """Bits flipped, ends cut off, names changed: it opens or it is refused, with an error of ours."""
     dice = random.Random(7)

@@ -125,6 +125,7 @@ def test_what_is_broken_is_found_at_its_first_step_and_named(monkeypatch, broken
     assert any(words in str(hint) for hint in said), [str(hint) for hint in said]
 
 
+@pytest.mark.sweep
 def test_other_layers_that_are_broken(monkeypatch):
     for owner, name, instead, first, words in (
         (scratch.F, "relu", torch.nn.functional.gelu, "encoder.0.feedforward.activation", "is GELU"),

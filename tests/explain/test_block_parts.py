@@ -55,6 +55,7 @@ def model(architecture: str, options: dict[str, Any]) -> Checkpoint:
 
 
 @pytest.mark.parametrize(("architecture", "stack", "options"), MODELS)
+@pytest.mark.sample(5)
 def test_the_sum_runs_as_the_model_computes_it(architecture: str, stack: str, options: dict[str, Any]) -> None:
     checkpoint = model(architecture, options)
     trace = checkpoint.trace(TEXT)
@@ -99,6 +100,7 @@ def test_a_layer_or_position_that_is_not_there_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("architecture", "stack", "options"), MODELS)
+@pytest.mark.sample(5)
 def test_every_norm_is_worked_out(architecture: str, stack: str, options: dict[str, Any]) -> None:
     checkpoint = model(architecture, options)
     trace = checkpoint.trace(TEXT)
@@ -144,6 +146,7 @@ def test_batch_norm_alone_hears_of_the_neighbour() -> None:
 
 
 @pytest.mark.parametrize(("architecture", "stack", "options"), [one for one in MODELS if "n_experts" not in one[2]])
+@pytest.mark.sample(4)
 def test_the_feed_forward_of_every_kind(architecture: str, stack: str, options: dict[str, Any]) -> None:
     checkpoint = model(architecture, options)
     x, network = feedforward_input(checkpoint, checkpoint.trace(TEXT), stack, 1)

@@ -129,6 +129,7 @@ def test_another_heads_matrices_are_caught(dtype):
 
 @EACH
 @pytest.mark.parametrize("kind", ["encoder-decoder", "bert", "llama", "t5", "neox", "alibi"])
+@pytest.mark.sample(4)
 def test_the_code_computes_the_same(kind, dtype):
     """The lines on screen, run as one program in the model's own precision; they round more often than its kernels."""
     checkpoint, trace = pair(kind, dtype)

@@ -60,7 +60,7 @@ def run(code: str) -> torch.Tensor:
     return found
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", [*VARIANTS, *MORE])
 def test_the_code_of_every_site_finds_the_pattern_of_the_trace(name: str, tmp_path: Path) -> None:
     architecture, options = (VARIANTS | MORE)[name]

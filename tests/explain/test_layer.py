@@ -80,7 +80,7 @@ def plain(variant: str, layer: str) -> dict[str, Tensor]:
     return expected | {f"feedforward.{last}": eager.residuals[f"{layer}.post"]}
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(8)
 @every_variant
 def test_every_number_is_the_one_of_the_plain_forward(variant: str) -> None:
     for layer, steps in every_layer(variant).items():
@@ -95,7 +95,7 @@ def test_every_number_is_the_one_of_the_plain_forward(variant: str) -> None:
         assert compared >= 11
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(8)
 @every_variant
 def test_the_code_runs_and_every_proof_holds(variant: str) -> None:
     """Line by line: the names of some results are used again further down."""
@@ -114,7 +114,7 @@ def test_the_code_runs_and_every_proof_holds(variant: str) -> None:
             assert not set("{}") & set(f"{step.title}{step.text}{step.proof.anchor}")
 
 
-@pytest.mark.sample(32)
+@pytest.mark.sample(11)
 @every_variant
 def test_the_steps_form_a_chain(variant: str) -> None:
     config = example(variant)[0].model.config
@@ -145,6 +145,7 @@ def test_the_steps_form_a_chain(variant: str) -> None:
 
 
 @every_variant
+@pytest.mark.sample(21)
 def test_from_the_last_row_to_the_prediction(variant: str) -> None:
     checkpoint, trace, eager = example(variant)
     for position in (0, trace.logits.shape[0] - 1):

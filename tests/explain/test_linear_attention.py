@@ -18,6 +18,7 @@ def test_phi_is_elu_plus_one() -> None:
 
 
 @pytest.mark.parametrize("model", TEXTS)
+@pytest.mark.sample(1)
 def test_both_ways_agree_at_every_head(model: str) -> None:
     trace = load(model).trace(TEXTS[model])
     for site in trace.sites:

@@ -63,6 +63,7 @@ def test_the_losses_are_pytorchs(architecture: str) -> None:
 
 @pytest.mark.parametrize("eps", [0.0, 0.1, 0.3])
 @pytest.mark.parametrize("architecture", tiny.STACKS)
+@pytest.mark.sample(3)
 def test_the_smoothed_loss_and_its_gradient_are_pytorchs(architecture: str, eps: float) -> None:
     checkpoint, trace, asked, _ = asked_of(architecture)
     for one in asked:

@@ -86,6 +86,7 @@ def test_equal_tokens_are_cut_to_the_number_asked_for() -> None:
     st.floats(0, 1),
     st.floats(0.5, 2),
 )
+@pytest.mark.sweep
 def test_whatever_is_cut_a_distribution_is_left(logits, temperature, top_k, top_p, min_p, penalty) -> None:
     sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p, repetition_penalty=penalty)
     choice = next_token(torch.tensor(logits), (0,), sampling)

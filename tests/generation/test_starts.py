@@ -23,6 +23,7 @@ SOURCE = [5, 6, 7, 8]
     ],
     ids=str,
 )
+@pytest.mark.sample(2)
 def test_the_start(options: dict[str, int | None], start: tuple[int, ...]) -> None:
     checkpoint = tiny.checkpoint(**options)
     assert checkpoint.model.config.start_ids == start

@@ -14,6 +14,7 @@ SOURCE = torch.tensor([[4, 5, 6, 7], [9, 8, 7, 3]])
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rope", "alibi", "relative"])
 @pytest.mark.parametrize("norm_order", ["pre", "post"])
 @pytest.mark.parametrize("cuts", [(1, 1, 1, 1, 1, 1), (3, 1, 2), (6,)])
+@pytest.mark.sample(20)
 def test_cached_equals_uncached(architecture, positions, norm_order, cuts):
     model = tiny.model(architecture, positions=positions, norm_order=norm_order, final_norm=True)
     memory = model.encode(SOURCE) if architecture == "encoder-decoder" else None

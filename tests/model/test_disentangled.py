@@ -44,6 +44,7 @@ def test_only_the_rows_that_a_text_needs(n: int, span: int, furthest: int | None
 
 
 @EACH
+@pytest.mark.sample(1)
 def test_the_forward_is_that_of_plain_loops(options: dict[str, Any]) -> None:
     model, trace = tiny.model("encoder-only", **options), Trace()
     logits = model(IDS[None], trace=trace)

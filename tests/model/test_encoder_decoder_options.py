@@ -64,6 +64,7 @@ def test_halves_are_the_waves_in_another_order() -> None:
 
 
 @everywhere
+@pytest.mark.sample(1)
 def test_saved_and_read(name: str, tmp_path: Path) -> None:
     checkpoint = tiny.checkpoint(**OPTIONS[name])
     save(checkpoint, tmp_path, torch.float32)

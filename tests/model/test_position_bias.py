@@ -150,6 +150,7 @@ def test_one_token_at_a_time(options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("architecture", ["decoder-only", "encoder-decoder"])
 @BOTH
+@pytest.mark.sample(1)
 def test_no_table_ends_before_max_positions(architecture: str, options: dict[str, Any]) -> None:
     """max_positions is a limit of the input only: the same weights go on as far as it is set."""
     short, long = (tiny.model(architecture, max_positions=n, eos_id=None, **options) for n in (8, 40))

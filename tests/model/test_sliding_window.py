@@ -11,6 +11,7 @@ from vizformer.model.masks import Reason
 IDS = torch.tensor([[3, 7, 5, 9, 4, 6, 8, 3], [8, 3, 3, 5, 7, 9, 4, 4]])
 
 
+@pytest.mark.sweep
 def test_a_query_sees_the_window_and_nothing_else():
     """One layer, positions that only count distances: the last `w` tokens alone give the same last row."""
     model = tiny.model("decoder-only", **tiny.LLAMA, sliding_window=3, n_decoder_layers=1)
@@ -37,7 +38,7 @@ def test_only_the_layers_that_are_named_have_it():
     assert torch.equal(blocked[0] == -torch.inf, expected > 0)
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("positions", ["rope", "alibi", "relative", "learned"])
 @pytest.mark.parametrize("layers", [None, (0,), (1,)])
 @pytest.mark.parametrize("cuts", [(1,) * 8, (3, 1, 4), (2, 6), (8,)])

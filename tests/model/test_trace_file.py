@@ -141,6 +141,7 @@ def opened_after(written: Path, change: Callable[[Content], None], folder: Path)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.sample(11)
 def test_a_file_that_does_not_hold_together_is_refused_in_words(name: str, written: Path, tmp_path: Path) -> None:
     change, says = HOSTILE[name]
     with pytest.raises(TraceError, match=says) as refused:
@@ -213,6 +214,7 @@ def test_halves_of_characters_in_tokens_are_shown_as_such(written: Path, tmp_pat
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="only Linux says how much memory a process has")
+@pytest.mark.sweep
 def test_of_a_file_only_what_is_looked_at_is_read(tmp_path: Path) -> None:
     """200 MB of what is added to the scores of 50 heads, of which one is looked at."""
     heads, n = 50, 1024

@@ -37,6 +37,7 @@ def inputs(architecture: str, n: int = 7, m: int = 5) -> tuple[torch.Tensor, ...
 
 
 @everything
+@pytest.mark.sample(11)
 def test_against_plain_loops(architecture: str, options: dict[str, Any]) -> None:
     model = tiny.model(architecture, **options)
     ids, trace = inputs(architecture), Trace()
@@ -63,6 +64,7 @@ def test_against_plain_loops(architecture: str, options: dict[str, Any]) -> None
 
 
 @everything
+@pytest.mark.sample(11)
 def test_padding_changes_nothing_for_real_rows(architecture: str, options: dict[str, Any]) -> None:
     """A row of a padded batch gives what it gives alone, whatever the padding tokens are."""
     model = tiny.model(architecture, **options)

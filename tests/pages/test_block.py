@@ -179,6 +179,7 @@ def test_neurons_of_a_token_and_of_the_bundled_sentences(open_app: Open, model: 
     assert any("Right" in box.value for box in app.success)
 
 
+@pytest.mark.sweep
 def test_gradients_by_depth_are_the_librarys(open_app: Open) -> None:
     app = open_app(PAGE, part="residual", text=TEXTS["zh-en"], dials="block.depth:8")
     assert not app.exception

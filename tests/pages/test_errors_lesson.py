@@ -65,6 +65,7 @@ def test_the_proofs_numbers_are_the_librarys(open_app: Open) -> None:
 
 @pytest.mark.parametrize("model", TEXTS)
 @pytest.mark.parametrize("part", ["scale", "after", "cache"])
+@pytest.mark.sample(3)
 def test_the_telling_head_is_shown_and_proved_where_nobody_chose(open_app: Open, part: str, model: str) -> None:
     trace = load(model).trace(TEXTS[model])
     order = READS if part == "scale" else WRITES
@@ -95,6 +96,7 @@ def test_a_model_without_the_factor_is_shown_another_one(open_app: Open) -> None
     assert any("zh-en" in caption.value.replace("\\", "") for caption in app.caption)
 
 
+@pytest.mark.sweep
 def test_one_token_is_enough(open_app: Open) -> None:
     for part in copied_errors.EXERCISES:
         app = open_app(PAGE, part=part, model="stories", text="a")

@@ -79,6 +79,7 @@ def said(app):
     return " ".join([*(one.value for one in app.text), *(one.value for one in app.caption)])
 
 
+@pytest.mark.sweep
 def test_the_readers_own_texts_are_measured_in_a_process_of_its_own(open_app, reports):
     app = open_app(PAGE, model="cloze", dials="headreport.texts:own")
     assert "Write or paste some texts" in app.info[0].value
@@ -302,6 +303,7 @@ def test_of_a_model_without_a_head_no_copying_is_claimed(open_app, measured, box
     assert not app.metric
 
 
+@pytest.mark.sweep
 def test_circuits_are_of_the_stack_that_predicts(open_app, reports, boxes_open):
     app = open_app(PAGE, model="zh-en", dials="headreport.texts:own", site="encoder")
     app.text_area(key="head_report.texts").set_value(
@@ -352,6 +354,7 @@ def test_choosing_head_0_of_layer_0_stays_chosen_in_the_link(open_app, measured,
 
 
 @pytest.mark.parametrize("name", bundled_models())
+@pytest.mark.sample(1)
 def test_the_report_of_a_bundled_model_is_there_at_once_and_belongs_to_it(open_app, reports, name):
     app = open_app(PAGE, model=name)
     assert not app.exception

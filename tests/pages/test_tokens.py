@@ -49,7 +49,7 @@ def numbers(array: Any) -> list[float]:
     return [float(x) for x in array]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 @pytest.mark.parametrize("model", ["zh-en", "cloze", "stories"])
 def test_every_part_opens_with_every_model_in_both_languages(open_app: Open, model: str, locale: str) -> None:
@@ -248,6 +248,7 @@ def test_very_many_words_are_shown_in_part(open_app: Open) -> None:
     assert any("The first 80 of" in caption.value for caption in app.caption)
 
 
+@pytest.mark.sweep
 def test_what_is_typed_is_never_markup(open_app: Open) -> None:
     for part in PARTS:
         app = open_app(PAGE, part=part, text="<img src=x> $x$ **b** 猫")
@@ -362,6 +363,7 @@ def test_a_patch_is_a_row_and_its_token_the_row_times_the_matrix(open_app: Open)
     assert "36" in html(app)  # tokens of this picture
 
 
+@pytest.mark.sweep
 def test_the_switch_measures_words_of_two_senses(open_app: Open) -> None:
     app = open_app(PAGE, model="cloze", text="She went to the bank.", part="context", dials="tokens.senses:1")
     assert not app.exception

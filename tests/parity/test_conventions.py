@@ -45,6 +45,7 @@ def test_the_numbers_are_those_of_the_author(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
+@pytest.mark.sample(23)
 def test_without_answers_every_convention_is_asked(name: str, tmp_path: Path) -> None:
     path, __ = saved(name, tmp_path)
     first = {"norm": "rms_norm"} if "without weights" in name else {}  # which the others follow from
@@ -59,6 +60,7 @@ def test_without_answers_every_convention_is_asked(name: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.open])
+@pytest.mark.sample(16)
 def test_what_was_not_answered_is_open_in_the_report(name: str, tmp_path: Path) -> None:
     """As with a link from before it was asked: the usual answer, which is another one here, and the report says so."""
     path, expected = saved(name, tmp_path)

@@ -158,6 +158,7 @@ def same(kind: str, folder: Path, **changes: Any) -> Opened:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sample(12)
 def test_decoders(kind: str, tmp_path: Path) -> None:
     opened = same(kind, tmp_path)
     assert opened.model.config.architecture == "decoder-only"
@@ -238,7 +239,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("kind", "changes"), VARIANTS, ids=str)
 def test_variants(kind: str, changes: dict[str, Any], tmp_path: Path) -> None:
     same(kind, tmp_path, **changes)
@@ -293,6 +294,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("kind", "changes", "said"), REFUSED, ids=str)
+@pytest.mark.sample(12)
 def test_what_is_not_followed_is_refused_by_name(kind: str, changes: dict[str, Any], said: str, tmp_path: Path) -> None:
     folder = folders.change(written(kind, tmp_path), **changes)
     with pytest.raises(CheckpointError, match=said):
@@ -321,6 +323,7 @@ NAMES = {"mixtral": ("w1", "w3", "w2")}
 
 
 @pytest.mark.parametrize("kind", WITH_EXPERTS)
+@pytest.mark.sample(2)
 def test_experts_open_one_by_one_and_in_one_tensor(kind: str, tmp_path: Path) -> None:
     """Of 5 or 6 experts, whose matrices lie in the file each by itself or as [n_experts, rows, columns]."""
     folder = written(kind, tmp_path)
@@ -380,7 +383,7 @@ BACK: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("kind", "changes"), BACK, ids=str)
 def test_experts_go_back_to_their_layout_one_by_one(kind: str, changes: dict[str, Any], tmp_path: Path) -> None:
     """What is written opens in `transformers` with the same logits, stream, maps and greedy tokens."""

@@ -53,6 +53,7 @@ def written(kind: str, folder: Path, *, model: str = LM, **changes: Any) -> Path
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sample(2)
 def test_encoder_decoders(kind: str, tmp_path: Path) -> None:
     opened = opened_and_same(written(kind, tmp_path), f"{KINDS[kind]}{LM}")
     assert isinstance(opened, Opened)
@@ -62,13 +63,14 @@ def test_encoder_decoders(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sample(2)
 def test_bodies_without_a_head(kind: str, tmp_path: Path) -> None:
     opened = opened_and_same(written(kind, tmp_path, model="Model"), f"{KINDS[kind]}Model")
     assert isinstance(opened, Opened)
     assert not opened.report.has_head
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_variants(kind: str, tmp_path: Path) -> None:
     scaled = load(written(kind, tmp_path / "usual")).model.config.scaled_embedding

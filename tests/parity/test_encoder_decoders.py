@@ -168,6 +168,7 @@ def test_t5_v1_1_saved_again(tmp_path: Path) -> None:
     ],
     ids=str,
 )
+@pytest.mark.sample(1)
 def test_options_of_t5(changes: dict[str, Any], tmp_path: Path) -> None:
     opened_and_same(folders.t5(tmp_path, **changes), T5)
 
@@ -194,6 +195,7 @@ def test_bodies_without_a_head(family: str, model: str, tmp_path: Path) -> None:
     assert not checkpoint.report.has_head  # type: ignore[attr-defined]
 
 
+@pytest.mark.sweep
 def test_rows_that_no_token_has(tmp_path: Path) -> None:
     """T5's table of embeddings is rounded up: what the model predicts there has a number for a name."""
     tiny_folder = folders.t5(tmp_path / "as-it-is")

@@ -82,6 +82,7 @@ MODELS = {kind: "Decoder" if kind == "bert-generation" else "ForMaskedLM" for ki
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sample(5)
 def test_encoders(kind: str, tmp_path: Path) -> None:
     opened = opened_and_same(written(kind, tmp_path, model=MODELS[kind]), f"{KINDS[kind][0]}{MODELS[kind]}")
     assert isinstance(opened, Opened)
@@ -91,7 +92,7 @@ def test_encoders(kind: str, tmp_path: Path) -> None:
     assert {tensor.fate for tensor in opened.report.tensors} == {"used"} | more.get(kind, set())
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_bodies_without_a_head(kind: str, tmp_path: Path) -> None:
     model = "Encoder" if kind == "bert-generation" else "Model"
@@ -120,7 +121,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("kind", "changes"), VARIANTS, ids=str)
 def test_variants(kind: str, changes: dict[str, Any], tmp_path: Path) -> None:
     opened_and_same(written(kind, tmp_path, **changes), f"{KINDS[kind][0]}ForMaskedLM")
@@ -175,7 +176,7 @@ def opened_as_a_decoder(folder: Path, model: str) -> None:
     assert len(found) == 20 or found[-1] == opened.model.config.eos_id
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", DECODERS)
 def test_the_same_layers_as_a_decoder(kind: str, tmp_path: Path) -> None:
     folder = written(kind, tmp_path, model=DECODERS[kind], is_decoder=True)
@@ -205,6 +206,7 @@ def test_narrow_embeddings_without_a_head(tmp_path: Path) -> None:
     same_numbers(opened, theirs(folder, "ElectraModel"))
 
 
+@pytest.mark.sweep
 def test_the_layers_of_albert_are_held_once(tmp_path: Path) -> None:
     opened = load(written("albert", tmp_path / "theirs"))
     held = {layer.self_attention.W_Q.weight.data_ptr() for layer in opened.model.encoder.layers}

@@ -36,6 +36,7 @@ def test_options(changes: dict[str, object], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("activation", [None, "gelu_pytorch_tanh"])
+@pytest.mark.sample(1)
 def test_what_the_published_files_say(activation: str | None, tmp_path: Path) -> None:
     """hidden_act is "gelu" there, and stands for the approximation."""
     folder = folders.change(folders.gemma(tmp_path), hidden_act="gelu", hidden_activation=activation)

@@ -85,6 +85,7 @@ def pieces_of(folder: Path, **more: object) -> sentencepiece.SentencePieceProces
 
 
 @pytest.mark.parametrize("prefix", [True, False])
+@pytest.mark.sample(1)
 def test_the_tokens_of_llama_are_those_of_sentencepiece(prefix: bool, tmp_path: Path) -> None:
     theirs_say = pieces_of(tmp_path / "pieces", add_dummy_prefix=prefix)
     folder, file = folders.llama(tmp_path / "hf", vocab_size=608, max_position_embeddings=4096), tmp_path / "model.gguf"
@@ -209,6 +210,7 @@ def test_the_table_of_llama_3_1_is_the_rule_that_it_was_made_by(theta: float, tr
 
 
 @pytest.mark.parametrize("kind", ["F16", "BF16", "Q8_0", "Q4_0", "Q5_1"])
+@pytest.mark.sample(2)
 def test_quantised_numbers_are_those_of_the_package_and_as_far_off_as_is_said(kind: str, tmp_path: Path) -> None:
     folder, file = folders.qwen2(tmp_path / "hf", **WIDE), tmp_path / "model.gguf"
     written = gguf_files.write(folder, file, kind)

@@ -29,6 +29,7 @@ def test_gpt2(tmp_path: Path) -> None:
     ],
     ids=str,
 )
+@pytest.mark.sample(2)
 def test_options(changes: dict[str, object], tmp_path: Path) -> None:
     opened_and_same(folders.gpt2(tmp_path, **changes), LM)
 

@@ -31,6 +31,7 @@ def test_gpt_neox(tmp_path: Path) -> None:
     ],
     ids=str,
 )
+@pytest.mark.sample(1)
 def test_options(changes: dict[str, object], tmp_path: Path) -> None:
     opened_and_same(folders.gpt_neox(tmp_path, **changes), LM)
 

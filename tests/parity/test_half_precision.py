@@ -43,7 +43,7 @@ def root(tmp_path_factory):
     return root
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(3)
 @each
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_same_numbers_as_transformers_in_the_same_precision(root, name, dtype):
@@ -57,6 +57,7 @@ def test_the_same_numbers_as_transformers_in_the_same_precision(root, name, dtyp
 
 @each
 @pytest.mark.parametrize("name", ["llama", "bert", "marian"])
+@pytest.mark.sample(2)
 def test_a_difference_is_seen(root, name, dtype):
     opened = load(root / name, dtype=dtype)
     stack = opened.model.decoder or opened.model.encoder
@@ -65,7 +66,7 @@ def test_a_difference_is_seen(root, name, dtype):
     assert not agreement(opened, root / name, TEXT).holds
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(3)
 @each
 @pytest.mark.parametrize("name", [name for name in FAMILIES if "bert" not in name])
 def test_generation_with_the_cache_is_generation_without(root, name, dtype):
@@ -91,6 +92,7 @@ def test_generation_with_the_cache_is_generation_without(root, name, dtype):
 
 @each
 @pytest.mark.parametrize("name", ["gpt2", "qwen2"])
+@pytest.mark.sample(1)
 def test_the_same_continuation_as_transformers(root, name, dtype):
     """Token by token, given what theirs has written so far: theirs is the best or as good as the best of ours."""
     opened, other = (

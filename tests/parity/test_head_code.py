@@ -22,6 +22,7 @@ from vizformer.explain.head_code import in_transformers
         ("t5", "I have a cat."),
     ],
 )
+@pytest.mark.sample(2)
 def test_the_code_finds_the_pattern_of_every_site(family: str, text: str, tmp_path: Path) -> None:
     folder = getattr(folders, family)(tmp_path)
     made = load(folder)

@@ -39,6 +39,7 @@ def test_llama(tmp_path: Path) -> None:
     ],
     ids=str,
 )
+@pytest.mark.sample(3)
 def test_options(changes: dict[str, object], tmp_path: Path) -> None:
     opened_and_same(folders.llama(tmp_path, **changes), LM)
 
@@ -55,6 +56,7 @@ def llama3() -> dict[str, object]:
     }
 
 
+@pytest.mark.sweep
 def test_longer_contexts_of_llama_3(tmp_path: Path) -> None:
     """Also as older versions wrote it: rope_scaling beside rope_theta."""
     folder = folders.llama(tmp_path, head_dim=8, rope_parameters=llama3())

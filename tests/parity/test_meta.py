@@ -81,6 +81,7 @@ def published(folder: Path, params: dict[str, Any], **changes: Any) -> tuple[Pat
         (dict(kind="Mistral", sliding_window=3), dict(sliding_window=3)),
     ],
 )
+@pytest.mark.sample(3)
 def test_the_numbers_are_those_of_the_converted_model(changes, more, tmp_path: Path) -> None:
     source, made = published(tmp_path, {**PARAMS, **more}, **changes)
     ours = load(made)
@@ -103,6 +104,7 @@ def sliced(made: Path, n: int, *, rows: bool) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("rows", [False, True])
 @pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.sample(1)
 def test_slices_for_several_machines_are_put_together(rows: bool, tied: bool, tmp_path: Path) -> None:
     source, made = published(tmp_path, PARAMS, tie_word_embeddings=tied)
     before = load(made).report

@@ -39,6 +39,7 @@ def test_opt(tmp_path: Path) -> None:
     ],
     ids=str,
 )
+@pytest.mark.sample(2)
 def test_options(changes: dict[str, object], tmp_path: Path) -> None:
     opened_and_same(folders.opt(tmp_path, **changes), LM)
 

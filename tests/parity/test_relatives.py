@@ -251,6 +251,7 @@ def test_a_folder_as_phi_is_published(tmp_path: Path) -> None:
     ],
     ids=str,
 )
+@pytest.mark.sample(1)
 def test_stablelm(changes: dict[str, Any], tmp_path: Path) -> None:
     opened = opened_and_same(stablelm(tmp_path, **changes), "StableLmForCausalLM")
     assert isinstance(opened, Opened)

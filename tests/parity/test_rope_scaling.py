@@ -112,6 +112,7 @@ def test_a_factor_of_a_part_of_the_scores_is_refused(kind: str, tmp_path: Path) 
     ],
     ids=str,
 )
+@pytest.mark.sample(2)
 def test_what_yarn_may_say(changes: dict[str, Any], tmp_path: Path) -> None:
     opened_alike(folders.llama(tmp_path, rope_parameters={**YARN, **changes}), "LlamaForCausalLM")
 
@@ -124,7 +125,7 @@ def test_yarn_as_it_was_written_before(tmp_path: Path) -> None:
     assert opened_alike(tmp_path, "Qwen2ForCausalLM").model.config == new.model.config
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", [kind for kind in TURNING if kind not in UNREAD])
 def test_dynamic_up_to_the_length_of_the_first_training(kind: str, tmp_path: Path) -> None:
     """There it changes nothing, and longer texts are not accepted."""

@@ -62,6 +62,7 @@ def separate(folder: Path, **changes: Any) -> Path:
 
 
 @pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.sample(1)
 def test_every_number(tied: bool, tmp_path: Path) -> None:
     folder = separate(tmp_path / "mine", tie_word_embeddings=tied)
     checkpoint, other = load(folder), theirs(folder, MARIAN)
@@ -113,6 +114,7 @@ def test_as_transformers_reads_it(tmp_path: Path) -> None:
         assert ours.tokenizer.decode(target).strip() == other.decode(target, skip_special_tokens=True), text
 
 
+@pytest.mark.sweep
 def test_saved_in_our_format(tmp_path: Path) -> None:
     original = load(separate(tmp_path / "mine"))
     save(original, tmp_path / "ours", torch.float32)
@@ -147,6 +149,7 @@ def test_tables_of_their_own_with_the_words_of_both(tmp_path: Path) -> None:
     ],
     ids=str,
 )
+@pytest.mark.sample(1)
 def test_files_that_do_not_fit(name: str, change: dict[str, Any] | None, said: str, tmp_path: Path) -> None:
     folder = separate(tmp_path / "mine")
     if change is None:

@@ -321,6 +321,7 @@ class Translation(nn.Module):
 
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 @pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.sample(1)
 def test_transformer(norm_first: bool, tmp_path: Path) -> None:
     model = Translation(norm_first=norm_first, activation="gelu")
     ours = load(

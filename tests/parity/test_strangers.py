@@ -80,7 +80,7 @@ def ways(weights: dict[str, Tensor], folder: Path) -> list[Path]:
     return paths
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", OPEN)
 def test_those_of_a_layout_open_and_are_exact(kind: str, tmp_path: Path) -> None:
     model = made(kind)
@@ -112,6 +112,7 @@ def same(ours: Opened, model: nn.Module, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", REFUSED)
+@pytest.mark.sample(1)
 def test_the_others_are_refused_without_a_question(kind: str, tmp_path: Path) -> None:
     for path in ways(made(kind).state_dict(), tmp_path)[:3]:
         for answers in ({}, dict(n_heads=4), dict(colour="red")):

@@ -200,6 +200,7 @@ def test_a_batch_of_sources_is_padded_in_the_sources_own_vocabulary(tmp_path: Pa
         (("token_encoding_emb", "trg_emb"), 0, "by their names"),  # an encoding is no encoder
     ],
 )
+@pytest.mark.sample(2)
 def test_which_table_is_whose(names: tuple[str, str], source: int | None, why: str, tmp_path: Path) -> None:
     sizes = (SOURCES, TARGETS)
     module = Translator(sizes, names=names[::-1] if source == 1 else names)

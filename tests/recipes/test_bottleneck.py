@@ -73,6 +73,7 @@ def test_a_text_is_fed_shifted_and_ends():
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.sample(1)
 def test_training_learns_and_comes_back_from_its_file(tmp_path: Path, memory):
     model, done = bottleneck.train_repeater(RECIPE, memory, lambda line: None)
     untrained, _ = bottleneck.train_repeater(replace(RECIPE, steps=1), memory, lambda line: None)

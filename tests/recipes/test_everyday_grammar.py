@@ -47,6 +47,7 @@ def test_the_command_writes_the_same_pairs_for_the_same_seed(tmp_path):
     assert all(len(line) == 3 for line in lines)
 
 
+@pytest.mark.sweep
 def test_no_pair_comes_twice_and_each_is_whole(pairs):
     assert len({(pair.zh, pair.en) for pair in pairs}) == N_PAIRS
     for pair in pairs:
@@ -176,6 +177,7 @@ def test_coreference_turns_on_who_is_meant(pairs):
             assert "它" not in pair.zh, pair
 
 
+@pytest.mark.sweep
 def test_held_out_nouns_are_in_no_training_coreference_but_elsewhere(pairs, held_out):
     trained = [pair for pair in pairs if pair.kind.startswith(("coreference", "senses"))]
     others = [pair for pair in pairs if not pair.kind.startswith(("coreference", "senses"))]

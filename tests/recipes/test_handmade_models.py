@@ -55,6 +55,7 @@ def test_where_a_letter_is_new_nothing_is_said(induction):
 
 
 @pytest.mark.parametrize("task", ["copy", "reverse"])
+@pytest.mark.sample(1)
 def test_a_question_is_copied_or_reversed(task):
     checkpoint, rng = task_by_hand(task), random.Random(1)
     for __ in range(50):

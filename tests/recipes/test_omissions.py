@@ -73,6 +73,7 @@ def test_without_warm_up_the_rate_begins_at_its_peak() -> None:
     assert at_once[0] == pytest.approx(RECIPE.warmup * usual[0])
 
 
+@pytest.mark.sweep
 def test_a_short_training_gives_all() -> None:
     short = replace(RECIPE, updates=10, n_layers=1, d_model=8, n_heads=2, batch=2, seeds=(4,))
     found = omissions.measure(short, say=lambda line: None)

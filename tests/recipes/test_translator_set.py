@@ -99,6 +99,7 @@ def test_near_copies_are_not_trained_on_either(parts):
     assert not [line for line in parts["train"] if line.text in judged or line.translation in judged]
 
 
+@pytest.mark.sweep
 def test_near_copies_are_found_as_by_comparing_with_each():
     listed = [one.text for way in ("zh-en", "en-zh") for one in sentences(way)]
     judged, rng = NearCopies(listed), random.Random(3)
@@ -122,6 +123,7 @@ def test_changes_are_counted(one, other, changes):
     assert changes == 0 or not within(one, other, changes - 1)
 
 
+@pytest.mark.sweep
 def test_every_sentence_that_the_course_quotes_is_kept_out():
     """Whole Chinese sentences in the code, those with gaps and brackets apart."""
     quoted = set()

@@ -39,6 +39,7 @@ def run(folder, work, *options):
     return result.exit_code, result.output
 
 
+@pytest.mark.sweep
 def test_two_blocks_are_as_one(folder):
     for work, blocks in (("twice", (1, 2)), ("once", (2,))):
         for updates in blocks:
@@ -108,6 +109,7 @@ def test_a_translation_says_who_is_meant(line, translation, right):
     assert measure.resolved(translation, line) == right
 
 
+@pytest.mark.sweep
 def test_a_training_is_measured(folder, monkeypatch):
     monkeypatch.setattr(measure, "MAX_NEW", 2)
     shutil.copy(folder / "valid.tsv", folder / "held_out_nouns.tsv")

@@ -159,6 +159,7 @@ def test_a_text_may_be_cut_between_any_two_characters(pattern):
         trial.examine(backend.to_str())
 
 
+@pytest.mark.sweep
 def test_small_and_large_files_are_held_to_the_same_bounds():
     """The larger one in a process of its own."""
     for padding in ("", " " * 3_000_000):

@@ -127,6 +127,7 @@ def test_plans_from_before_an_option_keep_their_names():
         assert Plan.from_json(other.to_json()) == other
 
 
+@pytest.mark.sweep
 def test_without_a_warm_up_the_learning_rate_begins_at_its_largest():
     rates = [schedule(step / 1000, 0.0) for step in range(1001)]
     assert rates[0] == 1.0
@@ -165,6 +166,7 @@ def test_without_the_root_the_rows_of_the_table_are_added_as_they_are():
 
 
 @pytest.mark.parametrize("change", [{"warmup": 0.0}, {"scaled_embedding": False}, {"residual": False}])
+@pytest.mark.sample(1)
 def test_kept_weights_open_as_the_model_that_was_trained(tmp_path, change):
     plan = replace(SMALL, steps=5, **change)
     run, last = Run.create(tmp_path / "train-0000000000", plan), []
@@ -495,6 +497,7 @@ def test_a_process_that_cannot_be_started_ends_its_training_only(tmp_path, monke
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 def test_a_worker_ends_with_the_server_that_started_it(tmp_path):
     run = Run.create(tmp_path / "train-0000000000", replace(SMALL, steps=5000))
     code = (
@@ -573,6 +576,7 @@ def test_old_trainings_make_room(tmp_path, processes, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 def test_a_real_process_trains_and_is_stopped(tmp_path):
     queue = TrainingQueue(tmp_path / "runs", at_once=1)
     name = queue.submit(replace(SMALL, steps=5000), "a")

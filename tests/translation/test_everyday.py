@@ -42,6 +42,7 @@ def test_the_list_s_own_translations_hold_what_is_required(direction):
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.sample(1)
 def test_the_translation_of_another_sentence_does_not_hold_what_is_required(direction):
     listed = sentences(direction)
     mistaken = [

@@ -46,6 +46,7 @@ def test_what_was_asked_for_last_stays_within_the_budget(small):
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 def test_a_thousand_texts_of_any_length_do_not_grow_it_past_the_budget(small):
     @cached(cache=small)
     def doubled(text):

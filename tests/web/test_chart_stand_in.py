@@ -61,7 +61,7 @@ def test_it_shows_the_figure_as_it_is_now_and_goes_after_a_while(monkeypatch):
     second, app = images({"one": line("Another")}, app)
     assert len(second) == 1
     assert second != first
-    now[0] += 10
+    now[0] += chart.STAND_IN_S
     assert images({"one": line()}, app)[0] == []
 
 

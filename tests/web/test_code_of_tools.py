@@ -26,7 +26,7 @@ def run(code: str) -> dict[str, Any]:
     return space
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("subject", "settings", "branch"),
     [

@@ -219,6 +219,7 @@ def test_whatever_a_browser_says_of_its_languages_there_is_a_page(accepted):
     assert first_files.preferred(accepted) in LANGUAGES
 
 
+@pytest.mark.sweep
 def test_a_thousand_readers_of_the_first_page_are_kept_nothing_for():
     before = len(first_files._indexes)
     for number in range(1000):

@@ -27,6 +27,7 @@ def nothing_fits(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.parametrize("over", ["mean", "max", "rollout"])
 @pytest.mark.parametrize("layer", [0, 3])
+@pytest.mark.sample(2)
 def test_the_map_of_one_layer_and_the_small_maps_are_those_of_all(over: str, layer: int) -> None:
     payload = head_pictures.together(TEXT, "decoder", over, "none", layer)
     maps = np.stack(list(aggregates(TEXT.trace, "decoder", over)))

@@ -41,6 +41,7 @@ def test_a_press_that_no_run_has_taken_is_forgotten(monkeypatch: pytest.MonkeyPa
     assert not app.button[0].click().run().text
 
 
+@pytest.mark.sweep
 def test_every_button_is_handled_by_a_callback_or_as_a_noted_press() -> None:
     root = Path(vizformer.__file__).parents[1]
     lost = []

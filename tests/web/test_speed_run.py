@@ -24,6 +24,7 @@ def run(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 def test_it_is_measured_once_for_all_who_ask_and_the_results_stay(run: SpeedRun) -> None:
     assert run.look() == SpeedState((), False, "")
     run.start()
