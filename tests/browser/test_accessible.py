@@ -40,7 +40,7 @@ def serious(tab) -> list[str]:
     ]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("link", "locale", "theme"), OPENED)
 def test_nothing_on_a_page_shuts_people_out(open_tab, link, locale, theme):
     tab = open_tab(f"/{link}", locale=locale, theme=theme)
@@ -105,7 +105,7 @@ STOP = """() => {  // where the keyboard is, and whether that is seen
 }"""
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("url", [*PAGES])
 def test_every_stop_of_the_keyboard_is_seen_and_none_keeps_it(open_tab, url):
     tab = open_tab(f"/{url}?lang=en")

@@ -11,6 +11,7 @@ from tests.browser.driver import Server, Tab
 from tests.redis_server import start_or_skip
 
 
+@pytest.mark.sweep
 def test_students_follow_let_go_come_back_and_cannot_move_the_class(server, browser, open_tab):
     teacher = open_tab("/attention?text=hello&layer=1", at=server)
     code = start(teacher)
@@ -173,6 +174,7 @@ def test_a_pointer_where_nothing_has_a_name_is_at_the_same_words_and_students_pa
         )
 
 
+@pytest.mark.sweep
 def test_a_teacher_sees_that_a_class_runs_and_how_many_follow(server, open_tab):
     teacher = open_tab("/masks", at=server)
     code = start(teacher)

@@ -57,6 +57,7 @@ def test_it_lies_where_the_live_one_comes_and_goes_when_that_is_there(open_tab, 
     assert tab.page.evaluate(LIVE) == pytest.approx(painted, abs=1)
 
 
+@pytest.mark.sweep
 def test_a_link_that_says_anything_has_no_picture_and_its_page_comes_whole(open_tab):
     for path in ("/?text=%3Cscript%3Ealert(1)%3C/script%3E", "/masks?part=leak"):
         tab = open_tab(None)
@@ -98,6 +99,7 @@ def test_without_scripts_it_covers_nothing(browser, server):
 
 
 @pytest.mark.parametrize("path", ["/", "/masks?part=leak", "/masks?slide=words"])
+@pytest.mark.sample(1)
 def test_a_page_connects_without_asking_where_the_server_is(open_tab, path):
     tab = open_tab(None)
     asked = []
@@ -110,6 +112,7 @@ def test_a_page_connects_without_asking_where_the_server_is(open_tab, path):
 
 
 @pytest.mark.parametrize("path", ["/heads?part=split", "/blanks"])
+@pytest.mark.sample(1)
 def test_a_figure_waits_for_its_script_as_an_image_and_holds_up_nothing(open_tab, path):
     tab, waiting, whole = open_tab(None), [], "**/static/js/PlotlyChart.*.js?whole"
     tab.page.route(whole, lambda route: waiting.append(route))

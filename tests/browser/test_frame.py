@@ -29,11 +29,13 @@ def test_the_browsers_language(open_tab):
     expect(chinese.page.get_by_role("button", name="English", exact=True)).to_be_visible()
 
 
+@pytest.mark.sweep
 def test_the_links_language_comes_first(open_tab):
     assert heading(open_tab("/qkv?lang=zh_CN")) == "查询、键、值"
     assert heading(open_tab("/qkv?lang=en", locale="zh-CN")) == "Query, key, value"
 
 
+@pytest.mark.sweep
 def test_the_switch_by_pointer_and_by_keyboard_keeps_the_rest_of_the_link(open_tab):
     tab = open_tab("/qkv?text=hello&head=2&layer=1")
     switch(tab, "简体中文")
@@ -115,6 +117,7 @@ def test_nothing_is_cut_off_on_a_phone(open_tab, locale, themes):
 
 
 @pytest.mark.parametrize(("locale", "text"), [("en-US", "The cat sat."), ("zh-CN", "我爱北京的春天。")])
+@pytest.mark.sample(1)
 def test_the_menu_of_a_phone_folds_when_a_sentence_was_typed(open_tab, locale, text):
     tab = open_tab("/attention?model=zh-en", locale=locale, width=400)
     tab.page.locator(".st-key-bar-fold label").click()
@@ -128,6 +131,7 @@ def test_the_menu_of_a_phone_folds_when_a_sentence_was_typed(open_tab, locale, t
 
 @pytest.mark.parametrize("address", ["/nowhere", "/nowhere/at/all", "/没有?model=zh-en", "/*no*[page](/masks)"])
 @pytest.mark.parametrize(("locale", "words"), [("en-US", "There is no page"), ("zh-CN", "没有页面")])
+@pytest.mark.sample(2)
 def test_an_address_that_is_no_page_shows_the_first_one_and_says_so(open_tab, address, locale, words):
     tab = open_tab(address, locale=locale)
     notice = tab.page.locator("[data-testid=stAlert]")
@@ -165,6 +169,7 @@ READABLE = """() => {
 }"""
 
 
+@pytest.mark.sweep
 def test_texts_can_be_read(open_tab):
     # A part without sliders: their values stand above the thumb, but within it in the document.
     tab = open_tab("/qkv?head=banana&part=arithmetic")
@@ -208,6 +213,7 @@ def test_the_keyboard_searches_and_goes_past_the_bar(open_tab):
 
 
 @pytest.mark.parametrize(("locale", "words"), [("en-US", "Skip to the page"), ("zh-CN", "跳到页面内容")])
+@pytest.mark.sample(1)
 def test_the_first_stop_of_the_keyboard_leads_past_the_bar(open_tab, locale, words):
     tab = open_tab("/attention?text=hello", locale=locale)
     tab.settled()
@@ -233,6 +239,7 @@ def test_a_tap_right_after_typing_goes_to_the_page_with_what_was_typed(open_tab)
     assert link(tab)["text"] == "我有一只狗。"
 
 
+@pytest.mark.sweep
 def test_a_click_with_shift_opens_another_window_right_after_typing_too(open_tab):
     tab = open_tab("/attention?model=zh-en&text=hello")
     tab.settled()
@@ -267,6 +274,7 @@ def test_choices_in_two_rows_have_a_border_on_every_side(open_tab):
         ("/attention?model=nowhere&text=我有一只猫。", 1280, "[data-testid=stAlert]"),
     ],
 )
+@pytest.mark.sample(1)
 def test_what_the_sentence_means_covers_nothing(open_tab, address, width, above):
     tab = open_tab(address, width=width)
     tab.settled()

@@ -111,6 +111,7 @@ def test_switching_the_language_keeps_the_view(open_tab):
     assert link(tab) == {**before, "lang": "zh_CN"}
 
 
+@pytest.mark.sweep
 def test_text_is_shown_as_text(open_tab):
     tab = open_tab("/attention")
     for text in ("<img src=x onerror=alert(1)>", "**粗** $x^2$ :red[猫]", "😀👩‍👩‍👧", "שלום עולם"):
@@ -139,6 +140,7 @@ def test_a_number_set_by_hand(open_tab):
 
 
 @pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.sample(1)
 def test_the_next_step_is_in_sight(open_tab, width):
     tab = open_tab("/qkv?part=arithmetic", width=width, height=800)
     for number in range(3):

@@ -8,6 +8,7 @@ SIZE = {"width": 1280, "height": 800}
 
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 @pytest.mark.parametrize("model", ["zh-en", "stories"])
+@pytest.mark.sample(1)
 def test_the_whole_drawing_is_seen_without_scrolling(open_tab, model, locale):
     tab = open_tab(f"/map?model={model}", width=SIZE["width"], height=SIZE["height"], locale=locale)
     tab.settled()

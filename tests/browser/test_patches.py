@@ -45,6 +45,7 @@ def test_a_click_in_either_map_shows_its_run(open_tab, lang: str, way: str, what
         expect(maps.nth(one)).to_have_attribute("data-selected", "1,0")
 
 
+@pytest.mark.sweep
 def test_what_takes_long_shows_how_far_it_is_and_can_be_stopped(open_tab) -> None:
     text = (
         "Once upon a time there was a big house near the old forest. One day a little {0} came to the house and looked "

@@ -55,6 +55,7 @@ ENDS_ABOVE_THE_BUTTONS = """() => {
 }"""
 
 
+@pytest.mark.sweep
 def test_a_page_without_slides_has_the_whole_screen_and_its_buttons_at_the_foot(open_tab):
     tab = open_tab("/attention?model=zh-en&slide=words", height=720)
     tab.settled()
@@ -119,13 +120,15 @@ IS_LAST = """() => {
   return screen === screens;
 }"""
 
+SCREENS = [((1280, 720), "en-US"), ((1920, 1080), "zh-CN")]
+EACH_LESSON = [(entry.url, *SCREENS[i % 2]) for i, entry in enumerate(COURSE)]  # a minute each
+
 DRAWN = f"""() => {BLOCKS}.flatMap((one, index) =>
   one.firstElementChild?.getBoundingClientRect().height > 0 ? [index] : [])"""
 
 
-@pytest.mark.sample(1)
-@pytest.mark.parametrize(("size", "locale"), [((1280, 720), "en-US"), ((1920, 1080), "zh-CN")])
-@pytest.mark.parametrize("lesson", [entry.url for entry in COURSE])
+@pytest.mark.sweep
+@pytest.mark.parametrize(("lesson", "size", "locale"), EACH_LESSON)
 def test_no_slide_is_higher_than_the_screen_and_a_clicker_reaches_all_of_it(open_tab, lesson, size, locale):
     tab = open_tab(f"/{lesson}?slide=words", locale=locale, width=size[0], height=size[1])
     page = tab.page
@@ -148,6 +151,7 @@ def test_no_slide_is_higher_than_the_screen_and_a_clicker_reaches_all_of_it(open
                 page.keyboard.press("PageDown")
 
 
+@pytest.mark.sweep
 def test_the_notes_follow_the_slides_and_the_slides_the_notes(open_tab):
     tab = open_tab("/heads?slide=words")
     page = tab.page
@@ -181,7 +185,7 @@ IS_FOLDED = "one => Boolean(one.closest('[class*=st-key-ask-], [data-testid=stPo
 SET = "[data-testid=stSelectbox] input, [data-testid=stTextInput] input, [data-testid=stSliderThumbValue]"
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("lesson", [entry.url for entry in COURSE])
 def test_a_printed_lesson_has_all_its_questions_and_nothing_to_press(open_tab, lesson):
     tab = open_tab(f"/{lesson}?slide=paper")

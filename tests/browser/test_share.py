@@ -37,6 +37,7 @@ def test_the_shared_link_is_complete_and_opens_the_same(open_tab, page):
     assert said(other.address) == said(page)
 
 
+@pytest.mark.sweep
 def test_scores_and_a_cell_are_in_the_link(open_tab):
     tab = open_tab("/attention?layer=1&head=2")
     with tab.runs():
@@ -50,6 +51,7 @@ def test_scores_and_a_cell_are_in_the_link(open_tab):
     )
 
 
+@pytest.mark.sweep
 def test_the_code_of_the_link_is_black_on_white_and_square(open_tab):
     tab = open_tab("/qkv", locale="zh-CN", theme="dark", width=400)
     tab.page.locator(".st-key-bar-fold label").click()

@@ -30,7 +30,7 @@ def shows_the_lesson(tab) -> None:
     assert tab.address == LINK
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("command", "port_option"),
     [((sys.executable, "-m", "vizformer"), "--port"), (STREAMLIT, "--server.port")],
