@@ -24,7 +24,7 @@ from vizformer.web.words.i18n import _
 MOST_TOLD = 1 << 16
 """Values of a figure up to which its sentence is made at once, in less than a millisecond; of more in its table alone."""
 
-N_FIRST, STAND_IN_S, MOST_DRAWN, MOST_SQUARES = 2, 30.0, 1 << 15, 150
+N_FIRST, STAND_IN_S, MOST_DRAWN, MOST_SQUARES = 2, 10.0, 1 << 15, 150
 """How many figures of a page have an image first, for how many seconds from the first of all on, of how many values, and
 from how many cells on a map is a picture: so an image takes at most some 10 ms and 40 kB."""
 WIDTH = 795.0  # px of a figure in a lesson on a screen of 1280
