@@ -3,7 +3,7 @@
 import pytest
 
 from tests.refs import ref
-from vizformer.web.widgets.source_language import MEANINGS, read_by, script, stated, written_in
+from vizformer.web.widgets.source_language import LOOKED_AT, MEANINGS, read_by, script, stated, written_in
 
 
 @pytest.mark.parametrize(
@@ -70,3 +70,9 @@ def test_a_script_has_its_name_from_unicode(text: str, name: str) -> None:
 def test_every_sentence_with_a_meaning_is_chinese() -> None:
     assert {written_in(text) for text in MEANINGS} == {"zh"}
     assert {written_in(meaning) for meaning in MEANINGS.values()} == {"en"}
+
+
+def test_of_a_long_text_the_beginning_is_looked_at():
+    beginning = "猫" * LOOKED_AT
+    assert script(beginning + "a dog " * 50_000) == "CJK"
+    assert script("a dog " * 400 + "猫" * 100_000) == "LATIN"

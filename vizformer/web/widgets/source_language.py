@@ -37,6 +37,7 @@ _STATED = (  # how model cards say it: ours and others' in a sentence, OPUS-MT's
     re.compile(r"(?im)^\W*source (?:group|languages?)\W+([a-z]+)"),
 )
 _HAN, _LATIN = "CJK", "LATIN"
+LOOKED_AT = 2000  # characters of a text, which take 5 ms
 _SIGN_BY_SIGN = (_HAN, "HIRAGANA", "KATAKANA", "HANGUL")  # scripts without words between spaces, or of syllables
 _NAME = re.compile(r"(?:(?:FULL|HALF)WIDTH )?(?!MODIFIER)([A-Z]+)[ -](?:.* )?(?:LETTER|SYLLABLE|IDEOGRAPH|CHARACTER)\b")
 """Unicode's name of a letter, which begins with the script."""
@@ -63,11 +64,13 @@ def stated(card: str) -> Language | None:
 
 
 def script(text: str) -> str:
-    """The script that most of a text is in, as Unicode calls it, a Chinese character or a syllable counting as much as a
-    word of letters; empty where two are as frequent, or there are no letters."""
+    """The script that most of a text's beginning is in, as Unicode calls it; empty where two are as frequent, or none is.
+
+    A Chinese character or a syllable counts as much as a word of letters.
+    """
     found: Counter[str] = Counter()
     before = ""
-    for sign in text:
+    for sign in text[:LOOKED_AT]:
         if unicodedata.category(sign).startswith("M"):  # an accent or a vowel, which belongs to the letter before it
             continue
         letter = _NAME.match(unicodedata.name(sign, "")) if sign.isalpha() else None

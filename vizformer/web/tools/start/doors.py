@@ -21,9 +21,8 @@ def doors() -> None:
             st.caption(translate(entry.summary))
     with own, st.container(border=True):
         st.subheader(_("Open your own model"), anchor=False)
-        st.text(_("A folder, a file or a name of Hugging Face: every page then shows your model."))
+        st.text(translate(sitemap.OPEN.summary))
         st.page_link(sitemap.OPEN.file, label=translate(sitemap.OPEN.title))
-        st.caption(translate(sitemap.OPEN.summary))
         st.page_link(sitemap.TRAIN.file, label=_("Or train a tiny one"))
         st.caption(translate(sitemap.TRAIN.summary))
 
