@@ -36,6 +36,7 @@
   const rules = document.head.appendChild(document.createElement("style"));
   const drawn = () => document.querySelector(".st-key-slide-steps") && document.querySelector(PLACES[0]);
   let laboratory = null, screen = 0, screens = 1, laidOut = "";
+  let slack = 0; // px that screens of several blocks leave free: what stands around these took more room than was thought
   const measures = () => {
     const one = sheet();
     return one && laboratory ? [one.scrollHeight, one.clientHeight, laboratory.getBoundingClientRect().top + one.scrollTop].join() : "";
@@ -65,7 +66,7 @@
 
   function layOut() {
     const one = sheet(), found = drawn();
-    if (found !== laboratory) [laboratory, screen] = [found, 0];
+    if (found !== laboratory) [laboratory, screen, slack] = [found, 0, 0];
     if (!found || !one || own()) { rules.textContent = laidOut = ""; screens = 1; return; }
     const before = rules.textContent, { scrollTop } = one;
     rules.textContent = "";
@@ -79,7 +80,7 @@
     const shown = [[...head, all[first]]];
     let left = 0;
     for (const block of all.slice(first + 1)) {
-      if (block.height + GAP > left) { shown.push([...kept]); left = room - bar - FOOT; }
+      if (block.height + GAP > left) { shown.push([...kept]); left = room - bar - FOOT - slack; }
       shown.at(-1).push(block);
       left -= block.height + GAP;
     }
@@ -95,6 +96,12 @@
       rules.textContent = [...text, ...fits].filter(Boolean).join("\n");
       if (one.scrollHeight <= one.clientHeight) break;
       over += one.scrollHeight - one.clientHeight;
+    }
+    const more = one.scrollHeight - one.clientHeight;
+    if (more > 0 && slack < room / 2 && shown[screen].length > kept.length + 1) {
+      slack += more;
+      layOut();
+      return;
     }
     one.scrollTop = before === rules.textContent ? scrollTop : 0;
     laidOut = measures();

@@ -101,14 +101,22 @@ HEIGHTS = """() => {
     foot: steps.bottom - innerHeight, above: sheet.getBoundingClientRect().top - 24 };
 }"""
 
+FITS = f"""() => {{
+  const heights = ({HEIGHTS})();
+  return heights.sheet <= 0 && Math.max(...Object.values(heights)) <= 1;
+}}"""
+DRAWN_MS = 90_000  # three browsers on two cores draw the charts of a slide in half a minute
+
 IS_LAST = """() => {
   const said = document.querySelector(".st-key-slide-steps [data-testid=stCaptionContainer] p");
   const [screen, screens] = (getComputedStyle(said, "::after").content.match(/\\d+/g) ?? [1, 1]).map(Number);
   return screen === screens;
 }"""
 
-SCREENS = [((1280, 720), "en-US"), ((1920, 1080), "zh-CN")]
-EACH_LESSON = [(entry.url, *SCREENS[i % 2]) for i, entry in enumerate(COURSE)]  # a minute each
+SIZES_OF_SLIDES, LOCALES = [(1280, 720), (1920, 1080)], ["en-US", "zh-CN"]
+EACH_LESSON = [  # at both sizes, a minute each; in one language at each of them
+    (entry.url, size, LOCALES[(i + j) % 2]) for i, entry in enumerate(COURSE) for j, size in enumerate(SIZES_OF_SLIDES)
+]
 
 
 @pytest.mark.sweep
@@ -122,11 +130,8 @@ def test_no_slide_is_higher_than_the_screen_and_a_clicker_reaches_all_of_it(open
         tab.settled()
         expect(page.locator(".st-key-slide-steps")).to_contain_text(re.compile(rf"(slide|第) {number} (of|页)"))
         page.wait_for_function("() => !document.querySelector('.st-key-page-body [data-testid=stSkeleton]')")
-        heights = page.evaluate(HEIGHTS)
-        outside = max(heights["main"], heights["page"], heights["covered"], heights["foot"], heights["above"])
-        assert outside <= 1, (number, name, heights)
-        assert name == "laboratory" or heights["sheet"] <= 0, (number, name, heights)
         for _ in range(20):  # the screens of a laboratory
+            page.wait_for_function(FITS, timeout=DRAWN_MS)
             if page.evaluate(IS_LAST):
                 break
             page.keyboard.press("PageDown")
