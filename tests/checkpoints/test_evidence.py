@@ -9,7 +9,7 @@ import torch
 
 import vizformer as vf
 from tests import conventions, handmade_models, tiny
-from tests.trained_models import HIDES, PAIRS, TEXT, learned, of_ids, rounds, weights
+from tests.trained_models import HIDES, PAIRS, TEXT, file, of_ids, rounds, weights
 from vizformer.checkpoints import load, weighing
 from vizformer.checkpoints.weighing import material
 from vizformer.checkpoints.weighing.author import printed
@@ -38,7 +38,7 @@ def untrained() -> dict[str, torch.Tensor]:
 @pytest.mark.sweep
 def test_a_text_says_that_scores_are_divided_by_the_root_of_the_whole_width(tmp_path: Path) -> None:
     """Wrong answers to two questions: both are found, what makes no difference stays open, and `load` takes the rest."""
-    path = saved(weights("attention only"), tmp_path / "model.pt")
+    path = saved(weights("attention_only"), tmp_path / "model.pt")
     heard: list[tuple[int, int]] = []
     found = vf.evidence(
         path, TEXT, heard=lambda *how_far: heard.append(how_far), **LECTURE | dict(score_scale="nothing", causal=True)
@@ -63,8 +63,7 @@ def test_a_text_says_that_scores_are_divided_by_the_root_of_the_whole_width(tmp_
 
 @pytest.mark.sweep
 def test_pairs_decide_for_an_encoder_decoder() -> None:
-    """Of weights that lie here: one that learns its task a little better, as on another processor, decides less."""
-    path = Path(__file__).with_name("learned_copying.safetensors")  # weights("gamma and beta") of tests.trained_models
+    path = file("copying")
     wrong = dict(n_heads=8, norm="deviation_norm", score_scale="root_of_d_model")
     found = vf.evidence(path, PAIRS, **COURSE | wrong)
     assert found.complete
@@ -175,7 +174,7 @@ def test_a_number_is_met_to_its_printed_digits() -> None:
     ],
 )
 def test_bounds_get_words(tmp_path: Path, text: str, more: dict[str, Any], error: type[Exception], words: str) -> None:
-    path = saved(weights("attention only"), tmp_path / "model.pt")
+    path = saved(weights("attention_only"), tmp_path / "model.pt")
     with pytest.raises(error, match=words):
         vf.evidence(path, text, **LECTURE, **more)
 
@@ -194,7 +193,7 @@ def test_a_model_that_says_itself_what_it_is_has_nothing_to_decide() -> None:
 
 def test_time_and_number_are_bounded(tmp_path: Path) -> None:
     """What was not compared is not decided."""
-    path = saved(weights("attention only"), tmp_path / "model.pt")
+    path = saved(weights("attention_only"), tmp_path / "model.pt")
     found = vf.evidence(path, TEXT, most_seconds=-1, **LECTURE)
     assert found.settled == {}
     assert not found.complete
@@ -226,15 +225,15 @@ def test_evidence_speaks_against_the_names_of_a_known_code(name: str | None, tmp
 
 @pytest.mark.sweep
 def test_a_text_speaks_against_the_names_of_a_known_code(tmp_path: Path) -> None:
-    model = learned(conventions.FORKS["norms after the sum"].make(), "next")
-    found = vf.evidence(saved(model.state_dict(), tmp_path / "model.pt"), TEXT, n_heads=4, activation="gelu")
+    path = saved(weights("norms_after_the_sum"), tmp_path / "model.pt")
+    found = vf.evidence(path, TEXT, n_heads=4, activation="gelu")
     assert found.settled.items() >= {"norm_order": "post", "score_scale": "root_of_d_head", "causal": True}.items()
     assert found.answers["known_code"] is False
     assert found.best < found.before
 
 
 def test_whoever_listens_can_end_it(tmp_path: Path) -> None:
-    path = saved(weights("attention only"), tmp_path / "model.pt")
+    path = saved(weights("attention_only"), tmp_path / "model.pt")
 
     def stop(done: int, total: int) -> None:
         if done == 3:
@@ -268,7 +267,7 @@ def test_the_losses_are_those_of_the_pages() -> None:
 
 
 def test_pictures_in_notebooks_say_what_was_assumed(tmp_path: Path) -> None:
-    opened = vf.load(saved(weights("attention only"), tmp_path / "model.pt"), **LECTURE)
+    opened = vf.load(saved(weights("attention_only"), tmp_path / "model.pt"), **LECTURE)
     assert "; assumes " in repr(opened)
     trace = opened.trace(ids=[3, 4, 5])
     for shown in (trace, trace["decoder.0.self"]):

@@ -20,7 +20,7 @@ DECIDED = f"models/open.pt{GIVEN};score_scale=root_of_d_model;settled=causal.sca
 
 @pytest.fixture(autouse=True)
 def shelf(tmp_path, monkeypatch):
-    torch.save(weights("attention only"), tmp_path / "open.pt")
+    torch.save(weights("attention_only"), tmp_path / "open.pt")
     monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
 
 

@@ -16,7 +16,7 @@ from vizformer.assets import asset
 from vizformer.web.frame import bar, search
 from vizformer.web.lessons.tokens.sentences import OCCASIONS
 from vizformer.web.link import languages
-from vizformer.web.widgets import bibliography, lesson_text
+from vizformer.web.widgets import bibliography, lesson_text, source_language
 from vizformer.web.words import lesson_words, terms
 
 CODE = "eo"  # a language that Babel knows and VizFormer does not have
@@ -30,6 +30,7 @@ EXAMPLES = (
     "dog bites man",
     "Transformer base",
     "Transformer big",
+    *source_language.MEANINGS.values(),
     # The texts of head reports.
     *filter(None, asset("corpora", "en.txt").read_text(encoding="utf-8").splitlines()),
     *filter(None, re.split(r"[\t\n]", asset("corpora", "zh.tsv").read_text(encoding="utf-8"))),

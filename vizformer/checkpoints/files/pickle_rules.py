@@ -172,7 +172,7 @@ _OWN: Mapping[str, tuple[str, ...]] = {
 def is_own_class(name: str) -> bool:
     """Whether a name may be that of a class that its author wrote, or of a library, for which a stand-in is taken."""
     module, __, rest = name.partition(".")
-    return rest in _OWN.get(module, ()) or module not in (*sys.stdlib_module_names, "__builtin__")
+    return rest in _OWN.get(module, ()) or (module not in sys.stdlib_module_names and module != "__builtin__")
 
 
 def is_known(name: str) -> bool:

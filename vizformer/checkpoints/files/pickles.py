@@ -223,7 +223,7 @@ class _Machine:
         if not rest:
             raise PickleError("a name that does not end")
         full = full_name(module.decode("utf-8", "replace"), name.decode("utf-8", "replace"))
-        if not is_known(full):
+        if full not in self.foreign and not is_known(full):
             if not (self.stand_ins and is_own_class(full)):
                 raise ForeignError(full)
             self.foreign[full] = None

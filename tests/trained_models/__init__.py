@@ -1,13 +1,18 @@
-"""Tiny models of strangers that have learned something in a second or two, and texts of what they learned."""
+"""Tiny models of strangers that have learned something in a second or two, and texts of what they learned.
 
-from functools import cache
-from typing import Any
+Their weights lie here: trained anew on another processor, they come out otherwise, and then decide less or more.
+`python -m tests.trained_models` trains them again.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from tests import handmade_models
+from tests import conventions, handmade_models
 from tests.strangers import LONGEST, D, V, Waves, sine_waves, stack
 
 PERIOD = 4
@@ -70,10 +75,18 @@ PAIRS = "\n".join(f"{of_ids(line[:6])}\t{of_ids(line[:6])}" for line in rounds(4
 TEXT = of_ids(rounds(150, 99_999))
 
 
-@cache
-def weights(name: str) -> dict[str, Any]:
-    """The weights of one of `handmade.MODELS`, or of "cloze", that has learned its task."""
-    if name == "cloze":
-        return learned(Cloze(), "hidden", 300).state_dict()
-    model = handmade_models.MODELS[name]
-    return learned(model.make(), "copy" if model.output == "translation" else "next").state_dict()
+TRAINED: dict[str, Callable[[], nn.Module]] = {
+    "attention_only": lambda: learned(handmade_models.MODELS["attention only"].make(), "next"),
+    "cloze": lambda: learned(Cloze(), "hidden", 600),
+    "copying": lambda: learned(handmade_models.MODELS["gamma and beta"].make(), "copy"),
+    "norms_after_the_sum": lambda: learned(conventions.FORKS["norms after the sum"].make(), "next"),
+}
+
+
+def file(name: str) -> Path:
+    return Path(__file__).with_name(f"{name}.safetensors")
+
+
+def weights(name: str) -> dict[str, Tensor]:
+    """The state dict of one of `TRAINED`."""
+    return load_file(file(name))
