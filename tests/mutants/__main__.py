@@ -3,6 +3,7 @@
 python -m tests.mutants choose             # draws 500 changes into list.tsv: a fixed seed
 python -m tests.mutants contexts FILES     # measures which tests of these files run which lines
 python -m tests.mutants run [NUMBERS]      # tries those without a result, or these
+python -m tests.mutants check [NUMBERS]    # whether the tests that noticed them still do
 python -m tests.mutants write              # what was found, into list.tsv
 """
 
@@ -30,6 +31,7 @@ HEADER = ("file", "line", "before", "after", "outcome", "by")
 SEED, NUMBER = 34, 500
 BY_HAND = ("changes nothing", "looks")  # in `by` the reason
 LIMIT_SWEPT_SECONDS = 300
+LIMIT_CHECKED_SECONDS = 120  # of one test
 STAGES = (6.0, 60.0, 300.0)  # seconds of tests: the quickest first, the next only where they do not notice
 
 
@@ -174,6 +176,35 @@ def run(place: Path, numbers: list[int], again: bool, rooms: list[str]) -> None:
         run_pytest(["-s", *files], Watcher(serve=serve), stop=False)
 
 
+def check(place: Path, numbers: list[int]) -> None:
+    """Each change that was noticed against the one test that noticed it: some seconds each, and no contexts."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    sys.dont_write_bytecode = True
+    tree = place / "tree"
+    copy_of_checkout(tree)
+    import_others()
+    found: Counter[str] = Counter()
+    for number, row in enumerate(read_list(), 1):
+        if not row["outcome"].startswith("noticed") or (numbers and number not in numbers):
+            continue
+        change, test = change_of(row), row["by"].removeprefix("takes forever: ").removeprefix("ends the process: ")
+        path = tree / change.file
+        text = path.read_text(encoding="utf-8")
+        try:
+            path.write_text(change.written(text), encoding="utf-8")
+            outcome = in_a_fork(partial(run_anew, tree, [test], swept=None), place / "last.log", LIMIT_CHECKED_SECONDS)
+        except ValueError as error:
+            print(number, f"left out: {error}", flush=True)
+            continue
+        finally:
+            path.write_text(text, encoding="utf-8")
+        still = bool(outcome.failed) or not outcome.ended or test not in outcome.seconds
+        found["still noticed" if still else "not noticed"] += 1
+        if not still:
+            print(number, f"not noticed: {change.file}:{change.line}", change.after, "<-", test, flush=True)
+    print(*(f"{count} {said}" for said, count in found.items()), sep=", ")
+
+
 def at(change: Change, tree: Path) -> tuple[str, int]:
     """The text of its file, and its line there."""
     text = (tree / change.file).read_text(encoding="utf-8")
@@ -197,7 +228,7 @@ def write(place: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["choose", "contexts", "run", "write"])
+    parser.add_argument("what", choices=["choose", "contexts", "run", "check", "write"])
     parser.add_argument("names", nargs="*", help="test files, or numbers of changes")
     parser.add_argument(
         "--place", type=Path, default=ROOT / "build" / "mutants", help="where contexts and results are kept"
@@ -214,6 +245,8 @@ def main() -> None:
         write_list([{**asdict(one), "line": str(one.line), "outcome": "", "by": ""} for one in chosen])
     elif asked.what == "run":
         run(asked.place, [int(name) for name in asked.names], asked.again, asked.rooms)
+    elif asked.what == "check":
+        check(asked.place, [int(name) for name in asked.names])
     elif asked.what == "write":
         write(asked.place)
     else:

@@ -75,12 +75,13 @@ class Watcher:
 
     Args:
         tests: only these, in this order.
-        swept: of the functions of these tests the other cases, which are left to `make sweep`.
+        swept: of the functions of these tests the other cases, which are left to `make sweep`; None: the tests
+            themselves, wherever they belong.
         serve: is called with the tests that were collected, in place of running them.
     """
 
     def __init__(
-        self, tests: list[str] | None = None, swept: bool = False, serve: "Callable[[Items], None] | None" = None
+        self, tests: list[str] | None = None, swept: bool | None = False, serve: "Callable[[Items], None] | None" = None
     ) -> None:
         self.outcome, self.tests, self.swept, self.serve = Outcome(), tests, swept, serve
 
@@ -126,8 +127,10 @@ class Items:
         return self.watcher.outcome
 
 
-def chosen(items: dict[str, pytest.Item], tests: list[str] | None, swept: bool) -> list[pytest.Item]:
+def chosen(items: dict[str, pytest.Item], tests: list[str] | None, swept: bool | None) -> list[pytest.Item]:
     """Of all tests those that are asked for: see `Watcher`."""
+    if swept is None:
+        return [items[test] for test in tests or () if test in items]
     kept = {name: one for name, one in items.items() if bool(one.get_closest_marker("sweep")) == swept}
     if swept and tests is not None:
         functions = {test.partition("[")[0] for test in tests}
@@ -149,7 +152,7 @@ def run_pytest(files: list[str], *plugins: object, stop: bool) -> None:
     pytest.main([*options, *files], plugins=list(plugins))
 
 
-def run_anew(tree: Path, tests: list[str], swept: bool = False) -> Outcome:
+def run_anew(tree: Path, tests: list[str], swept: bool | None = False) -> Outcome:
     """In a fork of a process in which nothing of ours has been imported."""
     import_ours(tree)
     watcher = Watcher(tests, swept)
