@@ -157,12 +157,14 @@ COMMAND = r"^ {4,}vizformer ([^#\n]+)|`vizformer ([^`]+)`"
 
 
 @pytest.mark.parametrize("document", having(r"^```python"), ids=lambda path: path.name)
+@pytest.mark.sample(1)
 def test_the_python_of_a_document_runs(document: Path, at_hand: dict[str, Any]) -> None:
     for code in re.findall(PYTHON, document.read_text(encoding="utf-8"), re.M | re.S):
         exec(compile(code, document.name, "exec"), at_hand)
 
 
 @pytest.mark.parametrize("document", having(CALL), ids=lambda path: path.name)
+@pytest.mark.sample(2)
 def test_what_a_document_names_in_python_is_there(document: Path, at_hand: dict[str, Any]) -> None:
     for name, call in re.findall(CALL, document.read_text(encoding="utf-8")):
         assert eval(name, at_hand) is not None

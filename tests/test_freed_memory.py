@@ -27,6 +27,7 @@ print(gaps - before, held() - before, len(kept))
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux for the memory of a process")
+@pytest.mark.sweep
 def test_gaps_in_kept_memory_are_given_back() -> None:
     said = subprocess.run([sys.executable, "-c", GAPS], capture_output=True, text=True, check=True).stdout
     kept, released, _ = map(float, said.split())  # MiB

@@ -101,6 +101,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 @pytest.mark.parametrize("name", AT)
+@pytest.mark.sample(15)
 def test_a_position_counts_from_the_end_where_it_is_negative(checkpoint: Checkpoint, trace: Trace, name: str) -> None:
     n = len(trace.logits)
     for back, at in ((-1, n - 1), (-2, n - 2)):
@@ -157,6 +158,7 @@ def wrong_kinds() -> None:
         assert [token.id for token in checkpoint.trace(ids=ids).tokens["decoder"]] == [3, 4]  # type: ignore[arg-type]
 
 
+@pytest.mark.sweep
 def test_what_is_no_number_or_no_text_is_answered_in_words() -> None:
     script = "from tests import test_library; test_library.wrong_kinds()"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)

@@ -49,6 +49,7 @@ def build(options: dict) -> tuple[Transformer, list[int], list[int]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("cached", [True, False], ids=["cached", "uncached"])
 @pytest.mark.parametrize("options", MODELS.values(), ids=MODELS)
+@pytest.mark.sample(7)
 def test_the_count_is_that_of_the_forwards(options: dict, cached: bool) -> None:
     model, prompt, prefix = build(options)
     memory = len(SOURCE) if model.encoder is not None else 0

@@ -146,7 +146,7 @@ def test_a_row_is_asked_for_what_follows_or_for_what_is_hidden():
 
 @pytest.mark.parametrize("against", [None, "mean", 5])
 @every_model
-@pytest.mark.sample(30)
+@pytest.mark.sample(15)
 def test_the_terms_sum_to_the_logit(name, against):
     checkpoint, trace = traced(name)
     for position in range(len(trace.logits)):

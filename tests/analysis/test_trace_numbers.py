@@ -80,6 +80,7 @@ MORE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", MORE)
+@pytest.mark.sample(4)
 def test_every_way_to_tell_positions_comes_back(name: str, tmp_path: Path) -> None:
     trace = traced(*MORE[name])
     assert_same_numbers(TraceNumbers(trace), TraceNumbers(saved(trace, tmp_path)))

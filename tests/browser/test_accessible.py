@@ -40,7 +40,7 @@ def serious(tab) -> list[str]:
     ]
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sweep
 @pytest.mark.parametrize(("link", "locale", "theme"), OPENED)
 def test_nothing_on_a_page_shuts_people_out(open_tab, link, locale, theme):
     tab = open_tab(f"/{link}", locale=locale, theme=theme)

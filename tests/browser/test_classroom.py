@@ -60,6 +60,7 @@ def test_students_follow_let_go_come_back_and_cannot_move_the_class(server, brow
         tab.problems[:] = [one for one in tab.problems if "404" not in one]  # how a browser hears that it is over
 
 
+@pytest.mark.sweep
 def test_a_class_answers_a_question_and_the_teacher_sees_bars(server, browser, open_tab):
     teacher = open_tab("/masks?text=hello there", at=server)
     code = start(teacher)

@@ -8,7 +8,7 @@ def sentence(tab):
     return tab.page.get_by_test_id("stTextInput").locator("input").first
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("locale", "fold", "show", "right", "answered"),
     [

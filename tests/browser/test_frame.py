@@ -117,7 +117,7 @@ def test_nothing_is_cut_off_on_a_phone(open_tab, locale, themes):
 
 
 @pytest.mark.parametrize(("locale", "text"), [("en-US", "The cat sat."), ("zh-CN", "我爱北京的春天。")])
-@pytest.mark.sample(1)
+@pytest.mark.sweep
 def test_the_menu_of_a_phone_folds_when_a_sentence_was_typed(open_tab, locale, text):
     tab = open_tab("/attention?model=zh-en", locale=locale, width=400)
     tab.page.locator(".st-key-bar-fold label").click()

@@ -10,7 +10,7 @@ def link(tab) -> dict[str, str]:
     return {name: values[-1] for name, values in parse_qs(urlsplit(tab.page.url).query, True).items()}
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sweep
 @pytest.mark.parametrize(("locale", "play"), [("en-US", "Play"), ("zh-CN", "播放")])
 def test_playing_branching_and_a_reload(open_tab, locale, play):
     tab = open_tab("/generation?new=0&text=他喜欢喝水。", locale=locale)

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("lang", "scan", "found", "head"),
     [

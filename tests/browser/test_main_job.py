@@ -81,6 +81,7 @@ def test_next_tokens_of_a_position(open_tab, checkpoint):
     expect(bars).to_contain_text(best.token.text)
 
 
+@pytest.mark.sweep
 def test_stepping_with_the_arrow_keys(open_tab, checkpoint):
     steps = attention_steps(checkpoint, checkpoint.trace(SENTENCE), "encoder.1.self", 2, 1)
     tab = open_tab(f"/qkv?text={SENTENCE}&layer=1&head=2&query=1")

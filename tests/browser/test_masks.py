@@ -13,6 +13,7 @@ pytestmark = pytest.mark.browser
 PAINT = "/masks?part=paint&model=stories"
 
 
+@pytest.mark.sweep
 def test_a_painted_row_changes_the_prediction_and_goes_into_the_link(open_tab: OpenTab) -> None:
     tab = open_tab(PAINT)
     table = tab.page.locator(".vf-matrix").filter(has_text="largest Δ")

@@ -39,7 +39,7 @@ def cells(view: Page | FrameLocator, page: Page) -> list[str]:
     return said
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", SENTENCES)
 def test_a_saved_trace_in_a_notebook_has_the_cells_of_the_page(open_tab, name: str, tmp_path: Path) -> None:
     text, kind = SENTENCES[name]

@@ -26,7 +26,7 @@ def said(address: str) -> tuple[str, dict[str, list[str]]]:
     return found.path, parse_qs(found.query)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sweep
 @pytest.mark.parametrize("page", ["/attention?picture=lines&lines=0,2@0.2@k3&layer=1", "/tokens?part=context&second=x"])
 def test_the_shared_link_is_complete_and_opens_the_same(open_tab, page):
     tab = open_tab(page)

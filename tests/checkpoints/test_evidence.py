@@ -132,6 +132,7 @@ def test_the_authors_number_decides_of_an_untrained_model_too(
     assert "has the author's number to its printed digits" in str(wrong.why_not)
 
 
+@pytest.mark.sweep
 def test_the_authors_number_says_that_there_are_no_norms(tmp_path: Path) -> None:
     """What norms leave open is not said where they are taken away, or nothing would open."""
     kind = conventions.KINDS["no norms"]

@@ -131,6 +131,7 @@ PAGES = (
 )
 
 
+@pytest.mark.sample(4)
 def test_pointers_and_pages(folder: Path) -> None:
     """A Git LFS pointer, an error page: under the name of any file that is read."""
     for file in each(folder):

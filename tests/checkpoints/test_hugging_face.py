@@ -226,7 +226,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("family", "fields", "said"), REFUSED, ids=lambda value: str(value)[:40])
-@pytest.mark.sample(25)
+@pytest.mark.sample(12)
 def test_fields_that_change_the_arithmetic(family: str, fields: dict[str, Any], said: str, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=said) as caught:
         load(folders.change(folders.FAMILIES[family](tmp_path), **fields))
@@ -683,7 +683,7 @@ BACK = [
 ]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("family", "changes"), BACK, ids=str)
 def test_back_to_their_layout(family: str, changes: dict[str, Any], tmp_path: Path) -> None:
     original = load(folders.FAMILIES[family](tmp_path / "theirs", **changes))

@@ -155,7 +155,7 @@ def test_names_with_a_meaning_elsewhere(prefix: str, tmp_path: Path) -> None:
         assert str(caught.value).isprintable()
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("kind", ["my-gpt", "mamba", ["gpt2"], 7])
 @pytest.mark.parametrize("file", ["model.safetensors", "weights.safetensors", "pytorch_model.bin", "weights.pt"])
 def test_weights_beside_a_config_of_unknown_type_open_by_their_names(kind: object, file: str, tmp_path: Path) -> None:

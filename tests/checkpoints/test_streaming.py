@@ -54,6 +54,7 @@ def both(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Opened, Opened
     return load(path, **said), load(path, stream=True, **said)
 
 
+@pytest.mark.sample(2)
 def test_the_numbers_are_the_same(both: tuple[Opened, Opened]) -> None:
     plain, streamed = both
     assert streamed.model.is_streamed

@@ -42,6 +42,7 @@ def test_scores_are_shown_where_they_are_given(open_file: OpenFile) -> None:
     expect(page.locator(".vf-legend")).to_contain_text("score, −3.25 to 3.25")
 
 
+@pytest.mark.sweep
 def test_rings_and_squares_lie_in_their_cells(open_file: OpenFile) -> None:
     plain = Heatmap(np.zeros((2, 3)), ROWS, COLUMNS)
     marked = Heatmap(np.zeros((2, 3)), ROWS, COLUMNS, rings=[1, 2], squares=[(0, 0)])

@@ -167,6 +167,7 @@ class _LetsOthersRun:
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 def test_many_threads_ask_for_code_at_the_same_time() -> None:
     code = "\n".join(f"x{i} = torch.softmax(a{i} @ b, dim=-1)[{i}, :3] + sum(w for w in (1, 2))" for i in range(30))
     begin = threading.Barrier(4)

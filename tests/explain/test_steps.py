@@ -93,7 +93,7 @@ def expected(call: Call, head: int, query: int) -> dict[str, torch.Tensor]:
     }
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(4)
 @every_variant
 def test_every_number_is_the_one_of_the_plain_forward(variant: str) -> None:
     _, _, eager = example(variant)
@@ -111,7 +111,7 @@ def test_every_number_is_the_one_of_the_plain_forward(variant: str) -> None:
             )
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @every_variant
 def test_every_proof_holds(variant: str) -> None:
     for *_, steps in every_step(variant):
@@ -139,7 +139,7 @@ def of_distances(terms: str) -> list[str]:
 
 
 @every_variant
-@pytest.mark.sample(22)
+@pytest.mark.sample(11)
 def test_the_steps_and_their_order(variant: str) -> None:
     order = VARIANTS[variant][1].get("norm_order", "post")
     positions = VARIANTS[variant][1].get("positions")
@@ -163,7 +163,7 @@ def test_the_steps_and_their_order(variant: str) -> None:
         assert [step.key for step in steps] == keys + (["norm"] if order == "post" else [])
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @every_variant
 def test_the_code_runs_and_gives_every_result(variant: str) -> None:
     for site, head, query, steps in every_step(variant):
@@ -176,7 +176,7 @@ def test_the_code_runs_and_gives_every_result(variant: str) -> None:
             )
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(12)
 @every_variant
 def test_sums_term_by_term_add_up(variant: str) -> None:
     with_sums = set()
@@ -199,6 +199,7 @@ def test_sums_term_by_term_add_up(variant: str) -> None:
 
 
 @every_variant
+@pytest.mark.sample(32)
 def test_operands_are_earlier_results_or_the_models_own(variant: str) -> None:
     """What a step says goes in is what came out before it: the chain has no gap."""
     for *_, steps in every_step(variant):

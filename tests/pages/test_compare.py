@@ -130,6 +130,7 @@ def test_the_lines_that_write_the_file_run(open_app: Open, tmp_path, monkeypatch
         assert (tmp_path / "steps.safetensors").is_file()
 
 
+@pytest.mark.sweep
 def test_a_long_sentence_is_refused_in_a_sentence(open_app: Open) -> None:
     app = open_app(PAGE, text="猫狗" * 100)
     assert not app.exception

@@ -342,6 +342,7 @@ def test_the_lesson_speaks_chinese(open_app: Open) -> None:
         assert word in said(app), part
 
 
+@pytest.mark.sweep
 def test_a_mark_and_one_token_are_enough(open_app: Open) -> None:
     for part in ("complexity", "calculator", "flash", "linear", "sparse", "measured", "family", "results"):
         opens_well(open_app(), PAGE, part=part, model="stories", text=".")

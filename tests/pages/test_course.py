@@ -32,7 +32,7 @@ def asked(app: AppTest, lesson: str) -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("lesson", PAGES)
 def test_every_part_is_drawn_for_every_model(open_app: Open, lesson: str, model: str) -> None:

@@ -34,7 +34,7 @@ def shelf(written, monkeypatch):
     return written
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("site", ["encoder.1.self", "decoder.1.self", "decoder.1.cross"])
 def test_every_step_of_a_head(open_app, shelf, name, site):

@@ -20,7 +20,7 @@ def notices(app) -> list[str]:
     return [info.value for info in app.info if "The link says" in info.value]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 def test_every_page_opens_in_every_language_more_than_once(open_app, page, locale):

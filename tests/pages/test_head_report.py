@@ -178,6 +178,7 @@ def test_a_model_that_is_not_there_is_said(open_app, reports):
 HOSTILE = "</s><script>alert(1)</script>\n$x$ **b** :red[a]\n\x00\n" + "猫" * 3000
 
 
+@pytest.mark.sweep
 def test_any_texts_can_be_measured(open_app, reports):
     app = open_app(PAGE, model="stories", dials="headreport.texts:own")
     app.text_area(key="head_report.texts").set_value(HOSTILE).run()
@@ -188,12 +189,14 @@ def test_any_texts_can_be_measured(open_app, reports):
     assert not app.error
 
 
+@pytest.mark.sweep
 def test_a_model_that_does_not_open_is_said(reports, tmp_path):
     reports.submit("broken", Request(str(tmp_path / "none"), {}, "float32", "cpu", "own", ("a",)))
     ended(reports)
     assert reports.look("broken").phase == "unreadable"
 
 
+@pytest.mark.sweep
 def test_what_breaks_off_is_said_and_can_be_tried_again(reports, monkeypatch):
     def broken(module, folder):
         return subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"])
@@ -257,6 +260,7 @@ def test_the_oldest_are_taken_from_the_disk(reports, monkeypatch):
     assert reports.look("report-0") is None
 
 
+@pytest.mark.sweep
 def test_two_models_or_texts_are_two_reports():
     model, corpus = ModelRef("models", "a", stamp="1"), bundled_corpus("en")
     names = {
@@ -435,6 +439,7 @@ def test_a_reader_who_stops_what_others_watch_is_told_so_and_can_come_back(open_
     ended(reports)
 
 
+@pytest.mark.sweep
 def test_the_graph_shows_the_clear_compositions_and_opens_their_heads(open_app, measured, boxes_open):
     app = open_app(PAGE, model="stories", layer=2, head=1)
     graph = next(data for data in components(app) if "edges" in data)

@@ -241,6 +241,7 @@ def test_the_part_about_pronouns_says_what_was_measured(open_app, model, pronoun
     assert [float(row[3].replace("−", "-")) for row in rows] == pytest.approx(100 * shifts, abs=0.051)
 
 
+@pytest.mark.sweep
 def test_the_button_opens_the_head_that_was_found(open_app) -> None:
     app = open_app(PAGE, model="cloze", text="The cat sat.", part="reference")
     found = reference_shift(load("cloze").trace, PAIRS["he"])

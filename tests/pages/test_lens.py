@@ -254,6 +254,7 @@ def test_it_opens_where_the_model_is_least_sure_unless_the_text_asks_about_a_pla
 
 
 @pytest.mark.parametrize("page", ["lens", "what_if", "attention"])
+@pytest.mark.sample(2)
 def test_a_link_that_names_a_position_opens_on_it(open_app, page):
     text, position = "注意安全。", 2
     app = open_app(f"pages/explore/{page}.py", model="zh-en", text=text, position=position)

@@ -55,7 +55,7 @@ def numbers(values: Any) -> np.ndarray:
     return np.array(values, dtype=float)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("model", ["zh-en", "stories", "cloze"])
@@ -224,6 +224,7 @@ def test_costs_are_those_of_the_sentence_and_the_model(open_app: Open, count: st
     assert last_line(app.code[0].value) is (n < 256)
 
 
+@pytest.mark.sweep
 def test_gradients_are_those_of_the_trained_models(open_app: Open) -> None:
     app = open_app(PAGE, part="gru", text=LONG, model="cloze", dials="map.back:20")
     assert not app.exception
@@ -238,6 +239,7 @@ def test_gradients_are_those_of_the_trained_models(open_app: Open) -> None:
     assert any(f"token {t} “" in text.value for text in app.text)
 
 
+@pytest.mark.sweep
 def test_the_pasted_code_of_the_gru_gives_its_gradients(open_app: Open) -> None:
     app = open_app(PAGE, part="gru", text=LONG, model="stories", dials="map.back:20")
     model, tokenizer = load_gru(asset("lessons", "map"))

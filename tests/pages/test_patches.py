@@ -115,6 +115,7 @@ def test_the_code_gives_the_numbers_of_the_maps_and_of_the_chosen_cell(
     assert share == pytest.approx(shown[0]["values"][row][column], abs=1e-3)
 
 
+@pytest.mark.sweep
 def test_every_choice_is_in_the_link(open_app: Open) -> None:
     app = open_app(PAGE, **BOY)
     app.segmented_control(key="setting.whatif.way").set_value("between").run()
@@ -261,6 +262,7 @@ def test_the_runs_are_counted_before_they_are_done(what, kind) -> None:
 
 
 @pytest.mark.parametrize("link", [BOY, HAND])
+@pytest.mark.sample(1)
 def test_the_layer_whose_cell_brings_back_most_is_shown_where_nobody_chose(open_app: Open, link: dict) -> None:
     app = open_app(PAGE, **link, dials=dials(what="heads_by_position"))
     assert not app.exception

@@ -44,6 +44,7 @@ def difference(app, index=2):
     return array(chart(app, index)["data"][0]["z"])
 
 
+@pytest.mark.sweep
 def test_two_texts_are_compared_as_the_library_does(open_app, boxes_open):
     app = open_app(PAGE, model="stories", text=BOY, second=GIRL, position=4)
     assert not app.exception

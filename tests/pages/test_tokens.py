@@ -345,6 +345,7 @@ def test_the_static_table_is_searched_for_the_words_of_the_sentence(open_app: Op
     assert "0.9" in html(app) or "0.8" in html(app)  # the senses of the examples
 
 
+@pytest.mark.sweep
 def test_a_sentence_without_a_word_of_the_table_is_shown_others(open_app: Open) -> None:
     app = open_app(PAGE, part="vectors", text="👩‍👩‍👧‍👦 Xyzzyx 123")
     assert not app.exception

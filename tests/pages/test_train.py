@@ -105,6 +105,7 @@ def test_train_and_drag(open_app, queue, locale, said):
     )
 
 
+@pytest.mark.sweep
 def test_every_picture_follows_the_slider(open_app, queue):
     app = train(open_app(PAGE))
     charts = {chart.proto.id.rsplit("-", 1)[-1]: chart.proto.spec for chart in app.get("plotly_chart")}
@@ -159,6 +160,7 @@ def of_plan(plan):
     }
 
 
+@pytest.mark.sweep
 def test_the_form_says_what_the_training_below_it_was(open_app, queue):
     app = open_app(PAGE)
     example = trainings.run(trainings.example().name).plan
@@ -179,6 +181,7 @@ def test_the_form_says_what_the_training_below_it_was(open_app, queue):
     assert linked.selectbox(key="train.steps.sort").value == STEPS
 
 
+@pytest.mark.sweep
 def test_a_model_without_residual_connections_opens_on_other_pages(open_app, queue):
     app = copying(open_app(PAGE))
     app.toggle(key="train.residual").set_value(False)
@@ -189,6 +192,7 @@ def test_a_model_without_residual_connections_opens_on_other_pages(open_app, que
     assert vf.load(folder).model.config.residual == "none"
 
 
+@pytest.mark.sweep
 def test_the_training_before_stays_beside_the_new_one(open_app, queue):
     app = train(open_app(PAGE))
     first = name_of(app)
@@ -208,6 +212,7 @@ def test_the_training_before_stays_beside_the_new_one(open_app, queue):
     assert "beside" not in app.query_params
 
 
+@pytest.mark.sweep
 def test_trainings_of_other_tasks_are_not_drawn_beside_it(open_app, queue):
     app = train(open_app(PAGE))
     app = train(app, "sort")
@@ -215,6 +220,7 @@ def test_trainings_of_other_tasks_are_not_drawn_beside_it(open_app, queue):
     assert not any("Dash and dot" in caption.value for caption in app.caption)
 
 
+@pytest.mark.sweep
 def test_ones_own_input(open_app, queue):
     app = train(open_app(PAGE))
     app.text_input(key="train.text.copy").set_value("b A d").run()
@@ -228,6 +234,7 @@ def test_ones_own_input(open_app, queue):
     assert "Type something" in app.error[0].value
 
 
+@pytest.mark.sweep
 def test_the_induction_task(open_app, queue):
     app = train(open_app(PAGE), "repeat")
     assert not app.exception
@@ -248,6 +255,7 @@ def test_positions_that_are_not_learned(open_app, queue, kind):
     assert ("Nothing is added" in texts(app)) == (kind != "sinusoidal")
 
 
+@pytest.mark.sweep
 def test_a_training_that_diverges(open_app, queue, monkeypatch):
     monkeypatch.setattr(form, "RATES", (*form.RATES, 10.0))
     app = train(open_app(PAGE), rate=10.0, **{"steps.copy": 100})
@@ -256,6 +264,7 @@ def test_a_training_that_diverges(open_app, queue, monkeypatch):
     assert app.get("plotly_chart")
 
 
+@pytest.mark.sweep
 def test_waiting_running_and_stopping(open_app, queue):
     queue.mode = "never"
     other = queue.submit(Plan(task="sort", architecture="decoder-only", **SHORT), "somebody")
@@ -266,6 +275,7 @@ def test_waiting_running_and_stopping(open_app, queue):
     assert queue.look(other, "somebody").phase == "starting"
 
 
+@pytest.mark.sweep
 def test_the_queue_is_full(open_app, queue):
     queue.mode, queue.longest_queue = "never", 0
     queue.submit(Plan(task="sort", architecture="decoder-only", **SHORT), "somebody")
@@ -274,6 +284,7 @@ def test_the_queue_is_full(open_app, queue):
     assert next(button for button in app.button if button.label == "Train")
 
 
+@pytest.mark.sweep
 def test_a_link_to_a_training_that_is_gone(open_app, queue):
     app = open_app(PAGE, run="train-0123456789")
     assert "no longer on the server" in app.info[0].value
@@ -304,6 +315,7 @@ def test_the_model_is_opened_on_other_pages_and_only_here(open_app, queue, task)
     assert any("There is no model" in info.value for info in gone.info)
 
 
+@pytest.mark.sweep
 def test_the_zip_opens_elsewhere(open_app, queue, tmp_path):
     train(open_app(PAGE))
     (name,) = [folder.name for folder in queue.root.iterdir()]
@@ -313,6 +325,7 @@ def test_the_zip_opens_elsewhere(open_app, queue, tmp_path):
     assert opened.key == Run(queue.root / name).checkpoint(-1).key
 
 
+@pytest.mark.sweep
 def test_a_training_is_shown_while_it_runs(open_app, queue):
     """Halfway: what is there can be looked at, the slider holds every planned step, and the end is noticed."""
     queue.mode = "never"
@@ -338,6 +351,7 @@ def test_a_training_is_shown_while_it_runs(open_app, queue):
     assert int(app.select_slider[0].value) == reached
 
 
+@pytest.mark.sweep
 def test_a_finished_training_is_shown_before_ones_own(open_app):
     app = open_app(PAGE)
     assert not app.exception
@@ -349,6 +363,7 @@ def test_a_finished_training_is_shown_before_ones_own(open_app):
     assert any("0" in box.value for box in app.caption)
 
 
+@pytest.mark.sweep
 def test_a_training_is_opened_beside_what_it_began_with(open_app, queue):
     app = train(open_app(PAGE))
     name = name_of(app)
@@ -361,6 +376,7 @@ def test_a_training_is_opened_beside_what_it_began_with(open_app, queue):
     assert any("Which weights differ" in one.value for one in app.subheader)
 
 
+@pytest.mark.sweep
 def test_it_opens_on_the_head_that_the_numbers_single_out_until_another_is_chosen(open_app):
     name, plan = trainings.example().name, trainings.run(trainings.example().name).plan
     last = len(trainings.look_at(name).progress.snapshots) - 1

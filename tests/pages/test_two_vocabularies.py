@@ -58,7 +58,7 @@ def shelf(written, monkeypatch):
     return written
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("page", "model", "part"), PAGES)
 def test_every_page(open_app, page, model, part):
     text, target = (SOURCE, TARGET) if model == BARE else ("the cat sat on the mat", "die katze")
@@ -107,6 +107,7 @@ def test_typed_ids_have_a_limit_on_each_side(open_app, locale, source, target):
         ("zh-CN", "哪一个嵌入表是源序列（编码器）的", "源序列"),
     ],
 )
+@pytest.mark.sample(1)
 def test_the_form_asks_whose_the_tables_are(open_app, locale, label, vocabulary):
     app = open_app(REPORT, locale=locale, model=OPEN)
     assert not app.exception

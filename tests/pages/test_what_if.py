@@ -45,6 +45,7 @@ def test_the_table_is_the_library_s_sweep(open_app: Open) -> None:
     assert listed[0][2] == f"{first.logit:+.3f}".replace("-", "−")
 
 
+@pytest.mark.sweep
 def test_it_opens_on_the_kind_of_heads_and_the_part_that_the_answer_needs_most(open_app: Open) -> None:
     checkpoint = load("zh-en")
     trace = checkpoint.trace("我有一只猫。")
@@ -99,6 +100,7 @@ def test_parts_of_a_link_are_switched_off_and_the_snippet_does_the_same(
     assert "nats (KL)" in said(app)
 
 
+@pytest.mark.sweep
 def test_the_snippet_puts_the_same_means_in_the_place_of_parts(open_app: Open) -> None:
     subject = Subject(ModelRef("bundled", "stories"), "The cat sat on", "")
     off = (Part("decoder.0.self", 1), Part("decoder.2.feedforward"))
@@ -290,6 +292,7 @@ def test_every_token_is_taken_out(open_app: Open, model: str, text: str, more: d
     assert f"way='{more['way']}'" in "".join(block.value for block in app.code)
 
 
+@pytest.mark.sweep
 def test_a_large_sweep_of_neurons_waits_for_its_button(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vizformer.web.widgets.watched_work.AT_ONCE", 1.0)
     app = open_app(PAGE, model="stories", text="A dog and", **{DIALS: "whatif.taken:neurons~whatif.block:d9f"})
@@ -321,6 +324,7 @@ def test_gates_are_learned_on_the_readers_own_texts(open_app: Open, monkeypatch:
     assert [passage.text for passage in asked[-1][1].passages] == OWN.splitlines()
 
 
+@pytest.mark.sweep
 def test_gates_are_learned_once_they_are_wanted(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vizformer.web.widgets.watched_work.AT_ONCE", 1.0)
     settings = "whatif.taken:gates~whatif.gatetexts:repeated~whatif.seeds:1"

@@ -44,7 +44,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("kind", "changes"), VARIANTS, ids=str)
 def test_variants(kind: str, changes: dict[str, Any], tmp_path: Path) -> None:
     name = f"{KINDS[kind][0]}ForMaskedLM"

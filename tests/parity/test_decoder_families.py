@@ -158,7 +158,7 @@ def same(kind: str, folder: Path, **changes: Any) -> Opened:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sample(12)
+@pytest.mark.sample(6)
 def test_decoders(kind: str, tmp_path: Path) -> None:
     opened = same(kind, tmp_path)
     assert opened.model.config.architecture == "decoder-only"

@@ -41,6 +41,7 @@ def test_marian(tmp_path: Path) -> None:
     ],
     ids=str,
 )
+@pytest.mark.sample(1)
 def test_options_of_marian(changes: dict[str, Any], tmp_path: Path) -> None:
     opened_and_same(folders.marian(tmp_path, **changes), MARIAN)
 
@@ -114,6 +115,7 @@ def test_bart(tmp_path: Path) -> None:
     ],
     ids=str,
 )
+@pytest.mark.sample(2)
 def test_options_of_bart(changes: dict[str, Any], tmp_path: Path) -> None:
     opened_and_same(folders.bart(tmp_path, **changes), BART)
 

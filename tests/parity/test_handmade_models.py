@@ -33,7 +33,7 @@ def same(ours: Opened, model: nn.Module, output: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 def test_the_numbers_are_those_of_the_author(name: str, tmp_path: Path) -> None:
     model, answers = made(name), MODELS[name].answers
     weights = model.state_dict()

@@ -55,5 +55,6 @@ def test_qwen3(tmp_path: Path) -> None:
     ],
     ids=str,
 )
+@pytest.mark.sample(2)
 def test_options_of_qwen3(changes: dict[str, object], tmp_path: Path) -> None:
     opened_and_same(folders.qwen3(tmp_path, **changes), QWEN3)

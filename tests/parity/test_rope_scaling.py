@@ -75,7 +75,7 @@ def opened_alike(folder: Path, model: str) -> Opened:
     return opened
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", [kind for kind in TURNING if kind not in UNREAD])
 def test_yarn_without_a_factor_of_the_scores(kind: str, tmp_path: Path) -> None:
     """It opens wherever positions are rotary."""

@@ -75,6 +75,7 @@ def test_every_row_changes_what_the_paper_changes_by_the_same_factor() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 def test_a_stopped_measurement_goes_on_and_comes_to_the_same(data: Path, tmp_path: Path) -> None:
     variants = (VARIANTS[0], Variant("A", {"h": 1}, {"n_heads": 1}), VARIANTS[-1])
     whole = measure(data, tmp_path / "whole.json", TINY, variants, lambda text: None)

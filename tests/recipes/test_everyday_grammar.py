@@ -59,6 +59,7 @@ def test_no_pair_comes_twice_and_each_is_whole(pairs):
         assert not re.search(r"在在|了了|的的|没没|不不|都都", pair.zh), pair
 
 
+@pytest.mark.sweep
 def test_the_examples_of_the_course_are_not_among_them(pairs):
     listed = set((FOLDER / "not_written.txt").read_text(encoding="utf-8").splitlines())
     assert listed.issuperset(COURSE)

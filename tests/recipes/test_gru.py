@@ -78,6 +78,7 @@ def test_padding_does_not_count() -> None:
     assert total.item() == pytest.approx(sum(loss.item() for loss, _ in apart), rel=1e-5)
 
 
+@pytest.mark.sweep
 def test_training_learns_goes_on_after_a_stop_and_comes_back_from_its_file(tmp_path: Path) -> None:
     said: list[str] = []
     work = [tmp_path / "whole.pt", tmp_path / "parts.pt"]

@@ -82,6 +82,7 @@ def test_loss_by_position_is_the_mean_over_windows() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 def test_the_command_trains_measures_and_goes_on_where_it_was(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

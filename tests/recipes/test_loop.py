@@ -68,6 +68,7 @@ def same(one: Transformer, other: Transformer) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 def test_it_learns_to_say_a_sentence_backwards(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = Transformer(

@@ -228,6 +228,7 @@ def test_new_browsers_are_spread_and_stay_with_their_pages_and_uploads(server):
 
 @needs_haproxy
 @pytest.mark.slow
+@pytest.mark.sweep
 def test_all_workers_give_the_same_answer(server):
     pages = []
     for number in (1, 2):

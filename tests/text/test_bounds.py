@@ -200,6 +200,7 @@ def test_what_was_found_is_kept(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 def test_a_file_of_which_reading_takes_too_much_memory(monkeypatch):
     """As lists in lists do: the other process ends, this one does not."""
     monkeypatch.setattr(trial, "_MOST_COMMAS", 10**9)

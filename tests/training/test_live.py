@@ -275,6 +275,7 @@ def test_a_worker_ends_when_it_is_told_to_and_when_nobody_watches(tmp_path, monk
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 def test_the_worker_is_a_process_without_streamlit(tmp_path):
     code = "import sys, vizformer.training.worker; sys.exit('streamlit' in sys.modules or 'plotly' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -2,11 +2,13 @@
 
 import gc
 
+import pytest
 import torch
 
 from vizformer.web.catalogue.torch_setup import prepare_torch
 
 
+@pytest.mark.sweep
 def test_torch_is_frozen_and_keeps_to_one_thread():
     prepare_torch.cache_clear()
     threads = torch.get_num_threads()

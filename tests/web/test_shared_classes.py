@@ -145,6 +145,7 @@ def test_a_redis_that_is_killed_and_comes_back_empty_gets_its_rooms_again(redis,
     assert there.look(code).page == "masks"
 
 
+@pytest.mark.sweep
 def test_followers_hear_of_moves_while_redis_hangs(redis, two_servers):
     (here, heard), (there, heard_there) = two_servers
     code, secret = here.open("ann")

@@ -187,6 +187,7 @@ def test_mutations_of_a_zip_are_refused_or_harmless(tmp_path):
     assert {path.parent for path in tmp_path.iterdir()} == {tmp_path}
 
 
+@pytest.mark.sweep
 def test_only_so_many_are_kept_and_all_go_with_the_session():
     kept = uploads.Kept()
     assert stat.S_IMODE(kept.root.stat().st_mode) == 0o700
