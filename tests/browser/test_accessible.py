@@ -49,7 +49,7 @@ def test_nothing_on_a_page_shuts_people_out(open_tab, link, locale, theme):
     assert serious(tab) == []
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("link", "locale", "theme", "opens"),
     [

@@ -37,7 +37,7 @@ def held(tab, path="/"):
     return let_go
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sweep
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize(("width", "locale"), [(1280, "en-US"), (400, "zh-CN"), (800, "en-US")])
 def test_it_lies_where_the_live_one_comes_and_goes_when_that_is_there(open_tab, width, locale, theme):

@@ -20,6 +20,7 @@ def switch(tab, name: str) -> None:
         tab.page.get_by_role("button", name=name, exact=True).click()
 
 
+@pytest.mark.sweep
 def test_the_browsers_language(open_tab):
     assert heading(open_tab("/qkv", locale="de-DE")) == "Query, key, value"
     chinese = open_tab("/qkv", locale="zh-CN")
@@ -51,6 +52,7 @@ def test_the_switch_by_pointer_and_by_keyboard_keeps_the_rest_of_the_link(open_t
     expect(tab.page.locator("html")).to_have_attribute("lang", "en")
 
 
+@pytest.mark.sweep
 def test_the_view_survives_pages_back_and_reload(open_tab):
     tab = open_tab("/qkv?text=hello&head=2")
     tab.visit("Learn")
@@ -228,6 +230,7 @@ def test_the_first_stop_of_the_keyboard_leads_past_the_bar(open_tab, locale, wor
     assert link(tab) == {"text": "hello"}
 
 
+@pytest.mark.sweep
 def test_a_tap_right_after_typing_goes_to_the_page_with_what_was_typed(open_tab):
     tab = open_tab("/explore?model=zh-en&text=hello")
     tab.visit("Attention")

@@ -37,6 +37,7 @@ def test_a_painted_row_changes_the_prediction_and_goes_into_the_link(open_tab: O
     expect(copy.page.locator(".vf-panel").first.locator('.vf-cell[data-query="4"][data-key="3"]')).to_have_text("0")
 
 
+@pytest.mark.sweep
 def test_painting_with_the_keyboard_in_chinese_on_a_telephone(open_tab: OpenTab) -> None:
     tab = open_tab(PAINT, locale="zh-CN", width=400)
     panels = tab.page.locator(".vf-panels")

@@ -70,6 +70,7 @@ def test_an_upload_shows_its_heads_and_belongs_to_one_session(open_tab, written,
     other.settled()
 
 
+@pytest.mark.sweep
 def test_a_hostile_zip_is_refused_in_words(open_tab, tmp_path):
     with zipfile.ZipFile(tmp_path / "evil.zip", "w") as archive:
         archive.writestr("../config.json", "{}")

@@ -12,7 +12,7 @@ from vizformer.web.widgets import lesson_text, slides
 SIZES = [(1920, 1080), (1024, 768)]
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sweep
 @pytest.mark.parametrize("size", SIZES)
 def test_keys_step_through_a_lesson_and_escape_leaves_it(open_tab, size):
     tab = open_tab("/masks")
@@ -175,7 +175,7 @@ IS_FOLDED = "one => Boolean(one.closest('[class*=st-key-ask-], [data-testid=stPo
 SET = "[data-testid=stSelectbox] input, [data-testid=stTextInput] input, [data-testid=stSliderThumbValue]"
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sweep
 @pytest.mark.parametrize("lesson", [entry.url for entry in COURSE])
 def test_a_printed_lesson_has_all_its_questions_and_nothing_to_press(open_tab, lesson):
     tab = open_tab(f"/{lesson}?slide=paper")

@@ -61,6 +61,7 @@ def test_the_code_of_the_link_is_black_on_white_and_square(open_tab):
     assert box["width"] > 150
 
 
+@pytest.mark.sweep
 def test_back_and_forward_take_one_press(open_tab):
     tab = open_tab("/explore?text=hello&head=2")
     tab.visit("Attention")
@@ -80,6 +81,7 @@ def test_back_and_forward_take_one_press(open_tab):
         assert tab.address == there
 
 
+@pytest.mark.sweep
 def test_a_head_is_taken_away_and_opened_without_a_network(open_tab, browser, tmp_path):
     tab = open_tab("/attention?layer=1&head=3&text=" + quote("猫 & <b> 😀"))
     with tab.runs():

@@ -324,6 +324,7 @@ def test_an_index_whose_part_is_a_link_out(tmp_path: Path) -> None:
     refused(folder, "part1.safetensors", "is a link that leads out of mine")
 
 
+@pytest.mark.sweep
 def test_an_index_that_lists_itself_or_far_too_many_tensors(tmp_path: Path) -> None:
     folder = in_shards(folders.gpt2(tmp_path / "mine", n_layer=1))
     index = folder / "model.safetensors.index.json"

@@ -135,6 +135,7 @@ def test_a_view_that_was_away_comes_back_as_it_was(live: Page, address: str) -> 
     says(live, "python: 3 4 0 None weights")
 
 
+@pytest.mark.sweep
 def test_heads_that_do_not_fit_are_fetched(live: Page, address: str) -> None:
     live.goto(f"{address}/?large=1")
     says(live, "python: 0 0 0 None weights")

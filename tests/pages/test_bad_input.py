@@ -166,6 +166,7 @@ def test_places_that_do_not_exist(open_app, page):
     assert not errors(app)
 
 
+@pytest.mark.sweep
 def test_a_translation_without_an_end_says_that_it_was_cut(open_app):
     app = open_app(PAGES[0], text="他" * 120)
     assert any("Cut off" in caption.value for caption in app.caption)

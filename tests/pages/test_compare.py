@@ -32,6 +32,7 @@ def sent(app: AppTest, text: str, name: str = "") -> AppTest:
     return next(button for button in app.button if button.label in ("Compare", "比较")).click().run()
 
 
+@pytest.mark.sweep
 def test_a_printed_tensor_that_agrees(open_app: Open) -> None:
     np.set_printoptions(threshold=10**6)
     app = sent(open_app(PAGE, text=TEXT), str(right(WEIGHTS)), WEIGHTS)
@@ -41,6 +42,7 @@ def test_a_printed_tensor_that_agrees(open_app: Open) -> None:
     assert tables(app)[0][0][0] == WEIGHTS
 
 
+@pytest.mark.sweep
 def test_the_first_that_departs_is_marked_drawn_and_named(open_app: Open) -> None:
     z, out = right("encoder.0.self.z"), right("encoder.0.self.out")
     wrong = z.reshape(z.shape[1], -1)

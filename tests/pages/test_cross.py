@@ -157,6 +157,7 @@ def test_the_ring_is_what_the_layer_looks_at_most(open_app: Open, translator) ->
     assert data["rings"] == found.by_head[1, 3].tolist()
 
 
+@pytest.mark.sweep
 def test_every_head_is_scored_on_the_pairs_of_the_card(open_app: Open, translator) -> None:
     checkpoint, _ = translator
     pairs = read_alignments(asset("models", "zh-en", "alignment.tsv"))

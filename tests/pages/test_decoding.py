@@ -57,6 +57,7 @@ def test_the_text_after_an_error_is_the_models(open_app: Open) -> None:
     assert names["inputs"].tolist()[1:] == names["targets"].tolist()[:-1]
 
 
+@pytest.mark.sweep
 def test_the_ways_of_choosing_write_what_the_library_writes(open_app: Open) -> None:
     app = open_app(
         PAGE, part="ways", model="zh-en", text=TEXTS["zh-en"], dials="decoding.temperature:1.5~decoding.seed:7"

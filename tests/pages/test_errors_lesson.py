@@ -49,6 +49,7 @@ def test_another_line_is_not_right(open_app: Open) -> None:
     assert any("line 2" in box.value for box in app.error)
 
 
+@pytest.mark.sweep
 def test_the_proofs_numbers_are_the_librarys(open_app: Open) -> None:
     checkpoint = load("zh-en")
     trace = checkpoint.trace(TEXTS["zh-en"])

@@ -299,6 +299,7 @@ def test_the_circuits_are_what_the_library_says(open_app, measured, boxes_open, 
         assert table.iloc[0].tolist() == [*texts, round(pairs[0].value, 2)]
 
 
+@pytest.mark.sweep
 def test_of_a_model_without_a_head_no_copying_is_claimed(open_app, measured, boxes_open, monkeypatch):
     monkeypatch.setattr(model_cache, "predicts", lambda model: False)
     app = open_app(PAGE, model="stories")

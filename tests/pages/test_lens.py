@@ -87,6 +87,7 @@ def test_another_answer_and_what_is_taken_off_it_are_in_the_link(open_app):
     assert f"**{found.logit:.4f}**" in said(app)
 
 
+@pytest.mark.sweep
 def test_a_part_is_looked_into_and_opens_on_the_page_attention(open_app, boxes_open):
     app = open_app(PAGE, model="stories", text=STORY, position=6, dials="lens.part:decoder.2.self.1")
     assert not app.error

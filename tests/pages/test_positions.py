@@ -271,6 +271,7 @@ def test_a_slider_that_was_moved_keeps_its_place_when_the_sentence_gets_shorter(
     assert app.slider(key="setting.positions.j").value == 0
 
 
+@pytest.mark.sweep
 def test_a_pair_moved_on_keeps_its_score_where_the_library_says_so(open_app: Open) -> None:
     app = opened(open_app, "function")
     curves = {trace["name"]: numbers(trace["y"]) for trace in plotted(app, 0) if trace.get("mode") == "lines"}

@@ -21,6 +21,7 @@ def slides_of(lesson):
     return [(part, name) for part, words in lesson_text.lesson_prose(lesson, "en").items() for name in slides.of(words)]
 
 
+@pytest.mark.sweep
 def test_a_part_is_its_ideas_one_by_one_then_its_laboratory_and_the_view_stays(open_app):
     app = open_app("pages/learn/masks.py", text="hello there", head=1)
     app = press(app, "present-begin")

@@ -108,6 +108,7 @@ def test_it_opens_with_two_runs_and_the_head_that_differs_most(open_app, locale)
     assert why[locale].format(**chosen) not in said(open_app(PAGE, locale=locale, layer=chosen["row"]))
 
 
+@pytest.mark.sweep
 def test_what_is_chosen_goes_into_the_link(open_app):
     app = open_app(PAGE, model=f"{TRAINING}@0", text="gcadgcadg")
     assert "Choose a second model" in app.info[0].value

@@ -104,6 +104,7 @@ def test_the_code_of_merges_says_what_a_mark_in_it_is(open_app: Open) -> None:
     assert "The same in Python; ▁ is a space" in [caption.value for caption in app.caption]
 
 
+@pytest.mark.sweep
 def test_the_question_of_the_pieces_is_about_this_sentence(open_app: Open) -> None:
     for sentence, ratio in ((CAT, "9 times as many"), ("I have a cat.", "just as many"), ("猫a", "4 times as many")):
         app = open_app(PAGE, part="pieces", text=sentence)

@@ -163,6 +163,7 @@ def test_a_large_sweep_waits_for_its_button(open_app: Open, monkeypatch: pytest.
     assert [table for table in tables(app) if len(table[0]) == 6]
 
 
+@pytest.mark.sweep
 def test_the_mean_over_texts_takes_the_place_of_heads(open_app: Open) -> None:
     zero = open_app(PAGE, model="stories", text="The cat sat on")
     mean = open_app(PAGE, model="stories", text="The cat sat on", **{DIALS: "whatif.instead:mean"})

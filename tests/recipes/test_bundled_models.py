@@ -25,6 +25,7 @@ def run(command: click.Command, *arguments: object) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 def test_train_then_evaluate_writes_model_notes_and_card(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,6 +55,7 @@ def test_a_missing_file_is_one_line() -> None:
     assert result.output.splitlines()[-1].startswith("Error: There is no file or folder nowhere.txt.")
 
 
+@pytest.mark.sweep
 def test_the_card_says_how_many_words_the_best_layer_found(tmp_path: Path) -> None:
     checkpoint = load_bundled("zh-en")
     assert measure_alignment(checkpoint, tmp_path) == {}

@@ -21,6 +21,7 @@ def test_the_bundled_training_is_over_and_has_every_snapshot(run: Run) -> None:
     assert tuple(kept.step for kept in progress.snapshots) == PLAN.kept
 
 
+@pytest.mark.sweep
 def test_its_first_snapshot_is_the_untrained_model_of_the_plan(run: Run) -> None:
     torch.manual_seed(PLAN.seed)
     untrained = Transformer(PLAN.config).state_dict()

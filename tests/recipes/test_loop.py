@@ -189,6 +189,7 @@ def test_going_on_after_a_kill_changes_nothing(tmp_path: Path, epoch: int, after
     assert same(again, averaged)
 
 
+@pytest.mark.sweep
 def test_a_kill_while_the_state_is_written_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     averaged = run(tmp_path / "whole")
     run(tmp_path / "killed", replace(OPTIONS, epochs=2))
@@ -234,6 +235,7 @@ def test_the_state_of_another_model_is_refused(tmp_path: Path) -> None:
         run(tmp_path, model=new_model(dropout=0.3))
 
 
+@pytest.mark.sweep
 def test_the_seed_decides_the_dropout(tmp_path: Path) -> None:
     first, second = run(tmp_path / "a"), run(tmp_path / "b")
     assert same(first, second)

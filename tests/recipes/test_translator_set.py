@@ -59,6 +59,7 @@ def parts(sources):
     return build(*sources, seed=0, n_grammar=3000)
 
 
+@pytest.mark.sweep
 def test_the_command_writes_the_same_lines_for_the_same_seed(sources, tmp_path):
     written = []
     for name, seed in (("one", 1), ("two", 1), ("three", 2)):
@@ -72,6 +73,7 @@ def test_the_command_writes_the_same_lines_for_the_same_seed(sources, tmp_path):
     assert len(set(lines)) == len(lines)
 
 
+@pytest.mark.sweep
 def test_each_line_names_its_source_and_each_source_is_there_both_ways(parts):
     ways = {(line.source.split()[0], line.direction) for line in parts["train"]}
     sources = ("tatoeba", "grammar", "coreference", "senses", "dictionary", "names")

@@ -312,6 +312,7 @@ def test_the_end_leaves_no_process_and_a_free_port(tmp_path, sign):
 
 @needs_haproxy
 @pytest.mark.slow
+@pytest.mark.sweep
 def test_a_worker_that_cannot_start_is_an_error_with_its_words(tmp_path):
     environment = {**os.environ, "TMPDIR": str(tmp_path), "STREAMLIT_SERVER_MAX_MESSAGE_SIZE": "much"}
     run = subprocess.run(
