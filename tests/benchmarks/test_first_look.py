@@ -133,9 +133,6 @@ def test_a_page_is_looked_at_only_once_nothing_is_awaited_any_more(browser: Brow
         page.wait_for_function(first_look.STILL, arg=1)
 
 
-WORKS_FOR_LONG = 5  # seconds, after which the cover of a page goes (assets/first_picture/first_picture.js)
-
-
 @pytest.mark.sweep
 @pytest.mark.browser
 @pytest.mark.slow
@@ -147,15 +144,12 @@ def test_every_picture_is_on_top_and_nothing_moves_while_it_comes(
     with Server(log=tmp_path / "log.txt") as server, first_look.tab(browser, width, language) as page:
         looks = []
         for path in first_look.places():
-            for __ in range(
-                2
-            ):  # of a page that works for long one sees how far it is: then it is looked at when that is done
-                link = first_look.with_own_model(path, language)
+            link = first_look.with_own_model(path, language)
+            for __ in range(3):  # where a page works for long one sees how far it is, for as long as that lasts
                 look = first_look.opened(page, server.url, link, "later", width, language)
-                if look.picture is not None and look.picture < WORKS_FOR_LONG:
+                if not look.missed_places:
                     break
             looks.append(look)
-    lower = (
-        ["/cross?part=alignment"] if width == 1280 else []
-    )  # by 12 px: its question is a grid of cells, in a line of its own
+    # By 12 px: its question is a grid of cells, in a line of its own.
+    lower = ["/cross?part=alignment"] if width == 1280 else []
     assert [first_look.row(one) for one in looks if one.missed_places and one.path not in lower] == []

@@ -105,6 +105,7 @@ FITS = f"""() => {{
   const heights = ({HEIGHTS})();
   return heights.sheet <= 0 && Math.max(...Object.values(heights)) <= 1;
 }}"""
+IS_THERE = "() => !document.querySelector('.st-key-page-body [data-testid=stSkeleton]')"
 DRAWN_MS = 90_000  # three browsers on two cores draw the charts of a slide in half a minute
 
 IS_LAST = """() => {
@@ -129,7 +130,7 @@ def test_no_slide_is_higher_than_the_screen_and_a_clicker_reaches_all_of_it(open
     for number, name in enumerate(names, 1):
         tab.settled()
         expect(page.locator(".st-key-slide-steps")).to_contain_text(re.compile(rf"(slide|第) {number} (of|页)"))
-        page.wait_for_function("() => !document.querySelector('.st-key-page-body [data-testid=stSkeleton]')")
+        page.wait_for_function(IS_THERE, timeout=DRAWN_MS)
         for _ in range(20):  # the screens of a laboratory
             page.wait_for_function(FITS, timeout=DRAWN_MS)
             if page.evaluate(IS_LAST):
