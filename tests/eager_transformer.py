@@ -254,7 +254,7 @@ class Eager:
             for key in range(n_k):
                 if self.config.positions == "alibi":
                     place[query, key] = -slope(head, self.config.n_heads) * abs(query - key)
-                elif self.config.positions == "relative":
+                elif self.config.has_relative_bias:
                     row = bucket(
                         key - query, self.config.relative_buckets, self.config.relative_max_distance, stack == "encoder"
                     )

@@ -84,6 +84,7 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(rope_theta=math.nan), ["rope_theta=nan: must be above 1"]),
     (dict(relative_buckets=5), ["relative_buckets=5: must be even and at least 4"]),
     (dict(relative_buckets=2), ["relative_buckets=2: must be even and at least 4"]),
+    (dict(relative_bias=True), ["relative_bias=True: only an encoder alone has it, with positions='learned'"]),
     (dict(relative_max_distance=16), ["relative_max_distance=16: must be above half of relative_buckets, 16"]),
     (dict(relative_max_distance=2.5), ["relative_max_distance=2.5: must be int"]),
     (dict(sinusoids="mixed"), ["sinusoids='mixed'", "choose one of 'interleaved', 'halves'"]),

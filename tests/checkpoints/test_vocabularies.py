@@ -162,6 +162,19 @@ def test_a_vocabulary_of_bert_in_any_family(family: str, said: dict[str, Any], t
     assert ours.encode("x")[0].id == ours.id_of("[CLS]")
 
 
+@pytest.mark.parametrize("said", [{}, MASK, {"do_lower_case": False}], ids=str)
+def test_mpnet_has_the_words_of_bert_and_the_marks_of_roberta(said: dict[str, Any], tmp_path: Path) -> None:
+    folders.write_wordpiece(tmp_path)
+    vocabulary = (tmp_path / "vocab.txt").read_text()
+    for theirs, its in {"[CLS]": "<s>", "[SEP]": "</s>", "[PAD]": "<pad>", "[MASK]": "<mask>"}.items():
+        vocabulary = vocabulary.replace(f"{theirs}\n", f"{its}\n")
+    (tmp_path / "vocab.txt").write_text(vocabulary)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "MPNetTokenizer", **said}))
+    ours = same(tmp_path, "MPNet", "MPNetTokenizer", **said)
+    first, *_, last = ours.encode("a <mask>")
+    assert (first.id, last.id) == (ours.id_of("<s>"), ours.id_of("</s>"))
+
+
 def test_the_class_may_stand_in_config_json(tmp_path: Path) -> None:
     folders.write_wordpiece(tmp_path)
     (tmp_path / "tokenizer_config.json").unlink()
@@ -255,7 +268,7 @@ FILES = {
     **{key: {"vocab.json", "merges.txt"} for key in ("GPT-Neo", "GPT-J", "CodeGen", "MPT")},
     "Phi-3": {"tokenizer.model"},
     "InternLM3": {"tokenizer.model"},
-    **{name: {"vocab.txt"} for name in ("ERNIE", "Megatron-BERT", "ELECTRA", "Nomic BERT")},
+    **{name: {"vocab.txt"} for name in ("ERNIE", "Megatron-BERT", "ELECTRA", "Nomic BERT", "MPNet")},
     **{name: {"vocab.json", "merges.txt"} for name in ("data2vec", "RoBERTa-PreLayerNorm", "XLM-RoBERTa-XL", "MVP")},
 }
 

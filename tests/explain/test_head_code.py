@@ -18,6 +18,7 @@ REFUSED = {
     "t5-decoder-only": "positions",
     "t5-encoder-only": "positions",
     "t5-unscaled": "positions",
+    "mpnet": "relative_bias",
     "some-layers": "rope_layers",
     "some-layers-encoder-only": "rope_layers",
     "two-bases": "rope_local",

@@ -138,7 +138,7 @@ def test_the_steps_form_a_chain(variant: str) -> None:
         assert ("self.mask" in keys) == (layer.startswith("decoder") or windowed)
         assert ("self.normed" in keys) == config.qk_norm
         assert ("self.turned" in keys) == config.turns(int(layer.split(".")[1]))
-        told = config.positions in ("alibi", "relative") or config.disentangled != "none"
+        told = config.positions == "alibi" or config.has_relative_bias or config.disentangled != "none"
         assert ("self.position" in keys) == told
         assert ("self.c2p" in keys, "self.p2c" in keys) == (config.has_c2p, config.has_p2c)
         assert "cross.position" not in keys

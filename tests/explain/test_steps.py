@@ -150,7 +150,8 @@ def test_the_steps_and_their_order(variant: str) -> None:
             keys[4:4] = ["q_turned", "k_turned"]
         if VARIANTS[variant][1].get("qk_norm"):
             keys[4:4] = ["q_normed", "k_normed"]
-        if positions in ("alibi", "relative") and site.endswith("self"):
+        told = positions in ("alibi", "relative") or VARIANTS[variant][1].get("relative_bias")
+        if told and site.endswith("self"):
             keys.insert(keys.index("scores") + 1, "position")
         place = keys.index("scores") + 1
         keys[place:place] = of_distances(VARIANTS[variant][1].get("disentangled", "none"))

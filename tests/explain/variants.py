@@ -64,6 +64,10 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "norm-after-decoder": ("encoder-decoder", dict(norm_order="pre", final_norm=True, final_norm_stack="decoder")),
     "post-rms": ("decoder-only", dict(norm_order="post", norm="rms_norm", n_kv_heads=1)),
     "bert": ("encoder-only", {**tiny.BERT, "norm_order": "post"}),
+    "mpnet": (
+        "encoder-only",
+        {**tiny.BERT, "norm_order": "post", "relative_bias": True, "relative_buckets": 8, "relative_max_distance": 8},
+    ),
     "modernbert": ("encoder-only", tiny.MODERNBERT),
     "deberta": ("encoder-only", {**tiny.DEBERTA, "norm_order": "post"}),
     "deberta-c2p": ("encoder-only", {**tiny.DEBERTA, "norm_order": "post", "disentangled": "c2p", "bias": False}),

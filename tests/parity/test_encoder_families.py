@@ -49,6 +49,7 @@ KINDS: dict[str, tuple[str, dict[str, Any], bool]] = {
     ),
     "deberta-v2": ("DebertaV2", V3, False),
     "deberta": ("Deberta", dict(BERT, relative_attention=True, pos_att_type=["c2p", "p2c"]), False),
+    "mpnet": ("MPNet", dict(BERT, max_position_embeddings=66), True),
     "data2vec-text": ("Data2VecText", ROBERTA, True),
     "roberta-prelayernorm": ("RobertaPreLayerNorm", ROBERTA, True),
     "xlm-roberta-xl": ("XLMRobertaXL", ROBERTA, True),
@@ -99,6 +100,17 @@ def test_bodies_without_a_head(kind: str, tmp_path: Path) -> None:
     opened = opened_and_same(written(kind, tmp_path, model=model), f"{KINDS[kind][0]}{model}")
     assert isinstance(opened, Opened)
     assert not opened.report.has_head
+
+
+def test_a_body_under_the_name_of_a_class_with_a_head(tmp_path: Path) -> None:
+    """As all-mpnet-base-v2 is published; `transformers` would make a head of random numbers."""
+    folder = written("mpnet", tmp_path)
+    stored = folders.tensors(folder)
+    folders.save_tensors(folder, {name: tensor for name, tensor in stored.items() if not name.startswith("lm_head.")})
+    opened = opened_and_same(folder, "MPNetModel")
+    assert isinstance(opened, Opened)
+    assert not opened.report.has_head
+    assert any("MPNetForMaskedLM" in str(said) for said in opened.report.assumptions)
 
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [

@@ -125,7 +125,7 @@ class Stack(nn.Module):
         )
         self.final_norm = norm(config) if config.ends_with_norm(name) else None
         self.relative_bias = None  # T5's: a number per bucket of distances and head, the same in all layers
-        if config.positions == "relative":
+        if config.has_relative_bias:
             self.relative_bias = embedding_table(config.relative_buckets, config.n_heads)
         self.distances = RelativeTable(config) if config.disentangled != "none" else None  # DeBERTa's, likewise
 

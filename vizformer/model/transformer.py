@@ -334,11 +334,12 @@ class Transformer(nn.Module):
     ) -> Float[Tensor, "1 n_heads n n_k"] | None:
         """What is added to the scores of queries first..first+n-1 with keys 0..first+n-1, the same in all layers.
 
-        None where positions are not told to the scores ("alibi" and "relative" do), and in cross-attention always.
+        None where distances are not told to the scores ("alibi", "relative" and relative_bias do), and in cross-attention
+        always.
         """
         if self.config.positions == "alibi":
             return alibi_bias(self.alibi_slopes, n, first + n)
-        if self.config.positions != "relative":
+        if not self.config.has_relative_bias:
             return None
         both_sides = stack == "encoder"  # the decoder sees only what is before it
         module = self.encoder if both_sides else self.decoder

@@ -77,7 +77,7 @@ class Options(
 
     def _rules_between_stations(self) -> Iterator[Message]:
         one_stack = self.architecture != "encoder-decoder"
-        if self.score_cap is not None and (self.positions in ("alibi", "relative") or not one_stack):
+        if self.score_cap is not None and (self.positions == "alibi" or self.has_relative_bias or not one_stack):
             yield N_(
                 "score_cap={value}: only one stack alone has it, and none whose positions are told to the scores; leave "
                 "it out",
@@ -86,15 +86,18 @@ class Options(
         if self.disentangled != "none" and (
             self.architecture != "encoder-only"
             or self.positions not in ("learned", "none")
+            or self.relative_bias
             or self.qk_norm
             or self.score_cap is not None
             or self.kv_heads != self.n_heads
         ):
             yield N_(
                 "disentangled={value!r}: only an encoder alone has it, with positions='learned' or 'none', as many "
-                "key/value heads as query heads, and neither qk_norm nor score_cap; take 'none'",
+                "key/value heads as query heads, and neither qk_norm, score_cap nor relative_bias; take 'none'",
                 value=self.disentangled,
             )
+        if self.relative_bias and (self.architecture != "encoder-only" or self.positions != "learned"):
+            yield N_("relative_bias=True: only an encoder alone has it, with positions='learned'; leave it out")
         if self.norm == "deviation_norm" and 1 in (
             self.d_model,
             self.d_head if self.qk_norm and self.n_heads >= 1 else 0,

@@ -42,6 +42,8 @@ class PositionOptions(CommonOptions):
             et al. 2023, "YaRN"). What YaRN multiplies the scores by is part of attention_scale.
         rope_factor, rope_low_turns, rope_high_turns, rope_trained_positions: see rope_scaling.
         rope_whole_pairs: "yarn" mixes from a whole pair to a whole pair, rounded outwards; otherwise from places between.
+        relative_bias: the scores get the learned numbers of "relative" beside the vectors of positions="learned" (Song et
+            al. 2020, "MPNet").
         relative_buckets: rows of each table of "relative"; half are for single distances, the others for ever longer
             stretches. An encoder splits them between keys before and keys behind the query.
         relative_max_distance: the last bucket of "relative" serves every distance from here on (and some before).
@@ -69,6 +71,7 @@ class PositionOptions(CommonOptions):
     rope_high_turns: float = 4.0
     rope_trained_positions: Count = 8192
     rope_whole_pairs: bool = True
+    relative_bias: bool = False
     relative_buckets: int = 32
     relative_max_distance: int = 128
     disentangled: Disentangled = "none"
@@ -94,6 +97,11 @@ class PositionOptions(CommonOptions):
         """The base by which it does so."""
         local = self.rope_local_theta if self.turns_locally(layer) else None
         return self.rope_theta if local is None else local
+
+    @property
+    def has_relative_bias(self) -> bool:
+        """Whether a learned number for the bucket of their distance is added to the score of a query and a key."""
+        return self.positions == "relative" or self.relative_bias
 
     @property
     def has_c2p(self) -> bool:
@@ -204,6 +212,8 @@ class PositionOptions(CommonOptions):
                 kind=self.rope_scaling,
                 factor=f"{self.rope_factor:g}",
             )
+        if self.relative_bias:
+            yield N_("scores get a learned number for the distance too, the same in all layers")
         if self.positions == "sinusoidal" and self.sinusoids == "halves":
             yield N_("all sines of the positions before all cosines")
         if self.disentangled_furthest is not None:
@@ -223,8 +233,8 @@ class PositionOptions(CommonOptions):
         for name in PositionOptions.__annotations__:
             if name.startswith("rope_") and self.positions != "rope":
                 yield name
-            if name.startswith("relative_") and self.positions != "relative":
-                yield name
+        if not self.has_relative_bias:
+            yield from ("relative_buckets", "relative_max_distance")
         if self.rope_scaling == "none":
             yield from (
                 "rope_factor",

@@ -158,10 +158,10 @@ def what_is_left_out(checkpoint: Checkpoint) -> Iterator[Message]:
         )
     if config.positions == "rope":
         yield N_("Positions turn queries and keys here: the pairs of tokens are exact for the distance that is chosen.")
-    elif config.positions in ("alibi", "relative"):
-        yield N_("What is added to the scores for the distance is left out: these are the scores of the content.")
-    elif config.positions != "none":
+    elif config.positions in ("learned", "sinusoidal"):
         yield N_("The vectors of positions are left out: these are pairs of tokens.")
+    if config.positions == "alibi" or config.has_relative_bias:
+        yield N_("What is added to the scores for the distance is left out: these are the scores of the content.")
     if config.disentangled != "none":
         yield N_("The terms of the scores for distances are left out: these are the scores of the content.")
     if config.qk_norm:

@@ -56,7 +56,14 @@ def options(fields: Fields, names: Collection[str], head: str = HEAD, *, segment
     `head` is with what the names of the head's tensors begin.
     """
     vocab_size = fields.size("vocab_size")
-    has_head = any(name.startswith(head) for name in names) or says_head(fields.architecture)
+    has_head = any(name.startswith(head) for name in names)
+    if says_head(fields.architecture) and not has_head:  # as sentence-transformers saves a body
+        fields.assume(
+            N_(
+                "config.json names {name}, but the weights hold no tensor of its head: they are read without one",
+                name=fields.architecture,
+            )
+        )
     return dict(
         vocab_size=vocab_size,
         d_model=fields.size("hidden_size"),

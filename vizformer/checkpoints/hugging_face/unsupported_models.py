@@ -19,7 +19,6 @@ BECAUSE: Mapping[str, Message] = {
     "deepseek_v2": N_("kv_lora_rank: keys and values are made of a short vector per token, and there are experts"),
     "deepseek_v3": N_("kv_lora_rank: keys and values are made of a short vector per token, and there are experts"),
     "mamba": N_("state_size: it has no attention"),
-    "mpnet": N_("one table of relative positions beside the learned ones"),
     "xlm": N_("learned embeddings of the language beside the positions"),
     "xlnet": N_("attention over a memory of earlier texts, with scores of its own for distances"),
     "umt5": N_("a table of relative positions in every layer"),

@@ -228,6 +228,8 @@ def _fates(report: Report) -> str:
 
 def _positions(config: ModelConfig) -> str:
     """What tells the model of places."""
+    if config.relative_bias:
+        return f"{config.positions}, and relative biases of the scores"
     if config.disentangled == "none":
         return config.positions
     terms = "c2p and p2c" if config.disentangled == "both" else config.disentangled

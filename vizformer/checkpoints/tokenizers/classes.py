@@ -36,6 +36,7 @@ _OF_FAMILIES = _WORDPIECE | {
     "MBartTokenizer",
     "DebertaTokenizer",
     "DebertaV2Tokenizer",
+    "MPNetTokenizer",
 }
 _REFUSED: Mapping[str, Message] = {
     "BertJapaneseTokenizer": N_("Japanese is first split into words by another program (MeCab, Sudachi, Juman)"),

@@ -1,5 +1,6 @@
 """Tokenizer files read into the `tokenizers` library: tokenizer.json, or the vocabularies of older models."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors
@@ -78,24 +79,30 @@ def read_text(content: str, name: str, rows: int | None = None, *, trusted: bool
     return backend
 
 
-def wordpiece_or_refuse(folder: Folder) -> Backend:
+WORDPIECE_MARKS: Mapping[str, str] = {
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "unk_token": "[UNK]",
+    "pad_token": "[PAD]",
+    "mask_token": "[MASK]",
+}
+
+
+def wordpiece_or_refuse(folder: Folder, usual: Mapping[str, str] = WORDPIECE_MARKS) -> Backend:
     """The tokenizer of BERT and its relatives, where there is no tokenizer.json.
 
     Raises:
         CheckpointError: as `wordpiece`, or there is no vocab.txt.
     """
-    return wordpiece(folder) if folder.has("vocab.txt") else no_tokenizer(folder, "tokenizer.json, or vocab.txt")
+    return wordpiece(folder, usual) if folder.has("vocab.txt") else no_tokenizer(folder, "tokenizer.json, or vocab.txt")
 
 
-def wordpiece(folder: Folder) -> Backend:
-    """vocab.txt: BERT's cleaning, words, and pieces of words that begin with "##"."""
+def wordpiece(folder: Folder, usual: Mapping[str, str] = WORDPIECE_MARKS) -> Backend:
+    """vocab.txt: BERT's cleaning, words, and pieces of words that begin with "##"; `usual` are a family's marks."""
     name = "vocab.txt"
     vocabulary = {piece: id for id, piece in enumerate(_lines(folder, name))}
     said = settings(folder)
-    marks = {
-        role: token_text(said.get(role)) or mark
-        for role, mark in {"cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]"}.items()
-    }
+    marks = {role: token_text(said.get(role)) or usual[role] for role in ("cls_token", "sep_token", "unk_token")}
     if absent := [mark for mark in marks.values() if mark not in vocabulary]:
         refuse(name, f"it lacks {', '.join(map(shown, absent))}")
 
@@ -111,7 +118,7 @@ def wordpiece(folder: Folder) -> Backend:
         cls, sep = marks["cls_token"], marks["sep_token"]
         backend.post_processor = processors.BertProcessing((sep, vocabulary[sep]), (cls, vocabulary[cls]))
         backend.decoder = decoders.WordPiece()
-        return with_special(folder, backend, {"pad_token": "[PAD]", "mask_token": "[MASK]", **marks}, said)
+        return with_special(folder, backend, {**usual, **marks}, said)
 
     return guarded(name, build)
 

@@ -1,12 +1,13 @@
 """RoBERTa: BERT's layers, byte-level tokens, a head with names of its own; positions start after the padding's.
 
 XLM-RoBERTa and CamemBERT are the same with SentencePiece's tokens, data2vec under another name; XLM-RoBERTa-XL and
-RoBERTa-PreLayerNorm have the norms in front of the sublayers, and one more at the end.
+RoBERTa-PreLayerNorm have the norms in front of the sublayers, and one more at the end.  MPNet has no segments, BERT's
+kind of tokens, and one table of biases for distances, which all layers share.
 
 Source: Liu et al. 2019, "RoBERTa: A Robustly Optimized BERT Pretraining Approach"; Conneau et al. 2019, "Unsupervised
 Cross-lingual Representation Learning at Scale"; Martin et al. 2019, "CamemBERT"; Baevski et al. 2022, "data2vec"; Goyal
-et al. 2021, "Larger-Scale Transformers for Multilingual Masked Language Modeling"; Ott et al. 2019, "fairseq"; and the
-weights published with them.
+et al. 2021, "Larger-Scale Transformers for Multilingual Masked Language Modeling"; Ott et al. 2019, "fairseq"; Song et
+al. 2020, "MPNet: Masked and Permuted Pre-training for Language Understanding"; and the weights published with them.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -30,20 +31,20 @@ from vizformer.checkpoints.hugging_face.bert_like import (
 )
 from vizformer.checkpoints.hugging_face.family import Family, Options, reading
 from vizformer.checkpoints.hugging_face.fields import Fields
-from vizformer.checkpoints.tensors.tensor_map import Part, linear
+from vizformer.checkpoints.tensors.tensor_map import Part, attention, linear
 from vizformer.checkpoints.tokenizers.fairseq import CAMEMBERT, USUAL, XLM_ROBERTA, moved
 from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
 from vizformer.checkpoints.tokenizers.sentencepiece_files import find
-from vizformer.checkpoints.tokenizers.vocabularies import byte_level
+from vizformer.checkpoints.tokenizers.vocabularies import byte_level, wordpiece_or_refuse
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
 PRE_NORM: Options = {"norm_order": "pre", "final_norm": True}
 
 
-def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+def config(fields: Fields, names: Collection[str], *, segments: bool = True) -> tuple[Options, bool]:
     """The options of our model: the rows of the position table up to the padding's are left out."""
-    found, has_head = options(fields, names, "lm_head.")
+    found, has_head = options(fields, names, "lm_head.", segments=segments)
     pad, rows = found["pad_id"], found["max_positions"]
     if pad is None or pad + 1 >= rows:
         fields.refuse(
@@ -89,6 +90,27 @@ def tokenizer(folder: Folder) -> Backend:
     return byte_level(folder, USUAL, around=("<s>", "</s>"))
 
 
+BUCKETS, FURTHEST = 32, 128  # of MPNet: its code takes no others, whatever a config says
+MPNET: Mapping[str, Sequence[str]] = {
+    **attention("attention.attn.{}", "q k v"),
+    "attention.attn.o": ["self_attention.W_O"],
+    "attention.LayerNorm": ["self_norm"],
+    **{theirs: ours for theirs, ours in LAYER.items() if not theirs.startswith("attention.")},
+}
+
+
+def _mpnet(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    fields.only("is_decoder", None, False)
+    fields.only("pad_token_id", 1)  # positions are counted from row 2, whatever it says
+    fields.only("relative_attention_num_buckets", BUCKETS)
+    found, has_head = config(fields, names, segments=False)
+    return {**found, "relative_bias": True, "relative_buckets": BUCKETS, "relative_max_distance": FURTHEST}, has_head
+
+
+def _tensors_of_mpnet(config: ModelConfig) -> list[Part]:
+    return [*weights(config, MPNET), Part("encoder.relative_attention_bias.weight", ("encoder.relative_bias.weight",))]
+
+
 FAMILY = Family(
     name="RoBERTa",
     types=("roberta", "xlm-roberta", "camembert"),
@@ -104,6 +126,16 @@ FAMILY = Family(
 )
 FAMILIES: tuple[Family, ...] = (
     FAMILY,
+    replace(
+        FAMILY,
+        name="MPNet",
+        types=("mpnet",),
+        prefix="mpnet.",
+        config=_mpnet,
+        weights=_tensors_of_mpnet,
+        tokenizer=partial(wordpiece_or_refuse, usual={**USUAL, "unk_token": "[UNK]"}),
+        usual={**USUAL, "unk_token": "[UNK]"},
+    ),
     replace(FAMILY, name="data2vec", types=("data2vec-text",), prefix="data2vec_text."),
     replace(
         FAMILY,
