@@ -169,6 +169,14 @@ def test_what_is_outside_the_model_falls_back_and_is_said():
     assert str(view(test).model) == "tiny"
 
 
+def test_a_part_that_is_not_there_is_left_out_and_the_others_are_named():
+    test = app(part="steps")
+    test.session_state["limits"] = {"part": ("", "lookup", "scale")}
+    test.run()
+    assert view(test).part == ""
+    assert notices(test) == ["There is no part steps here: it can be lookup, scale. It was left out."]
+
+
 def test_widgets_write_the_link():
     test = app()
     test.text_input[0].set_value("A cat.").run()

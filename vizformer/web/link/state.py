@@ -188,7 +188,7 @@ def fit(**limits: int | Collection[object]) -> View:
             rule = N_("it must be from 0 to {last}", last=max(limit - 1, 0))
         else:
             usable, otherwise = value in limit, otherwise if otherwise in limit else next(iter(limit), otherwise)
-            rule = N_("it can be {choices}", choices=", ".join(map(str, limit)))
+            rule = N_("it can be {choices}", choices=", ".join(filter(None, map(str, limit))))
         if not usable and value != otherwise:
             if value != _FIELDS[name].default:
                 label = _FIELDS[name].metadata["label"]
@@ -199,7 +199,7 @@ def fit(**limits: int | Collection[object]) -> View:
                         value=str(value),
                         rule=rule,
                     )
-                    if otherwise is None
+                    if otherwise in (None, "")
                     else N_(
                         "There is no {name} {value} here: {rule}. Showing {otherwise} instead.",
                         name=label,
