@@ -197,6 +197,7 @@ class Tab:
         if urlsplit(self.page.url).scheme == "http":
             self.page.evaluate("() => sessionStorage.clear()")
         self.page.goto("about:blank")
+        self.page.unroute_all(behavior="ignoreErrors")
         browser = self.page.context.new_cdp_session(self.page)
         stored = "cookies,local_storage,indexeddb,cache_storage,service_workers"
         browser.send("Storage.clearDataForOrigin", {"origin": self.home, "storageTypes": stored})

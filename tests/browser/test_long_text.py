@@ -91,7 +91,8 @@ def test_a_head_is_fetched_while_the_pointer_rests_on_its_small_map(open_tab) ->
 
 @pytest.mark.sweep
 def test_the_small_maps_are_asked_for_once_the_chosen_head_is_painted(open_tab) -> None:
-    tab = open_tab("/attention?model=stories&text=A+cat.")
+    tab = open_tab(None)
+    tab.goto("/attention?model=stories&text=A+cat.")
     page = tab.page
     page.add_init_script("""
       const now = performance.now.bind(performance);
