@@ -12,7 +12,8 @@
     page.focus();
   }, true);
   // A tap on a link leaves a box for letters and goes to the page in one: what was typed is told to the server first, which
-  // would otherwise come back to the page where it was typed.
+  // would otherwise come back to the page where it was typed. A box tells it a moment after it was left, a busy one later; a
+  // finger or a button stays down for some 100 ms.
   let left = 0;
   addEventListener("focusout", (event) => {
     if (event.target instanceof Element && event.target.matches("input, textarea")) left = performance.now();
@@ -28,7 +29,7 @@
       setTimeout(() => link.setAttribute("href", own));
       return;
     }
-    if (performance.now() - left > 100) return;
+    if (performance.now() - left > 1000) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     setTimeout(() => link.click(), 100);

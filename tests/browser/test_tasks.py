@@ -24,6 +24,16 @@ def test_an_own_sentence_is_in_a_heat_map_after_one_press(home):
     assert parse_qs(urlsplit(home.page.url).query)["text"] == [OWN]
 
 
+def test_a_link_pressed_while_the_box_is_still_busy_leads_to_its_page(home):
+    """Beside others a browser takes longer from leaving the box to the click."""
+    busy = "const end = performance.now() + 200; while (performance.now() < end);"
+    home.page.evaluate(f"() => addEventListener('focusout', () => {{ {busy} }}, {{ capture: true, once: true }})")
+    home.page.get_by_label("Sentence", exact=True).fill(OWN)
+    home.page.locator(".st-key-page-body").get_by_role("link", name="Attention", exact=True).click()
+    expect(home.page.locator(".vf-attention .vf-readout")).to_contain_text("attends most")
+    expect(home.page.get_by_label("Sentence", exact=True)).to_have_value(OWN)
+
+
 def test_the_causal_mask_is_there_after_one_press(home):
     home.page.locator(".st-key-bar-search input").fill("causal mask")
     home.page.get_by_role("option", name="(Masks)").click()
