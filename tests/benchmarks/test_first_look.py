@@ -133,7 +133,7 @@ def test_a_page_is_looked_at_only_once_nothing_is_awaited_any_more(browser: Brow
         page.wait_for_function(first_look.STILL, arg=1)
 
 
-# Pixels: above the picture of a few pages stands a line more, what a Chinese sentence means, or settings that take two lines.
+# Pixels: above the picture of a few pages stands a line more: what a Chinese sentence means, or settings on two lines.
 A_LINE = 40
 
 
