@@ -133,8 +133,7 @@ def test_a_page_is_looked_at_only_once_nothing_is_awaited_any_more(browser: Brow
         page.wait_for_function(first_look.STILL, arg=1)
 
 
-# Pixels: above the picture of a few pages stands a line more: what a Chinese sentence means, or settings on two lines.
-A_LINE = 40
+WORKS_FOR_LONG = 5  # seconds, after which the cover of a page goes (assets/first_picture/first_picture.js)
 
 
 @pytest.mark.sweep
@@ -149,12 +148,10 @@ def test_every_picture_is_on_top_and_nothing_moves_while_it_comes(
         looks = []
         for path in first_look.places():
             link = first_look.with_own_model(path, language)
-            for __ in range(3):  # where a page works for long one sees how far it is, for as long as that lasts
+            look = first_look.opened(page, server.url, link, "later", width, language)
+            if (
+                look.picture is None or look.picture > WORKS_FOR_LONG
+            ):  # one has seen how far its work was, which is done
                 look = first_look.opened(page, server.url, link, "later", width, language)
-                if not look.missed_places:
-                    break
             looks.append(look)
-    assert [first_look.row(one) for one in looks if one.missed_places != ["top"] and one.missed_places] == []
-    assert [first_look.row(one) for one in looks if one.top is None or one.top > first_look.TOPS[width] + A_LINE] == []
-    lower = sum(one.missed_places == ["top"] for one in looks)
-    assert lower <= 5, [first_look.row(one) for one in looks if one.missed_places]
+    assert [first_look.row(one) for one in looks if one.missed_places] == []

@@ -105,8 +105,17 @@ FITS = f"""() => {{
   const heights = ({HEIGHTS})();
   return heights.sheet <= 0 && Math.max(...Object.values(heights)) <= 1;
 }}"""
-IS_THERE = "() => !document.querySelector('.st-key-page-body [data-testid=stSkeleton]')"
-DRAWN_MS = 90_000  # three browsers on two cores draw the charts of a slide in half a minute
+
+BLOCKS = '[...document.querySelectorAll(".st-key-lesson-laboratory > *, .st-key-slide-asked > *")]'
+
+SEEN = f"""() => {BLOCKS}.flatMap((one, index) => {{
+  const {{ top, bottom, height }} = one.getBoundingClientRect();
+  const foot = document.querySelector(".st-key-slide-steps").getBoundingClientRect().top;
+  return one.checkVisibility({{ visibilityProperty: true }}) && height > 0 && top >= 0 && bottom <= foot ? [index] : [];
+}})"""
+
+DRAWN = f"""() => {BLOCKS}.flatMap((one, index) =>
+  one.firstElementChild?.getBoundingClientRect().height > 0 ? [index] : [])"""
 
 IS_LAST = """() => {
   const said = document.querySelector(".st-key-slide-steps [data-testid=stCaptionContainer] p");
@@ -130,13 +139,16 @@ def test_no_slide_is_higher_than_the_screen_and_a_clicker_reaches_all_of_it(open
     for number, name in enumerate(names, 1):
         tab.settled()
         expect(page.locator(".st-key-slide-steps")).to_contain_text(re.compile(rf"(slide|第) {number} (of|页)"))
-        page.wait_for_function(IS_THERE, timeout=DRAWN_MS)
+        page.wait_for_function("() => !document.querySelector('.st-key-page-body [data-testid=stSkeleton]')")
+        seen: set[int] = set()
         for _ in range(20):  # the screens of a laboratory
-            page.wait_for_function(FITS, timeout=DRAWN_MS)
+            page.wait_for_function(FITS)
+            seen.update(page.evaluate(SEEN))
             if page.evaluate(IS_LAST):
                 break
             page.keyboard.press("PageDown")
         assert page.evaluate(IS_LAST), (number, name)
+        assert seen >= set(page.evaluate(DRAWN)), (number, name, seen)
         if number < len(names):
             with tab.runs():
                 page.keyboard.press("PageDown")

@@ -35,8 +35,7 @@ def test_train_drag_and_open(open_tab):
     box = page.get_by_label("Your own input")
     box.fill("dead")
     box.press("Enter")
-    # Milliseconds: beside two other browsers on two cores charts come as late as in test_presenting.py.
-    expect(page.get_by_test_id("stPlotlyChart").nth(1)).to_contain_text("</s>", timeout=90_000)
+    expect(page.get_by_test_id("stPlotlyChart").nth(1)).to_contain_text("</s>")
     tab.settled()
     with tab.runs():
         page.get_by_role("button", name="Attention", exact=True).click()

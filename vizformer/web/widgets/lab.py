@@ -139,11 +139,11 @@ class Laboratory:
         )
         return chosen
 
-    def box(self, name: str, names: Mapping[Option, str] | Sequence[str], default: Option) -> Option:
+    def box(self, name: str, names: Mapping[Option, str] | Sequence[str], default: Option, **more: Any) -> Option:
         """One of a list whose names come from the sentence; of a mere list of names, the number of one."""
         called: Mapping[Any, str] = names if isinstance(names, Mapping) else dict(enumerate(names))
         kept = self.setting(name, default, list(called))
-        chosen: Option = st.selectbox(self.text(name), list(called), format_func=called.__getitem__, **kept)
+        chosen: Option = st.selectbox(self.text(name), list(called), format_func=called.__getitem__, **kept, **more)
         return chosen
 
     def slider(self, name: str, low: Number, high: Number, default: Number, step: Number | int = 1) -> Number:

@@ -64,12 +64,12 @@ def draw(subject: Subject) -> None:
     layers, heads = subject.config.n_decoder_layers, range(subject.config.n_heads)
     with controls():
         _choose_pair(subject)
-        layer = lab.box("layer", [str(one) for one in range(layers)], layers - 1)
+        layer = lab.box("layer", [str(one) for one in range(layers)], layers - 1, width=80)
         head = lab.box("head", {MEAN: lab.text("mean"), **{one: str(one) for one in heads}}, MEAN)
+        lesson.ask(question(subject), folded=True)
     found, by_hand = alignment(subject), links(subject)
     chosen = found.mean[layer] if head == MEAN else found.by_head[layer, head]
     weights = _weights(subject, layer, head)
-    lesson.ask(question(subject), folded=True)
     map_downloads.show(
         Heatmap(
             weights,
