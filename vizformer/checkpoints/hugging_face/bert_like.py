@@ -10,6 +10,7 @@ from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.missing_parameters import Made
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, attention, layers, linear
+from vizformer.checkpoints.tokenizers.vocabularies import WORDPIECE_MARKS
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
 
@@ -30,12 +31,6 @@ UNUSED: Mapping[str, Message] = {
 }
 RENAMED: Mapping[str, str] = {r"LayerNorm\.gamma$": "LayerNorm.weight", r"LayerNorm\.beta$": "LayerNorm.bias"}
 LINEAR = {theirs: ours for theirs, ours in LAYER.items() if not theirs.endswith("LayerNorm")}
-USUAL: Mapping[str, str] = {
-    "cls_token": "[CLS]",
-    "sep_token": "[SEP]",
-    "pad_token": "[PAD]",
-    "mask_token": "[MASK]",
-}
 
 
 def stack(fields: Fields) -> Options:
@@ -172,5 +167,5 @@ LIKE = Family(
     ties=ties,
     spare=spare,
     unused=UNUSED,
-    usual=USUAL,
+    usual=WORDPIECE_MARKS,
 )  # what the relatives replace

@@ -1,6 +1,6 @@
 """Special tokens, and those that are added to a vocabulary: what files say of them beside the vocabulary itself."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tokenizers import AddedToken
@@ -40,7 +40,7 @@ def _is_text(value: str) -> bool:
     return True
 
 
-def token_ids(folder: Folder, backend: Backend, usual: dict[str, str]) -> dict[str, int]:
+def token_ids(folder: Folder, backend: Backend, usual: Mapping[str, str]) -> dict[str, int]:
     """The ids of the special tokens by role ("mask_token"), from the files or else under the family's usual names."""
     said = settings(folder)
     found: dict[str, int] = {}
@@ -52,7 +52,7 @@ def token_ids(folder: Folder, backend: Backend, usual: dict[str, str]) -> dict[s
     return found
 
 
-def with_special(folder: Folder, backend: Backend, usual: dict[str, str], said: dict[str, Any]) -> Backend:
+def with_special(folder: Folder, backend: Backend, usual: Mapping[str, str], said: dict[str, Any]) -> Backend:
     """Tells the special tokens from text; only those the files have, so that no id is made up."""
     add_listed(folder, backend)
     more = said.get("additional_special_tokens")

@@ -135,7 +135,7 @@ def _lines(folder: Folder, name: str) -> list[str]:
 
 def byte_level(
     folder: Folder,
-    usual: dict[str, str],
+    usual: Mapping[str, str],
     *,
     around: tuple[str, str] | None = None,
     words: str = "",

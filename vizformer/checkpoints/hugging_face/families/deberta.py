@@ -18,7 +18,7 @@ from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.missing_parameters import Made, zeros
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
 from vizformer.checkpoints.tokenizers.deberta import unigram
-from vizformer.checkpoints.tokenizers.vocabularies import byte_level
+from vizformer.checkpoints.tokenizers.vocabularies import WORDPIECE_MARKS, byte_level
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -250,7 +250,7 @@ FAMILY = Family(
         r"lm_predictions\..*": N_("a second head, beside the one that is read"),
     },
     renamed=bert_like.RENAMED,
-    usual=bert_like.USUAL,
+    usual=WORDPIECE_MARKS,
 )
 V1 = replace(
     FAMILY,
@@ -258,7 +258,7 @@ V1 = replace(
     types=("deberta",),
     config=config_v1,
     weights=weights_v1,
-    tokenizer=partial(byte_level, usual=dict(bert_like.USUAL, unk_token="[UNK]"), around=("[CLS]", "[SEP]")),
+    tokenizer=partial(byte_level, usual=WORDPIECE_MARKS, around=("[CLS]", "[SEP]")),
     made=made_v1,
 )
 FAMILIES: tuple[Family, ...] = (FAMILY, V1)

@@ -5,12 +5,12 @@ Source: Sanh et al. 2019, "DistilBERT, a distilled version of BERT", and the wei
 
 from collections.abc import Collection
 
-from vizformer.checkpoints.hugging_face.bert_like import USUAL, body, embeddings
+from vizformer.checkpoints.hugging_face.bert_like import body, embeddings
 from vizformer.checkpoints.hugging_face.family import Family, Options, says_head, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, attention, linear
-from vizformer.checkpoints.tokenizers.vocabularies import wordpiece_or_refuse
+from vizformer.checkpoints.tokenizers.vocabularies import WORDPIECE_MARKS, wordpiece_or_refuse
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -68,6 +68,6 @@ FAMILIES: tuple[Family, ...] = (
             r"embeddings\.position_ids": N_("the numbers 0, 1, 2, ...: they follow from the positions"),
             r"(pre_classifier|classifier|qa_outputs)\..*": N_("the head of another task"),
         },
-        usual=USUAL,
+        usual=WORDPIECE_MARKS,
     ),
 )

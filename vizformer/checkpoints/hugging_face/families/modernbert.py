@@ -9,7 +9,6 @@ Long Context Finetuning and Inference", section 2.1, and the weights published w
 
 from collections.abc import Collection
 
-from vizformer.checkpoints.hugging_face.bert_like import USUAL
 from vizformer.checkpoints.hugging_face.family import Family, Options, reading, says_head, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import biases
@@ -19,6 +18,7 @@ from vizformer.checkpoints.hugging_face.sliding_window import windowed_layers
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, linear
 from vizformer.checkpoints.tokenizers.refusals import only_tokenizer_json
+from vizformer.checkpoints.tokenizers.vocabularies import WORDPIECE_MARKS
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
@@ -119,6 +119,6 @@ FAMILIES: tuple[Family, ...] = (
         ties=tied_to("embeddings.tok_embeddings.weight", head="decoder"),
         made=made,
         unused={r"(head|classifier|decoder)\..*": N_("the head of another task")},
-        usual=USUAL,
+        usual=WORDPIECE_MARKS,
     ),
 )

@@ -90,6 +90,7 @@ def tokenizer(folder: Folder) -> Backend:
     return byte_level(folder, USUAL, around=("<s>", "</s>"))
 
 
+MPNET_MARKS = {**USUAL, "unk_token": "[UNK]"}
 BUCKETS, FURTHEST = 32, 128  # of MPNet: its code takes no others, whatever a config says
 MPNET: Mapping[str, Sequence[str]] = {
     **attention("attention.attn.{}", "q k v"),
@@ -133,8 +134,8 @@ FAMILIES: tuple[Family, ...] = (
         prefix="mpnet.",
         config=_mpnet,
         weights=_tensors_of_mpnet,
-        tokenizer=partial(wordpiece_or_refuse, usual={**USUAL, "unk_token": "[UNK]"}),
-        usual={**USUAL, "unk_token": "[UNK]"},
+        tokenizer=partial(wordpiece_or_refuse, usual=MPNET_MARKS),
+        usual=MPNET_MARKS,
     ),
     replace(FAMILY, name="data2vec", types=("data2vec-text",), prefix="data2vec_text."),
     replace(
