@@ -12,7 +12,7 @@ import torch
 from recipes.arguments import paths
 from vizformer import load
 from vizformer.analysis.corpus_heads import bundled_corpus, head_report
-from vizformer.analysis.corpus_heads.bundled_report import bundled_report
+from vizformer.analysis.corpus_heads.bundled_report import path_of_bundled_report
 from vizformer.analysis.corpus_heads.report_file import write_report
 from vizformer.assets import asset, bundled_models
 
@@ -27,7 +27,7 @@ def make(folder: Path) -> list[Path]:
         corpus = bundled_corpus("zh" if checkpoint.model.config.architecture == "encoder-decoder" else "en")
         report = head_report(checkpoint, corpus, threads=1)
         if report is not None:
-            made.append(folder / bundled_report(asset("models", name), corpus).name)
+            made.append(folder / path_of_bundled_report(asset("models", name), corpus).name)
             write_report(report, made[-1])
     for path in set(folder.glob("*.npz")) - set(made):
         path.unlink()

@@ -66,7 +66,7 @@ def test_an_error_of_ours_is_one_sentence(monkeypatch):
     def fail(*_, **__):
         raise CheckpointError(N_("There is no model {name}.", name="x"))
 
-    monkeypatch.setattr(cli, "start", fail)
+    monkeypatch.setattr(cli, "start_app", fail)
     result = CliRunner().invoke(cli.main, [])
     assert (result.exit_code, result.output) == (1, "Error: There is no model x.\n")
 

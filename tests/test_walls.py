@@ -34,6 +34,13 @@ def test_pages_lie_in_subfolders():
     assert not list((ROOT / "pages").glob("*.py"))
 
 
+def test_no_function_has_the_name_of_its_module():
+    """`from package import name` would give the module, or the function, by who imported what before."""
+    for path in (ROOT / "vizformer").rglob("*.py"):
+        own = [getattr(node, "name", None) for node in ast.parse(path.read_text(encoding="utf-8")).body]
+        assert path.stem not in own, path
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_a_page_imports_neither_torch_nor_another_page(page):
     for name in imports(page):

@@ -32,7 +32,7 @@ from vizformer.start import (
     UPLOAD_LIMIT,
     UPLOADS,
     WORKERS,
-    start,
+    start_app,
 )
 
 
@@ -151,7 +151,7 @@ def main(
     Without a command: starts the app and prints its address.
     """
     if ctx.invoked_subcommand is None:
-        start(
+        start_app(
             host,
             port,
             models,

@@ -21,7 +21,7 @@ MEMORY, LEAST_MEMORY = "VIZFORMER_CACHE_BYTES", 16  # MiB
 WORKERS, MOST_WORKERS = "VIZFORMER_WORKERS", 64
 
 
-def start(
+def start_app(
     host: str = HOST,
     port: int = PORT,
     models: Path | None = None,

@@ -6,7 +6,7 @@ from streamlit.delta_generator import DeltaGenerator
 from vizformer.web.catalogue import head_reports, model_list, sources
 from vizformer.web.link import state
 from vizformer.web.tools.head_report import measuring
-from vizformer.web.tools.head_report.results import results
+from vizformer.web.tools.head_report.results import draw_results
 from vizformer.web.widgets import model_assumptions
 from vizformer.web.widgets.choices import line
 from vizformer.web.widgets.model_input import model_box
@@ -32,7 +32,7 @@ def below(settings: DeltaGenerator) -> None:
     if corpus is None:
         return
     if (report := head_reports.bundled(model, corpus)) is not None:
-        results(model, corpus, report)
+        draw_results(model, corpus, report)
         return
     name = head_reports.name_of(model, corpus)
     now = measuring.look(name)
@@ -43,7 +43,7 @@ def below(settings: DeltaGenerator) -> None:
     elif now.phase in ("waiting", "running"):
         st.fragment(guarded()(measuring.status), run_every=POLL)(name, now.phase)
     elif now.phase == "over":
-        results(model, corpus, head_reports.report(name))
+        draw_results(model, corpus, head_reports.report(name))
     else:
         measuring.ended(model, corpus, name, now)
 

@@ -7,10 +7,10 @@ from vizformer.web.link import state
 from vizformer.web.tools.model_report import open_model, precision_choice
 from vizformer.web.tools.model_report.comparison import against_transformers
 from vizformer.web.tools.model_report.mapping_form import by_hand
-from vizformer.web.tools.model_report.own_models import own_models
+from vizformer.web.tools.model_report.own_models import draw_own_models
 from vizformer.web.tools.model_report.questions import absent, ask, read
-from vizformer.web.tools.model_report.summary import assumptions, components, problems, summary, tensors
-from vizformer.web.tools.model_report.text_evidence import text_evidence
+from vizformer.web.tools.model_report.summary import assumptions, components, draw_summary, problems, tensors
+from vizformer.web.tools.model_report.text_evidence import draw_text_evidence
 from vizformer.web.widgets.model_input import model_box
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
@@ -32,20 +32,20 @@ def page() -> None:
             with st.expander(_("Other assumptions")):
                 ask(view.model, report.questions, dict(report.answers))
                 if not report.problems:
-                    text_evidence(view.model, report)
+                    draw_text_evidence(view.model, report)
         by_hand(view.model, report)
         if report.problems:
             problems(report)
         elif view.model.is_from_elsewhere:
             guarded()(precision_choice.choose)(view.model, report)
         components(report)
-        summary(report)
+        draw_summary(report)
         if report.format == "hugging-face" and not report.problems:
             against_transformers(sources.stamped(view.model), view.text)
         if report.assumptions:
             assumptions(report)
         tensors(report)
-    own_models()
+    draw_own_models()
 
 
 page()

@@ -2,9 +2,9 @@
 
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.attention.choices import above
-from vizformer.web.tools.attention.heads import heads
-from vizformer.web.tools.attention.next_token import next_token
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.tools.attention.heads import draw_heads
+from vizformer.web.tools.attention.next_token import draw_next_token
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.widgets.number_editor import what_changed
 from vizformer.web.words.errors import guarded
@@ -20,8 +20,8 @@ def page() -> None:
 def pictures(subject: Subject) -> None:
     above(subject)
     guarded()(what_changed)(subject)
-    heads(subject)
-    next_token(subject)
+    draw_heads(subject)
+    draw_next_token(subject)
 
 
 page()

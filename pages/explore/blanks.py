@@ -1,6 +1,6 @@
 """Fill in the blank: hide words of the sentence; what the model puts there, and where it looks."""
 
-from vizformer.web.tools.fill_mask.other_model import other_model
+from vizformer.web.tools.fill_mask.other_model import draw_other_model
 from vizformer.web.tools.fill_mask.sentence import blank
 from vizformer.web.widgets import model_suggestions
 from vizformer.web.widgets.model_input import subject_box
@@ -11,7 +11,7 @@ def page() -> None:
     if subject is None:
         return
     if not model_suggestions.fills_blanks(subject.model):
-        other_model(subject.model)
+        draw_other_model(subject.model)
         return
     blank(subject)
 

@@ -1,12 +1,12 @@
 """From other programs: arrays of attention weights, without a model, in the pictures of the page Attention."""
 
-from vizformer.web.tools.elsewhere.pictures import pictures
+from vizformer.web.tools.elsewhere.pictures import draw_pictures
 from vizformer.web.tools.elsewhere.upload_form import hand_in
 from vizformer.web.words.errors import guarded
 
 
 def page() -> None:
-    guarded()(pictures)()  # in sight at once; the form for the next file is below
+    guarded()(draw_pictures)()  # in sight at once; the form for the next file is below
     guarded()(hand_in)()
 
 

@@ -4,11 +4,11 @@ import streamlit as st
 
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.generation.beam_search import beam
-from vizformer.web.tools.generation.other_model import other_model
+from vizformer.web.tools.generation.other_model import draw_other_model
 from vizformer.web.tools.generation.settings import choose
 from vizformer.web.tools.generation.step_by_step import written
 from vizformer.web.widgets import model_suggestions
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words.i18n import _
 
@@ -18,7 +18,7 @@ def page() -> None:
     if subject is None:
         return
     if not model_suggestions.writes(subject.model):
-        other_model(subject.model)
+        draw_other_model(subject.model)
         return
     if subject.target.strip():
         st.caption(_("The translation begins with the target that is given above; empty it to see the model's own."))

@@ -5,13 +5,13 @@ import streamlit as st
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.lens.findings import remarkable
-from vizformer.web.tools.lens.in_python import in_python
-from vizformer.web.tools.lens.inputs import inputs
-from vizformer.web.tools.lens.layers import follow, in_words, layers
-from vizformer.web.tools.lens.terms import terms
+from vizformer.web.tools.lens.in_python import draw_in_python
+from vizformer.web.tools.lens.inputs import draw_inputs
+from vizformer.web.tools.lens.layers import draw_layers, follow, in_words
+from vizformer.web.tools.lens.terms import draw_terms
 from vizformer.web.tools.lens.token_choice import choose
 from vizformer.web.widgets.choices import BESIDE, line
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
@@ -39,8 +39,8 @@ def pictures(subject: Subject) -> None:
         guarded()(in_words)(subject, asked)
         guarded()(remarkable)(subject, asked)
     with picture:
-        guarded()(layers)(subject, asked)
-    for part in (terms, inputs, in_python):
+        guarded()(draw_layers)(subject, asked)
+    for part in (draw_terms, draw_inputs, draw_in_python):
         guarded()(part)(subject, asked)
 
 

@@ -1,15 +1,15 @@
 """Side by side: two models on one text, or one model on two: where their heads, streams, answers and weights differ."""
 
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.side_by_side.answers import answers
-from vizformer.web.tools.side_by_side.heads import heads
-from vizformer.web.tools.side_by_side.in_python import in_python
-from vizformer.web.tools.side_by_side.one_head import one_head
+from vizformer.web.tools.side_by_side.answers import draw_answers
+from vizformer.web.tools.side_by_side.heads import draw_heads
+from vizformer.web.tools.side_by_side.in_python import draw_in_python
+from vizformer.web.tools.side_by_side.one_head import draw_one_head
 from vizformer.web.tools.side_by_side.pair import choose
-from vizformer.web.tools.side_by_side.streams import streams
-from vizformer.web.tools.side_by_side.weights import weights
+from vizformer.web.tools.side_by_side.streams import draw_streams
+from vizformer.web.tools.side_by_side.weights import draw_weights
 from vizformer.web.widgets.choices import line
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words.errors import guarded
 
@@ -25,8 +25,8 @@ def parts(subject: Subject) -> None:
     pair = choose(subject)
     if pair is None:
         return
-    guarded()(heads)(pair, line())
-    for part in (one_head, streams, answers, weights, in_python):
+    guarded()(draw_heads)(pair, line())
+    for part in (draw_one_head, draw_streams, draw_answers, draw_weights, draw_in_python):
         guarded()(part)(pair)
 
 

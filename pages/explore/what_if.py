@@ -6,13 +6,13 @@ from streamlit.delta_generator import DeltaGenerator
 from vizformer.components import table
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.what_if.all_neurons import all_neurons
-from vizformer.web.tools.what_if.all_parts import all_parts
-from vizformer.web.tools.what_if.all_tokens import all_tokens
-from vizformer.web.tools.what_if.between_prompts import between_prompts
-from vizformer.web.tools.what_if.learned_gates import learned_gates
+from vizformer.web.tools.what_if.all_neurons import draw_all_neurons
+from vizformer.web.tools.what_if.all_parts import draw_all_parts
+from vizformer.web.tools.what_if.all_tokens import draw_all_tokens
+from vizformer.web.tools.what_if.between_prompts import draw_between_prompts
+from vizformer.web.tools.what_if.learned_gates import draw_learned_gates
 from vizformer.web.widgets.choices import line, one_of
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words.i18n import _
 
@@ -40,7 +40,7 @@ def parts(subject: Subject) -> None:
         ways = {"out": _("Parts taken out"), "between": _("Patches between two prompts")}
         way = one_of(_("What is changed"), "whatif.way", ways, labelled=False)
     if way == "between":
-        between_prompts(subject, settings)
+        draw_between_prompts(subject, settings)
     else:
         taken_out(subject, settings)
 
@@ -56,11 +56,11 @@ def taken_out(subject: Subject, settings: DeltaGenerator) -> None:
     with settings:
         taken = one_of(_("What is taken out"), "whatif.taken", names, labelled=False)
     if taken == "parts":
-        all_parts(subject, settings)
+        draw_all_parts(subject, settings)
         return
     if subject.edited:
         st.caption(_("Numbers set by hand are left out here: this is the model as it is."))
-    draw = {"neurons": all_neurons, "tokens": all_tokens, "gates": learned_gates}[taken]
+    draw = {"neurons": draw_all_neurons, "tokens": draw_all_tokens, "gates": draw_learned_gates}[taken]
     draw(subject.unedited, settings)
 
 

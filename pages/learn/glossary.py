@@ -5,16 +5,16 @@ import streamlit as st
 from vizformer.web.frame import sitemap
 from vizformer.web.frame.search import WANTED
 from vizformer.web.widgets import glossary
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words.i18n import _, language, translate
-from vizformer.web.words.terms import matches, terms
+from vizformer.web.words.terms import matches, read_terms
 
 _LESSON = "glossary.lesson"
 
 
 @laboratory
 def page() -> None:
-    found = terms(language())
+    found = read_terms(language())
     search, which = st.columns([2, 1], vertical_alignment="bottom")
     wanted = search.text_input(_("Find a term"), placeholder=_("part of a word, in English or Chinese"), key=WANTED)
     titles = {"": _("All lessons"), **{entry.url: translate(entry.title) for entry in sitemap.COURSE}}

@@ -4,10 +4,10 @@ import streamlit as st
 
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.tools.layer.sentence import sentence
+from vizformer.web.tools.layer.sentence import draw_sentence
 from vizformer.web.tools.layer.stack import choose_layer
-from vizformer.web.tools.layer.toy import toy
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.tools.layer.toy import draw_toy
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words.i18n import _
 
@@ -23,7 +23,7 @@ def page() -> None:
         **state.bind("material"),
     )
     if state.view().material == "toy":
-        toy()
+        draw_toy()
     elif (subject := subject_box()) is not None:
         pictures(subject)
 
@@ -31,7 +31,7 @@ def page() -> None:
 @laboratory
 def pictures(subject: Subject) -> None:
     choose_layer(subject)
-    sentence(subject)
+    draw_sentence(subject)
 
 
 page()

@@ -3,16 +3,16 @@
 import streamlit as st
 
 from vizformer.components import matrix
-from vizformer.web.tools.paper.four_keys import four_keys
-from vizformer.web.tools.paper.no_weights import no_weights
-from vizformer.web.tools.paper.two_rows import two_rows
+from vizformer.web.tools.paper.four_keys import draw_four_keys
+from vizformer.web.tools.paper.no_weights import draw_no_weights
+from vizformer.web.tools.paper.two_rows import draw_two_rows
 
 
 def page() -> None:
     st.html(matrix.style())
-    two_rows()
-    four_keys()
-    no_weights()
+    draw_two_rows()
+    draw_four_keys()
+    draw_no_weights()
 
 
 page()

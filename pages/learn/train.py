@@ -7,7 +7,7 @@ from vizformer.web.link import state
 from vizformer.web.tools.train.finished_model import keep
 from vizformer.web.tools.train.form import choose
 from vizformer.web.tools.train.snapshots import explore
-from vizformer.web.tools.train.status import status
+from vizformer.web.tools.train.status import draw_status
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _
 
@@ -46,11 +46,11 @@ def watch(name: str, was_over: bool) -> None:
     plan = trainings.run(name).plan
     over = now.phase == "over"
     if not over or not now.progress.snapshots:
-        status(name, plan, now)
+        draw_status(name, plan, now)
     if now.progress.snapshots:
         explore(name, plan, now)
     if over and now.progress.snapshots:
-        status(name, plan, now)
+        draw_status(name, plan, now)
 
 
 page()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from vizformer.web.lessons import block, costs, cross, decoding, errors, heads, masks, positions, qkv, tokens, training
 from vizformer.web.lessons import map as map_
-from vizformer.web.tools.worksheet.sheet import sheet
+from vizformer.web.tools.worksheet.sheet import draw_sheet
 from vizformer.web.widgets.lab import questions
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.widgets.questions import Registry
@@ -19,7 +19,7 @@ LESSONS: Mapping[str, Registry] = {parts[0].lesson: questions(parts) for parts i
 def page() -> None:
     subject = subject_box()
     if subject is not None:
-        sheet(subject, LESSONS)
+        draw_sheet(subject, LESSONS)
 
 
 page()

@@ -6,7 +6,7 @@ import torch
 
 from tests import tiny
 from tests.bundled import load
-from vizformer.analysis.decoding.changed_memory import changed_memory, probabilities, written
+from vizformer.analysis.decoding.changed_memory import change_memory, probabilities, written
 from vizformer.errors import TraceError
 
 TEXT = "他喜欢喝水。"
@@ -20,7 +20,7 @@ def translator():
 
 def test_its_own_memory_gives_the_translation_and_its_probabilities(translator):
     checkpoint, trace = translator
-    memory = changed_memory(checkpoint, trace, "own")
+    memory = change_memory(checkpoint, trace, "own")
     found = written(checkpoint, memory)
     assert found.text == checkpoint.generate(TEXT).text
     assert found.ended
@@ -32,13 +32,13 @@ def test_its_own_memory_gives_the_translation_and_its_probabilities(translator):
 
 def test_another_sentences_memory_gives_its_translation(translator):
     checkpoint, trace = translator
-    other = written(checkpoint, changed_memory(checkpoint, trace, "other", other="我有一只猫。"))
+    other = written(checkpoint, change_memory(checkpoint, trace, "other", other="我有一只猫。"))
     assert other.text == checkpoint.generate("我有一只猫。").text != checkpoint.generate(TEXT).text
 
 
 def test_a_row_left_out_is_the_attention_without_that_column(translator):
     checkpoint, trace = translator
-    memory = changed_memory(checkpoint, trace, "without", token=4)
+    memory = change_memory(checkpoint, trace, "without", token=4)
     own = trace.residual("encoder.final")
     assert torch.equal(memory, own[[0, 1, 2, 3, 5, 6]])
     padding = torch.zeros(1, len(own), dtype=torch.bool)
@@ -56,23 +56,23 @@ def test_a_row_left_out_is_the_attention_without_that_column(translator):
 
 def test_zeros_lose_the_source(translator):
     checkpoint, trace = translator
-    zero = changed_memory(checkpoint, trace, "zero")
+    zero = change_memory(checkpoint, trace, "zero")
     assert zero.shape == trace.residual("encoder.final").shape
     assert not zero.any()
     other = checkpoint.trace("我有一只猫。")
-    assert written(checkpoint, zero).text == written(checkpoint, changed_memory(checkpoint, other, "zero")).text
+    assert written(checkpoint, zero).text == written(checkpoint, change_memory(checkpoint, other, "zero")).text
 
 
 def test_what_cannot_be_done_is_refused(translator):
     checkpoint, trace = translator
     with pytest.raises(TraceError, match="token 99"):
-        changed_memory(checkpoint, trace, "without", token=99)
+        change_memory(checkpoint, trace, "without", token=99)
     alone = tiny.checkpoint("decoder-only")
     with pytest.raises(TraceError, match="one stack"):
-        changed_memory(alone, alone.trace("a cat"), "zero")
+        change_memory(alone, alone.trace("a cat"), "zero")
 
 
 def test_a_text_without_an_end_is_cut_off(translator):
     checkpoint, trace = translator
-    found = written(checkpoint, changed_memory(checkpoint, trace, "own"), longest=2)
+    found = written(checkpoint, change_memory(checkpoint, trace, "own"), longest=2)
     assert (len(found.tokens), found.ended) == (2, False)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.bundled import load
 from vizformer.analysis import kinds
-from vizformer.analysis.heads.telling_head import telling, telling_head, words_to_look_at
+from vizformer.analysis.heads.telling_head import find_telling_head, telling, words_to_look_at
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ def test_no_head_s_row_gives_more_to_any_other_word(model: str, text: str) -> No
     for kind in kinds(trace):
         tokens = trace.tokens["encoder" if kind != "decoder" else "decoder"]
         query = len(trace.tokens["decoder" if kind != "encoder" else "encoder"]) - 2
-        found = telling_head(trace, kind, query)
+        found = find_telling_head(trace, kind, query)
         assert found is not None
         key = tokens[found.key]
         assert any(map(str.isalnum, key.text))
@@ -48,7 +48,7 @@ def _words(tokens, kind, query):
 
 def test_where_there_is_no_other_word_no_head_is_singled_out() -> None:
     trace = load("stories").trace(".")
-    assert telling_head(trace, "decoder", 0) is None
+    assert find_telling_head(trace, "decoder", 0) is None
     weights = np.full((1, 2, 3), np.nan, dtype=np.float32)
     assert telling(weights, np.array([True, False, True])) is None
     assert telling(np.ones((1, 2, 3), dtype=np.float32), np.zeros(3, dtype=bool)) is None

@@ -100,7 +100,7 @@ def test_nothing_is_proposed_of_a_model_that_has_learned_nothing(tmp_path: Path)
 
 @pytest.mark.sweep
 def test_no_answer_is_weighed_under_which_logits_mean_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weighing.evidence, "MOST_COMBINATIONS", 40)  # one answer at a time, and a few pairs
+    monkeypatch.setattr(weighing.text_evidence, "MOST_COMBINATIONS", 40)  # one answer at a time, and a few pairs
     model = tiny.randomise(handmade_models.Hooked(outputs=handmade_models.V - 1))
     path, said = saved(model.state_dict(), tmp_path / "model.pt"), dict(activation="relu", outputs_are_tokens=True)
     found = vf.evidence(path, TEXT, **said)
@@ -126,7 +126,7 @@ def test_the_authors_number_decides_of_an_untrained_model_too(
     assert found.by_author
     right = {"causal": True, "scaled_embedding": False, "score_scale": "root_of_d_model"}
     assert right.items() <= found.settled.items()
-    monkeypatch.setattr(weighing.evidence, "MOST_COMBINATIONS", 40)  # one answer at a time, and a few pairs
+    monkeypatch.setattr(weighing.text_evidence, "MOST_COMBINATIONS", 40)  # one answer at a time, and a few pairs
     wrong = vf.evidence(path, SHORT, author="1.23456", **LECTURE)
     assert wrong.settled == {}
     assert "has the author's number to its printed digits" in str(wrong.why_not)

@@ -27,7 +27,7 @@ from vizformer.explain.feedforward_rows import (
     one_matrix,
     row_of_numbers,
 )
-from vizformer.explain.norm_rows import neighbour_effect, norm_numbers, norm_rows
+from vizformer.explain.norm_rows import find_norm_rows, neighbour_effect, norm_numbers
 from vizformer.explain.snippets import standalone
 
 MODELS: list[tuple[str, str, dict[str, Any]]] = [
@@ -107,9 +107,9 @@ def test_every_norm_is_worked_out(architecture: str, stack: str, options: dict[s
     for kind, module, *_ in sublayers(find_block(checkpoint, stack, 1)):
         if module is None:  # the last norm, which may be absent
             with pytest.raises(errors.TraceError, match="No norm comes after the last layer"):
-                norm_rows(checkpoint, trace, stack, 1, kind)
+                find_norm_rows(checkpoint, trace, stack, 1, kind)
             continue
-        rows, norm = norm_rows(checkpoint, trace, stack, 1, kind)
+        rows, norm = find_norm_rows(checkpoint, trace, stack, 1, kind)
         assert norm is module
         found = norm_numbers(rows, norm, 1)
         assert found.proof.holds

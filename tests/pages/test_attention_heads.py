@@ -7,7 +7,7 @@ import pytest
 
 from tests.bundled import load
 from vizformer.analysis import kinds
-from vizformer.analysis.heads.telling_head import telling_head
+from vizformer.analysis.heads.telling_head import find_telling_head
 from vizformer.web.catalogue import head_pictures, long_forward
 from vizformer.web.catalogue.long_work import WORK
 from vizformer.web.link.view import usual_query
@@ -40,7 +40,7 @@ def test_it_opens_on_the_head_whose_row_says_most_of_another_word(open_app, mode
     checkpoint = load(model)
     trace = checkpoint.trace(text)
     kind = kinds(trace)[0]
-    found = telling_head(trace, kind, usual_query(trace.tokens[kind]))
+    found = find_telling_head(trace, kind, usual_query(trace.tokens[kind]))
     chosen = heads(app)["selected"]
     assert (chosen["layer"], chosen["head"]) == (found.layer, found.head) != (0, 0)
     assert f"Shown is layer {found.layer}, head {found.head}" in " ".join(one.value for one in app.caption)

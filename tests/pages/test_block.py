@@ -7,12 +7,12 @@ import torch
 from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, number, run, tables
-from vizformer.analysis.heads.telling_head import telling_head
+from vizformer.analysis.heads.telling_head import find_telling_head
 from vizformer.analysis.training import depth_gradients, dropout
 from vizformer.analysis.vectors import neurons
 from vizformer.explain.block_rows import block_stream, feedforward_input, stack_stream
 from vizformer.explain.feedforward_rows import each_alone, multiplied_out, one_matrix
-from vizformer.explain.norm_rows import norm_numbers, norm_rows
+from vizformer.explain.norm_rows import find_norm_rows, norm_numbers
 from vizformer.web.link.view import usual_query
 
 PAGE = "pages/learn/block.py"
@@ -58,7 +58,7 @@ def test_the_running_sum_is_the_models(open_app: Open, model: str) -> None:
 @pytest.mark.parametrize("part", ["stream", "norm", "ffn", "neurons", "dropout"])
 def test_the_layer_of_the_telling_head_is_shown_where_nobody_chose(open_app: Open, part: str, model: str) -> None:
     trace = load(model).trace(TEXTS[model])
-    found = telling_head(trace, STACKS[model], usual_query(trace.tokens[STACKS[model]]))
+    found = find_telling_head(trace, STACKS[model], usual_query(trace.tokens[STACKS[model]]))
     assert found is not None
     app = open_app(PAGE, part=part, model=model, text=TEXTS[model], site=STACKS[model])
     assert not app.exception
@@ -90,7 +90,7 @@ def test_the_norm_is_worked_out_and_gamma_and_beta_can_be_set(open_app: Open, mo
     app = open_app(PAGE, **link, dials="block.norm:feedforward")
     assert not app.exception
     checkpoint = load(model)
-    rows, norm = norm_rows(checkpoint, checkpoint.trace(TEXTS[model]), STACKS[model], 1, "feedforward")
+    rows, norm = find_norm_rows(checkpoint, checkpoint.trace(TEXTS[model]), STACKS[model], 1, "feedforward")
     found = norm_numbers(rows, norm, 1)
     assert any(f"{found.proof.difference:.1g}" in box.value for box in app.success)
     assert f"= {found.result[0]:.4f}" in app.latex[1].value

@@ -11,8 +11,8 @@ from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, marked, number, run, said, tables
 from vizformer.analysis import alignment, alignment_score, linked, read_alignments
-from vizformer.analysis.decoding.changed_memory import changed_memory, probabilities, written
-from vizformer.analysis.heads.telling_head import telling_head
+from vizformer.analysis.decoding.changed_memory import change_memory, probabilities, written
+from vizformer.analysis.heads.telling_head import find_telling_head
 from vizformer.assets import asset
 from vizformer.explain.encoder_decoder import attended, empty_memory, memory_readers
 from vizformer.training.repeater import as_symbols, load_repeater, say_again, share_right
@@ -217,7 +217,7 @@ def test_the_cell_that_is_asked_for_is_that_of_the_token_before(open_app: Open, 
 def test_the_translation_is_written_anew(open_app: Open, translator, dials, change) -> None:
     checkpoint, trace = translator
     app = open_app(PAGE, part="without", text=TEXT, dials=dials)
-    memory = changed_memory(checkpoint, trace, change[0], **change[1])
+    memory = change_memory(checkpoint, trace, change[0], **change[1])
     assert [element.value for element in app.text[:2]] == ["He left ten minutes ago.", written(checkpoint, memory).text]
     before = probabilities(checkpoint, trace, trace.residual("encoder.final"))
     after = probabilities(checkpoint, trace, memory)
@@ -280,7 +280,7 @@ def test_a_longer_text_is_said_again_as_far_as_there_are_symbols(open_app: Open)
 def test_one_memory_opens_on_the_head_whose_row_says_most_of_a_source_word(open_app: Open) -> None:
     sentence = "他喜欢喝水。"
     trace = load("zh-en").trace(sentence)
-    found = telling_head(trace, "cross", usual_query(trace.tokens["decoder"]))
+    found = find_telling_head(trace, "cross", usual_query(trace.tokens["decoder"]))
     assert (found.layer, found.head) != (0, 0)
     app = open_app(PAGE, part="memory", text=sentence)
     assert not app.exception
@@ -296,7 +296,7 @@ def test_one_memory_opens_on_the_head_whose_row_says_most_of_a_source_word(open_
 def test_one_memory_opens_on_the_head_that_says_most(open_app):
     app = open_app("pages/learn/cross.py", part="memory", model="zh-en", text="我有一只猫。")
     trace = load("zh-en").trace("我有一只猫。")
-    found = telling_head(trace, "cross", usual_query(trace.tokens["decoder"]))
+    found = find_telling_head(trace, "cross", usual_query(trace.tokens["decoder"]))
     assert found is not None
     assert (found.layer, found.head) != (0, 0)
     assert f"Shown is layer {found.layer}, head {found.head}" in " ".join(one.value for one in app.caption)

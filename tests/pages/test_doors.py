@@ -5,7 +5,7 @@ import pytest
 from vizformer.web.frame import progress, search, sitemap
 from vizformer.web.link.languages import LANGUAGES, catalogue
 from vizformer.web.widgets import tiles
-from vizformer.web.words.terms import terms
+from vizformer.web.words.terms import read_terms
 
 
 def block(app, key: str):
@@ -68,7 +68,7 @@ def test_the_search_lists_every_page_part_and_term_in_every_language(code):
     assert {url for url, __ in parts} == {lesson.url for lesson in sitemap.COURSE}
     assert ("masks", "leak") in parts
     assert ("positions", "clock") in parts
-    assert len([1 for __, __, wanted in goals.values() if wanted]) == len(terms(code))
+    assert len([1 for __, __, wanted in goals.values() if wanted]) == len(read_terms(code))
     for entry in sitemap.COURSE:
         for other in LANGUAGES:
             title = catalogue(other).get(entry.title.text, entry.title.text)

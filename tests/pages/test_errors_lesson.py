@@ -6,7 +6,7 @@ from streamlit.testing.v1 import AppTest
 from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import number, run, said, tables
-from vizformer.analysis.heads.telling_head import telling_head
+from vizformer.analysis.heads.telling_head import find_telling_head
 from vizformer.analysis.own_steps import copied_errors, error_contrasts
 from vizformer.web.lessons.errors.exercise import READS, WRITES
 from vizformer.web.link.view import usual_query
@@ -71,7 +71,7 @@ def test_the_telling_head_is_shown_and_proved_where_nobody_chose(open_app: Open,
     trace = load(model).trace(TEXTS[model])
     order = READS if part == "scale" else WRITES
     kind = next(kind for kind in order if kind in trace.tokens)
-    found = telling_head(trace, kind, usual_query(trace.tokens[kind]))
+    found = find_telling_head(trace, kind, usual_query(trace.tokens[kind]))
     assert found is not None
     app = chosen(open_app(PAGE, part=part, model=model, text=TEXTS[model]), part, copied_errors.EXERCISES[part].wrong)
     assert (app.selectbox(key="view.layer").value, app.selectbox(key="view.head").value) == (found.layer, found.head)

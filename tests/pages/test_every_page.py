@@ -70,7 +70,7 @@ def link(model, **more):
     return {"model": f"models/{model}{ANSWERS.get(model, '')}", "text": IDS.get(model, "The cats"), **more}
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 @pytest.mark.parametrize("model", MODELS)
 def test_every_page(open_app, model, locale):
@@ -188,6 +188,7 @@ def test_tokens_that_read_the_same_are_told_apart(open_app, shelf):
     assert len(set(apart)) == 2
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("locale", "words"), [("en-US", "knows no word"), ("zh-CN", "一个词都不认识")])
 def test_a_text_of_unknown_words_has_none_to_hide(open_app, locale, words):
     app = open_app(BLANKS, locale=locale, model="models/filler", text="😀")

@@ -79,7 +79,7 @@ def test_captions_of_files_say_it(open_app, monkeypatch):
 @pytest.mark.sweep
 def test_a_text_decides_and_the_link_says_what(open_app, monkeypatch):
     monkeypatch.setattr(
-        "vizformer.checkpoints.weighing.evidence.MOST_COMBINATIONS", 80
+        "vizformer.checkpoints.weighing.text_evidence.MOST_COMBINATIONS", 80
     )  # as many as one at a time needs
     app = open_app(REPORT, model=MODEL)
     app.text_area(key="evidence.text").set_value(TEXT).run()

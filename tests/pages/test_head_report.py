@@ -13,7 +13,7 @@ from tests.bundled import load
 from tests.components.test_mount import sent
 from vizformer.analysis.circuits import compositions, copying_scores, ov_pairs, qk_pairs
 from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, head_report
-from vizformer.analysis.corpus_heads.bundled_report import WEIGHTS, bundled_report
+from vizformer.analysis.corpus_heads.bundled_report import WEIGHTS, path_of_bundled_report
 from vizformer.analysis.corpus_heads.report_file import read_report, write_report
 from vizformer.analysis.corpus_heads.worker import Request
 from vizformer.assets import asset, bundled_models
@@ -367,7 +367,7 @@ def test_the_report_of_a_bundled_model_is_there_at_once_and_belongs_to_it(open_a
     assert not reports._jobs
     checkpoint = load(name)
     corpus = bundled_corpus("zh" if checkpoint.model.config.architecture == "encoder-decoder" else "en")
-    report = read_report(bundled_report(asset("models", name), corpus))
+    report = read_report(path_of_bundled_report(asset("models", name), corpus))
     assert (report.model, report.corpus, report.given) == (name, corpus.name, len(corpus.passages))
     found = next(iter(report.kinds.values()))
     assert app.subheader[0].value.startswith("Layer ")
@@ -382,10 +382,10 @@ def test_the_report_of_a_bundled_model_is_there_at_once_and_belongs_to_it(open_a
 
 def test_other_weights_or_texts_have_no_report_that_came_with_vizformer(tmp_path):
     corpus = bundled_corpus("en")
-    assert bundled_report(asset("models", "stories"), corpus).is_file()
-    assert not bundled_report(asset("models", "stories"), bundled_corpus("zh")).exists()
+    assert path_of_bundled_report(asset("models", "stories"), corpus).is_file()
+    assert not path_of_bundled_report(asset("models", "stories"), bundled_corpus("zh")).exists()
     (tmp_path / WEIGHTS).write_bytes((asset("models", "stories") / WEIGHTS).read_bytes()[:-1] + b"x")
-    assert not bundled_report(tmp_path, corpus).exists()
+    assert not path_of_bundled_report(tmp_path, corpus).exists()
     model = ModelRef("bundled", "stories")
     assert head_reports.bundled(model, corpus) is not None
     assert head_reports.bundled(replace(model, dtype="float16"), corpus) is None

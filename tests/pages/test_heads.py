@@ -12,7 +12,7 @@ from vizformer.analysis.costs.head_sharing import layer_cost, sharing_cost, with
 from vizformer.analysis.heads.pronouns import reference_shift
 from vizformer.analysis.heads.residual_contributions import contributions, key_contributions
 from vizformer.analysis.heads.statistics import head_statistics
-from vizformer.analysis.heads.telling_head import telling_head
+from vizformer.analysis.heads.telling_head import find_telling_head
 from vizformer.model import Transformer
 from vizformer.web.lessons.heads.sentences import PAIRS
 from vizformer.web.link.view import usual_query
@@ -257,7 +257,7 @@ def test_the_button_opens_the_head_that_was_found(open_app) -> None:
 def test_shared_keys_and_values_mark_that_head_too(open_app: Open, model: str) -> None:
     trace = load(model).trace(TEXTS[model])
     kind = kinds(trace)[0]
-    found = telling_head(trace, kind, usual_query(trace.tokens[kind]))
+    found = find_telling_head(trace, kind, usual_query(trace.tokens[kind]))
     assert found is not None
     app = open_app(PAGE, part="groups", model=model, text=TEXTS[model])
     assert not app.exception
@@ -274,7 +274,7 @@ def test_all_heads_opens_on_the_head_whose_row_says_most_of_another_word(open_ap
     assert not app.exception
     trace = load(model).trace(TEXTS[model])
     kind = kinds(trace)[0]
-    found = telling_head(trace, kind, usual_query(trace.tokens[kind]))
+    found = find_telling_head(trace, kind, usual_query(trace.tokens[kind]))
     assert found is not None
     assert (found.layer, found.head) != (0, 0)
     assert f"Shown is layer {found.layer}, head {found.head}" in " ".join(one.value for one in app.caption)

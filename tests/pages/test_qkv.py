@@ -9,7 +9,7 @@ from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, marked, number, run, tables
 from vizformer.analysis import head_maps
 from vizformer.analysis.heads import qk_circuit, score_scaling, soft_lookup
-from vizformer.analysis.heads.telling_head import telling_head
+from vizformer.analysis.heads.telling_head import find_telling_head
 from vizformer.web.link.view import usual_query
 
 PAGE = "pages/learn/qkv.py"
@@ -233,7 +233,7 @@ def test_a_part_opens_on_the_head_that_says_most(open_app: Open, page: str, part
     assert not app.exception
     kind = "decoder" if page == "masks" else "encoder"
     trace = load("zh-en").trace(text)
-    found = telling_head(trace, kind, usual_query(trace.tokens[kind]))
+    found = find_telling_head(trace, kind, usual_query(trace.tokens[kind]))
     assert (found.layer, found.head) != (0, 0)
     boxes = {box.key: box for box in app.selectbox}
     assert (boxes["view.layer"].value, boxes["view.head"].value) == (found.layer, found.head)

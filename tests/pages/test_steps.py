@@ -7,7 +7,7 @@ import pytest
 
 from tests.bundled import load
 from vizformer import explain
-from vizformer.analysis.heads.telling_head import telling_head
+from vizformer.analysis.heads.telling_head import find_telling_head
 from vizformer.web.link.view import usual_query
 
 QKV, LAYER = "pages/learn/qkv.py", "pages/learn/layer.py"
@@ -124,7 +124,7 @@ def test_every_number_is_there_as_soon_as_its_box_is_opened(open_app, checkpoint
 @pytest.mark.parametrize("site", ["encoder", "decoder"])
 def test_the_layer_of_the_telling_head_is_shown_where_nobody_chose(open_app, checkpoint, site):
     trace = checkpoint.trace(TEXT)
-    found = telling_head(trace, site, usual_query(trace.tokens[site]))
+    found = find_telling_head(trace, site, usual_query(trace.tokens[site]))
     app = open_app(LAYER, text=TEXT, site=site)
     assert app.selectbox(key="view.layer").value == found.layer
     assert any(f"Shown is layer {found.layer}: of all heads" in box.value for box in app.caption)
@@ -137,6 +137,6 @@ def test_the_other_stack_opens_on_its_own_telling_layer(open_app, checkpoint):
     trace = checkpoint.trace(TEXT)
     app = open_app(LAYER, text=TEXT)
     app.segmented_control(key="layer.stack").set_value("decoder").run()
-    found = telling_head(trace, "decoder", usual_query(trace.tokens["decoder"]))
+    found = find_telling_head(trace, "decoder", usual_query(trace.tokens["decoder"]))
     assert app.selectbox(key="view.layer").value == found.layer
     assert "layer" not in app.query_params

@@ -90,7 +90,7 @@ def third_language(folder, monkeypatch):
     for module in (languages, lesson_words, terms, bibliography):
         monkeypatch.setattr(module, "asset", found)
     kept = (languages.match, languages.catalogue, languages.plurals, languages._read, lesson_text.lesson_prose)
-    kept += (lesson_words.tables, lesson_words._found, terms._file, terms.terms, search.index, bibliography.items)
+    kept += (lesson_words.tables, lesson_words._found, terms._file, terms.read_terms, search.index, bibliography.items)
     for function in kept:
         function.cache_clear()
     yield

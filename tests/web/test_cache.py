@@ -15,7 +15,7 @@ from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 from vizformer.web.catalogue import bounded_cache, model_cache, sources, subject_cache, toy_cache
 from vizformer.web.catalogue.bounded_cache import Cache, cached
-from vizformer.web.catalogue.footprint import footprint
+from vizformer.web.catalogue.footprint import count_bytes
 
 MB = 2**20
 
@@ -244,24 +244,24 @@ def test_the_budget_is_a_setting(monkeypatch):
 
 def test_a_trace_counts_with_its_tensors():
     trace = subject("zh-en", "我有一只猫。" * 20, "a cat").trace
-    assert trace.nbytes < footprint(trace) < 1.2 * trace.nbytes + 200_000
+    assert trace.nbytes < count_bytes(trace) < 1.2 * trace.nbytes + 200_000
 
 
 def test_steps_count_with_their_arrays():
     steps = subject_cache.steps(subject("zh-en", "我有一只猫。", "a cat"), "encoder.0.self", 0, 1)
     arrays = {id(operand.value): operand.value.nbytes for step in steps for operand in step.operands}
-    assert footprint(steps) > sum(arrays.values()) * 0.5
-    assert footprint(steps) < 50 * MB
+    assert count_bytes(steps) > sum(arrays.values()) * 0.5
+    assert count_bytes(steps) < 50 * MB
 
 
 def test_a_view_counts_with_all_of_what_it_looks_at_and_what_is_shared_counts_once():
     table = np.zeros((1000, 1000))
-    assert footprint(table[:1]) >= table.nbytes
-    assert footprint([table, table, table[0], {"again": table}]) < table.nbytes + 5000
+    assert count_bytes(table[:1]) >= table.nbytes
+    assert count_bytes([table, table, table[0], {"again": table}]) < table.nbytes + 5000
     tensor = torch.zeros(1000, 1000)
-    assert footprint(tensor[:1]) >= 4_000_000
-    assert footprint([tensor, tensor.T, tensor[0]]) < 4_000_000 + 5000
-    assert footprint(tensor.numpy()) >= 4_000_000
+    assert count_bytes(tensor[:1]) >= 4_000_000
+    assert count_bytes([tensor, tensor.T, tensor[0]]) < 4_000_000 + 5000
+    assert count_bytes(tensor.numpy()) >= 4_000_000
 
 
 def test_figures_count_with_their_data_and_not_with_the_rules_of_plotly():
@@ -270,15 +270,15 @@ def test_figures_count_with_their_data_and_not_with_the_rules_of_plotly():
     empty = figures.attention_heatmap(np.eye(2, dtype=np.float32), ["a", "b"], ["a", "b"])
     tokens = [f"token {number}" for number in range(500)]
     figure = figures.attention_heatmap(np.eye(500, dtype=np.float32), tokens, tokens)
-    assert footprint(empty) < 200_000
-    assert 250_000 < footprint(figure) < 10 * MB
+    assert count_bytes(empty) < 200_000
+    assert 250_000 < count_bytes(figure) < 10 * MB
 
 
 def test_reports_count():
-    assert 1000 < footprint(model_cache.report(ref("zh-en"))) < 5 * MB
+    assert 1000 < count_bytes(model_cache.report(ref("zh-en"))) < 5 * MB
 
 
 def test_what_points_to_itself_has_an_end():
     ring = []
     ring.append(ring)
-    assert footprint(ring) < 1000
+    assert count_bytes(ring) < 1000

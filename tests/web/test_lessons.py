@@ -94,7 +94,7 @@ def test_the_glossary_is_whole():
     with asset("lessons", "glossary.toml").open("rb") as file:
         entries = tomllib.load(file)
     assert len(entries) >= 40
-    names = {code: [term.name for term in terms.terms(code).values()] for code in LANGUAGES}
+    names = {code: [term.name for term in terms.read_terms(code).values()] for code in LANGUAGES}
     for key, entry in entries.items():
         assert set(entry) <= {"symbol", "shape", "lessons", "part", *LANGUAGES}, key
         assert entry["lessons"], key

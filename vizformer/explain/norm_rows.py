@@ -69,7 +69,7 @@ class NormNumbers:
         return float(np.linalg.norm(self.result))
 
 
-def norm_rows(
+def find_norm_rows(
     checkpoint: Checkpoint, trace: Trace, stack: str, layer: int, kind: SublayerKind
 ) -> tuple[Float[ndarray, "n d"], Norm]:
     """The rows that a norm of the layer reads, and the norm.

@@ -11,7 +11,7 @@ from vizformer.options.attention import AttentionOptions
 from vizformer.options.common import CommonOptions
 from vizformer.options.embedding import EmbeddingOptions
 from vizformer.options.feedforward import FeedForwardOptions
-from vizformer.options.kinds import Kind, kinds
+from vizformer.options.kinds import Kind, read_kinds
 from vizformer.options.marks import MarkOptions
 from vizformer.options.norms import NormOptions
 from vizformer.options.positions import PositionOptions
@@ -128,4 +128,4 @@ class Options(
             )
 
 
-_KINDS = kinds(Options)
+_KINDS = read_kinds(Options)

@@ -61,7 +61,7 @@ class Kind(NamedTuple):
         return replace(self.bound.rule, values={"name": name, "value": value})
 
 
-def kinds(table: type) -> dict[str, Kind]:
+def read_kinds(table: type) -> dict[str, Kind]:
     """The kind of each option of a dataclass, from its annotations."""
     found: dict[str, Kind] = {}
     for name, hint in get_type_hints(table, include_extras=True).items():

@@ -9,7 +9,7 @@ from vizformer.assets import asset
 WEIGHTS = "model.safetensors"
 
 
-def bundled_report(model: Path, corpus: Corpus) -> Path:
+def path_of_bundled_report(model: Path, corpus: Corpus) -> Path:
     """Where the report on the model in a folder would lie, whether it is there or not.
 
     Its name says weights and texts: a report of others is never taken for it.

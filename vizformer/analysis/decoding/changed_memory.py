@@ -21,7 +21,7 @@ LONGEST = 60
 """Tokens that are written at most; a model that gets nothing to translate may not find an end."""
 
 
-def changed_memory(
+def change_memory(
     checkpoint: Checkpoint, trace: Trace, change: Change, *, other: str = "", token: int = 0
 ) -> Float[Tensor, "n d_model"]:
     """The encoder's output, or what takes its place.

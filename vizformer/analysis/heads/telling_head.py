@@ -27,7 +27,7 @@ class TellingHead:
     weight: float
 
 
-def telling_head(trace: Trace, kind: Kind, query: int) -> TellingHead | None:
+def find_telling_head(trace: Trace, kind: Kind, query: int) -> TellingHead | None:
     """The head whose row `query` gives most to one word that is neither the query itself nor a usual sink.
 
     Takes one row of every head.  See `telling`.

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from vizformer.errors import VizformerError
-from vizformer.web.catalogue.footprint import footprint
+from vizformer.web.catalogue.footprint import count_bytes
 from vizformer.web.turns import watching
 
 VARIABLE = "VIZFORMER_CACHE_BYTES"
@@ -86,7 +86,7 @@ class Cache:
 
         Args:
             refusals: a `VizformerError` that is not a passing one is kept too, and raised again.
-            weigh: says how many bytes a value takes (`footprint` if not given).
+            weigh: says how many bytes a value takes (`count_bytes` if not given).
         """
         while True:
             with self._lock:
@@ -131,12 +131,12 @@ class Cache:
         try:
             try:
                 value = compute()
-                weight = footprint(key, value) if weigh is None else footprint(key) + weigh(value)
+                weight = count_bytes(key, value) if weigh is None else count_bytes(key) + weigh(value)
                 running.entry = _Entry(value, None, ENTRY + weight)
             except VizformerError as error:
                 if not refusals or error.passing:
                     raise
-                running.entry = _Entry(None, _copy(error), ENTRY + footprint(key, error.message))
+                running.entry = _Entry(None, _copy(error), ENTRY + count_bytes(key, error.message))
                 raise
             return value
         finally:
@@ -231,7 +231,7 @@ def cached(
 
     Args:
         refusals: asked with the function's arguments whether a `VizformerError` is to be kept as well.
-        weigh: says how many bytes a result takes (`footprint` if not given).
+        weigh: says how many bytes a result takes (`count_bytes` if not given).
     """
     if function is None:
         return lambda function: Cached(function, cache, refusals, weigh)

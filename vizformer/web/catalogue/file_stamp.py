@@ -6,7 +6,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 
-def file_stamp(path: Path, beside: Collection[str] = ()) -> str:
+def stamp_of_files(path: Path, beside: Collection[str] = ()) -> str:
     """Changes when a file of the model is written, replaced, added or taken away.
 
     Args:

@@ -13,7 +13,7 @@ _FREE = (type(None), bool, type, Enum, ModuleType, FunctionType, BuiltinFunction
 _FLAT = (int, float, complex, str, bytes, bytearray)
 
 
-def footprint(*values: object) -> int:
+def count_bytes(*values: object) -> int:
     """Bytes that are kept alive by `values`; what is reached twice counts once.
 
     A view counts with all of what it is a view of.  Code, types and enumerations count nothing.

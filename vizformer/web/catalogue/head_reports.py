@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from vizformer.analysis.corpus_heads import Corpus, HeadReport
-from vizformer.analysis.corpus_heads.bundled_report import bundled_report
+from vizformer.analysis.corpus_heads.bundled_report import path_of_bundled_report
 from vizformer.analysis.corpus_heads.report_file import read_report
 from vizformer.analysis.corpus_heads.worker import PROGRESS, REPORT, UNREADABLE, Request
 from vizformer.errors import VizformerError
@@ -97,7 +97,7 @@ def bundled(model: ModelRef, corpus: Corpus) -> HeadReport | None:
     """The report of a bundled model as it is, on these texts, that comes with VizFormer; None where none does."""
     if model.source != "bundled" or model.base != replace(model, stamp=""):
         return None
-    path = bundled_report(sources.folder(model), corpus)
+    path = path_of_bundled_report(sources.folder(model), corpus)
     return read_report(path) if path.is_file() else None
 
 

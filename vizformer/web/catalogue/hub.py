@@ -15,7 +15,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.errors import CheckpointError, VizformerError
 from vizformer.messages import N_, Message
-from vizformer.web.catalogue.file_stamp import file_stamp
+from vizformer.web.catalogue.file_stamp import stamp_of_files
 from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.link.model_ref import ModelRef
 
@@ -104,7 +104,7 @@ def absent(model: ModelRef) -> CheckpointError:
 
 def stamp(path: Path) -> str:
     """Says which version of the files lies there."""
-    return file_stamp(path)
+    return stamp_of_files(path)
 
 
 def start(name: str) -> None:

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from vizformer.errors import CheckpointError
-from vizformer.web.catalogue.file_stamp import file_stamp
+from vizformer.web.catalogue.file_stamp import stamp_of_files
 from vizformer.web.link.model_ref import FILE_NAME, ModelRef
 
 VARIABLE = "VIZFORMER_MODELS"
@@ -75,7 +75,7 @@ def absent(model: ModelRef) -> CheckpointError:
 
 def stamp(path: Path) -> str:
     """Says which version of the files lies there."""
-    return file_stamp(path, (*BESIDE, f"{path.name}{MAPPING}"))
+    return stamp_of_files(path, (*BESIDE, f"{path.name}{MAPPING}"))
 
 
 def _may_be_model(path: Path) -> bool:

@@ -18,7 +18,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.errors import CheckpointError
 from vizformer.web.catalogue import safe_zip, session_folders
-from vizformer.web.catalogue.file_stamp import file_stamp
+from vizformer.web.catalogue.file_stamp import stamp_of_files
 from vizformer.web.link.model_ref import ModelRef
 
 SWITCH = "VIZFORMER_UPLOADS"
@@ -127,7 +127,7 @@ def absent(model: ModelRef) -> CheckpointError:
 
 def stamp(path: Path) -> str:
     """Says which version of the files lies there."""
-    return file_stamp(path)
+    return stamp_of_files(path)
 
 
 def forget(file_ids: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from vizformer.web.link import state
 from vizformer.web.link.languages import LANGUAGES, SOURCE, catalogue
 from vizformer.web.words import lesson_words
 from vizformer.web.words.i18n import _, language
-from vizformer.web.words.terms import terms
+from vizformer.web.words.terms import read_terms
 
 WANTED = "glossary.search"  # the box of the glossary
 _KEY, _CHOSEN = "search", "search.chosen"
@@ -59,8 +59,8 @@ def index(code: str) -> dict[str, Goal]:
             found[f"{_names([titles[one] for one in codes])} ({where})"] = lesson, part, ""
     where = _in(code, GLOSSARY.title)
     lessons = {lesson.url: lesson for lesson in COURSE}
-    for key, term in terms(code).items():
-        names = _names([terms(one)[key].name for one in codes])
+    for key, term in read_terms(code).items():
+        names = _names([read_terms(one)[key].name for one in codes])
         if term.part:  # where it is seen comes before what it means
             lesson = lessons[term.lessons[0]]
             found[f"{names} ({_in(code, lesson.title)})"] = lesson, term.part, ""

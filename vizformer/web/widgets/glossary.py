@@ -7,12 +7,12 @@ import streamlit as st
 
 from vizformer.web.link.languages import LANGUAGES
 from vizformer.web.words.i18n import _, language
-from vizformer.web.words.terms import terms
+from vizformer.web.words.terms import read_terms
 
 
 def entries(keys: Sequence[str]) -> None:
     """Draws some terms one below the other."""
-    known = terms(language())
+    known = read_terms(language())
     chosen = (known[key] for key in keys)
     st.markdown("\n\n".join(_("**{name}** {symbol}: {text}", name=t.name, symbol=t.mark, text=t.text) for t in chosen))
 
@@ -22,9 +22,9 @@ def table(keys: Sequence[str], titles: Mapping[str, str]) -> None:
 
     The formulas in it are why this is a table of Markdown.
     """
-    known = terms(language())
+    known = read_terms(language())
     codes = [code for code in LANGUAGES if code != language()]
-    others = [terms(code) for code in codes]
+    others = [read_terms(code) for code in codes]
     head = (_("Term"), " · ".join(LANGUAGES[code] for code in codes), _("Symbol"), _("What it is"), _("Taught in"))
     rows = []
     for key in keys:

@@ -25,7 +25,7 @@ import streamlit as st
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.choices import line
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.questions import Choice, Question, Registry
 from vizformer.web.words import lesson_words
 

@@ -24,7 +24,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import View
 from vizformer.web.widgets import class_question, glossary, questions, slides
 from vizformer.web.widgets.cell_question import ask_cell
-from vizformer.web.widgets.laboratory import Parts, Shown, beside_others, laboratory, place_beside
+from vizformer.web.widgets.laboratories import Parts, Shown, beside_others, laboratory, place_beside
 from vizformer.web.widgets.lesson_text import prose
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.widgets.questions import CellChoice, Choice, Grid, Number, Question, Registry, is_answered, near

@@ -11,7 +11,7 @@ from vizformer.web.widgets import source_language
 EMPTIED = " "  # of the view: nothing stands for the sentence that the page proposes
 
 
-def other_sentence(label: str, field: str, default: str, basis: str, on: DeltaGenerator | None = None) -> str:
+def ask_other_sentence(label: str, field: str, default: str, basis: str, on: DeltaGenerator | None = None) -> str:
     """Asks for a sentence beside that of the page.
 
     Args:

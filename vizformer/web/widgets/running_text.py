@@ -5,7 +5,7 @@ from vizformer.web.catalogue.subject import Subject
 _SPACES = ("Ġ", "▁")  # as vocabularies write the space before a word
 
 
-def running_text(subject: Subject, stack: str) -> list[str]:
+def tokens_with_spaces(subject: Subject, stack: str) -> list[str]:
     """The tokens of a stack, each with the space or the line break that stands before it in the text."""
     tokens = subject.trace.tokens[stack]
     source = subject.text if stack == "encoder" or "encoder" not in subject.trace.tokens else subject.target

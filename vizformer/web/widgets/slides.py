@@ -8,7 +8,7 @@ import streamlit as st
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import presenting
 from vizformer.web.frame.sitemap import COURSE, Entry
-from vizformer.web.widgets.laboratory import Parts, Shown, beside_others, laboratory
+from vizformer.web.widgets.laboratories import Parts, Shown, beside_others, laboratory
 from vizformer.web.widgets.lesson_text import Prose, prose
 from vizformer.web.words.i18n import _, translate
 

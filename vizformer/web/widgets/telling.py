@@ -1,7 +1,7 @@
 """What a page opens on where nobody has chosen a head: the one that the numbers of this sentence single out, and why."""
 
 from vizformer.analysis import Kind
-from vizformer.analysis.heads.telling_head import TellingHead, telling_head
+from vizformer.analysis.heads.telling_head import TellingHead, find_telling_head
 from vizformer.text import Token
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
@@ -14,8 +14,8 @@ from vizformer.web.words.i18n import _
 
 @cached
 def head(subject: Subject, kind: Kind, query: int) -> TellingHead | None:
-    """The head whose row says most about one other word; see `telling_head`."""
-    return telling_head(subject.trace, kind, query)
+    """The head whose row says most about one other word; see `find_telling_head`."""
+    return find_telling_head(subject.trace, kind, query)
 
 
 def usual_head(subject: Subject, kind: Kind) -> tuple[int, int]:

@@ -38,7 +38,7 @@ def _file() -> dict[str, dict[str, Any]]:
 
 
 @cache
-def terms(code: str) -> dict[str, Term]:
+def read_terms(code: str) -> dict[str, Term]:
     """Key -> term in the language `code`, in alphabetical order of the English names."""
     found = {}
     for key, entry in sorted(_file().items(), key=lambda item: item[1][SOURCE]["name"].lower()):
@@ -58,4 +58,4 @@ def terms(code: str) -> dict[str, Term]:
 def matches(key: str, wanted: str) -> bool:
     """Whether a term has `wanted` in its name, in any language."""
     low = wanted.strip().lower()
-    return any(low in terms(code)[key].name.lower() for code in LANGUAGES)
+    return any(low in read_terms(code)[key].name.lower() for code in LANGUAGES)

@@ -33,7 +33,7 @@ def by_name(first: str, second: str) -> tuple[str, str] | None:
     return (first, second) if sides[0] < sides[1] else (second, first)
 
 
-def sides(weights: Weights, first: str, second: str, outputs: Sequence[str]) -> Sides | None:
+def find_sides(weights: Weights, first: str, second: str, outputs: Sequence[str]) -> Sides | None:
     """Which is which of two tables of tokens; None where neither names nor `outputs` (the output layers) say."""
     if named := by_name(first, second):
         return Sides(

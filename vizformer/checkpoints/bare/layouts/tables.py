@@ -8,7 +8,7 @@ from typing import get_args
 from torch import Tensor
 
 from vizformer.checkpoints.bare.layout import of_losses, same_numbers
-from vizformer.checkpoints.bare.layouts.sides import Sides, by_name, sides
+from vizformer.checkpoints.bare.layouts.sides import Sides, by_name, find_sides
 from vizformer.checkpoints.bare.layouts.task_heads import after_the_stack, left_out, modules, taken_for
 from vizformer.checkpoints.bare.structure.derived_tensors import Made
 from vizformer.checkpoints.files.untrusted_folder import shown
@@ -280,7 +280,7 @@ def _tokens(
 def _two(tables: Tables, weights: Weights, names: list[str], outputs: list[str], source: str | None) -> None:
     """The encoder's table and the decoder's; `source` counts only where nothing else says which is which."""
     first, second = names
-    found = sides(weights, first, second, outputs)
+    found = find_sides(weights, first, second, outputs)
     if found is None:
         if not all(map(ANSWER.fullmatch, names)):  # it could be written into no link
             raise CheckpointError(

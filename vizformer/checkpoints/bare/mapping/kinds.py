@@ -67,7 +67,7 @@ def patterns(weights: Weights) -> dict[str, str]:
     return result
 
 
-def kinds(weights: Weights, found: Mapping[str, str]) -> list[TensorKind]:
+def find_kinds(weights: Weights, found: Mapping[str, str]) -> list[TensorKind]:
     """All kinds, in the order of the file."""
     groups: dict[str, list[str]] = {}
     for name, pattern in found.items():

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vizformer.checkpoints.bare.layouts.tables import POSITION, Tables, find_tables
-from vizformer.checkpoints.bare.mapping.kinds import TensorKind, kinds, patterns
+from vizformer.checkpoints.bare.mapping.kinds import TensorKind, find_kinds, patterns
 from vizformer.checkpoints.bare.structure import outer_parts, reader
 from vizformer.checkpoints.bare.structure.block import Block
 from vizformer.checkpoints.bare.structure.findings import Found, tables
@@ -68,7 +68,7 @@ def sheet(weights: Weights) -> Sheet:
     widths = tuple(side for side, __ in sides.most_common() if side > 1)[:64]
     width = found.sizes.width if found is not None else next(iter(widths), 1)
     both = found is not None and found.both
-    return Sheet(tuple(kinds(floats, names)), proposal, both, width, widths, doubt)
+    return Sheet(tuple(find_kinds(floats, names)), proposal, both, width, widths, doubt)
 
 
 def _tables_alone(weights: Weights, names: Mapping[str, str]) -> RoleMapping:

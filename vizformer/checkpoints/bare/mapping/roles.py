@@ -67,7 +67,7 @@ class Role:
         return self.name.endswith(("_attention.W_Q", "_attention.W_K", "_attention.W_V", "_attention.W_O"))
 
 
-def roles(*, both: bool) -> list[Role]:
+def list_roles(*, both: bool) -> list[Role]:
     """All roles of a model with one stack, or with two, in the order of the forward."""
     found = [Role("embedding", "table", biased=False), Role("position_embedding", "table", biased=False)]
     if both:
@@ -85,7 +85,7 @@ def roles(*, both: bool) -> list[Role]:
     return [*found, Role("unembedding", "table")]
 
 
-_BY_NAME = {role.name: role for both in (False, True) for role in roles(both=both)}
+_BY_NAME = {role.name: role for both in (False, True) for role in list_roles(both=both)}
 
 
 def find(tensor_role: str) -> tuple[Role, str] | None:

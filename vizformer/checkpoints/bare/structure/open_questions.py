@@ -175,7 +175,7 @@ def norm_kind(found: Found) -> str | Question:
     return "rms_norm" if any("rms" in module.path.lower() for module in norms) else NORM
 
 
-def open_questions(found: Found, tables: Tables, kind: str | Question) -> list[Question]:
+def find_open_questions(found: Found, tables: Tables, kind: str | Question) -> list[Question]:
     """What is left, in the order of a form.
 
     Raises:

@@ -24,7 +24,7 @@ from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 
 
-def plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
+def make_plan(found: Found, kind: str | Question, answers: dict[str, Value]) -> Plan:
     """What the tensors become; `kind` is the norm, where it was not asked for."""
     sizes, norms = found.sizes, found.norms
     _require_one_order(found, answers)

@@ -13,8 +13,8 @@ from vizformer.checkpoints.bare.structure.block import Block, read
 from vizformer.checkpoints.bare.structure.derived_tensors import Made
 from vizformer.checkpoints.bare.structure.findings import Found, tables
 from vizformer.checkpoints.bare.structure.names import Module, modules
-from vizformer.checkpoints.bare.structure.open_questions import norm_kind, open_questions
-from vizformer.checkpoints.bare.structure.plan import plan
+from vizformer.checkpoints.bare.structure.open_questions import find_open_questions, norm_kind
+from vizformer.checkpoints.bare.structure.plan import make_plan
 from vizformer.checkpoints.bare.structure.stacks import Stack
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.files.weights import Weights
@@ -122,10 +122,10 @@ def _roles(block: Block) -> list[str]:
 def _layout(found: Found) -> Layout:
     found_tables = tables(found)
     kind = norm_kind(found)
-    left = open_questions(found, found_tables, kind)
+    left = find_open_questions(found, found_tables, kind)
 
     def model(answers: Mapping[str, Value]) -> Plan:
-        return plan(found, kind, dict(answers))
+        return make_plan(found, kind, dict(answers))
 
     read = tuple(read_by_role(found, found_tables))
     ids_only = found_tables.embedding is None

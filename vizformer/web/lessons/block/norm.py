@@ -31,7 +31,7 @@ DIVIDED = {"rms_norm": "÷ √(ρ + ε)", "deviation_norm": "÷ (σ + ε)", "lay
 def norm_numbers(
     subject: Subject, place: Place, kind: SublayerKind, gamma: float | None, beta: float | None
 ) -> NormNumbers:
-    rows, norm = norm_rows.norm_rows(subject.checkpoint, subject.trace, place.stack, place.layer, kind)
+    rows, norm = norm_rows.find_norm_rows(subject.checkpoint, subject.trace, place.stack, place.layer, kind)
     return norm_rows.norm_numbers(rows, norm, place.row, gamma, beta)
 
 
@@ -39,7 +39,9 @@ def norm_numbers(
 def neighbour_effect(subject: Subject, stack: str, layer: int, kind: SublayerKind) -> NeighbourEffect:
     """The sentence's rows at a norm, in a batch with one neighbour and with the other."""
     subjects = (subject, *(replace(subject, text=text, target="", edited="") for text in NEIGHBOURS))
-    own, first, second = (norm_rows.norm_rows(one.checkpoint, one.trace, stack, layer, kind)[0] for one in subjects)
+    own, first, second = (
+        norm_rows.find_norm_rows(one.checkpoint, one.trace, stack, layer, kind)[0] for one in subjects
+    )
     return norm_rows.neighbour_effect(own, first, second)
 
 

@@ -22,7 +22,7 @@ from vizformer.web.lessons.costs import sizes
 from vizformer.web.lessons.costs.sizes import model_cost
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.laboratories import laboratory
 
 lab = Laboratory("costs", "results")
 LANGUAGES = ("de", "fr")

@@ -28,7 +28,7 @@ _PAIR, _SHOWN = "cross.pair", "cross.pair.shown"
 
 
 @cached
-def alignment(subject: Subject) -> Alignment:
+def align(subject: Subject) -> Alignment:
     return analysis.alignment(subject.trace)
 
 
@@ -67,7 +67,7 @@ def draw(subject: Subject) -> None:
         layer = lab.box("layer", [str(one) for one in range(layers)], layers - 1, width=80)
         head = lab.box("head", {MEAN: lab.text("mean"), **{one: str(one) for one in heads}}, MEAN)
         lesson.ask(question(subject), folded=True)
-    found, by_hand = alignment(subject), links(subject)
+    found, by_hand = align(subject), links(subject)
     chosen = found.mean[layer] if head == MEAN else found.by_head[layer, head]
     weights = _weights(subject, layer, head)
     map_downloads.show(
@@ -98,7 +98,7 @@ def question(subject: Subject) -> lesson.CellChoice | None:
     if not has_two_stacks(subject.model):
         return None
     source, target = subject.trace.tokens["encoder"], subject.trace.tokens["decoder"]
-    layer, found = subject.config.n_decoder_layers - 1, alignment(subject)
+    layer, found = subject.config.n_decoder_layers - 1, align(subject)
     choices = row_names.choices(subject)
     rows = [i for i, choice in enumerate(choices) if i + 1 < len(target) and not choice.next.special]
     row = telling_row(found.weights[layer], rows[1:] or rows)  # (the first one stands on the start mark)
@@ -116,7 +116,7 @@ def _head(head: int) -> str:
 
 def _weights(subject: Subject, layer: int, head: int) -> np.ndarray:
     pattern = subject.trace[f"decoder.{layer}.cross"].pattern
-    weights: np.ndarray = alignment(subject).weights[layer] if head == MEAN else pattern(head).float().cpu().numpy()
+    weights: np.ndarray = align(subject).weights[layer] if head == MEAN else pattern(head).float().cpu().numpy()
     return weights
 
 

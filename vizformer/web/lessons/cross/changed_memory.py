@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Float
 
-from vizformer.analysis.decoding.changed_memory import Change, Written, changed_memory, probabilities, written
+from vizformer.analysis.decoding.changed_memory import Change, Written, change_memory, probabilities, written
 from vizformer.components import table, tokens
 from vizformer.components.table import Row
 from vizformer.explain import encoder_decoder
@@ -18,7 +18,7 @@ from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross.surroundings import has_two_stacks, meets, see_also
 from vizformer.web.widgets import lesson, proof_badge, row_names
 from vizformer.web.widgets.lab import Laboratory, controls
-from vizformer.web.widgets.other_sentence import other_sentence
+from vizformer.web.widgets.other_sentence import ask_other_sentence
 from vizformer.web.words import labels
 from vizformer.web.words.cells import share
 from vizformer.web.words.figure_words import words
@@ -44,7 +44,7 @@ def rewritten(subject: Subject, change: Change, other: str, token: int) -> Rewri
         VizformerError: `other` cannot be read.
     """
     loaded, trace = subject.checkpoint, subject.trace
-    memory = changed_memory(loaded, trace, change, other=other, token=token)
+    memory = change_memory(loaded, trace, change, other=other, token=token)
     return Rewritten(written(loaded, memory), probabilities(loaded, trace, memory))
 
 
@@ -112,7 +112,7 @@ def _left_out(subject: Subject) -> int:
 def _other(subject: Subject) -> str:
     readable = [text for text in EXAMPLES if text != subject.text and model_cache.reads(subject.model, text)]
     proposed = readable[0] if readable else subject.text
-    return other_sentence(lab.text("other"), "memory", proposed, proposed)
+    return ask_other_sentence(lab.text("other"), "memory", proposed, proposed)
 
 
 def _text(title: str, found: Written) -> None:

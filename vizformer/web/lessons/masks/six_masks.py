@@ -19,7 +19,7 @@ from vizformer.web.link import state
 from vizformer.web.widgets import head_downloads, lesson, model_suggestions, row_names
 from vizformer.web.widgets.downloads import take_away
 from vizformer.web.widgets.lab import Laboratory, controls
-from vizformer.web.widgets.other_sentence import other_sentence
+from vizformer.web.widgets.other_sentence import ask_other_sentence
 from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
 
@@ -158,7 +158,7 @@ def _batch(subject: Subject, attention: Kind) -> tuple[str, bool]:
     example = "今天天气很好，我们去公园。" if chinese else "The cat sat on the chair and looked at me."
     if not model_cache.reads(subject.model, example):  # token ids are typed: those of the sentence twice are longer
         example = f"{subject.text} {subject.text}"
-    other = other_sentence(lab.text("other"), "batch", example, example)
+    other = ask_other_sentence(lab.text("other"), "batch", example, example)
     padded = batch(subject, other, False).padding[labels.stacks(attention)[1]]
     return other, lab.buttons("sentence", ("typed", "second"), "second" if padded[1].any() else "typed") == "second"
 

@@ -23,7 +23,7 @@ MOST_PAIRS, MOST_ROWS = 5, 128
 
 
 @cached
-def waves(d_model: int, dims: tuple[int, ...], last: int) -> tuple[np.ndarray, np.ndarray]:
+def compute_waves(d_model: int, dims: tuple[int, ...], last: int) -> tuple[np.ndarray, np.ndarray]:
     """Places 0..last and the dimensions' values there [dims, samples], fine enough to look smooth."""
     places = np.linspace(0, last, max(257, min(1025, 4 * last + 1)))
     return places, sinusoidal_code.waves(d_model, list(dims), places)
@@ -41,7 +41,7 @@ def draw(subject: Subject) -> None:
             pairs = _chosen_pairs(d)
     dims = tuple(dim for pair in pairs for dim in ((2 * pair, 2 * pair + 1) if cosines else (2 * pair,)))
     tokens = subject.tokens[: min(span, MOST)]
-    (places, values), rows, at = waves(d, dims, span), code(ROWS, d), np.arange(len(tokens))
+    (places, values), rows, at = compute_waves(d, dims, span), code(ROWS, d), np.arange(len(tokens))
     names = {dim: lab.text("dimension", dim=dim, length=length(d, dim // 2)) for dim in dims}
     chart.show(
         figures.line_curves(

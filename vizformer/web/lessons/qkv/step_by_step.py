@@ -9,7 +9,7 @@ from vizformer.web.link import state
 from vizformer.web.link.view import View
 from vizformer.web.widgets import attention_selector, lesson, row_names
 from vizformer.web.widgets.lab import Laboratory, aside
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.number_editor import head_editor, what_changed
 from vizformer.web.widgets.step_view import walk
 from vizformer.web.words import labels

@@ -20,7 +20,7 @@ from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson, model_suggestions
 from vizformer.web.widgets.lab import Laboratory
-from vizformer.web.widgets.other_sentence import other_sentence
+from vizformer.web.widgets.other_sentence import ask_other_sentence
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 
@@ -68,8 +68,8 @@ def draw(subject: Subject) -> None:
     """One token in two sentences and in a third, from the table through every layer."""
     _examples(subject)
     defaults = beside(subject)
-    second = other_sentence(lab.text("second"), "second", defaults[0], subject.text)
-    third = other_sentence(lab.text("third"), "third", defaults[1], subject.text)
+    second = ask_other_sentence(lab.text("second"), "second", defaults[0], subject.text)
+    third = ask_other_sentence(lab.text("third"), "third", defaults[1], subject.text)
     places, again = (dict(shared(subject.model, subject.text, other)) for other in (second, third))
     if not places:
         st.info(lab.text("nothing"))

@@ -34,7 +34,7 @@ CODE = "direction = a - b + c  # rows of length 1\ncosine = F.cosine_similarity(
 
 
 @cached
-def word_vectors() -> WordVectors:
+def bundled_word_vectors() -> WordVectors:
     """The bundled table of static word vectors."""
     return read_word_vectors(asset("lessons", "tokens", "word_vectors.safetensors"))
 
@@ -55,7 +55,7 @@ def senses(model: ModelRef) -> tuple[tuple[Occasion, float], ...]:
 @lab.draws
 def draw(subject: Subject) -> None:
     """The nearest words of a static table, a sum of its rows, and senses that it cannot tell apart."""
-    found = word_vectors()
+    found = bundled_word_vectors()
     offered = list(dict.fromkeys(word for word in plain_words(subject.text) if word in found.rows))
     if not offered:
         lab.note("none")

@@ -18,7 +18,7 @@ USES = ("encoder", "decoder", "logits")
 
 
 @cached
-def sharing(model: ModelRef) -> Sharing:
+def count_sharing(model: ModelRef) -> Sharing:
     """The tables of a model."""
     return weight_sharing.sharing(model_cache.checkpoint(model).model)
 
@@ -33,7 +33,7 @@ def paper_sharing() -> Sharing:
 def draw(subject: Subject) -> None:
     """Both models, with the table shared and with one for every place."""
     st.html(table.style())
-    own = sharing(subject.model)
+    own = count_sharing(subject.model)
     for name, found in ((subject.title, own), (lab.text("paper"), paper_sharing())):
         _table(name, found)
     lesson.ask(saved(subject))

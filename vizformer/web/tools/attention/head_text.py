@@ -11,14 +11,14 @@ from vizformer.web.tools.attention import aids, head_aggregation
 from vizformer.web.tools.attention.heads_of_kind import Heads
 from vizformer.web.widgets import head_downloads, packed_heads
 from vizformer.web.widgets.downloads import take_away
-from vizformer.web.widgets.running_text import running_text
+from vizformer.web.widgets.running_text import tokens_with_spaces
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 
 
 def as_text(heads: Heads) -> None:
     """The text itself, coloured by one head, or by all heads of a layer together."""
-    view, running = state.view(), [running_text(heads.subject, stack) for stack in labels.stacks(heads.kind)]
+    view, running = state.view(), [tokens_with_spaces(heads.subject, stack) for stack in labels.stacks(heads.kind)]
     one = view.over == "one" or not aids.fits(heads.subject, heads.kind)
     key, shape = "text" if one else "text.together", heads.shape if one else (heads.shape[0], 1, *heads.shape[2:])
     last: reading.Reading | None = st.session_state.get(f"attention.{key}")

@@ -11,13 +11,13 @@ from vizformer.web.tools.attention.head_maps import as_map, as_one_map
 from vizformer.web.tools.attention.head_text import as_text
 from vizformer.web.tools.attention.heads_of_kind import Heads
 from vizformer.web.widgets import row_names, telling
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
 
 @laboratory
-def heads(subject: Subject) -> None:
+def draw_heads(subject: Subject) -> None:
     """All heads of the chosen kind of attention."""
     kind = state.view().kind
     queries, keys = (subject.trace.tokens[stack] for stack in labels.stacks(kind))

@@ -7,14 +7,14 @@ from vizformer import figures
 from vizformer.web.catalogue import model_cache, subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.widgets import chart, position_choice
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 
 @laboratory
-def next_token(subject: Subject) -> None:
+def draw_next_token(subject: Subject) -> None:
     """The most probable next tokens after a position of the last stack."""
     if not model_cache.predicts(subject.model):
         st.caption(

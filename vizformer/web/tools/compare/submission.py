@@ -11,7 +11,7 @@ from vizformer.web.tools.compare import computations, findings
 from vizformer.web.tools.compare.expected_steps import steps_wanted
 from vizformer.web.widgets import dropzone
 from vizformer.web.widgets.choices import BESIDE
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words import errors
 from vizformer.web.words.i18n import _
 

@@ -80,7 +80,7 @@ def example() -> dict[str, tuple[AttentionArrays, HeadsPayload | None]]:
     return {name: (arrays, _packed(arrays)) for name, arrays in read_attention(path.name, path.read_bytes()).items()}
 
 
-def pictures() -> None:
+def draw_pictures() -> None:
     """What was handed in last; an example where nothing was."""
     handed_in: _HandedIn | None = st.session_state.get(_FOUND)
     if (

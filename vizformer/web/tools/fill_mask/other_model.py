@@ -8,7 +8,7 @@ from vizformer.web.widgets import model_suggestions
 from vizformer.web.words.i18n import _
 
 
-def other_model(model: ModelRef) -> None:
+def draw_other_model(model: ModelRef) -> None:
     """Says what this model lacks, and offers one that has it."""
     if model_cache.options(model).architecture != "encoder-only":
         lacking = _(

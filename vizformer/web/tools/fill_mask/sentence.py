@@ -15,7 +15,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.fill_mask import computations
 from vizformer.web.tools.fill_mask.gaps import Positions, Shown, mask_piece
 from vizformer.web.tools.fill_mask.one_gap import attention, candidates
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _

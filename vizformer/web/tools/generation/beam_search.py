@@ -10,7 +10,7 @@ from vizformer.web.link.generation_settings import Settings
 from vizformer.web.tools.generation import computations, in_python
 from vizformer.web.widgets import data_table
 from vizformer.web.widgets.downloads import Picture, caption, take_away
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 

@@ -10,7 +10,7 @@ from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 
-def costs(subject: Subject, text: computations.Text, step: int) -> None:
+def draw_costs(subject: Subject, text: computations.Text, step: int) -> None:
     """What the text costs up to the step that is looked at: bytes of the cache, multiplications with and without it."""
     st.subheader(_("What it costs"), anchor=False)
     cached, uncached, share = text.costs.up_to(step)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.heads.telling_head import telling_head
+from vizformer.analysis.heads.telling_head import find_telling_head
 from vizformer.components import player
 from vizformer.components.player import PlayerSelection, Written, branch_text, read_branch
 from vizformer.figures.figure import Figure
@@ -14,9 +14,9 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.generation_settings import Settings
 from vizformer.web.tools.generation import computations, in_python
-from vizformer.web.tools.generation.costs import costs
+from vizformer.web.tools.generation.costs import draw_costs
 from vizformer.web.widgets.downloads import Picture, caption, take_away
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
@@ -66,7 +66,7 @@ def written(subject: Subject, settings: Settings) -> None:
         st.text(text.read or _("(nothing: the model ended at once)"))
     if subject.edited:
         st.caption(_("With numbers set by hand every step is a full forward; the counts below are those without them."))
-    costs(subject, text, chosen.step)
+    draw_costs(subject, text, chosen.step)
 
 
 def open_under_way(subject: Subject, settings: Settings) -> str:
@@ -76,7 +76,7 @@ def open_under_way(subject: Subject, settings: Settings) -> str:
     if (step := text.least_sure) is None or not state.suggest(new=step):
         return ""
     kind = text.kinds[-1]
-    if (head := telling_head(text.trace, kind, text.start + step - 1)) is not None:
+    if (head := find_telling_head(text.trace, kind, text.start + step - 1)) is not None:
         state.suggest(layer=head.layer, head=head.head)
     return _(
         "Shown is the new token {step}, “{token}”: of no other was the model less sure.",

@@ -24,7 +24,7 @@ PAIRS = 12
 FURTHEST = 31  # tokens between query and key that can be chosen
 
 
-def circuits(model: ModelRef, kind: Kind, place: tuple[int, int]) -> None:
+def draw_circuits(model: ModelRef, kind: Kind, place: tuple[int, int]) -> None:
     """Of the chosen head, where its stack is the one that predicts."""
     if kind != computations.predicting(model):
         st.text(_("Circuits are shown for the self-attention of the stack that predicts."))

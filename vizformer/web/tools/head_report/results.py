@@ -12,12 +12,12 @@ from vizformer.figures.figure import Figure
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import one_head, wording
-from vizformer.web.tools.head_report.circuits import circuits
+from vizformer.web.tools.head_report.circuits import draw_circuits
 from vizformer.web.widgets import chart, folded_box, heads_grid, lesson
 from vizformer.web.widgets.choices import BESIDE, kind_of_attention, line
 from vizformer.web.widgets.downloads import Picture, caption
 from vizformer.web.widgets.lab import aside
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
 
@@ -25,7 +25,7 @@ MOST_ROWS = 12  # of the table before it scrolls
 
 
 @laboratory
-def results(model: ModelRef, corpus: Corpus, report: HeadReport) -> None:
+def draw_results(model: ModelRef, corpus: Corpus, report: HeadReport) -> None:
     """Everything that is shown of a report; what is clicked in it draws nothing else."""
     with line():
         found = report.kinds[kind_of_attention(list(report.kinds))]
@@ -56,7 +56,7 @@ def results(model: ModelRef, corpus: Corpus, report: HeadReport) -> None:
                 st.text(translate(message))
     with folded_box.folded(_("Circuits from the weights"), key="head_report.circuits") as is_open:
         if is_open:
-            circuits(model, found.kind, place)
+            draw_circuits(model, found.kind, place)
     with folded_box.folded(_("Which heads are alike"), key="head_report.alike") as is_open:
         if is_open:
             alike(found)

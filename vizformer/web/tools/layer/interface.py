@@ -44,7 +44,7 @@ z = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=~padding
 """
 
 
-def interface() -> None:
+def draw_interface() -> None:
     """Folded away until someone wants to find the picture's numbers in PyTorch's own layer."""
     with st.expander(_("The names and habits of nn.Transformer")):
         st.html(table.style())

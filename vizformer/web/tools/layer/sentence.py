@@ -6,14 +6,14 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.tools.layer.stack import stack_of_site
 from vizformer.web.widgets import row_names
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.number_editor import what_changed
 from vizformer.web.widgets.step_view import walk
 from vizformer.web.words import labels
 
 
 @laboratory
-def sentence(subject: Subject) -> None:
+def draw_sentence(subject: Subject) -> None:
     """The chosen layer for the typed sentence; after the last one, the prediction."""
     stack, layer = stack_of_site(), state.view().layer
     steps, candidates = subject_cache.layer(subject, stack, layer)

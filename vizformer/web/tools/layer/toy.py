@@ -5,9 +5,9 @@ import streamlit as st
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue import toy_cache
 from vizformer.web.link import state
-from vizformer.web.tools.layer.interface import interface
+from vizformer.web.tools.layer.interface import draw_interface
 from vizformer.web.tools.layer.stack import choose_stack
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.number_editor import set_by_hand, toy_editor
 from vizformer.web.widgets.step_view import overview, walk
 from vizformer.web.words import errors
@@ -15,7 +15,7 @@ from vizformer.web.words.i18n import _
 
 
 @laboratory
-def toy() -> None:
+def draw_toy() -> None:
     """The toy's encoder or decoder layer, on one screen and step by step."""
     stack = choose_stack(["encoder", "decoder"])
     edited = state.view().toy
@@ -37,4 +37,4 @@ def toy() -> None:
     toy_editor(stack)
     walk(steps, lambda step: {}, toy_cache.toy_layer(stack) if edited else None)
     if stack == "encoder":
-        interface()
+        draw_interface()

@@ -9,7 +9,7 @@ from vizformer.web.widgets.in_python import opening
 from vizformer.web.words.i18n import _
 
 
-def in_python(subject: Subject, asked: Asked) -> None:
+def draw_in_python(subject: Subject, asked: Asked) -> None:
     """The box with the code."""
     with folded(_("The same in Python"), key="lens.python") as is_open:
         if is_open:

@@ -16,14 +16,14 @@ from vizformer.web.tools.lens.token_choice import Asked
 from vizformer.web.widgets.choices import one_of
 from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.folded_box import folded
-from vizformer.web.widgets.running_text import running_text
+from vizformer.web.widgets.running_text import tokens_with_spaces
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _
 
 WORK = 1.5e9  # parameters times tokens: above it the gradients take half a minute and more
 
 
-def inputs(subject: Subject, asked: Asked) -> None:
+def draw_inputs(subject: Subject, asked: Asked) -> None:
     """A box that is closed at first: the gradients take seconds."""
     with folded(_("Which input tokens it depends on"), key="lens.inputs") as is_open:
         if is_open:
@@ -53,7 +53,7 @@ def opened(subject: Subject, asked: Asked) -> None:
         if len(found.integrated) > 1:
             st.caption(_("Source") if stack == "encoder" else _("Target"))
         label = _("The text, each token tinted by what it adds")
-        st.html(tinted_text.to_html(running_text(subject, stack), values, label=label))
+        st.html(tinted_text.to_html(tokens_with_spaces(subject, stack), values, label=label))
         picture = Picture(
             f"inputs-{stack}",
             caption(names[method]),

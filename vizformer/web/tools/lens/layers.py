@@ -60,7 +60,7 @@ def in_words(subject: Subject, asked: Asked) -> None:
     )
 
 
-def layers(subject: Subject, asked: Asked) -> None:
+def draw_layers(subject: Subject, asked: Asked) -> None:
     """The table, the chosen position layer by layer, and what the lens takes for granted."""
     sequence = subject.trace.tokens[position_choice.stack(subject)]
     first = window(asked.position, len(sequence))

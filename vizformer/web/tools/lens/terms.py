@@ -17,7 +17,7 @@ from vizformer.web.tools.lens import computations
 from vizformer.web.tools.lens.token_choice import Asked
 from vizformer.web.widgets import chart, data_table, lesson, position_choice, proof_badge
 from vizformer.web.widgets.folded_box import folded
-from vizformer.web.widgets.running_text import running_text
+from vizformer.web.widgets.running_text import tokens_with_spaces
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
@@ -28,7 +28,7 @@ NEURONS = 10
 _BIASES = ("attention_bias", "feedforward_bias", "norm_bias", "projection_bias", "head_bias", "logit_bias")
 
 
-def terms(subject: Subject, asked: Asked) -> None:
+def draw_terms(subject: Subject, asked: Asked) -> None:
     """The bars, with their sum and its proof; then one head or network."""
     st.html(f'<div id="{ANCHOR}"></div>')
     st.subheader(_("What adds to its logit"), anchor=False)
@@ -166,7 +166,7 @@ def head(subject: Subject, asked: Asked, term: Term) -> None:
         )
     )
     label = _("The text, each token tinted by what it adds through this head")
-    st.html(tinted_text.to_html(running_text(subject, stack), shares, label=label, marked=top))
+    st.html(tinted_text.to_html(tokens_with_spaces(subject, stack), shares, label=label, marked=top))
     order = np.argsort(-np.abs(shares), kind="stable")[:50]
     with folded(_("Key by key"), key="lens.keys") as is_open:
         if is_open:

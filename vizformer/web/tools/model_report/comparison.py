@@ -6,7 +6,7 @@ from vizformer.web.catalogue import model_cache
 from vizformer.web.frame import presses
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.model_report import report_words
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words.i18n import _
 
 

@@ -15,7 +15,7 @@ from vizformer.checkpoints import Report, UnansweredError
 from vizformer.checkpoints.bare.mapping.fitting import choices, with_biases
 from vizformer.checkpoints.bare.mapping.kinds import TensorKind
 from vizformer.checkpoints.bare.mapping.proposal import Sheet
-from vizformer.checkpoints.bare.mapping.roles import Role, roles
+from vizformer.checkpoints.bare.mapping.roles import Role, list_roles
 from vizformer.checkpoints.tensors import role_mapping
 from vizformer.checkpoints.tensors.role_mapping import Entry, RoleMapping
 from vizformer.errors import VizformerError
@@ -158,7 +158,7 @@ def _boxes(key: str, sheet: Sheet, current: RoleMapping, both: bool, width: int)
     """A box for the weight of every role, and one for its bias, stack by stack."""
     entries: dict[str, Entry] = {}
     places: dict[str, list[Role]] = {}
-    for role in roles(both=both):
+    for role in list_roles(both=both):
         place = next(words for start, words in _PLACES if role.name.startswith(start))
         places.setdefault(translate(place), []).append(role)
     for words, members in places.items():

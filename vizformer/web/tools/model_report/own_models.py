@@ -9,7 +9,7 @@ from vizformer.web.words.i18n import _
 
 
 @guarded()
-def own_models() -> None:
+def draw_own_models() -> None:
     """How another model comes into the list."""
     with st.expander(_("Your own models")):
         if server_folder.root() is None:

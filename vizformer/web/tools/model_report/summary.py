@@ -35,7 +35,7 @@ def problems(report: Report) -> None:
 
 
 @guarded()
-def summary(report: Report) -> None:
+def draw_summary(report: Report) -> None:
     st.subheader(_("The model"), anchor=False)
     with st.container(horizontal=True):
         for name, value in (

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from vizformer.checkpoints import Report
-from vizformer.checkpoints.weighing.evidence import LEAST_TOKENS, MOST_COMBINATIONS, Evidence, Finding, evidence
+from vizformer.checkpoints.weighing.text_evidence import LEAST_TOKENS, MOST_COMBINATIONS, Evidence, Finding, evidence
 from vizformer.web.catalogue import precision, sources
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
@@ -13,14 +13,14 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.model_report import report_words
 from vizformer.web.tools.model_report.questions import assume
 from vizformer.web.widgets import data_table
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.watched_work import watched
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, translate
 
 
 @laboratory
-def text_evidence(model: ModelRef, report: Report) -> None:
+def draw_text_evidence(model: ModelRef, report: Report) -> None:
     """The boxes for the text and for the author's number, and what they say."""
     kind = report.config.architecture
     st.markdown("**" + _("Let a text decide") + "**")

@@ -5,12 +5,12 @@ import streamlit as st
 
 from vizformer.explain import examples
 from vizformer.web.tools.paper.matrices import editable, tables
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words.i18n import _
 
 
 @laboratory
-def four_keys() -> None:
+def draw_four_keys() -> None:
     """One query, four keys: what a widely copied text prints, and what is right."""
     st.subheader(_("One query, four keys: three answers, two of them right"), anchor=False)
     cells = st.columns(3)

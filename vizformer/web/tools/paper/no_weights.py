@@ -6,7 +6,7 @@ from vizformer import figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.paper import computations
 from vizformer.web.widgets import chart, row_names
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
@@ -15,7 +15,7 @@ from vizformer.web.words.i18n import _
 
 
 @guarded()
-def no_weights() -> None:
+def draw_no_weights() -> None:
     """softmax(X X^T) X for the typed sentence: what attention does before anything is learned."""
     st.subheader(_("Attention without any weights, for your sentence"), anchor=False)
     subject = subject_box()

@@ -5,12 +5,12 @@ import streamlit as st
 
 from vizformer.explain import examples
 from vizformer.web.tools.paper.matrices import editable, tables
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words.i18n import _
 
 
 @laboratory
-def two_rows() -> None:
+def draw_two_rows() -> None:
     """X = [[1, 0, 1], [0, 1, 1]] with identity projections."""
     st.subheader(_("Two rows that look at each other"), anchor=False)
     left, right = st.columns([1, 2], gap="medium")

@@ -13,7 +13,7 @@ from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
 
-def answers(pair: Pair) -> None:
+def draw_answers(pair: Pair) -> None:
     """The most probable tokens of either run, with the probability that both give them."""
     st.subheader(_("What they predict"), anchor=False)
     if not all(model_cache.predicts(one.model) for one in (pair.first, pair.second)):

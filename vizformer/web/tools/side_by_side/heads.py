@@ -23,7 +23,7 @@ MOST_ROWS = 4  # of the table before it scrolls
 PER_CELL = 300  # multiplications, about, that the divergence of a cell takes the time of
 
 
-def heads(pair: Pair, settings: DeltaGenerator) -> None:
+def draw_heads(pair: Pair, settings: DeltaGenerator) -> None:
     """The choice of the attention (in the line of settings), the picture and the table."""
     runs = pair.runs
     with settings:

@@ -14,7 +14,7 @@ from vizformer.web.widgets.in_python import loaded
 from vizformer.web.words.i18n import _
 
 
-def in_python(pair: Pair) -> None:
+def draw_in_python(pair: Pair) -> None:
     """The box with the code."""
     with folded(_("The same in Python"), key="side_by_side.python") as is_open:
         if is_open:

@@ -23,7 +23,7 @@ MOST = 64
 ABREAST = 16  # rows and columns up to which the maps of both runs stand abreast
 
 
-def one_head(pair: Pair) -> None:
+def draw_one_head(pair: Pair) -> None:
     """Three maps: the first run, the second one, and the difference."""
     kind, (layer, head) = state.view().kind, shown(pair)
     st.subheader(_("Layer {layer}, head {head} in both runs", layer=layer, head=head), anchor=False)

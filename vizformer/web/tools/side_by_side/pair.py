@@ -13,7 +13,7 @@ from vizformer.web.link import beginnings, state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import model_assumptions
 from vizformer.web.widgets.model_input import readable
-from vizformer.web.widgets.other_sentence import other_sentence
+from vizformer.web.widgets.other_sentence import ask_other_sentence
 from vizformer.web.words.i18n import _
 
 MODEL, EXAMPLE = "side_by_side.model", "side_by_side.example"
@@ -101,7 +101,7 @@ def boxes(subject: Subject) -> tuple[ModelRef | None, str]:
     model = model_box(left)
     proposed = subject.text if model is not None else proposal(subject)
     # It stays with any other first sentence: whoever corrects that one has not given up the second.
-    text = other_sentence(_("Second sentence"), "second", proposed, basis="", on=middle)
+    text = ask_other_sentence(_("Second sentence"), "second", proposed, basis="", on=middle)
     example_box(right)
     return model, text
 

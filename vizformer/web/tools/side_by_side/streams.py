@@ -22,7 +22,7 @@ def chosen_stack(pair: Pair) -> str:
     return lesson.value(STACK, stacks[0], stacks)
 
 
-def streams(pair: Pair) -> None:
+def draw_streams(pair: Pair) -> None:
     """The cosines of one stack; of the embeddings first, and of what every layer ends with."""
     st.subheader(_("How the residual streams point"), anchor=False)
     tokens = [one.trace.tokens for one in (pair.first, pair.second)]

@@ -15,7 +15,7 @@ AT_ONCE = 20_000_000  # parameters that are compared without being asked for: ab
 ROW, MOST_ROWS = 35, 12  # px, and rows of the table before it scrolls
 
 
-def weights(pair: Pair) -> None:
+def draw_weights(pair: Pair) -> None:
     """The tensors, sorted by how far they are apart; nothing for one model on two texts."""
     if not pair.two_models:
         return

@@ -9,7 +9,7 @@ from vizformer.web.words.i18n import _, translate
 
 
 @guarded()
-def doors() -> None:
+def draw_doors() -> None:
     learn, explore, own = st.columns(3, gap="medium")
     with learn, st.container(border=True):
         _learn()

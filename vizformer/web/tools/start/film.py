@@ -21,7 +21,7 @@ from vizformer.web.words.figure_words import words
 
 @st.fragment
 @guarded()
-def film(subject: Subject) -> None:
+def draw_film(subject: Subject) -> None:
     walk, texts = scenes.walk(subject), words(walkthrough.ENGLISH)
     followed = walkthrough.mount(walk, words=texts, key="walk")
     take_away(

@@ -31,7 +31,7 @@ def question(plan: Plan) -> str:
     return typed
 
 
-def answer(name: str, index: int, text: str) -> None:
+def draw_answer(name: str, index: int, text: str) -> None:
     """What the model makes of the question, and how sure it is."""
     look = trainings.look(name, index, text)
     right = "".join(symbol for symbol in look.right if symbol != "</s>")

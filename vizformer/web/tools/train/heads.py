@@ -21,7 +21,7 @@ from vizformer.web.words.i18n import _
 CHOSEN = "train.place_chosen"  # whether the reader chose a head, of models of which size
 
 
-def heads(name: str, plan: Plan, now: State, index: int, text: str) -> None:
+def draw_heads(name: str, plan: Plan, now: State, index: int, text: str) -> None:
     """The chosen head's attention, beside that of the untrained model."""
     st.subheader(_("Attention"), anchor=False)
     kinds = list(trainings.look(name, index, text).maps)

@@ -12,7 +12,7 @@ from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 
-def position_vectors(name: str, plan: Plan, now: State, index: int) -> None:
+def draw_position_vectors(name: str, plan: Plan, now: State, index: int) -> None:
     """The vectors that tell the model where a token stands."""
     st.subheader(_("Position vectors"), anchor=False)
     vectors = trainings.positions(name, index)

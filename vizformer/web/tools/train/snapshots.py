@@ -8,9 +8,9 @@ from vizformer.training.live import Plan
 from vizformer.training.training_queue import State
 from vizformer.web.catalogue import trainings
 from vizformer.web.link import state
-from vizformer.web.tools.train.answer import answer, question
-from vizformer.web.tools.train.heads import heads, induction
-from vizformer.web.tools.train.position_vectors import position_vectors
+from vizformer.web.tools.train.answer import draw_answer, question
+from vizformer.web.tools.train.heads import draw_heads, induction
+from vizformer.web.tools.train.position_vectors import draw_position_vectors
 from vizformer.web.widgets import chart
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
@@ -34,9 +34,9 @@ def explore(name: str, plan: Plan, now: State) -> None:
         with st.container(key="train_question"):
             text = question(plan)
         with asked:
-            answer(name, index, text)
-    heads(name, plan, now, index, text)
-    position_vectors(name, plan, now, index)
+            draw_answer(name, index, text)
+    draw_heads(name, plan, now, index, text)
+    draw_position_vectors(name, plan, now, index)
     if not plan.on.ends:
         induction(name, plan, now, index)
 

@@ -22,7 +22,7 @@ FELT = 1e-3  # nats
 LIKELY = 256  # neurons of a large model that are taken out
 
 
-def all_neurons(subject: Subject, settings: DeltaGenerator) -> None:
+def draw_all_neurons(subject: Subject, settings: DeltaGenerator) -> None:
     """The network, what stands in the place of a neuron, and the table.
 
     Args:

@@ -26,7 +26,7 @@ from vizformer.web.words.i18n import _
 LISTED = 10
 
 
-def all_parts(subject: Subject, settings: DeltaGenerator) -> None:
+def draw_all_parts(subject: Subject, settings: DeltaGenerator) -> None:
     """The sweep as a picture of the heads, with the part that matters most; where it takes long, it waits for a button."""
     with settings:
         kind_box = st.container(width="content")

@@ -15,7 +15,7 @@ from vizformer.web.widgets.choices import BESIDE, more, one_of
 from vizformer.web.words.i18n import _
 
 
-def all_tokens(subject: Subject, settings: DeltaGenerator) -> None:
+def draw_all_tokens(subject: Subject, settings: DeltaGenerator) -> None:
     """The stack, how a token is taken out (in the line of settings), and the table of all tokens."""
     stacks: list[Stack] = [stack for stack in ("encoder", "decoder") if stack in subject.trace.tokens]
     stack: Stack = stacks[0]

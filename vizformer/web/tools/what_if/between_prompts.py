@@ -10,7 +10,7 @@ from vizformer.web.link import state
 from vizformer.web.tools.what_if import patched_cells
 from vizformer.web.tools.what_if.patch_maps import maps
 from vizformer.web.tools.what_if.patched_cells import Asked
-from vizformer.web.tools.what_if.paths import paths
+from vizformer.web.tools.what_if.paths import draw_paths
 from vizformer.web.tools.what_if.prompts import Prompts, choose, second
 from vizformer.web.tools.what_if.wording import signed
 from vizformer.web.widgets import telling
@@ -19,7 +19,7 @@ from vizformer.web.widgets.lab import aside
 from vizformer.web.words.i18n import _
 
 
-def between_prompts(subject: Subject, settings: DeltaGenerator) -> None:
+def draw_between_prompts(subject: Subject, settings: DeltaGenerator) -> None:
     """Two prompts, what is patched, the maps, and one cell."""
     with settings:
         what = what_is_patched()
@@ -34,7 +34,7 @@ def between_prompts(subject: Subject, settings: DeltaGenerator) -> None:
         return
     with picture:
         if by_path:
-            paths(prompts, settings)
+            draw_paths(prompts, settings)
         else:
             with settings:
                 asked = patch_choice(prompts, what)

@@ -24,7 +24,7 @@ LISTED = 20
 ROLE_NAMES = ("facilitating", "interfering", "irrelevant")
 
 
-def learned_gates(subject: Subject, settings: DeltaGenerator) -> None:
+def draw_learned_gates(subject: Subject, settings: DeltaGenerator) -> None:
     """The text set, the push, the seeds; then the roles as a picture and as a table."""
     model = Subject(subject.model, "", "")
     with settings:

@@ -15,7 +15,7 @@ from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
 
-def one_cell(prompts: Prompts, asked: Asked, place: Sequence[int], name: str, shares: str) -> None:
+def draw_one_cell(prompts: Prompts, asked: Asked, place: Sequence[int], name: str, shares: str) -> None:
     """The three runs: corrupted, with the patch, clean.
 
     Args:

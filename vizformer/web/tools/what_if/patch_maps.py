@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from vizformer.analysis import Patched
 from vizformer.web.tools.what_if import patched_cells
-from vizformer.web.tools.what_if.one_cell import code, one_cell
+from vizformer.web.tools.what_if.one_cell import code, draw_one_cell
 from vizformer.web.tools.what_if.patched_cells import Asked
 from vizformer.web.tools.what_if.prompts import Prompts
 from vizformer.web.tools.what_if.share_map import Place, chosen_cell, one_map, window
@@ -46,7 +46,7 @@ def maps(prompts: Prompts, asked: Asked) -> None:
                 one_map(values, title, names, chosen, first, own)
         how_good(found, estimate)
         name = f"{names[0][chosen[0]]}, {names[1][chosen[1]]}"
-        one_cell(prompts, asked, place, name, shares(exact, estimate, chosen))
+        draw_one_cell(prompts, asked, place, name, shares(exact, estimate, chosen))
     st.caption(_("The same in Python"))
     st.code(code(prompts, asked, place), language="python", wrap_lines=True)
 

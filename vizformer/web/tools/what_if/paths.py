@@ -20,7 +20,7 @@ from vizformer.web.words.i18n import _
 TO, HEAD, STANDS = "whatif.to", "whatif.tohead", "whatif.held"
 
 
-def paths(prompts: Prompts, settings: DeltaGenerator) -> None:
+def draw_paths(prompts: Prompts, settings: DeltaGenerator) -> None:
     """The boxes, the map of the senders, the chosen path and the code."""
     with settings:
         asked = choose(prompts)

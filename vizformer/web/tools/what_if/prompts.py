@@ -11,7 +11,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson, position_choice
-from vizformer.web.widgets.other_sentence import other_sentence
+from vizformer.web.widgets.other_sentence import ask_other_sentence
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
@@ -63,7 +63,7 @@ def second(subject: Subject) -> str:
     found = next((one for one in EXAMPLES if is_of(one, subject)), None)
     proposed = "" if found is None else found.corrupted if subject.text == found.clean else found.clean
     basis = f"{subject.model} {subject.text}"
-    text = other_sentence(
+    text = ask_other_sentence(
         _("The second, corrupted prompt (the first, clean one is the sentence above)"), "second", proposed, basis, left
     )
     shown = found if found is not None and text == proposed else None

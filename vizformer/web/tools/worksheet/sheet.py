@@ -13,7 +13,7 @@ from vizformer.web.link import state
 from vizformer.web.tools.worksheet import paper
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.choices import more
-from vizformer.web.widgets.laboratory import laboratory
+from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.questions import Question, Registry
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
@@ -24,7 +24,7 @@ _LESSONS = "worksheet.chosen"
 
 
 @laboratory
-def sheet(subject: Subject, registries: Mapping[str, Registry]) -> None:
+def draw_sheet(subject: Subject, registries: Mapping[str, Registry]) -> None:
     """The sheet, and the key on a page of its own where it is asked for.
 
     Args:
