@@ -158,8 +158,7 @@ def test_every_tensor_is_made_where_it_is_needed(kind: str, dtype: str, tmp_path
     same(found, expected, 1e-6, kind)  # (float64 algebra differs in the last bit between memory layouts)
 
 
-@pytest.mark.sample(1)
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", ["gpt2", "marian"])
 def test_folders_of_others_are_opened_there(name: str, tmp_path: Any) -> None:
     folder = getattr(made, name)(tmp_path / name)

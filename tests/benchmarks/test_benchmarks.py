@@ -48,8 +48,7 @@ def test_the_table_and_the_bytes() -> None:
     assert code in (0, 1)
 
 
-@pytest.mark.sample(1)
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize(("limit", "expected"), [(1e9, 0), (0.0, 1)])
 def test_the_limit_decides_the_exit_code(limit: float, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:

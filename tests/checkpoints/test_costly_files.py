@@ -40,8 +40,7 @@ def refused(took: dict[str, Any]) -> None:
     assert took["kept"] < 1
 
 
-@pytest.mark.sample(4)
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", PICKLES)
 def test_a_costly_pickle_is_refused_at_once(opened, name):
     took = opened("pickles")[name]
@@ -49,8 +48,7 @@ def test_a_costly_pickle_is_refused_at_once(opened, name):
     assert "cannot be read" in took["said"] or "holds more than tensors" in took["said"]
 
 
-@pytest.mark.sample(2)
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", hostile.TOKENIZERS)
 def test_a_tokenizer_that_explodes_is_refused_at_once(opened, name):
     took = opened("tokenizers")[name]

@@ -77,8 +77,7 @@ def forty_million(tmp_path_factory):
     return made.gpt2(folder, n_embd=768, n_inner=3072, n_layer=6, n_head=12, n_positions=128)
 
 
-@pytest.mark.sample(1)
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize("dtype", ["auto", "bfloat16"])
 def test_what_is_reckoned_is_what_it_takes(forty_million, dtype):

@@ -47,7 +47,7 @@ def log_probabilities(model):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_a_wide_beam_finds_the_best_of_all(model, log_probabilities, alpha):
     prompt, prefix = arguments(model)
     found = beam_search(model, prompt, prefix, width=VOCAB**LONGEST, max_new=LONGEST, alpha=alpha)

@@ -121,7 +121,8 @@ def try_change(change: Change, tree: Path, coverage: Coverage, items: Items | No
                 return "noticed", outcome.failed[0]
             if not outcome.ended:
                 return "noticed", ("takes forever: " if outcome.timed_out else "ends the process: ") + part[0]
-            if missing := sorted(set(part) - outcome.seconds.keys()):
+            made = set(part) if items is None else set(part) & items.by_name.keys()
+            if missing := sorted(made - outcome.seconds.keys()):
                 return "noticed", missing[0]  # it is not even made
         swept = in_a_fork(partial(run_part, tests, swept=True), log, LIMIT_SWEPT_SECONDS)
         return ("noticed by the sweep", swept.failed[0]) if swept.failed else ("survived", "")

@@ -164,7 +164,7 @@ def rights(app: AppTest) -> int:
     return sum(box.value.startswith("**Right.**") for box in app.success)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sweep
 @pytest.mark.parametrize("model", SUBJECTS)
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 def test_the_questions_of_all_lessons_are_printed_for_every_architecture(

@@ -124,3 +124,20 @@ def test_an_answer_that_the_tensors_give_is_taken_where_it_is_theirs(tmp_path: P
     same(load(tmp_path / "model.pt", **said, n_heads="4", causal=True), model, "logits")
     with pytest.raises(CheckpointError, match="n_heads=2: the tensors say 4; causal=false: the tensors say True"):
         load(tmp_path / "model.pt", **said, n_heads=2, causal=False)
+
+
+def test_a_network_that_has_one_bias_of_two(tmp_path: Path) -> None:
+    model = tiny.randomise(strangers.LectureGPT()).eval()
+    for block in model.blocks:
+        block.ffwd.net[2].bias = None
+    torch.save(model.state_dict(), tmp_path / "model.pt")
+    same(load(tmp_path / "model.pt", norm_order="pre", activation="relu", scaled_embedding=False), model, "logits")
+
+
+def test_a_buffer_that_counts_the_positions_is_no_weight(tmp_path: Path) -> None:
+    model = tiny.randomise(strangers.LectureGPT()).eval()
+    torch.save({**model.state_dict(), "position_ids": torch.arange(12)[None]}, tmp_path / "model.pt")
+    ours = load(tmp_path / "model.pt", norm_order="pre", activation="relu", scaled_embedding=False)
+    same(ours, model, "logits")
+    fate = next(fate for fate in ours.report.tensors if fate.name == "position_ids")
+    assert str(fate.note) == "the numbers of the positions"

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from recipes.translator.everyday import Pair, everyday, main
 from recipes.translator.lexicon import FOLDER, rows
 
+pytestmark = pytest.mark.sweep
 N_PAIRS = 20_000
 COURSE = ("我爱中国。", "我爱北京的春天。", "我的妹妹在河边看书。", "小明把苹果放在桌上，然后吃掉了它。")
 SINGULAR = {"he", "she", "it", "who", "Tom", "Mary", "Anna", "Jack", "Lucy"}
@@ -47,7 +48,6 @@ def test_the_command_writes_the_same_pairs_for_the_same_seed(tmp_path):
     assert all(len(line) == 3 for line in lines)
 
 
-@pytest.mark.sweep
 def test_no_pair_comes_twice_and_each_is_whole(pairs):
     assert len({(pair.zh, pair.en) for pair in pairs}) == N_PAIRS
     for pair in pairs:
@@ -59,7 +59,6 @@ def test_no_pair_comes_twice_and_each_is_whole(pairs):
         assert not re.search(r"在在|了了|的的|没没|不不|都都", pair.zh), pair
 
 
-@pytest.mark.sweep
 def test_the_examples_of_the_course_are_not_among_them(pairs):
     listed = set((FOLDER / "not_written.txt").read_text(encoding="utf-8").splitlines())
     assert listed.issuperset(COURSE)
@@ -178,7 +177,6 @@ def test_coreference_turns_on_who_is_meant(pairs):
             assert "它" not in pair.zh, pair
 
 
-@pytest.mark.sweep
 def test_held_out_nouns_are_in_no_training_coreference_but_elsewhere(pairs, held_out):
     trained = [pair for pair in pairs if pair.kind.startswith(("coreference", "senses"))]
     others = [pair for pair in pairs if not pair.kind.startswith(("coreference", "senses"))]

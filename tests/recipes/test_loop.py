@@ -172,8 +172,7 @@ def killed_in(epoch: int, after: int) -> Batches:
     return until
 
 
-@pytest.mark.sample(2)
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize(("epoch", "after"), [(0, 1), (1, 0), (1, 3), (2, 2)])
 def test_going_on_after_a_kill_changes_nothing(tmp_path: Path, epoch: int, after: int) -> None:
     """Bit for bit the weights of a run that nobody disturbed, dropout included."""
@@ -205,7 +204,7 @@ def test_a_kill_while_the_state_is_written_leaves_the_old_one(tmp_path: Path, mo
     assert same(run(tmp_path / "killed"), averaged)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_finished_training_is_not_repeated_but_can_be_lengthened(tmp_path: Path) -> None:
     first = run(tmp_path)
 
@@ -217,7 +216,7 @@ def test_a_finished_training_is_not_repeated_but_can_be_lengthened(tmp_path: Pat
     assert same(run(tmp_path, longer), run(tmp_path / "at once", longer))
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "changes", [dict(warmup=11), dict(factor=1.0), dict(seed=1), dict(clip=2.0), dict(average_decay=0.5)], ids=str
 )

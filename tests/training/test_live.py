@@ -67,8 +67,7 @@ def test_a_training_keeps_what_it_planned_and_repeats_itself():
     assert not torch.equal(kept[0][2], other[0][2])
 
 
-@pytest.mark.sample(1)
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("architecture", ["encoder-decoder", "decoder-only"])
 def test_it_learns(architecture):
     plan = Plan(task="sort", architecture=architecture, n_layers=1, n_heads=2, d_model=32, steps=150)
