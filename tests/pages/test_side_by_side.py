@@ -1,18 +1,30 @@
 """The page Side by side: what is on the screen is what the library says, and what is chosen is in the link."""
 
+import json
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
 import streamlit as st
 
+import vizformer as vf
 from recipes.handmade_models import induction_by_hand
 from tests.bundled import load
+from tests.checkpoints import folders
 from tests.components.test_mount import sent
 from tests.pages.reading import array, chart, number, said, tables
-from vizformer.analysis import head_divergences, head_pair, moved_weights, stream_cosines, two_answers, two_runs
+from vizformer.analysis import (
+    head_divergences,
+    head_pair,
+    moved_weights,
+    similarity_terms,
+    stream_cosines,
+    text_similarity,
+    two_answers,
+    two_runs,
+)
 from vizformer.training.runs import Run
-from vizformer.web.catalogue import model_cache, sources, trainings
+from vizformer.web.catalogue import model_cache, server_folder, sources, trainings
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.side_by_side import computations, in_python
@@ -219,3 +231,41 @@ def test_a_dimension_that_makes_all_cosines_1_is_left_out_and_named(open_app, mo
 )
 def test_a_small_divergence_is_not_said_to_be_zero(value: float, said: str) -> None:
     assert computations.bits(value) == said
+
+
+@pytest.fixture
+def sentences(tmp_path, monkeypatch):
+    """An encoder of sentences, whose files say that the first row is the vector of a text."""
+    folders.bert(tmp_path / "sentences", model="BertModel")
+    (tmp_path / "sentences" / "1_Pooling").mkdir()
+    said = json.dumps({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False})
+    (tmp_path / "sentences" / "1_Pooling" / "config.json").write_text(said, encoding="utf-8")
+    monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
+    return vf.load(tmp_path / "sentences")
+
+
+def test_an_encoder_of_sentences_says_how_alike_they_are_and_of_what_that_is_a_sum(open_app, boxes_open, sentences):
+    texts = {"text": "the cat sat", "second": "the cats sat low"}
+    app = open_app(PAGE, model="models/sentences", lang="en", **texts)
+    assert not app.exception
+    assert not app.error  # of texts that are not equally long
+    first, second = (sentences.trace(text) for text in texts.values())
+    runs = two_runs(sentences, first, sentences, second)
+    found, parts = text_similarity(runs, "cls"), similarity_terms(runs, "cls")
+    assert np.allclose(array(chart(app, 0)["data"][0]["z"]), found.pairs, atol=1e-6)
+    assert f"{found.cosine:.3f}".replace("-", "−") in chart(app, 0)["layout"]["title"]["text"]
+    assert array(chart(app, 1)["data"][0]["x"]).sum() == pytest.approx(found.cosine, abs=1e-5)
+    assert "The model's files say" in said(app)
+    assert "They say nothing that could be compared" not in said(app)
+    strongest = next(term for term in parts.sorted if term.part == "head")
+    assert any(f"Layer {strongest.layer}, head {strongest.head}" in one.value for one in app.subheader)
+    code = next(block.value for block in app.code if "text_similarity" in block.value)
+    assert "text_similarity(runs, 'cls')" in code
+    app.selectbox(key="setting.beside.pooling").select("mean").run()
+    assert np.allclose(array(chart(app, 0)["data"][0]["z"]), text_similarity(runs, "mean").pairs, atol=1e-6)
+
+
+def test_a_second_sentence_is_proposed_to_an_encoder_of_sentences(open_app, sentences):
+    app = open_app(PAGE, model="models/sentences", text="the cat sat", locale="zh-CN")
+    assert app.text_input(key="view.second").value
+    assert "相似度" in chart(app, 0)["layout"]["title"]["text"]

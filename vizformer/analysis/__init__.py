@@ -70,7 +70,9 @@ if TYPE_CHECKING:
         head_pair,
         moved_weights,
         row_divergences,
+        similarity_terms,
         stream_cosines,
+        text_similarity,
         two_answers,
         two_runs,
     )

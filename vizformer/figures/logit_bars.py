@@ -35,6 +35,8 @@ def logit_terms(
     lengths = np.ascontiguousarray(values, dtype=np.float32)
     if lengths.shape != (len(names),):
         raise ValueError(f"values of shape {lengths.shape} do not fit {len(names)} names")
+    largest = float(np.abs(lengths).max(initial=0.0))
+    digits = 2 if largest >= 1 else 3 if largest >= 0.05 else 4
     places = np.arange(len(names), dtype=np.int32)
     figure = Figure(
         bar(
@@ -45,7 +47,7 @@ def logit_terms(
                 "color": [QUALITATIVE[int(value < 0)] for value in lengths.tolist()],
                 "line": {"color": GRID, "width": 1},
             },
-            text=[f"{value:+.2f}".replace("-", "−") for value in lengths.tolist()],
+            text=[f"{value:+.{digits}f}".replace("-", "−") for value in lengths.tolist()],
             textposition="outside",
             cliponaxis=False,
             customdata=[safe(name) for name in names],

@@ -1,4 +1,4 @@
-"""Two runs side by side: where the weights of a head differ, and how the residual streams point."""
+"""Two runs side by side: where the weights of a head differ, how the residual streams point, what makes two texts alike."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,6 +21,10 @@ ENGLISH: Mapping[str, str] = {
     ),
     "cosine": N_("cosine"),
     "cosine_at": N_("{point}, position {position} “{token}”: cosine {value}"),
+    "share": N_("share"),
+    "share_at": N_("first text {query} “{query_token}”, second text {key} “{key_token}”: {value} of the similarity"),
+    "first_text": N_("first text"),
+    "second_text": N_("second text"),
 }
 """Every text of these figures; pages pass the same names in the reader's language."""
 
@@ -82,6 +86,51 @@ def difference_map(
         )
     )
     name_axes(figure, query_tokens, key_tokens, row_title=words["query"], column_title=words["key"])
+    return frame(figure, title, height=heights(*values.shape))
+
+
+def similarity_map(
+    shares: NDArray[np.floating],
+    first_tokens: Sequence[str],
+    second_tokens: Sequence[str],
+    *,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> Figure:
+    """Draws what each pair of tokens adds to the similarity of two texts: blue is more than an even share, orange less.
+
+    Args:
+        shares: they sum to the similarity [first tokens, second tokens].
+
+    Raises:
+        ValueError: tokens that do not fit.
+    """
+    words = {**ENGLISH, **words}
+    values = np.ascontiguousarray(shares, dtype=np.float32)
+    if values.shape != (len(first_tokens), len(second_tokens)):
+        raise ValueError(
+            f"shares of shape {values.shape} do not fit {len(first_tokens)} and {len(second_tokens)} tokens"
+        )
+    even, digits = float(values.mean()), 3 if reach(values) >= 0.01 else 4
+    figure = Figure(
+        heatmap(
+            z=values,
+            **signed(reach(values - even), even),
+            colorbar={"title": {"text": safe(words["share"])}, "thickness": 14},
+            xgap=1 if max(values.shape) <= 64 else 0,
+            ygap=1 if max(values.shape) <= 64 else 0,
+            texttemplate=f"%{{z:.{digits}f}}" if max(values.shape) <= PRINTED_UP_TO else None,
+            hovertemplate=fill(
+                words["share_at"],
+                query="%{pointNumber[0]}",
+                key="%{pointNumber[1]}",
+                query_token="%{y}",
+                key_token="%{x}",
+                value="%{z:.4f}",
+            ),
+        )
+    )
+    name_axes(figure, first_tokens, second_tokens, row_title=words["first_text"], column_title=words["second_text"])
     return frame(figure, title, height=heights(*values.shape))
 
 

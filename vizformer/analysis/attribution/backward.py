@@ -1,6 +1,6 @@
-"""The way back from a logit to the parts of the model that have written into its row, with what is not linear frozen.
+"""The way back from the last rows to the parts of the model that have written into them, with what is not linear frozen.
 
-What is frozen and why the terms sum to the logit is said in `vizformer.analysis.attribution.direct`.
+What is frozen and why the terms sum to where the way begins is said in `vizformer.analysis.attribution.direct`.
 """
 
 from typing import Literal
@@ -16,7 +16,7 @@ from vizformer.analysis.attribution.terms import Against, Part, Row, Term
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.activations import activation_kind
 from vizformer.explain.arrays import float64
-from vizformer.explain.block_rows import network_input, sublayers
+from vizformer.explain.block_rows import find_block, network_input, sublayers
 from vizformer.explain.experts_numbers import mixture_numbers
 from vizformer.explain.feedforward_rows import feedforward_numbers
 from vizformer.explain.norms import divisor, is_deviation, is_offset, normalise, through
@@ -29,62 +29,39 @@ from vizformer.model.mixing import soft_cap
 from vizformer.model.norms import Norm
 from vizformer.model.trace import Trace
 
+Rows = Float[ndarray, "rows d_model"]
 
-class LogitBackward:
-    """The direction g on its way back from the logit, and the terms that it has met (see `logit_attribution`)."""
 
-    def __init__(self, checkpoint: Checkpoint, trace: Trace, position: int) -> None:
-        self.checkpoint, self.trace, self.position = checkpoint, trace, position
+class Backward:
+    """Directions g of some rows on their way back through a stack, and the terms that they have met.
+
+    A term is a sum over the rows of g . what a part has written into the row.
+
+    Attributes:
+        rows: which rows of the trace.
+        g: their directions, where the way back has come to.
+        directions: place -> g there.
+        squares: of all products that were summed: what rounding is measured by.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, trace: Trace, rows: slice, g: Rows) -> None:
+        self.checkpoint, self.trace, self.rows, self.g = checkpoint, trace, rows, g
         self.terms: list[Term] = []
-        self.directions: dict[str, Row] = {}
-        self.g: Row = np.zeros(checkpoint.model.config.d_model)
-        self.squares = 0.0  # of all products that were summed: what rounding is measured by
+        self.directions: dict[str, Rows] = {}
+        self.squares = 0.0
 
-    def head(self, token: int, against: Against) -> None:
-        """From the logit to the row that the last layer has left."""
-        model, stack = self.checkpoint.model, predicting_stack(self.checkpoint)
-        table = (model.embedding if model.unembedding is None else model.unembedding).weight
-        bias = model.logit_bias if model.prediction is None else model.prediction.logit_bias
-        ratios = None if model.config.logit_cap is None else self.bent(model.config.logit_cap, float64(table), bias)
-        self.g = float64(table[token]) * model.config.logit_scale * (1.0 if ratios is None else ratios[token])
-        if against == "mean":
-            mean = (
-                float64(table.mean(0, dtype=torch.float64))
-                if ratios is None
-                else ratios @ float64(table) / table.shape[0]
-            )
-            self.g = self.g - mean * model.config.logit_scale
-        elif against is not None:
-            ratio = 1.0 if ratios is None else ratios[against]
-            self.g = self.g - float64(table[against]) * model.config.logit_scale * ratio
-        if bias is not None:
-            each = float64(bias) * (1.0 if ratios is None else ratios)
-            self.add("logit_bias", "prediction", each[token] - reference(each, against))
-        x = self.row(f"{stack}.final")
-        if (head := model.prediction) is not None:
-            dense = x @ float64(head.dense.weight).T + bias_of(head.dense)
-            active = activation_kind(head.activation).compute(dense)
-            self.through(head.norm, active, "prediction")
-            ratio = np.divide(active, dense, out=np.zeros_like(dense), where=dense != 0)
-            self.g = self.g * ratio
-            self.add("head_bias", "prediction", self.g @ bias_of(head.dense))
-            self.g = self.g @ float64(head.dense.weight)
-        if (matrix := model.unembedding_projection) is not None:
-            self.g = self.g @ float64(matrix.weight)
-        self.squares += float(((self.g * x) ** 2).sum())
-        norm = final_stack(model).final_norm
-        last = self.row(f"{stack}.{len(final_stack(model).layers) - 1}.post")
+    def stack(self) -> None:
+        """From the last rows to the tables of the embedding."""
+        stack = predicting_stack(self.checkpoint)
+        layers, norm = len(final_stack(self.checkpoint.model).layers), final_stack(self.checkpoint.model).final_norm
+        self.squares += float(((self.g * self.row(f"{stack}.final")) ** 2).sum())
+        last = self.row(f"{stack}.{layers - 1}.post")
         self.set_by_hand(f"{stack}.final", last if norm is None else normalise(last, norm))
         if norm is not None:
             self.through(norm, last, f"{stack}.final")
-
-    def bent(self, cap: float, table: ndarray, bias: Tensor | None) -> Float[ndarray, " vocab"]:
-        """By what the soft cap multiplies every logit, at the value that it has."""
-        model = self.checkpoint.model
-        x = self.trace.residual(f"{predicting_stack(self.checkpoint)}.final")[self.position]
-        raw = table @ float64(model.compared(x)) + (0.0 if bias is None else float64(bias))
-        found: ndarray = np.divide(soft_cap(raw, cap), raw, out=np.ones_like(raw), where=raw != 0)
-        return found
+        for layer in reversed(range(layers)):
+            self.layer(find_block(self.checkpoint, stack, layer), f"{stack}.{layer}")
+        self.embedding(stack)
 
     def layer(self, block: Block, at: str) -> None:
         """Through a layer, its last sublayer first."""
@@ -109,63 +86,65 @@ class LogitBackward:
         if previous >= 0:  # what a layer begins with, the one before it has ended with, unless it was set by hand
             self.set_by_hand(f"{at}.pre", self.row(f"{at.split('.')[0]}.{previous}.post"))
 
-    def sublayer(self, block: Block, place: str, kind: str, parts: Float[ndarray, "parts d_model"], bias: Row) -> None:
+    def sublayer(
+        self, block: Block, place: str, kind: str, parts: Float[ndarray, "parts rows d_model"], bias: Row
+    ) -> None:
         """The terms of what a sublayer has written."""
         if kind == "feedforward":
             if isinstance(block.feedforward, FeedForward) and block.feedforward.W_out.bias is not None:
-                self.add("feedforward_bias", place, self.g @ bias)
-            self.add("feedforward", place, self.g @ parts.sum(0))
+                self.add("feedforward_bias", place, self.g * bias)
+            self.add("feedforward", place, self.g * parts.sum(0))
             return
         if bias.any():
-            self.add("attention_bias", place, self.g @ bias)
+            self.add("attention_bias", place, self.g * bias)
         for head in reversed(range(len(parts))):
-            self.add("head", place, self.g @ parts[head], head)
+            self.add("head", place, self.g * parts[head], head)
 
-    def written(self, block: Block, at: str, kind: str) -> tuple[Float[ndarray, "parts d_model"], Row]:
+    def written(self, block: Block, at: str, kind: str) -> tuple[Float[ndarray, "parts rows d_model"], Row]:
         """What a sublayer has written: of each head, or of all neurons; and its last bias.
 
         The biases of experts belong to what these have written: they are added by weight, not to every token.
         """
         network = block.feedforward
         if kind == "feedforward" and isinstance(network, MixtureOfExperts):
-            rows = slice(self.position, self.position + 1)
-            x = network_input(block, self.trace, at, rows)
-            out = mixture_numbers(x, network, self.trace, f"{at}.feedforward", rows).out
-            return out, np.zeros(out.shape[1])
+            x = network_input(block, self.trace, at, self.rows)
+            out = mixture_numbers(x, network, self.trace, f"{at}.feedforward", self.rows).out
+            return out[None], np.zeros(out.shape[1])
         if kind == "feedforward" and isinstance(network, FeedForward):
-            inner = inner_row(block, network, self.trace, at, self.position)
+            inner = inner_rows(block, network, self.trace, at, self.rows)
             return (inner @ float64(network.W_out.weight).T)[None], bias_of(network.W_out)
         attention = block.self_attention if kind == "self" else block.cross_attention
         assert attention is not None
         record = self.trace[f"{at}.{kind}"]
-        z = [float64(record.z(head)[self.position]) for head in range(record.n_heads)]
-        parts = np.stack([row @ output_rows(attention, head) for head, row in enumerate(z)])
+        z = [float64(record.z(head)[self.rows]) for head in range(record.n_heads)]
+        parts = np.stack([rows @ output_rows(attention, head) for head, rows in enumerate(z)])
         return parts, bias_of(attention.W_O)
 
     def embedding(self, stack: Literal["encoder", "decoder"]) -> None:
         """From the first layer to the rows of the tables."""
         model, config = self.checkpoint.model, self.checkpoint.model.config
         tokens = self.trace.tokens[stack]
-        own = float64(model.token_rows(model.token_table(stack).weight[tokens[self.position].id]))
-        summed: dict[Part, Row] = {"token": own * config.factor_of(stack)}
-        added = model.positions(self.position + 1, stack)
+        ids = torch.tensor([token.id for token in tokens[self.rows]])
+        own = float64(model.token_rows(model.token_table(stack).weight[ids]))
+        summed: dict[Part, Rows] = {"token": own * config.factor_of(stack)}
+        added = model.positions(self.rows.stop, stack)
         if added is not None:
-            summed["position"] = float64(added[self.position])
+            summed["position"] = float64(added[self.rows])
         if model.segment_embedding is not None:
             segments = self.checkpoint.segments(tokens)
-            number = 0 if segments is None else int(segments[0, self.position])
-            summed["segment"] = float64(model.segment_embedding.weight[number])
-        late: Row | None = None  # positions that are added after the norm
+            numbers = torch.zeros_like(ids) if segments is None else segments[0, self.rows].cpu()
+            summed["segment"] = float64(model.segment_embedding.weight[numbers])
+        late: Rows | None = None  # positions that are added after the norm
         if config.decoder_positions_after_norm and stack == "decoder":
             late = summed.pop("position")
-        x: Row = np.sum(list(summed.values()), axis=0)
+        x: Rows = np.sum(list(summed.values()), axis=0)
         projection, projected = model.embedding_projection, config.embedding_projection
         if projection is not None and projected == "sum":
             x = x @ float64(projection.weight).T + bias_of(projection)
         norm = model.embedding_norm
         if model.decoder_embedding_norm is not None and stack == "decoder":
             norm = model.decoder_embedding_norm
-        entering: Row = x if norm is None else normalise(x, norm)
+        entering: Rows = x if norm is None else normalise(x, norm)
         entering = entering if late is None else entering + late
         if projection is not None and projected == "normed_sum":
             self.set_by_hand(f"{stack}.0.pre", entering @ float64(projection.weight).T + bias_of(projection))
@@ -174,41 +153,89 @@ class LogitBackward:
             self.set_by_hand(f"{stack}.0.pre", entering)
         if late is not None:
             self.squares += float(((self.g * late) ** 2).sum())
-            self.add("position", "embedding", self.g @ late)
+            self.add("position", "embedding", self.g * late)
         if norm is not None:
             self.through(norm, x, "embedding")
         if projection is not None and projected == "sum":
             self.through_projection(projection)
         self.directions["embedding"] = self.g
-        for part, row in reversed(summed.items()):
-            self.squares += float(((self.g * row) ** 2).sum())
-            self.add(part, "embedding", self.g @ row)
+        for part, rows in reversed(summed.items()):
+            self.squares += float(((self.g * rows) ** 2).sum())
+            self.add(part, "embedding", self.g * rows)
 
     def through_projection(self, projection: nn.Linear) -> None:
         """Through the layer that makes narrow embeddings as wide as the stream: g . (W x + b) = g . b + (g W) . x."""
-        self.add("projection_bias", "embedding", self.g @ bias_of(projection))
+        self.add("projection_bias", "embedding", self.g * bias_of(projection))
         self.g = self.g @ float64(projection.weight)
 
-    def through(self, norm: Norm, y: Row, place: str) -> None:
-        """Through a norm of the row y, with what it divides by held: g . norm(y) = g . beta + g' . y."""
-        centred = y - y.mean() if isinstance(norm, nn.LayerNorm) else y
-        square = (centred**2).sum(-1, keepdims=True) / (len(y) - (1 if is_deviation(norm) else 0))
+    def through(self, norm: Norm, y: Rows, place: str) -> None:
+        """Through a norm of the rows y, with what it divides them by held: g . norm(y) = g . beta + g' . y."""
+        centred = y - y.mean(-1, keepdims=True) if isinstance(norm, nn.LayerNorm) else y
+        square = (centred**2).sum(-1, keepdims=True) / (y.shape[-1] - (1 if is_deviation(norm) else 0))
         if isinstance(norm, nn.LayerNorm):
-            self.add("norm_bias", place, self.g @ float64(norm.bias))
+            self.add("norm_bias", place, self.g * float64(norm.bias))
         g = self.g * (float64(norm.weight) + (1.0 if is_offset(norm) else 0.0)) / divisor(square, norm)
-        self.g = g - g.mean() if isinstance(norm, nn.LayerNorm) else g
+        self.g = g - g.mean(-1, keepdims=True) if isinstance(norm, nn.LayerNorm) else g
 
-    def set_by_hand(self, name: str, computed: Row) -> None:
+    def set_by_hand(self, name: str, computed: Rows) -> None:
         """What was set by hand at a point of the residual stream, as a term of its own."""
         edit = self.trace.edit
-        if edit is not None and any(cell.index[0] == self.position for cell in edit.cells_of(name)):
-            self.add("by_hand", name, self.g @ (self.row(name) - computed))
+        if edit is not None and any(self.rows.start <= cell.index[0] < self.rows.stop for cell in edit.cells_of(name)):
+            self.add("by_hand", name, self.g * (self.row(name) - computed))
 
-    def row(self, name: str) -> Row:
-        return float64(self.trace.residual(name)[self.position])
+    def row(self, name: str) -> Rows:
+        return float64(self.trace.residual(name)[self.rows])
 
-    def add(self, part: Part, place: str, value: float, head: int | None = None) -> None:
-        self.terms.append(Term(part, place, float(value), head))
+    def add(self, part: Part, place: str, products: Float[ndarray, "..."] | float, head: int | None = None) -> None:
+        self.terms.append(Term(part, place, float(np.sum(products)), head))
+
+
+class LogitBackward(Backward):
+    """The way back from one logit (see `logit_attribution`)."""
+
+    def __init__(self, checkpoint: Checkpoint, trace: Trace, position: int) -> None:
+        width = checkpoint.model.config.d_model
+        super().__init__(checkpoint, trace, slice(position, position + 1), np.zeros((1, width)))
+
+    def head(self, token: int, against: Against) -> None:
+        """From the logit to the row that the last layer has left."""
+        model, stack = self.checkpoint.model, predicting_stack(self.checkpoint)
+        table = (model.embedding if model.unembedding is None else model.unembedding).weight
+        bias = model.logit_bias if model.prediction is None else model.prediction.logit_bias
+        ratios = None if model.config.logit_cap is None else self.bent(model.config.logit_cap, float64(table), bias)
+        self.g = float64(table[token])[None] * model.config.logit_scale * (1.0 if ratios is None else ratios[token])
+        if against == "mean":
+            mean = (
+                float64(table.mean(0, dtype=torch.float64))
+                if ratios is None
+                else ratios @ float64(table) / table.shape[0]
+            )
+            self.g = self.g - mean * model.config.logit_scale
+        elif against is not None:
+            ratio = 1.0 if ratios is None else ratios[against]
+            self.g = self.g - float64(table[against]) * model.config.logit_scale * ratio
+        if bias is not None:
+            each = float64(bias) * (1.0 if ratios is None else ratios)
+            self.add("logit_bias", "prediction", float(each[token]) - reference(each, against))
+        x = self.row(f"{stack}.final")
+        if (head := model.prediction) is not None:
+            dense = x @ float64(head.dense.weight).T + bias_of(head.dense)
+            active = activation_kind(head.activation).compute(dense)
+            self.through(head.norm, active, "prediction")
+            ratio = np.divide(active, dense, out=np.zeros_like(dense), where=dense != 0)
+            self.g = self.g * ratio
+            self.add("head_bias", "prediction", self.g * bias_of(head.dense))
+            self.g = self.g @ float64(head.dense.weight)
+        if (matrix := model.unembedding_projection) is not None:
+            self.g = self.g @ float64(matrix.weight)
+
+    def bent(self, cap: float, table: ndarray, bias: Tensor | None) -> Float[ndarray, " vocab"]:
+        """By what the soft cap multiplies every logit, at the value that it has."""
+        model = self.checkpoint.model
+        x = self.trace.residual(f"{predicting_stack(self.checkpoint)}.final")[self.rows.start]
+        raw = table @ float64(model.compared(x)) + (0.0 if bias is None else float64(bias))
+        found: ndarray = np.divide(soft_cap(raw, cap), raw, out=np.ones_like(raw), where=raw != 0)
+        return found
 
 
 def reference(values: Float[ndarray, " vocab"], against: Against) -> float:
@@ -218,10 +245,10 @@ def reference(values: Float[ndarray, " vocab"], against: Against) -> float:
     return float(values.mean() if against == "mean" else values[against])
 
 
-def inner_row(block: Block, network: FeedForward, trace: Trace, at: str, position: int) -> Float[ndarray, " d_ff"]:
-    """What the neurons hand on at a position."""
-    x = network_input(block, trace, at, slice(position, position + 1))
-    found: ndarray = feedforward_numbers(x, network, trace.residual(f"{at}.pre").dtype).inner[0]
+def inner_rows(block: Block, network: FeedForward, trace: Trace, at: str, rows: slice) -> Float[ndarray, "rows d_ff"]:
+    """What the neurons hand on in some rows."""
+    x = network_input(block, trace, at, rows)
+    found: ndarray = feedforward_numbers(x, network, trace.residual(f"{at}.pre").dtype).inner
     return found
 
 

@@ -23,8 +23,8 @@ import torch
 from jaxtyping import Float
 from numpy import ndarray
 
-from vizformer.analysis.attribution.backward import LogitBackward, inner_row, output_rows, reference
-from vizformer.analysis.attribution.lens import final_stack, predicting_stack
+from vizformer.analysis.attribution.backward import LogitBackward, inner_rows, output_rows, reference
+from vizformer.analysis.attribution.lens import predicting_stack
 from vizformer.analysis.attribution.terms import Against, LogitAttribution
 from vizformer.checkpoints import Checkpoint
 from vizformer.checkpoints.tensors.placement import name_of
@@ -51,16 +51,13 @@ def logit_attribution(
     Raises:
         TraceError: no such position or token.
     """
-    model, stack = checkpoint.model, predicting_stack(checkpoint)
     n, vocab = trace.logits.shape
     position, token = row_at(position, n), token_id(token, vocab)
     if against is not None and against != "mean":
         against = token_id(against, vocab)
     back = LogitBackward(checkpoint, trace, position)
     back.head(token, against)
-    for layer in reversed(range(len(final_stack(model).layers))):
-        back.layer(find_block(checkpoint, stack, layer), f"{stack}.{layer}")
-    back.embedding(stack)
+    back.stack()
     logits = float64(trace.logits[position])
     recorded = float(logits[token] - reference(logits, against))
     terms = tuple(reversed(back.terms))
@@ -70,7 +67,8 @@ def logit_attribution(
     allowed = size * (ROUNDINGS * torch.finfo(trace.logits.dtype).eps if half else TOLERANCE)
     name = name_of(trace.logits.dtype)
     proof = Proof(N_("the model's own logit"), difference, bool(difference <= allowed), direct=True, precision=name)
-    return LogitAttribution(position, token, against, terms, back.directions, recorded, proof)
+    directions = {place: g[0] for place, g in back.directions.items()}
+    return LogitAttribution(position, token, against, terms, directions, recorded, proof)
 
 
 def by_key(
@@ -99,7 +97,7 @@ def neurons(checkpoint: Checkpoint, trace: Trace, found: LogitAttribution, layer
     stack = predicting_stack(checkpoint)
     block, at = find_block(checkpoint, stack, layer), f"{stack}.{layer}"
     network = one_network(block, at)
-    inner = inner_row(block, network, trace, at, found.position)
+    inner = inner_rows(block, network, trace, at, slice(found.position, found.position + 1))[0]
     each: ndarray = inner * (found.directions[f"{at}.feedforward"] @ float64(network.W_out.weight))
     return each
 

@@ -3,5 +3,12 @@
 from vizformer.analysis.side_by_side.answers import Answer, Answers, differing_rows, two_answers
 from vizformer.analysis.side_by_side.heads import HeadPair, head_divergences, head_pair, row_divergences
 from vizformer.analysis.side_by_side.runs import TwoRuns, two_runs
+from vizformer.analysis.side_by_side.similarity import (
+    POOLINGS,
+    SimilarityTerms,
+    TextSimilarity,
+    similarity_terms,
+    text_similarity,
+)
 from vizformer.analysis.side_by_side.streams import StreamCosines, stream_cosines
 from vizformer.analysis.side_by_side.weights import MovedTensor, MovedWeights, moved_weights

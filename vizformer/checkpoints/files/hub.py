@@ -1,7 +1,8 @@
 """Models of a hub by name, owner/name or owner/name@revision, fetched into huggingface_hub's own cache.
 
 The hub is the one `huggingface_hub` knows: HF_ENDPOINT, HF_TOKEN, HF_HOME and HF_HUB_OFFLINE count.  Only the files
-that are read are fetched: config.json, the tokenizer, and one form of the weights (safetensors before .bin).
+that are read are fetched: config.json, the tokenizer, how an encoder of sentences pools, and one form of the weights
+(safetensors before .bin).
 """
 
 import json
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 _PART = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,95}"
 NAME = re.compile(rf"({_PART}/{_PART})(?:@([A-Za-z0-9][A-Za-z0-9_./-]{{0,79}}))?")
-_CONFIG = ("config.json", "generation_config.json")
+_CONFIG = ("config.json", "generation_config.json", "modules.json", "1_Pooling/config.json")
 _TOKENIZER = (
     "tokenizer.json",
     "tokenizer_config.json",

@@ -30,8 +30,9 @@ class Folder:
         root = path.resolve()
         self.name = root.name
         self._inside = [root]
-        if root.parent.name == "snapshots":
-            self._inside.append(root.parent.parent / "blobs")
+        for snapshot in (root, root.parent):
+            if snapshot.parent.name == "snapshots":
+                self._inside.append(snapshot.parent.parent / "blobs")
 
     def names(self) -> list[str]:
         """What the folder holds, sorted."""

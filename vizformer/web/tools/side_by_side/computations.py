@@ -9,10 +9,20 @@ from vizformer.analysis import (
     head_pair,
     moved_weights,
     side_by_side,
+    similarity_terms,
     stream_cosines,
+    text_similarity,
     two_answers,
 )
-from vizformer.analysis.side_by_side import Answers, HeadPair, MovedWeights, StreamCosines
+from vizformer.analysis.side_by_side import (
+    Answers,
+    HeadPair,
+    MovedWeights,
+    SimilarityTerms,
+    StreamCosines,
+    TextSimilarity,
+)
+from vizformer.checkpoints.hugging_face.sentence_vectors import Pooling
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
@@ -48,6 +58,18 @@ def answers(pair: Pair, row: int, other_row: int) -> Answers:
 def differing_rows(pair: Pair) -> tuple[int, ...]:
     """The rows where the two find different tokens most probable; of texts of equal length."""
     return side_by_side.differing_rows(pair.runs)
+
+
+@cached
+def similarity(pair: Pair, pooling: Pooling) -> TextSimilarity:
+    """How alike the two texts are, pair by pair of tokens."""
+    return text_similarity(pair.runs, pooling)
+
+
+@cached
+def parts_of_similarity(pair: Pair, pooling: Pooling) -> SimilarityTerms:
+    """The same, part by part of the model that has read the first text."""
+    return similarity_terms(pair.runs, pooling)
 
 
 @cached

@@ -7,7 +7,7 @@ import streamlit as st
 
 from vizformer.analysis import TwoRuns, two_runs
 from vizformer.analysis.causes.prompt_pairs import EXAMPLES
-from vizformer.web.catalogue import model_list, sources, training_steps, trainings
+from vizformer.web.catalogue import model_cache, model_list, sources, training_steps, trainings
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import beginnings, state
 from vizformer.web.link.model_ref import ModelRef
@@ -18,6 +18,7 @@ from vizformer.web.words.i18n import _
 
 MODEL, EXAMPLE = "side_by_side.model", "side_by_side.example"
 SAME = ""  # in the place of a second model
+ALIKE = "A hungry cat walked to the"  # proposed beside any sentence to a model of sentences
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,13 @@ class Pair:
     @property
     def two_models(self) -> bool:
         return self.first.model != self.second.model
+
+    @property
+    def compares_sentences(self) -> bool:
+        """Whether an encoder that predicts no tokens has read both texts: a model of sentences."""
+        model = self.first.model
+        encodes = self.first.config.architecture == "encoder-only" and not model_cache.predicts(model)
+        return encodes and not self.two_models
 
     @property
     def names(self) -> tuple[str, str]:
@@ -140,6 +148,8 @@ def nothing_beside() -> None:
 def proposal(subject: Subject) -> str:
     """The second sentence of an example, where the first one is on the page."""
     found = (one.second for one in examples() if one.other is None and is_first_of(one, subject))
+    if subject.config.architecture == "encoder-only" and not model_cache.predicts(subject.model):
+        return next(found, ALIKE if subject.text.strip() != ALIKE else beginnings.ENGLISH.text)
     return next(found, "")
 
 
