@@ -76,6 +76,7 @@ def test_a_picture_is_read_and_sorted_as_a_table_with_the_keyboard_alone(open_ta
     assert button.evaluate("one => one === document.activeElement")
 
 
+@pytest.mark.sweep
 def test_nothing_moves_for_those_who_asked_for_less_motion(open_tab):
     tab = open_tab("/attention?model=zh-en&text=我有一只猫。")
     tab.settled()

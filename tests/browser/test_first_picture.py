@@ -111,8 +111,8 @@ def test_a_page_connects_without_asking_where_the_server_is(open_tab, path):
     assert [path for path in asked if "/_stcore/" in path and not path.startswith("/_stcore/")] == []
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("path", ["/heads?part=split", "/blanks"])
-@pytest.mark.sample(1)
 def test_a_figure_waits_for_its_script_as_an_image_and_holds_up_nothing(open_tab, path):
     tab, waiting, whole = open_tab(None), [], "**/static/js/PlotlyChart.*.js?whole"
     tab.page.route(whole, lambda route: waiting.append(route))

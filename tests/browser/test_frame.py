@@ -79,6 +79,7 @@ def test_the_view_survives_pages_back_and_reload(open_tab):
     assert link(tab) == {"text": "hello", "head": "2"}
 
 
+@pytest.mark.sweep
 def test_nonsense_in_the_link(open_tab):
     tab = open_tab("/qkv?text=hello&head=banana&site=%3Cimg+src%3Dx+onerror%3Dalert(1)%3E&lang=xx")
     notices = tab.page.get_by_test_id("stAlert").filter(has_text="The link says")
@@ -258,6 +259,7 @@ def test_a_click_with_shift_opens_another_window_right_after_typing_too(open_tab
     assert heading(tab) == "Attention"
 
 
+@pytest.mark.sweep
 def test_choices_in_two_rows_have_a_border_on_every_side(open_tab):
     tab = open_tab("/attention?model=zh-en", width=400)
     tab.settled()
@@ -285,6 +287,7 @@ def test_what_the_sentence_means_covers_nothing(open_tab, address, width, above)
     assert tab.page.locator(".st-key-gloss").bounding_box()["y"] >= other["y"] + other["height"] + 8
 
 
+@pytest.mark.sweep
 def test_the_notice_of_another_language_is_one_box_on_a_phone(open_tab):
     tab = open_tab("/attention?model=zh-en&text=The+lantern+went+out", width=400, height=800)
     tab.settled()

@@ -45,6 +45,7 @@ def test_choices_reach_the_link_and_survive_the_map_and_a_reload(open_tab):
     assert tab.page.locator(".vf-lines .vf-readout").inner_text() == told
 
 
+@pytest.mark.sweep
 def test_nothing_is_cut_off_on_a_phone(open_tab):
     tab = open_tab("/attention?site=cross&picture=lines", width=400, locale="zh-CN", theme="dark")
     expect(tab.page.locator(".vf-lines")).to_be_visible()

@@ -55,6 +55,7 @@ FOREIGN = """async (elsewhere) => {
 }"""
 
 
+@pytest.mark.sweep
 def test_what_is_not_the_servers_own_does_not_run(open_tab, elsewhere) -> None:
     tab = open_tab("/qkv?text=hello")
     ran, forbidden = tab.page.evaluate(FOREIGN, elsewhere)

@@ -54,6 +54,7 @@ def test_a_saved_trace_in_a_notebook_has_the_cells_of_the_page(open_tab, name: s
     notebook.close()
 
 
+@pytest.mark.sweep
 def test_a_saved_trace_is_handed_in_on_the_page_for_other_programs(open_tab, tmp_path: Path) -> None:
     trace = vf.load("zh-en").trace("我有一只猫。")
     trace.save(path := tmp_path / "trace.safetensors")

@@ -68,6 +68,7 @@ def test_the_heads_are_sorted_by_what_was_measured(open_file: OpenFile) -> None:
     assert heads_in_order(open_file(of_six("distance"))) == by_layer  # it was not measured
 
 
+@pytest.mark.sweep
 def test_what_is_in_sight_is_painted_before_the_rest(open_file: OpenFile) -> None:
     weights = np.full((60, 4, 40, 40), 1 / 40, np.float32)
     tokens = [str(index) for index in range(40)]

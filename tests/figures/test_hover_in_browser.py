@@ -56,6 +56,7 @@ def test_a_masked_cell_says_why(browser_page: Page, tmp_path: Path) -> None:
     assert hover(browser_page, tmp_path, figure, 0, 2) == "query 0 “</s>” → key 2 “cat” is masked: the future"
 
 
+@pytest.mark.sweep
 def test_the_grid_says_which_head(browser_page: Page, tmp_path: Path) -> None:
     patterns = np.zeros((2, 3, 4, 4), np.float32)
     patterns[1, 2, 3, 0] = 0.625

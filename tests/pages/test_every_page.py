@@ -188,7 +188,6 @@ def test_tokens_that_read_the_same_are_told_apart(open_app, shelf):
     assert len(set(apart)) == 2
 
 
-@pytest.mark.sweep
 @pytest.mark.parametrize(("locale", "words"), [("en-US", "knows no word"), ("zh-CN", "一个词都不认识")])
 def test_a_text_of_unknown_words_has_none_to_hide(open_app, locale, words):
     app = open_app(BLANKS, locale=locale, model="models/filler", text="😀")
@@ -196,6 +195,7 @@ def test_a_text_of_unknown_words_has_none_to_hide(open_app, locale, words):
     assert words in said(app)
 
 
+@pytest.mark.sweep
 def test_every_page_takes_what_a_reader_types(open_app):
     text = "Fill in the ____ =HYPERLINK(1) \u2017__ $x$ `y` </div>"
     app = open_app(ATTENTION, text=text)
