@@ -331,7 +331,7 @@ def test_the_lesson_speaks_chinese(open_app: Open) -> None:
         ("complexity", "自注意力"),
         ("calculator", "嵌入"),
         ("flash", "当前最大值"),
-        ("linear", "softmax 是不同的函数"),
+        ("linear", "线性注意力"),
         ("sparse", "堆叠"),
         ("measured", "机器"),
         ("family", "专家"),

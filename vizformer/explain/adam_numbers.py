@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch.optim.adam import adam as torch_adam
 
 from vizformer.explain.step import Proof
 from vizformer.messages import N_
@@ -53,13 +54,22 @@ def adam(
 
 def adam_proof(weight: float, gradients: Sequence[float], rates: Sequence[float]) -> Proof:
     """The weights after every update, against torch.optim.Adam with the same gradients and learning rates."""
-    w = torch.nn.Parameter(torch.tensor(weight, dtype=torch.float64))
-    optimizer = torch.optim.Adam([w], betas=(BETA_1, BETA_2), eps=EPS, foreach=False)
-    own = []
+    # The function of torch.optim.Adam: the first step of an optimizer would import the compiler, which takes 2.6 s.
+    w, m, v = (torch.tensor([number], dtype=torch.float64) for number in (weight, 0.0, 0.0))
+    count, own = torch.tensor(0.0), []
     for g, rate in zip(gradients, rates, strict=True):
-        optimizer.param_groups[0]["lr"] = rate
-        w.grad = torch.tensor(g, dtype=torch.float64)
-        optimizer.step()
-        own.append(float(w.detach()))
+        torch_adam(
+            *([w], [torch.tensor([g], dtype=torch.float64)], [m], [v], [], [count]),
+            foreach=False,
+            has_complex=False,
+            amsgrad=False,
+            beta1=BETA_1,
+            beta2=BETA_2,
+            lr=rate,
+            weight_decay=0.0,
+            eps=EPS,
+            maximize=False,
+        )
+        own.append(w.item())
     found = np.array([step.weight for step in adam(weight, gradients, rates)])
     return Proof.compare(N_("the weights that torch.optim.Adam makes"), found, np.array(own))

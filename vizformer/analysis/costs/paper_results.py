@@ -6,6 +6,7 @@ of section 6.1.
 """
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 from vizformer.config import ModelConfig
 from vizformer.model import count_parameters
@@ -123,6 +124,7 @@ RECIPES: tuple[Recipe, ...] = (
 """The big model has dropout 0.1 for English-French (section 6.1)."""
 
 
+@cache
 def counted(row: Variant, vocabulary: int = 37_000) -> int:
     """Parameters of a row, counted on a model with 37,000 tokens (section 5.1).
 

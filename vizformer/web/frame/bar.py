@@ -37,8 +37,7 @@ def draw(entry: Entry) -> None:
         _fold()
         with st.container(horizontal=True, key="bar-doors", width="content", gap=None):
             for door in DOORS:
-                with st.container(key=f"bar-{door.url}{'-here' * (door is here)}", width="content"):
-                    st.page_link(door.file, label=translate(door.title))
+                st.page_link(door.file, label=_here(translate(door.title), is_here=door is here))
         _boxes()
         with st.container(key="bar-search"):
             guarded()(search.box)()
@@ -72,8 +71,13 @@ def head(entry: Entry) -> None:
             return
         with st.container(horizontal=True, key="page-views", wrap=False, gap=None):
             for other in beside(entry):
-                with st.container(key=f"page-view-{other.url}{'-here' * (other is entry)}", width="content"):
-                    st.page_link(other.file, label=_way(entry, other))
+                st.page_link(other.file, label=_here(_way(entry, other), is_here=other is entry))
+
+
+def _here(label: str, *, is_here: bool) -> str:
+    """The label of a link, by whose strong letters the style finds where the reader is: a container around each link
+    would be one more message to the browser."""
+    return f"**{label}**" if is_here else label
 
 
 def _way(entry: Entry, other: Entry) -> str:

@@ -105,16 +105,22 @@ class Gate:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
+        if scope["type"] == "websocket":  # nothing of ours stands in the way of its many messages
+            try:
+                await self._pass_on(scope, receive, send)
+            except RefusedError:
+                await send({"type": "websocket.close", "code": 1008, "reason": ""})  # before it is accepted: 403
+            return
         answer = _Answer(send)
         try:
             await self._pass_on(scope, receive, answer)
         except RefusedError as refused:
             if not answer.begun:
-                await _refuse(scope, answer, refused)
+                await _refuse(answer, refused)
         except Exception:  # logged by whoever stands before this gate
-            if scope["type"] == "http" and not answer.begun:
+            if not answer.begun:
                 wrong = N_("Something went wrong on this server. Whoever runs it finds the details in its log.")
-                await _refuse(scope, answer, RefusedError(500, wrong))
+                await _refuse(answer, RefusedError(500, wrong))
             raise
 
     async def _pass_on(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
@@ -190,11 +196,8 @@ def _from_client(scope: "Scope", headers: Mapping[str, str]) -> "Scope":
     return {**scope, "headers": rest, "client": (told, 0) if _is_address(told) else None}
 
 
-async def _refuse(scope: "Scope", send: "Send", refused: RefusedError) -> None:
+async def _refuse(send: "Send", refused: RefusedError) -> None:
     """Says why in all languages: the reader's language is not known here."""
-    if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 1008, "reason": ""})  # before it is accepted: 403
-        return
     said = [
         str(Message(languages.catalogue(code).get(refused.reason.text, refused.reason.text), refused.reason.values))
         for code in languages.LANGUAGES

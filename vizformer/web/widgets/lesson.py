@@ -24,6 +24,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import View
 from vizformer.web.widgets import class_question, glossary, questions, slides
 from vizformer.web.widgets.cell_question import ask_cell
+from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.laboratories import Parts, Shown, beside_others, laboratory, place_beside
 from vizformer.web.widgets.lesson_text import prose
 from vizformer.web.widgets.model_input import subject_box
@@ -240,14 +241,17 @@ def _onward(entry: Entry, parts: Parts, index: int) -> None:
 
 
 def _terms(names: Sequence[str]) -> None:
-    with st.expander(_("Terms of this lesson")):
-        glossary.entries(names)
-        st.page_link(GLOSSARY.file, label=_("The whole glossary"))
+    with folded(_("Terms of this lesson"), key="lesson.terms") as is_open:
+        if is_open:
+            glossary.entries(names)
+            st.page_link(GLOSSARY.file, label=_("The whole glossary"))
 
 
 def _course() -> None:
     """All lessons, and how many of their questions have been answered."""
-    with st.expander(_("The course: what I have done")):
+    with folded(_("The course: what I have done"), key="lesson.course") as is_open:
+        if not is_open:
+            return
         for entry in COURSE:
             st.page_link(entry.file, label=progress.said(entry))
         st.caption(_("Kept in this browser, nowhere else."))

@@ -20,6 +20,7 @@ from vizformer.analysis.own_steps.first_departure import (
 )
 from vizformer.analysis.own_steps.known_mistakes import hints
 from vizformer.analysis.own_steps.submitted_steps import MAX_BYTES, MAX_TEXT_BYTES, SUFFIXES, read_file, read_text
+from vizformer.explain import layer_steps
 from vizformer.messages import Message
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
@@ -98,13 +99,15 @@ def example(subject: Subject) -> Checked:
         TraceError: a text that is too long for this page.
     """
     checkpoint, trace = subject.checkpoint, subject.trace
-    layer = f"{next(iter(trace.tokens))}.0.self."
-    names = [step.name for step in named(subject) if step.name.startswith(layer)]
-    names = names[: names.index(f"{layer}concat") + 1]
-    right = {name: expected(checkpoint, trace, name) for name in names}
-    given = {name: value for name, value in right.items() if value is not None}
-    heads = given[f"{layer}z"]  # [n_heads, n, d_head]
-    given[f"{layer}concat"] = heads.reshape(heads.shape[1], -1)
+    layer = f"{next(iter(trace.tokens))}.0"
+    given: dict[str, np.ndarray] = {}
+    for name, *_, value in first_departure.results(layer_steps(checkpoint, trace, layer), layer):
+        if name.startswith(f"{layer}.self."):
+            given[name] = value
+        if name == f"{layer}.self.concat":
+            break
+    heads = given[f"{layer}.self.z"]  # [n_heads, n, d_head]
+    given[f"{layer}.self.concat"] = heads.reshape(heads.shape[1], -1)
     return check(subject, given, usual_tolerance())
 
 
