@@ -94,12 +94,17 @@ def test_the_measures_are_those_of_the_whole_maps(name: str) -> None:
         entropy = -(weights * np.log(np.where(weights > 0, weights, 1))).sum(-1).mean(-1)
         np.testing.assert_allclose(found.entropy, entropy, atol=1e-4)
         np.testing.assert_allclose(found.first, weights[..., 0].mean(-1), atol=1e-5)
+        np.testing.assert_allclose(found.last, weights[..., -1].mean(-1), atol=1e-5)
         np.testing.assert_allclose(found.received, weights.mean(-2), atol=1e-5)
         if kind == "cross":
-            assert found.distance is None
+            assert [found.distance, found.previous, found.own, found.next] == [None] * 4
             continue
         apart = np.abs(np.subtract.outer(np.arange(n_q), np.arange(n_k)))
         np.testing.assert_allclose(found.distance, (weights * apart).sum(-1).mean(-1), rtol=1e-4)
+        diagonals = {step: np.diagonal(weights, step, 2, 3) for step in (-1, 0, 1)}
+        np.testing.assert_allclose(found.previous, diagonals[-1].mean(-1), atol=1e-5)
+        np.testing.assert_allclose(found.own, diagonals[0][..., 1:].mean(-1), atol=1e-5)
+        np.testing.assert_allclose(found.next, diagonals[1].mean(-1), atol=1e-5)
 
 
 def test_rows_that_see_nothing_do_not_count_in_the_measures() -> None:

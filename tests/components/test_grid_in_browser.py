@@ -68,6 +68,37 @@ def test_the_heads_are_sorted_by_what_was_measured(open_file: OpenFile) -> None:
     assert heads_in_order(open_file(of_six("distance"))) == by_layer  # it was not measured
 
 
+def test_the_heads_are_grouped_by_what_they_do(open_file: OpenFile) -> None:
+    """Of 2 layers x 3 heads: two that look at the token before, one at itself, two that rest, one without a habit."""
+    shares = {
+        "previous": [[0.6, 0.1, 0.0], [0.9, 0.3, 0.0]],
+        "own": [[0.1, 0.7, 0.0], [0.0, 0.3, 0.1]],
+        "next": [[0.0, 0.0, 0.0], [0.0, 0.2, 0.0]],
+        "first": [[0.1, 0.1, 0.3], [0.0, 0.1, 0.8]],
+        "last": [[0.1, 0.1, 0.4], [0.0, 0.1, 0.1]],
+    }
+    payload = pack_heads(np.full((2, 3, 4, 4), 0.25, np.float32)).measured(
+        **{name: np.array(values) for name, values in shares.items()}
+    )
+    selected = Selection(1, 1, order="habit")
+    page = open_file(to_html(payload, query_tokens=list("abcd"), key_tokens=list("abcd"), selected=selected))
+    assert heads_in_order(page) == [[1, 0], [0, 0], [0, 1], [1, 1], [1, 2], [0, 2]]
+    assert page.locator(".vf-habit").all_inner_texts() == [
+        "The token before (2)",
+        "The token itself (1)",
+        "No such habit (1)",
+        "Rest on the first or the last token (2)",
+    ]
+    assert page.locator(".vf-row-name").all_inner_texts() == ["0.90", "0.70", "0.30", "0.90"]
+    expect(page.locator(".vf-tile").nth(5)).to_have_attribute(
+        "aria-label", "Layer 0, head 2: the first and the last token get 0.70 together, the mean over its queries"
+    )
+    page.locator(".vf-tile").nth(1).focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight", "Enter"):  # rows are of unequal length
+        page.keyboard.press(key)
+    expect(page.locator(".vf-title")).to_have_text("Layer 0, head 2")
+
+
 @pytest.mark.sweep
 def test_what_is_in_sight_is_painted_before_the_rest(open_file: OpenFile) -> None:
     weights = np.full((60, 4, 40, 40), 1 / 40, np.float32)

@@ -212,6 +212,8 @@ def test_measures_travel_with_the_heads_and_must_be_theirs() -> None:
     assert "measure_distance" not in found.columns
     assert Selection(order="entropy").within(found).order == "entropy"
     assert Selection(order="distance").within(found).order == "layer"
+    assert Selection(order="habit").within(found).order == "layer"
+    assert Selection(order="habit").within(found.measured(own=np.zeros((2, 3)))).order == "habit"
     assert Selection.parse({"order": "colour"}).order == "layer"
     with pytest.raises(ValueError, match=r"\(2, 3\)"):
         payload.measured(entropy=np.zeros((3, 2)))

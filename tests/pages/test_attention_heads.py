@@ -5,10 +5,12 @@ import threading
 
 import pytest
 
+from tests import tiny
 from tests.bundled import load
 from vizformer.analysis import kinds
 from vizformer.analysis.heads.telling_head import find_telling_head
-from vizformer.web.catalogue import head_pictures, long_forward
+from vizformer.checkpoints import save
+from vizformer.web.catalogue import head_pictures, long_forward, server_folder
 from vizformer.web.catalogue.long_work import WORK
 from vizformer.web.link.view import usual_query
 
@@ -49,6 +51,16 @@ def test_it_opens_on_the_head_whose_row_says_most_of_another_word(open_app, mode
     assert (chosen["layer"], chosen["head"]) == (0, 0)
 
 
+def test_the_heads_of_a_model_of_the_reader_are_grouped_by_what_they_do(open_app, tmp_path, monkeypatch):
+    save(tiny.checkpoint("encoder-only"), tmp_path / "own")
+    monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
+    app = open_app(PAGE, model="models/own")
+    assert heads(app)["selected"]["order"] == "habit"
+    assert "sort" not in link(app)
+    choose(app, order="layer")
+    assert link(app)["sort"] == "layer"
+
+
 @pytest.mark.parametrize(("model", "choices"), [("stories", []), ("zh-en", ["view.kind"])])
 def test_the_kind_of_attention_is_asked_for_where_there_are_several(open_app, model, choices):
     app = open_app(PAGE, model=model, text="hello")
@@ -63,7 +75,7 @@ def test_the_order_of_the_heads_is_part_of_the_link(open_app):
     choose(app, order="first")
     assert link(app) == {"sort": "first"}
     choose(app, order="layer")
-    assert link(app) == {"model": "zh-en"}  # (an empty link opens the model of the reader's language)
+    assert link(app) == {"sort": "layer"}
     wrong = open_app(PAGE, sort="colour")
     assert any("sort = colour" in info.value or "order of the heads = colour" in info.value for info in wrong.info)
 

@@ -2,6 +2,12 @@
 
 import pytest
 
+from tests import tiny
+from tests.checkpoints import folders
+from vizformer.checkpoints import save
+from vizformer.web.catalogue import server_folder
+from vizformer.web.link import beginnings
+
 PAGE = "pages/explore/attention.py"
 
 
@@ -50,3 +56,28 @@ def test_the_chinese_sentence_that_a_page_proposes_is_explained_to_others(open_a
 def test_the_sentence_of_another_model_is_explained(open_app):
     app = open_app("pages/learn/errors.py", part="embedding", model="stories", text="The cat sat on the chair.")
     assert any("我有一只猫。 (I have a cat.)" in box.value for box in app.caption)
+
+
+def test_a_model_of_the_reader_opens_on_a_sentence_that_it_reads(open_app, tmp_path, monkeypatch):
+    folders.bert(tmp_path / "english", model="BertModel")
+    known = tmp_path / "english" / "vocab.txt"  # without a Chinese character, and with the words of the sentence
+    words = ["the", "dog", "was", "tired", ",", "so", "it", "went", "to"]
+    pieces = [one for one in known.read_text(encoding="utf-8").split() if one.isascii() and one not in words]
+    size = len(known.read_text(encoding="utf-8").split())
+    known.write_text("\n".join([*pieces, *words, *(f"[x{n}]" for n in range(size))][:size]), encoding="utf-8")
+    monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
+    app = open_app(PAGE, model="models/english", locale="zh-CN")
+    assert not app.exception
+    box = app.text_input(key="view.text")
+    assert box.value == beginnings.ENGLISH.text
+    assert app.query_params["text"] == beginnings.ENGLISH.text
+    box.set_value(beginnings.CHINESE.text).run()  # who types it wants to see what becomes of it
+    assert app.text_input(key="view.text").value == beginnings.CHINESE.text
+
+
+def test_a_model_that_reads_chinese_keeps_the_chinese_sentence(open_app, tmp_path, monkeypatch):
+    save(tiny.checkpoint("encoder-only"), tmp_path / "both")  # of bytes, with whole characters
+    monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
+    app = open_app(PAGE, model="models/both")
+    assert not app.exception
+    assert app.text_input(key="view.text").value == beginnings.CHINESE.text

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 View = Literal["weights", "scores"]
-Order = Literal["layer", "entropy", "distance", "first"]
+Order = Literal["layer", "habit", "entropy", "distance", "first"]
 ORDERS: tuple[Order, ...] = get_args(Order)
 
 CELLS: Mapping[str, str] = {
@@ -56,12 +56,25 @@ ENGLISH: Mapping[str, str] = {
     "head_name": N_("Layer {layer}, head {head}"),
     "order": N_("Sorted by"),
     "order_layer": N_("layer"),
+    "order_habit": N_("what they do"),
     "order_entropy": N_("entropy, the largest first"),
     "order_distance": N_("distance, the farthest first"),
     "order_first": N_("weight of the first key, the largest first"),
     "measure_entropy": N_("{name}: entropy {value} nats, the mean over its queries"),
     "measure_distance": N_("{name}: reads from {value} tokens away, the mean over its queries"),
     "measure_first": N_("{name}: the first key gets {value}, the mean over its queries"),
+    "group_previous": N_("The token before ({n})"),
+    "group_own": N_("The token itself ({n})"),
+    "group_next": N_("The token after ({n})"),
+    "group_other": N_("No such habit ({n})"),
+    "group_rest": N_("Rest on the first or the last token ({n})"),
+    "measure_previous": N_("{name}: the token before gets {value}, the mean over its queries"),
+    "measure_own": N_("{name}: a token gives itself {value}, the mean over its queries"),
+    "measure_next": N_("{name}: the token after gets {value}, the mean over its queries"),
+    "measure_other": N_(
+        "{name}: {value} is the most that it gives to the token before, itself, the one after, or both ends"
+    ),
+    "measure_rest": N_("{name}: the first and the last token get {value} together, the mean over its queries"),
     "layer_short": N_("L{layer}"),
     "head_short": N_("H{head}"),
     "axes": N_("Rows are queries (the position that looks), columns are keys (the positions it looks at)."),
@@ -130,15 +143,14 @@ class Selection:
     def within(self, payload: HeadsPayload) -> "Selection":
         """The nearest selection that the payload has."""
         layers, heads, queries, keys = payload.shape
+        measure = "own" if self.order == "habit" else self.order
         return Selection(
             layer=nearest(self.layer, layers),
             head=nearest(self.head, heads),
             query=nearest(self.query, queries),
             key=None if self.key is None else nearest(self.key, keys),
             view=self.view if "scores" in payload.columns or payload.address else "weights",
-            order=self.order
-            if f"measure_{self.order}" in payload.columns or self.order in payload.measures
-            else "layer",
+            order=self.order if f"measure_{measure}" in payload.columns or measure in payload.measures else "layer",
         )
 
 

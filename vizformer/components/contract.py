@@ -48,7 +48,8 @@ class Heads(Protocol):
         shape: (layers, heads, queries, keys).
         query_tokens, key_tokens: the labels of the rows and of the columns.
         scored: whether there are scores, not weights alone.
-        measures: names of what the heads can be sorted by: "entropy", "distance", "first".
+        measures: names of what the heads can be sorted by, "entropy", "distance", "first", and of what they give to the
+            key "last" and the keys "previous", "own", "next" to the query: what they do.
     """
 
     @property

@@ -90,7 +90,8 @@ class HeadsPayload:
         """The same with numbers that the heads can be sorted by; None is left out.
 
         Args:
-            measures: by name, [layers, heads] each: `entropy`, `distance`, `first` are what the view has words for.
+            measures: by name, [layers, heads] each: `entropy`, `distance`, `first` are what the view has words for, and
+                `last`, `previous`, `own`, `next`, by which it groups the heads.
 
         Raises:
             ValueError: a measure that is not one of these heads.

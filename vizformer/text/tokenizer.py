@@ -174,8 +174,10 @@ class Tokenizer:
 
     @property
     def unknown_id(self) -> int | None:
-        """The token that stands for what the vocabulary does not have; None where there is none by a usual name."""
-        return next((id for piece in UNKNOWN_PIECES if (id := self.id_of(piece)) is not None), None)
+        """The token that stands for what the vocabulary does not have: as its file says, else by a usual name; or None."""
+        said = getattr(self._backend.model, "unk_token", None)
+        pieces = [said, *UNKNOWN_PIECES] if isinstance(said, str) else UNKNOWN_PIECES
+        return next((id for piece in pieces if (id := self.id_of(piece)) is not None), None)
 
     def is_special(self, id: int) -> bool:
         return id in self._special

@@ -1,4 +1,4 @@
-"""What a head does with a whole text in three numbers, and which keys all heads look at; taken in the same pass as the
+"""What a head does with a whole text in a few numbers, and which keys all heads look at; taken in the same pass as the
 small maps, so that no whole map is ever held.
 
 For the weights a[i, j] of query i and key j, means over the queries that see a key at all:
@@ -6,6 +6,10 @@ For the weights a[i, j] of query i and key j, means over the queries that see a 
     entropy      -sum_j a[i, j] ln a[i, j], in nats: 0 where one key gets everything, ln n where n keys get the same
     distance     sum_j a[i, j] |i - j|: from how many tokens away a query reads; only where both are tokens of one text
     first        a[i, 0]: what the first key gets, the usual attention sink
+    last         a[i, m-1]: what the last key gets, the end mark of most encoders
+    previous     a[i, i-1]: what the token before gets; without the first query, which has none
+    own          a[i, i]: what a token gives itself; without the first query, which may see nothing else
+    next         a[i, i+1]: what the token after gets; without the last query
     received[j]  a[i, j]: what each key gets
 
 Source of the sink: Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks"; a key that gets more
@@ -21,6 +25,9 @@ from numpy import ndarray
 from torch import Tensor
 
 SINK = 0.3
+NAMES = ("entropy", "distance", "first", "last", "previous", "own", "next")
+STEPS = (-1, 0, 1)
+"""From a query to the key before, its own, and the key after."""
 OF_HEADS = 0.1
 """A key is a sink of a kind of attention where it is one for at least this share of its heads."""
 
@@ -30,13 +37,17 @@ class HeadMeasures:
     """The measures of all heads of one kind of attention; see the module.
 
     Attributes:
-        distance: None where queries and keys are tokens of different texts.
+        distance, previous, own, next: None where queries and keys are tokens of different texts.
         received: of every key; sums to 1 over the keys.
     """
 
     entropy: Float[ndarray, "n_layers n_heads"]
     distance: Float[ndarray, "n_layers n_heads"] | None
     first: Float[ndarray, "n_layers n_heads"]
+    last: Float[ndarray, "n_layers n_heads"]
+    previous: Float[ndarray, "n_layers n_heads"] | None
+    own: Float[ndarray, "n_layers n_heads"] | None
+    next: Float[ndarray, "n_layers n_heads"] | None
     received: Float[ndarray, "n_layers n_heads n_k"]
 
 
@@ -53,7 +64,8 @@ class Sums:
     """What a pass over the queries of one layer adds up."""
 
     def __init__(self, n_heads: int, n_k: int, device: torch.device) -> None:
-        self._heads = torch.zeros(3, n_heads, dtype=torch.float64, device=device)
+        self._heads = torch.zeros(4, n_heads, dtype=torch.float64, device=device)
+        self._beside = torch.zeros(len(STEPS), n_heads, dtype=torch.float64, device=device)
         self._received = torch.zeros(n_heads, n_k, dtype=torch.float64, device=device)
         self._queries = 0
 
@@ -74,12 +86,20 @@ class Sums:
         key = torch.arange(first_key, first_key + weights.shape[2], device=weights.device)
         apart = (query[:, None] - key[None, :]).abs().to(weights.dtype)
         distance = torch.mul(weights, apart, out=scores).sum(-1)
-        first = weights[:, :, 0] if first_key == 0 else torch.zeros_like(entropy)
-        self._heads += torch.stack([entropy, distance, first]).sum(-1, dtype=torch.float64)
+        ends = [key[0] == 0, key[-1] == self._received.shape[1] - 1]
+        first, last = (weights[:, :, -at] if here else torch.zeros_like(entropy) for at, here in enumerate(ends))
+        self._heads += torch.stack([entropy, distance, first, last]).sum(-1, dtype=torch.float64)
+        begin = int(first_query == 0)  # the first query has no choice
+        for number, step in enumerate(STEPS):
+            found = weights[:, begin * (step < 1) :].diagonal(
+                first_query + begin * (step < 1) - first_key + step, dim1=1, dim2=2
+            )
+            self._beside[number] += found.sum(-1, dtype=torch.float64)
         self._received[:, first_key : first_key + weights.shape[2]] += weights.sum(1, dtype=torch.float64)
         self._queries += int(seeing[0].sum())
 
     def means(self) -> tuple[ndarray, ndarray]:
-        """[3, heads]: entropy, distance, first; and [heads, keys]: received."""
+        """[7, heads], in the order of NAMES, and [heads, keys]: received."""
         n = max(1, self._queries)
-        return (self._heads / n).cpu().numpy(), (self._received / n).float().cpu().numpy()
+        found = torch.cat([self._heads / n, self._beside / max(1, n - 1)])
+        return found.cpu().numpy(), (self._received / n).float().cpu().numpy()

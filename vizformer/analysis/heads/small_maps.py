@@ -48,10 +48,12 @@ def records_overview(records: Sequence[AttentionRecord], rows: ndarray, columns:
     """
     found = [_of_layer(record, rows.tolist(), columns) for record in records]
     largest, sums = np.stack([one for one, _ in found]), [one.means() for _, one in found]
-    entropy, distance, first = np.stack([heads for heads, _ in sums], axis=1).astype(np.float32)
+    entropy, distance, first, last, previous, own, after = np.stack([one for one, _ in sums], axis=1).astype(np.float32)
     received = np.stack([one for _, one in sums])
-    crossed = kind_of(records[0].site) == "cross"
-    return HeadOverview(largest, HeadMeasures(entropy, None if crossed else distance, first, received))
+    if kind_of(records[0].site) == "cross":  # queries and keys are no tokens of one text
+        return HeadOverview(largest, HeadMeasures(entropy, None, first, last, None, None, None, received))
+    measures = HeadMeasures(entropy, distance, first, last, previous, own, after, received)
+    return HeadOverview(largest, measures)
 
 
 def largest_weights(

@@ -19,6 +19,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from vizformer.analysis.heads.maps import Kind, kind_of, kinds, records_of
+from vizformer.analysis.heads.measures import NAMES
 from vizformer.analysis.heads.small_maps import HeadOverview, records_overview
 from vizformer.components.contract import Operands
 from vizformer.components.small_maps import pools, shades
@@ -60,7 +61,7 @@ class TraceHeads:
     @property
     def measures(self) -> tuple[str, ...]:
         crossed = kind_of(self.records[0].site) == "cross"  # there queries and keys are no tokens of one text
-        return ("entropy", "first") if crossed else ("entropy", "distance", "first")
+        return ("entropy", "first", "last") if crossed else NAMES
 
     def pattern(
         self, layer: int, head: int, queries: range | None = None, keys: range | None = None

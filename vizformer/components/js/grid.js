@@ -1,13 +1,14 @@
 // @ts-check
-// The overview: one small map per head, rows are layers, columns are heads, or all in the order of a measure. Real
-// buttons, so that the keyboard, a screen reader and a finger find them; the pictures are canvases of one pixel per cell
+// The overview: one small map per head, rows are layers, columns are heads, or all in the order of a measure, or in groups
+// of those that do the same. Real buttons, so that the keyboard, a screen reader and a finger find them; the pictures are canvases of one pixel per cell
 // that CSS enlarges.  Those in sight are painted first, the others in turns of some milliseconds.
 
 import { buttonOf, element, focusedIn, isShortcut } from "./dom.js";
-import { nameIn, sorted, valueOf } from "./head_order.js";
+import { groups, nameIn, valueOf } from "./head_order.js";
 import { paintThumb } from "./head_image.js";
 import { isHere } from "./heads.js";
 import { within } from "./numbers.js";
+import { fill } from "./text.js";
 
 /** @import { HeadModel, Order, Theme, Words } from "./types.d.ts" */
 /** @typedef {{ layer(layer: number): string, head(head: number): string }} AxisNames */
@@ -18,6 +19,7 @@ const REST = 60;  // ms for which a pointer stays on a small map that may be cho
 
 export class HeadGrid {
   /** @type {HTMLButtonElement[]} */ tiles = [];
+  /** @type {HTMLButtonElement[][]} */ rows = [];
   /** @type {HTMLButtonElement[]} */ unpainted = [];
   /** @type {HeadModel} */ model;
   /** @type {Theme} */ theme;
@@ -58,7 +60,8 @@ export class HeadGrid {
    * @param {Order} order
    */
   show(model, theme, names, words, order) {
-    const heads = sorted(model, order);
+    const found = groups(model, order);
+    const heads = found.flatMap((group) => group.heads);
     const titles = heads.map(([layer, head]) => nameIn(model, order, words, names.both(layer, head), layer, head));
     const labels = [order, theme.background, words.grid_label, names.layer(0), names.head(0), ...titles].join("\n");
     const same = labels === this.labels && samePictures(model, this.model);
@@ -80,14 +83,26 @@ export class HeadGrid {
       tile.setAttribute("aria-label", tile.title);
       return tile;
     });
-    for (let start = 0; start < heads.length; start += model.heads) {
-      const row = element("div", "vf-row");
-      row.setAttribute("role", "row");
-      const [layer, head] = heads[start];
-      const name = element("span", "vf-row-name", order === "layer" ? names.layer(layer) : valueOf(model, order, layer, head));
-      name.setAttribute("aria-hidden", "true");
-      row.append(name, ...this.tiles.slice(start, start + model.heads));
-      rows.push(row);
+    this.rows = [];
+    let start = 0;
+    for (const group of found) {
+      const end = start + group.heads.length;
+      if (group.habit) {
+        const title = element("div", "vf-habit", fill(words[`group_${group.habit}`], { n: group.heads.length }));
+        title.setAttribute("aria-hidden", "true");  // each head says it
+        rows.push(title);
+      }
+      for (; start < end; start += this.rows[this.rows.length - 1].length) {
+        const row = element("div", "vf-row");
+        row.setAttribute("role", "row");
+        const [layer, head] = heads[start];
+        const name = element("span", "vf-row-name", order === "layer" ? names.layer(layer) : valueOf(model, order, layer, head));
+        name.setAttribute("aria-hidden", "true");
+        const tiles = this.tiles.slice(start, Math.min(start + model.heads, end));
+        row.append(name, ...tiles);
+        rows.push(row);
+        this.rows.push(tiles);
+      }
     }
     this.unpainted = [...this.tiles];
     this.host.setAttribute("aria-label", words.grid_label);
@@ -154,15 +169,15 @@ export class HeadGrid {
   walk(event) {
     const tile = buttonOf(event);
     if (!tile || isShortcut(event)) return;
-    const { heads, layers } = this.model;
-    const at = this.tiles.indexOf(tile);
-    const [row, column] = [Math.floor(at / heads), at % heads];
+    const row = this.rows.findIndex((tiles) => tiles.includes(tile));
+    const column = this.rows[row].indexOf(tile);
     /** @type {Record<string, [number, number]>} */
     const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Home: [0, -1e6], End: [0, 1e6] };
     const step = steps[event.key];
     if (!step) return;
     event.preventDefault();
-    this.tiles[within(row + step[0], layers) * heads + within(column + step[1], heads)].focus();
+    const tiles = this.rows[within(row + step[0], this.rows.length)];
+    tiles[within(column + step[1], tiles.length)].focus();
   }
 
   // The width the grid would like, at most `most`.

@@ -5,7 +5,10 @@ import { readOperands } from "./computed_head.js";
 import { readColumn } from "./numbers.js";
 import { fill } from "./text.js";
 
-/** @import { HeadModel, SentHeads, Words } from "./types.d.ts" */
+/** @import { HeadModel, Measure, SentHeads, Words } from "./types.d.ts" */
+
+/** @type {Measure[]} */
+const SENT_MEASURES = ["entropy", "distance", "first", "last", "previous", "own", "next"];
 
 /** @param {SentHeads<any>} data @returns {HeadModel} */
 export function readHeads(data) {
@@ -26,11 +29,7 @@ export function readHeads(data) {
     reasons: computed ? computed.reasons : readColumn(data.reasons, types.reasons),
     thumbs: readColumn(data.thumbs, types.thumbs),
     thumbReasons: readColumn(data.thumb_reasons, types.thumb_reasons),
-    measures: {
-      entropy: readColumn(data.measure_entropy, types.measure_entropy),
-      distance: readColumn(data.measure_distance, types.measure_distance),
-      first: readColumn(data.measure_first, types.measure_first),
-    },
+    measures: Object.fromEntries(SENT_MEASURES.map((name) => [name, readColumn(data[`measure_${name}`], types[`measure_${name}`])])),
     one: weightOfOne(weights),
   };
 }

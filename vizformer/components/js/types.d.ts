@@ -66,11 +66,16 @@ export interface SentHeads<Choice> extends Sent<Choice> {
   measure_entropy?: SentColumn;
   measure_distance?: SentColumn;
   measure_first?: SentColumn;
+  measure_last?: SentColumn;
+  measure_previous?: SentColumn;
+  measure_own?: SentColumn;
+  measure_next?: SentColumn;
 }
 
 /** What the small maps can be sorted by. */
-export type Order = "layer" | Measure;
-export type Measure = "entropy" | "distance" | "first";
+export type Order = "layer" | "habit" | "entropy" | "distance" | "first";
+export type Habit = "previous" | "own" | "next" | "other" | "rest";
+export type Measure = "entropy" | "distance" | "first" | "last" | "previous" | "own" | "next";
 
 /** The same, unpacked. `one` stands for a weight of 1. */
 export interface HeadModel {

@@ -6,6 +6,8 @@ torch is imported on the first call, so that the frame of the page is on screen 
 """
 
 import json
+import math
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -170,6 +172,19 @@ def checkpoint(model: ModelRef) -> "Opened":
         found = checkpoints.load(folder, dtype=model.dtype, device=precision.device(), **model.given)
     _LOADED[model] = found
     return found
+
+
+def pieces_per_word(model: ModelRef, text: str) -> float:
+    """Tokens for a word of letters or a Chinese character; as many as can be where the model cannot read the text."""
+    try:
+        loaded = checkpoint(model)
+        tokens = [token for token in loaded.encode(text) if not token.special]
+    except VizformerError:
+        return math.inf
+    unknown = loaded.tokenizer_of("encoder" if loaded.model.config.n_encoder_layers else "decoder").unknown_id
+    if not tokens or any(token.id == unknown for token in loaded.encode(text)):
+        return math.inf
+    return len(tokens) / max(1, len(re.findall(r"[\u4e00-\u9fff]|[^\W\u4e00-\u9fff]+", text)))
 
 
 def reads(model: ModelRef, text: str) -> bool:

@@ -25,8 +25,16 @@ from vizformer.web.link.view import View, link_name
 
 REMEMBERED = 64  # addresses per session that Back can return to exactly
 
-SUGGESTED = ("kind", "layer", "head", "new", "hidden")  # fields of which a page may choose what is worth seeing
-_TAKES = (*SUGGESTED[1:], "query", "edits")  # whose change makes what is suggested the reader's choice
+# Fields of which a page may choose what is worth seeing.
+SUGGESTED = ("kind", "layer", "head", "new", "hidden", "order")
+_TAKES = (
+    "layer",
+    "head",
+    "new",
+    "hidden",
+    "query",
+    "edits",
+)  # whose change makes what is suggested the reader's choice
 
 _FIELDS: dict[str, Field[Any]] = {f.name: f for f in fields(View)}
 _IN_LINKS: dict[str, Field[Any]] = {link_name(f): f for f in fields(View)}
@@ -163,7 +171,10 @@ def update(**changes: object) -> View:
     known = {name: value for name, value in changes.items() if value is not None or _FIELDS[name].default is None}
     changed = replace(memory.view, **cast(dict[str, Any], known))
     if changed != memory.view:
-        if memory.suggested and any(getattr(changed, name) != getattr(memory.view, name) for name in _TAKES):
+        if memory.suggested and any(
+            getattr(changed, name) != getattr(memory.view, name)
+            for name in (*_TAKES, *({"order"} & memory.suggested.keys()))
+        ):
             keep_suggested()  # another row of a head that was suggested: that head is the reader's from now on
         memory.view = changed
         memory.notices = []

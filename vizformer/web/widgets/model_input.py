@@ -47,6 +47,7 @@ def subject_box(usable: Callable[[ModelRef], bool] | None = None) -> Subject | N
     # From here on with the stamp of the files: caches must not confuse two versions of a folder.
     given = view.text if itself and not view.target.strip() else view.target
     wanted = Subject(sources.stamped(view.model), view.text, given if reads_target else "", view.edits)
+    model_suggestions.fit_text(wanted.model)
     state.draw()
     set_by_hand("edits")
     if wanted.edited and not readable(wanted):  # set for another text, or wrong from the start

@@ -14,6 +14,8 @@ from vizformer.web.widgets import source_language
 from vizformer.web.words.i18n import _
 
 _STAND_IN = "vizformer.stand_in"
+_FITTED = "vizformer.fitted"
+MOST_PIECES = 1.5  # for a Chinese character, of a model that reads Chinese
 MOST = 4  # buttons; the bundled models come first, and the list above has the rest
 
 
@@ -55,6 +57,22 @@ def fit(usable: Callable[[ModelRef], bool] | None) -> None:
     stand_in = Beginning(found, in_language(reads).text if reads is not None and begun else view.text)
     st.session_state[_STAND_IN] = need, stand_in, Beginning(view.model, view.text)
     state.update(model=stand_in.model, text=stand_in.text)
+
+
+def fit_text(model: ModelRef) -> None:
+    """Gives a model that the reader opened a sentence that it reads, where nobody has chosen one: the usual one is Chinese.
+
+    Once a session: who types that sentence wants to see what the model makes of it.
+    """
+    seen: set[ModelRef] = st.session_state.setdefault(_FITTED, set())
+    if not model.is_from_elsewhere or state.view().text != CHINESE.text or model in seen:
+        return
+    seen.add(model)
+    with st.spinner(_("Running the model …"), show_time=False):
+        chinese, english = (model_cache.pieces_per_word(model, one.text) for one in (CHINESE, ENGLISH))
+    if chinese > MOST_PIECES and english < chinese:
+        state.update(text=ENGLISH.text)
+        st.rerun()
 
 
 def offer(usable: Callable[[ModelRef], bool], key: str, **changes: object) -> None:

@@ -18,6 +18,8 @@ from vizformer.web.words.figure_words import words
 
 
 def as_map(heads: Heads) -> None:
+    if heads.subject.model.is_from_elsewhere and heads.kind != "cross":
+        state.suggest(order="habit")  # of a model that is new to the reader: what its heads do
     view = state.view()
     wanted = attention.Selection(
         view.layer, view.head, view.query_of(heads.queries), view.key, view.numbers, view.order
