@@ -266,6 +266,7 @@ OLD_NOMIC = {"hidden_size": "n_embd", "num_hidden_layers": "n_layer", "intermedi
         ({"hidden_size": "", "rotary_emb_base": 500}, "rotary_emb_base=500: `transformers` reads rope_theta instead"),
         ({"hidden_size": "", "rotary_emb_fraction": 0.5}, "rotary_emb_fraction=0.5: supported is null / 1"),
         ({"hidden_size": "", "prenorm": True}, "prenorm=true: supported is null / false"),
+        ({"hidden_size": "", "qkv_proj_bias": True}, "qkv_proj_bias=true: supported is null / false"),
         ({"hidden_size": "", "rotary_scaling_factor": 2}, "rotary_scaling_factor=2: supported is null"),
     ],
     ids=str,

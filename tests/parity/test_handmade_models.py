@@ -74,6 +74,7 @@ def test_what_transformer_lens_says_beside_its_weights(tmp_path: Path) -> None:
         ("normalization_type", "SoLU"),
         ("positional_embedding_type", "shortformer"),
         ("act_fn", "solu"),
+        ("scale_attn_by_inverse_layer_idx", True),
     ):
         torch.save({"state_dict": model.state_dict(), "cfg": {**said, field: value}}, tmp_path / "model.pt")
         with pytest.raises(CheckpointError, match=f'computes what VizFormer\'s models do not: "cfg" says {field}='):

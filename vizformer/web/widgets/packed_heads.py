@@ -8,6 +8,12 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import head_routes
 from vizformer.web.link.view import Without
 
+AT_ONCE = 2**20
+"""Bytes up to which all heads go to the browser with the page; of more, the one that is looked at comes first.
+
+Measured with all-mpnet-base-v2 and 68 tokens, 4 MB: 1.4 s from Enter to the map at once, 1.0 s by the address; another
+head takes 0.04 s both ways."""
+
 
 def packed(subject: Subject, kind: Kind, shape: tuple[int, int, int, int], without: Without = "none") -> HeadsPayload:
     """What `attention.mount` and `reading.mount` show.
@@ -16,6 +22,6 @@ def packed(subject: Subject, kind: Kind, shape: tuple[int, int, int, int], witho
         shape: (layers, heads, queries, keys) of this kind of attention.
         without: the keys that are left out.
     """
-    if attention.fits(shape):
+    if attention.fits(shape, limit=AT_ONCE):
         return subject_cache.heads(subject, kind, None, without)
     return head_files.packed(subject, kind, without, head_routes.base())
