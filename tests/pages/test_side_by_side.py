@@ -27,7 +27,7 @@ from vizformer.training.runs import Run
 from vizformer.web.catalogue import model_cache, server_folder, sources, trainings
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.side_by_side import computations, in_python
+from vizformer.web.tools.side_by_side import computations, in_python, similarity
 from vizformer.web.widgets import watched_work
 
 PAGE = "pages/explore/side_by_side.py"
@@ -269,3 +269,10 @@ def test_a_second_sentence_is_proposed_to_an_encoder_of_sentences(open_app, sent
     app = open_app(PAGE, model="models/sentences", text="the cat sat", locale="zh-CN")
     assert app.text_input(key="view.second").value
     assert "相似度" in chart(app, 0)["layout"]["title"]["text"]
+
+
+def test_texts_that_are_too_long_to_be_taken_apart_say_so(open_app, sentences, monkeypatch):
+    monkeypatch.setattr(similarity, "LONGEST", 4)
+    app = open_app(PAGE, model="models/sentences", text="the cat sat", second="the cats sat low", lang="en")
+    assert not app.exception
+    assert any("taken apart for at most 4 each" in info.value for info in app.info)

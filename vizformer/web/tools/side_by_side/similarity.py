@@ -26,11 +26,24 @@ from vizformer.web.words.i18n import _
 
 POOLING = "beside.pooling"
 BARS = 10
+LONGEST = 256  # tokens of a text: of MPNet that takes some seconds, in float64
 
 
 def draw_similarity(pair: Pair) -> None:
     """The number, the map of the pairs of tokens, and the bars of the parts; nothing where the model predicts tokens."""
     if not pair.compares_sentences:
+        return
+    sizes = [len(one.tokens) for one in (pair.first, pair.second)]
+    if max(sizes) > LONGEST:
+        st.info(
+            _(
+                "The texts have {first} and {second} tokens; how alike they are is taken apart for at most {limit} each. "
+                "Choose shorter ones.",
+                first=sizes[0],
+                second=sizes[1],
+                limit=LONGEST,
+            )
+        )
         return
     said = pooling_of(pair.first.model)
     names = {
