@@ -246,7 +246,7 @@ def sentences(tmp_path, monkeypatch):
 
 def test_an_encoder_of_sentences_says_how_alike_they_are_and_of_what_that_is_a_sum(open_app, boxes_open, sentences):
     texts = {"text": "the cat sat", "second": "the cats sat low"}
-    app = open_app(PAGE, model="models/sentences", lang="en", **texts)
+    app = open_app(PAGE, model="models/sentences", lang="en", site="cross", **texts)  # of another model's link
     assert not app.exception
     assert not app.error  # of texts that are not equally long
     first, second = (sentences.trace(text) for text in texts.values())

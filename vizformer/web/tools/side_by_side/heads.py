@@ -26,12 +26,12 @@ PER_CELL = 300  # multiplications, about, that the divergence of a cell takes th
 def draw_heads(pair: Pair, settings: DeltaGenerator) -> None:
     """The choice of the attention (in the line of settings), the picture and the table."""
     runs = pair.runs
-    if pair.compares_sentences and not all(map(runs.of_equal_length, runs.kinds)):
-        return  # of sentences there is the similarity: to make them equally long would be no way out
     with settings:
         kind = kind_of_attention(runs.kinds)
     layers, n_heads = runs.shape(kind)
     state.fit(layer=layers, head=n_heads)
+    if pair.compares_sentences and not runs.of_equal_length(kind):
+        return  # of sentences there is the similarity: to make them equally long would be no way out
     if not runs.whole_shape(kind):
         st.caption(
             _(
