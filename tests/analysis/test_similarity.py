@@ -123,6 +123,29 @@ def test_what_is_not_computed_is_said(said, modules, words, tmp_path):
         sentence_pooling(pooled_folder(tmp_path, said, modules))
 
 
+def test_what_lies_in_the_cache_of_a_hub_is_read_through_its_links(tmp_path):
+    blobs, snapshot = tmp_path / "blobs", tmp_path / "snapshots" / "abc"
+    blobs.mkdir()
+    (snapshot / "1_Pooling").mkdir(parents=True)
+    (blobs / "one").write_text(json.dumps({"pooling_mode_cls_token": True}), encoding="utf-8")
+    (snapshot / "1_Pooling" / "config.json").symlink_to(blobs / "one")
+    assert sentence_pooling(snapshot) == "cls"
+    (tmp_path / "secret").write_text(json.dumps({"pooling_mode_cls_token": True}), encoding="utf-8")
+    (snapshot / "1_Pooling" / "config.json").unlink()
+    (snapshot / "1_Pooling" / "config.json").symlink_to(tmp_path / "secret")
+    with pytest.raises(CheckpointError, match="leads out of"):
+        sentence_pooling(snapshot)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_the_terms_of_half_precision_sum_as_closely_as_it_allows(dtype):
+    checkpoint = tiny.checkpoint("encoder-only", vocab_size=320)
+    checkpoint.model.to(getattr(torch, dtype))
+    runs = two_runs(checkpoint, checkpoint.trace(ids=IDS), checkpoint, checkpoint.trace(ids=OTHER_IDS))
+    assert text_similarity(runs).proof.holds
+    assert similarity_terms(runs).proof.holds
+
+
 def test_a_link_that_leads_out_is_not_followed(tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()

@@ -73,6 +73,8 @@ def test_a_model_of_the_reader_opens_on_a_sentence_that_it_reads(open_app, tmp_p
     assert app.query_params["text"] == beginnings.ENGLISH.text
     box.set_value(beginnings.CHINESE.text).run()  # who types it wants to see what becomes of it
     assert app.text_input(key="view.text").value == beginnings.CHINESE.text
+    named = open_app(PAGE, model="models/english", text=beginnings.CHINESE.text)  # a link always wins
+    assert named.text_input(key="view.text").value == beginnings.CHINESE.text
 
 
 def test_a_model_that_reads_chinese_keeps_the_chinese_sentence(open_app, tmp_path, monkeypatch):

@@ -1,7 +1,8 @@
 // @ts-check
 // The overview: one small map per head, rows are layers, columns are heads, or all in the order of a measure, or in groups
-// of those that do the same. Real buttons, so that the keyboard, a screen reader and a finger find them; the pictures are canvases of one pixel per cell
-// that CSS enlarges.  Those in sight are painted first, the others in turns of some milliseconds.
+// of those that do the same. Real buttons, so that the keyboard, a screen reader and a finger find them; the pictures are
+// canvases of one pixel per cell that CSS enlarges.  Those in sight are painted first, the others in turns of some
+// milliseconds.
 
 import { buttonOf, element, focusedIn, isShortcut } from "./dom.js";
 import { groups, nameIn, valueOf } from "./head_order.js";

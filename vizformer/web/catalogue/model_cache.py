@@ -178,13 +178,14 @@ def pieces_per_word(model: ModelRef, text: str) -> float:
     """Tokens for a word of letters or a Chinese character; as many as can be where the model cannot read the text."""
     try:
         loaded = checkpoint(model)
-        tokens = [token for token in loaded.encode(text) if not token.special]
+        tokens = loaded.encode(text)
     except VizformerError:
         return math.inf
     unknown = loaded.tokenizer_of("encoder" if loaded.model.config.n_encoder_layers else "decoder").unknown_id
-    if not tokens or any(token.id == unknown for token in loaded.encode(text)):
+    n = sum(not token.special for token in tokens)
+    if not n or any(token.id == unknown for token in tokens):
         return math.inf
-    return len(tokens) / max(1, len(re.findall(r"[\u4e00-\u9fff]|[^\W\u4e00-\u9fff]+", text)))
+    return n / max(1, len(re.findall(r"[\u4e00-\u9fff]|[^\W\u4e00-\u9fff]+", text)))
 
 
 def reads(model: ModelRef, text: str) -> bool:

@@ -27,14 +27,8 @@ REMEMBERED = 64  # addresses per session that Back can return to exactly
 
 # Fields of which a page may choose what is worth seeing.
 SUGGESTED = ("kind", "layer", "head", "new", "hidden", "order")
-_TAKES = (
-    "layer",
-    "head",
-    "new",
-    "hidden",
-    "query",
-    "edits",
-)  # whose change makes what is suggested the reader's choice
+# Those whose change makes what is suggested the reader's choice; of the order only where it is suggested itself.
+_TAKES = ("layer", "head", "new", "hidden", "query", "edits")
 
 _FIELDS: dict[str, Field[Any]] = {f.name: f for f in fields(View)}
 _IN_LINKS: dict[str, Field[Any]] = {link_name(f): f for f in fields(View)}
@@ -53,6 +47,7 @@ class _Memory:
     said: frozenset[str] = (
         frozenset()
     )  # fields that the link names, or the reader chose, though they are at their default
+    text_named: bool = False  # whether the link names the sentence, be it the usual one
     page: str | None = None  # None: nothing has been read from a link yet
     drawn: object = None  # what the page was drawn for: see `draw`
     holds: Collection[str] = ()  # what the page's address holds of the view; empty: all
@@ -125,6 +120,12 @@ def is_chosen(view: View) -> bool:
     if view.model == begun.model and (_memory().began or view.text == begun.text):
         return False
     return view.model != beginnings.CHINESE.model
+
+
+def is_text_chosen() -> bool:
+    """Whether a link named the sentence, or it is another one than a link means that names none."""
+    memory = _memory()
+    return memory.text_named or memory.view.text != View().text
 
 
 def linked() -> View:
@@ -355,6 +356,7 @@ def pull(page: str, holds: Collection[str] = ()) -> bool:
         if memory.began:
             view = replace(view, model=beginning().model, text=beginning().text)
         memory.show(view, _said(parameters, view))
+        memory.text_named = link_name(_FIELDS["text"]) in parameters
         read = True
     elif not moved:  # an address that is out of date: `push` corrects it
         return False

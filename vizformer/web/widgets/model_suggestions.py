@@ -65,7 +65,7 @@ def fit_text(model: ModelRef) -> None:
     Once a session: who types that sentence wants to see what the model makes of it.
     """
     seen: set[ModelRef] = st.session_state.setdefault(_FITTED, set())
-    if not model.is_from_elsewhere or state.view().text != CHINESE.text or model in seen:
+    if not model.is_from_elsewhere or state.is_text_chosen() or model in seen:
         return
     seen.add(model)
     with st.spinner(_("Running the model …"), show_time=False):
