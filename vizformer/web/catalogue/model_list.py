@@ -40,9 +40,9 @@ def _all_steps(model: ModelRef) -> tuple[ModelRef, ...]:
 def _opened() -> dict[ModelRef, ModelRef]:
     """What this session has opened, and under which assumptions: they stay when it comes back."""
     opened: dict[ModelRef, ModelRef] = st.session_state.setdefault("vizformer.opened", {})
-    model = state.view().model
-    if model.is_from_elsewhere and (model.source == "models" or sources.is_there(model)):
-        opened[model.base] = model
+    for model in (state.view().other, state.view().model):
+        if model is not None and model.is_from_elsewhere and (model.source == "models" or sources.is_there(model)):
+            opened[model.base] = model
     return opened
 
 

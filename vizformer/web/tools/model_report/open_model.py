@@ -1,13 +1,14 @@
 """The box on the page Model report that opens models by path, by their name on a hub, or from files of the reader's."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import streamlit as st
 
 from vizformer.errors import VizformerError
-from vizformer.web.catalogue import hub, local_paths, recents, safe_zip, sources, uploads
-from vizformer.web.frame import presses
+from vizformer.web.catalogue import hub, local_paths, model_cache, recents, safe_zip, sources, uploads
+from vizformer.web.frame import presses, sitemap
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.model_report import report_words
@@ -17,15 +18,26 @@ from vizformer.web.words.errors import guarded, plain
 from vizformer.web.words.i18n import _, translate
 
 _WANTED = "vizformer.fetching"  # the name of the download that this session waits for
+_BESIDE = "vizformer.opening.beside"  # whether what is opened stands beside the model that is shown, not in its place
+_FOR = "vizformer.fetching.beside"  # the same of the download
+_OPENED = "vizformer.opening.opened"  # a model beside it is there: for the page that shows both
 _ERROR = "vizformer.opening.error"  # what became of it, until the reader does something else
 _ROUND = "vizformer.opening.round"  # of uploads: a new one begins with an empty widget
 _HUB_NAME = "opening.hub"
 _PATH = "opening.path"
-_NOTED = "vizformer.opening.noted"  # the model that this session put on the list of recent ones last
+_NOTED = "vizformer.opening.noted"  # the models that this session put on the list of recent ones last
 
 
 def arrive() -> None:
-    """Chooses the model that this session waits for, when it is there.  Call it before the view is read."""
+    """Chooses the model that this session waits for, when it is there, and goes to Side by side where that is one beside
+    another.  Call it before the view is read.
+    """
+    _fetched()
+    if st.session_state.pop(_OPENED, False) and state.page() != sitemap.SIDE_BY_SIDE.url:
+        st.switch_page(sitemap.SIDE_BY_SIDE.file)
+
+
+def _fetched() -> None:
     name = st.session_state.get(_WANTED)
     download = hub.look(name) if name is not None else None
     if name is None or (download is not None and not download.done):
@@ -34,7 +46,8 @@ def arrive() -> None:
     if download is not None and download.error is not None:
         st.session_state[_ERROR] = (download.error, download.stopped)
     elif download is not None:
-        state.update(model=ModelRef.parse(f"hub/{name}"))
+        st.session_state[_BESIDE] = st.session_state.pop(_FOR, False)
+        _choose(ModelRef.parse(f"hub/{name}"))
 
 
 @guarded()
@@ -92,11 +105,15 @@ def offer(model: ModelRef) -> bool:
 
 
 @guarded()
-def box(*, unfolded: bool = False) -> None:
-    """The ways that this server has for this session, folded away unless they are what the page is for."""
-    by_path = local_paths.allowed()
+def box(*, unfolded: bool = False, beside: bool = False) -> None:
+    """The ways that this server has for this session, folded away unless they are what the page is for.
+
+    Args:
+        beside: what is opened becomes the second model of Side by side; elsewhere the reader says so.
+    """
+    by_path, view = local_paths.allowed(), state.view()
     if by_path:
-        _note(state.view().model)
+        _note(view.model, view.other)
     ways = [way for way, on in ((_from_hub, hub.is_on()), (_from_files, uploads.is_on())) if on]
     if not ways and not by_path:
         if unfolded:
@@ -105,6 +122,10 @@ def box(*, unfolded: bool = False) -> None:
             )
         return
     with st.container() if unfolded else st.expander(_("Open another model")):
+        if not beside and view.model.is_from_elsewhere and sources.is_there(view.model):
+            label = _("Beside {name}: what differs, on the page Side by side", name=plain(sources.title(view.model)))
+            beside = st.checkbox(label, key="opening.beside")
+        st.session_state[_BESIDE] = beside
         if by_path:
             _from_path()
             _recent()
@@ -136,22 +157,23 @@ def _open_typed() -> None:
         st.session_state[_ERROR] = (error.message, False)
     else:
         st.session_state[_PATH] = ""
-        state.update(model=model)
+        _choose(model)
 
 
-def _note(model: ModelRef) -> None:
-    """Puts a model that is looked at on the person's list, once."""
-    if model.source not in ("path", "hub") or st.session_state.get(_NOTED) == model:
-        return
-    if sources.is_there(model):
-        st.session_state[_NOTED] = model
+def _note(*models: ModelRef | None) -> None:
+    """Puts the models that are looked at on the person's list, once."""
+    noted = st.session_state.get(_NOTED, ())
+    named = [model for model in models if model is not None and model.source in ("path", "hub")]
+    st.session_state[_NOTED] = there = [model for model in named if model in noted or sources.is_there(model)]
+    for model in reversed([model for model in there if model not in noted]):  # the one that is shown stands first
         name = str(sources.folder(model)) if model.source == "path" else model.id
         recents.note(recents.Recent(model.source, name, str(model).removeprefix(str(model.base))))
 
 
 def _recent() -> None:
     """A button for each model opened last, if it is there, and one that empties the list."""
-    shown = [(model, name) for model, name in _listed() if model.base != state.view().model.base]
+    bases = [model.base for model in (state.view().model, state.view().other) if model is not None]
+    shown = [(model, name) for model, name in _listed() if model.base not in bases]
     if not shown:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -164,7 +186,25 @@ def _recent() -> None:
 
 
 def _choose(model: ModelRef) -> None:
-    state.update(model=model)
+    """Shows a model that was opened: in the place of the one that is shown, or beside it."""
+    if not st.session_state.get(_BESIDE):
+        state.update(model=model)
+        return
+    st.session_state[_OPENED] = True
+    state.update(other=_like(state.view().model, model), second="", position=None)
+    state.unsay("layer", "head")  # what has moved most is shown
+
+
+def _like(first: ModelRef, model: ModelRef) -> ModelRef:
+    """A model under the assumptions and in the precision of the first one, where it opens so."""
+    alike = replace(model, answers=first.answers, mapping=first.mapping, dtype=first.dtype)
+    if alike == model or model != model.base:  # (chosen from the list, as it was opened before)
+        return model
+    try:
+        model_cache.options(alike)
+    except VizformerError:
+        return model
+    return alike
 
 
 def _listed() -> Iterator[tuple[ModelRef, str]]:
@@ -202,7 +242,7 @@ def _fetch(name: str) -> None:
     except VizformerError as error:
         st.session_state[_ERROR] = (error.message, False)
     else:
-        st.session_state[_WANTED] = name
+        st.session_state[_WANTED], st.session_state[_FOR] = name, st.session_state.get(_BESIDE, False)
 
 
 def _from_files() -> None:
@@ -235,7 +275,7 @@ def _from_files() -> None:
     except VizformerError as error:
         st.session_state[_ERROR] = (error.message, False)
     else:
-        state.update(model=model)
+        _choose(model)
     finally:
         uploads.forget([file.file_id for file in chosen])
         st.session_state[_ROUND] = number + 1

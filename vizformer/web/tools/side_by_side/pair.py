@@ -17,7 +17,8 @@ from vizformer.web.widgets.other_sentence import ask_other_sentence
 from vizformer.web.words.i18n import _
 
 MODEL, EXAMPLE = "side_by_side.model", "side_by_side.example"
-SAME = ""  # in the place of a second model
+SAME, OWN = "", "own"  # in the place of a second model
+_ASKED, _BOX = "side_by_side.asked", "side_by_side.box"
 ALIKE = "A hungry cat walked to the"  # proposed beside any sentence to a model of sentences
 
 
@@ -118,11 +119,11 @@ def model_box(on: Any) -> ModelRef | None:
     """The box of the second model."""
     models, model = model_list.beside(), state.view().model
     chosen = None if state.view().other == model else state.view().other
-    options = [SAME, *(one for one in models if one != model)]
-    names: dict[object, str] = {SAME: _("the same model")}  # made now: the widget asks outside of a run too
+    options = [SAME, OWN, *(one for one in models if one != model)]
+    # made now: the widget asks outside of a run too
+    names: dict[object, str] = {SAME: _("the same model"), OWN: _("open your own …")}
     names.update((one, title) for one, title in model_list.titles(models).items())
-    now = SAME if chosen is None else chosen
-    state.show(MODEL, now)
+    state.show(MODEL, OWN if _is_asked() else SAME if chosen is None else chosen)
     on.selectbox(
         _("Second model"),
         options,
@@ -135,9 +136,33 @@ def model_box(on: Any) -> ModelRef | None:
 
 
 def _take_model() -> None:
-    model = st.session_state[MODEL]
+    model, view = st.session_state[MODEL], state.view()
+    st.session_state[_ASKED] = (view.model, view.other) if model == OWN else None
     if model == SAME or isinstance(model, ModelRef):  # a run that was cut short knows none
         state.update(other=None if model == SAME else model)
+
+
+def _is_asked() -> bool:
+    """Whether the reader wants to open a second model, and has not opened one since."""
+    return bool(st.session_state.get(_ASKED) == (state.view().model, state.view().other))
+
+
+def asks_for_second(subject: Subject) -> bool:
+    """Whether the box that opens models is what the page needs: asked for, or nothing stands beside a reader's model."""
+    view = state.view()
+    alone = view.other is None and not view.second.strip() and not proposal(subject)
+    return _is_asked() or (view.model.is_from_elsewhere and alone)
+
+
+def note_asking(subject: Subject) -> bool:
+    """The same, for the page that draws the box."""
+    st.session_state[_BOX] = asks_for_second(subject)
+    return bool(st.session_state[_BOX])
+
+
+def is_box_right(subject: Subject) -> bool:
+    """Whether the page has the box, which stands outside of the part that runs alone, just where that is needed."""
+    return bool(st.session_state.get(_BOX) == asks_for_second(subject))
 
 
 def nothing_beside() -> None:
