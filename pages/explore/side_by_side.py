@@ -1,21 +1,24 @@
 """Side by side: two models on one text, or one model on two: where their heads, streams, answers and weights differ."""
 
+from contextlib import suppress
+
 import streamlit as st
 
+from vizformer.errors import VizformerError
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.model_report import open_model
 from vizformer.web.tools.side_by_side.answers import draw_answers
 from vizformer.web.tools.side_by_side.heads import draw_heads
 from vizformer.web.tools.side_by_side.in_python import draw_in_python
 from vizformer.web.tools.side_by_side.one_head import draw_one_head
-from vizformer.web.tools.side_by_side.pair import choose, is_box_right, note_asking
+from vizformer.web.tools.side_by_side.pair import asks_for_second, choose
 from vizformer.web.tools.side_by_side.similarity import draw_similarity
 from vizformer.web.tools.side_by_side.streams import draw_streams
-from vizformer.web.tools.side_by_side.weights import draw_weights
+from vizformer.web.tools.side_by_side.weights import draw_alone, draw_weights
 from vizformer.web.widgets.choices import line
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.model_input import subject_box
-from vizformer.web.words.errors import guarded, plain
+from vizformer.web.words.errors import guarded, plain, show
 from vizformer.web.words.i18n import _
 
 
@@ -24,19 +27,27 @@ def page() -> None:
     subject = subject_box()
     if subject is None:
         return
-    open_model.progress()
-    if note_asking(subject):
+    asks = asks_for_second(subject)
+    if asks:
         st.subheader(_("Open a second model beside {name}", name=plain(subject.title)), anchor=False)
+        open_model.progress()
         open_model.box(unfolded=True, beside=True)
-    parts(subject)
+    parts(subject, asks)
 
 
 @laboratory
-def parts(subject: Subject) -> None:
-    if not is_box_right(subject):
+def parts(subject: Subject, asks: bool) -> None:
+    if asks != asks_for_second(subject):  # the box stands outside of this part, which runs alone
         st.rerun()
     pair = choose(subject)
     if pair is None:
+        return
+    try:
+        pair.runs  # noqa: B018
+    except VizformerError as error:  # they cannot be compared: but their weights may be
+        show(error.message)
+        with suppress(VizformerError):  # one reason is enough
+            draw_alone(pair)
         return
     guarded()(draw_similarity)(pair)
     guarded()(draw_heads)(pair, line())

@@ -1,17 +1,27 @@
 """A second model beside one of the reader's, in one press: the first one stays, and Side by side shows both."""
 
+import json
 import shutil
 import threading
 
+import numpy as np
 import pytest
 import torch
 
 from tests.checkpoints import folders as made
 from tests.checkpoints.test_state_dict import nano_gpt
+from tests.components.test_mount import sent
 from tests.pages.test_opening_by_path import link, press, said, type_path, visit
+from vizformer.analysis import head_divergences, moved_texts, moved_weights, short_texts, two_runs
+from vizformer.analysis.corpus_heads.corpus import bundled_corpus
+from vizformer.analysis.side_by_side import total_variation
+from vizformer.analysis.side_by_side.weights import MATRICES, PARTS
+from vizformer.checkpoints import load
 from vizformer.checkpoints.files import hub as library
 from vizformer.errors import CheckpointError
 from vizformer.web.catalogue import hub, recents
+from vizformer.web.catalogue.long_work import WORK
+from vizformer.web.words import labels
 
 __all__ = ["visit"]
 PAGE, REPORT = "pages/explore/side_by_side.py", "pages/checkpoint/report.py"
@@ -140,3 +150,86 @@ def test_a_name_that_the_hub_does_not_have_is_said_where_it_was_typed(open_app, 
     assert "The hub has no model nobody/nothing" in said(app)
     assert link(app) == "stories"
     assert "other" not in app.query_params
+
+
+def grids(app):
+    every = [sent(app, index) for index in range(len(app.get("bidi_component")))]
+    return [data for data in every if data.get("texts")]
+
+
+@pytest.mark.parametrize(
+    ("locale", "words"), [("en-US", "Moved most: layer 1, W_V"), ("zh-CN", "变动最大：第 1 层 W_V")]
+)
+def test_the_page_opens_on_what_moved_and_on_which_texts(open_app, visit, pair, locale, words):
+    base, tuned = pair
+    app = open_app(PAGE, model=link(type_path(open_app(REPORT), base)), text=TEXT, locale=locale)
+    type_path(app, tuned, locale)
+    first, second = load(base), load(tuned)
+    moved = moved_weights(first, second)
+    assert words in said(app)
+    assert labels.percent(moved.parts[0].relative) in said(app)
+    parts, heads = grids(app)
+    assert parts["texts"] == [[labels.percent(one) for one in row] for row in moved.grid("decoder")]
+    assert parts["columns"][:4] == list(MATRICES)
+    assert np.argmax(np.ravel(parts["values"])) == 1 * len(PARTS) + PARTS.index("W_V")
+    apart = head_divergences(
+        two_runs(first, first.trace(TEXT), second, second.trace(TEXT)), "decoder", measure=total_variation
+    )
+    count = {"en-US": "{} of {} heads turn", "zh-CN": "{1} 个头中有 {0} 个"}[locale]
+    assert count.format(int((apart > 0.1).sum()), apart.size) in said(app)
+    assert heads["selected"]["row"] == 2  # what layer 1 writes, the layer above looks at otherwise
+    call = next(work.call for work in WORK.going()) if WORK.going() else None
+    wait_for(app, call)
+    found = moved_texts(first, second, short_texts(bundled_corpus("en").passages))
+    shown = next(one.value for one in app.dataframe if found[0].passage.text in one.value.iloc[:, 0].tolist())
+    assert shown.iloc[:, 0].tolist() == [one.passage.text for one in found]
+    assert np.allclose(shown.iloc[:, 1], [100 * one.maps for one in found])
+    assert np.allclose(shown.iloc[:, 2], [one.answers for one in found])
+
+
+def wait_for(app, call):
+    """Runs the page again until the texts are there, as the browser does."""
+    while any(work.call == call for work in WORK.going()):
+        pass
+    app.run()
+    assert not app.exception
+
+
+def test_two_folders_with_the_same_weights_are_said_to_be_the_same(open_app, visit, pair, tmp_path):
+    copy = shutil.copytree(pair[0], tmp_path / "copy")
+    app = open_app(PAGE, model=link(type_path(open_app(REPORT), pair[0])), text=TEXT)
+    type_path(app, copy)
+    assert not app.exception
+    assert "the same, number by number: nothing moved" in said(app)
+    assert len(grids(app)) == 1
+    assert not WORK.going()  # there is no text on which they could differ
+
+
+def test_models_that_read_a_text_otherwise_still_say_what_moved(open_app, visit, pair, tmp_path):
+    """Of one shape, with two tokens of the vocabulary exchanged."""
+    other = shutil.copytree(pair[1], tmp_path / "other")
+    vocabulary = json.loads((other / "vocab.json").read_text(encoding="utf-8"))
+    vocabulary["I"], vocabulary["t"] = vocabulary["t"], vocabulary["I"]
+    (other / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
+    app = open_app(PAGE, model=link(type_path(open_app(REPORT), pair[0])), text=TEXT)
+    type_path(app, other)
+    assert not app.exception
+    assert "other token ids" in app.error[0].value
+    assert "Moved most: layer 1, W_V" in said(app)
+    assert "for another token: 2" in said(app)
+    assert len(grids(app)) == 1
+
+
+def test_models_of_other_shapes_say_what_is_not_compared(open_app, visit, pair, tmp_path):
+    deeper = made.gpt2(tmp_path / "deeper", n_layer=4)
+    app = open_app(PAGE, model=link(type_path(open_app(REPORT), pair[0])), text=TEXT)
+    type_path(app, deeper)
+    assert not app.exception
+    assert not app.error
+    assert "Not compared, as only one model has them in this shape: decoder.layers.3." in said(app)
+    wider = made.gpt2(tmp_path / "wider", n_embd=32)
+    app.selectbox(key="side_by_side.model").select("own").run()
+    type_path(app, wider)
+    assert not app.exception
+    assert "most of their weights have no counterpart" in said(app)
+    assert len(grids(app)) == 1  # the heads are compared all the same

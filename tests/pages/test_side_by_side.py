@@ -27,7 +27,7 @@ from vizformer.training.runs import Run
 from vizformer.web.catalogue import model_cache, server_folder, sources, trainings
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.side_by_side import computations, in_python, similarity
+from vizformer.web.tools.side_by_side import computations, in_python, similarity, weights
 from vizformer.web.widgets import watched_work
 
 PAGE = "pages/explore/side_by_side.py"
@@ -44,12 +44,13 @@ def boxes_open(monkeypatch):
         with st.container():
             yield True
 
-    monkeypatch.setattr(in_python, "folded", is_open)
+    for part in (in_python, weights):
+        monkeypatch.setattr(part, "folded", is_open)
 
 
 def grid(app):
     every = [sent(app, index) for index in range(len(app.get("bidi_component")))]
-    return next(data for data in every if data.get("texts"))
+    return [data for data in every if data.get("texts")][-1]  # of two models, that of their weights comes before
 
 
 def difference(app, index=2):
@@ -99,7 +100,8 @@ def test_two_steps_of_a_training_are_compared_with_their_weights(open_app, boxes
     moved = moved_weights(first, second)
     table = app.dataframe[-1].value
     assert table["Tensor"].tolist() == [one.name for one in moved.tensors]
-    assert f"{moved.relative:.2%}" in said(app)
+    most = moved.parts[0]
+    assert f"Moved most: {weights.name(most, several=False)}, by {most.relative:.1%}" in said(app)
     assert app.selectbox(key="side_by_side.model").value == ModelRef("training", TRAINING, "355")
     space = {}
     exec(app.code[0].value, space)

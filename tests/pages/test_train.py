@@ -373,7 +373,7 @@ def test_a_training_is_opened_beside_what_it_began_with(open_app, queue):
     assert (app.query_params["model"], app.query_params["other"]) == (f"{name}@0", name)
     steps = [kept.step for kept in queue.run(name).progress().snapshots]
     assert sum("step" in option for option in app.selectbox(key="view.model").options) == len(steps)
-    assert any("Which weights differ" in one.value for one in app.subheader)
+    assert any("Moved most:" in one.value for one in app.text)
 
 
 @pytest.mark.sweep

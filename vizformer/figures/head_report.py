@@ -30,6 +30,7 @@ def measure_of_heads(
     *,
     measure: str,
     signed: bool = False,
+    columns: Sequence[str] | None = None,
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
@@ -39,6 +40,7 @@ def measure_of_heads(
         values: [layers, heads].
         measure: what the number is.
         signed: whether it lies between -1 and 1 and its sign says something.
+        columns: what they are called, where they are no heads.
 
     Raises:
         ValueError: not a matrix.
@@ -63,8 +65,8 @@ def measure_of_heads(
         )
     )
     rows = [words["layer_short"].replace("{layer}", str(layer)) for layer in range(values.shape[0])]
-    columns = [words["head_short"].replace("{head}", str(head)) for head in range(values.shape[1])]
-    name_axes(figure, rows, columns, square=False)
+    heads = [words["head_short"].replace("{head}", str(head)) for head in range(values.shape[1])]
+    name_axes(figure, rows, columns or heads, square=False)
     return frame(figure, title, height=heights(*values.shape))
 
 

@@ -1,7 +1,13 @@
 """Two runs side by side: one model on two texts, or two models on one."""
 
 from vizformer.analysis.side_by_side.answers import Answer, Answers, differing_rows, two_answers
-from vizformer.analysis.side_by_side.heads import HeadPair, head_divergences, head_pair, row_divergences
+from vizformer.analysis.side_by_side.heads import (
+    HeadPair,
+    head_divergences,
+    head_pair,
+    row_divergences,
+    total_variation,
+)
 from vizformer.analysis.side_by_side.runs import TwoRuns, two_runs
 from vizformer.analysis.side_by_side.similarity import (
     POOLINGS,
@@ -11,4 +17,5 @@ from vizformer.analysis.side_by_side.similarity import (
     text_similarity,
 )
 from vizformer.analysis.side_by_side.streams import StreamCosines, stream_cosines
-from vizformer.analysis.side_by_side.weights import MovedTensor, MovedWeights, moved_weights
+from vizformer.analysis.side_by_side.texts import MovedText, moved_texts, short_texts
+from vizformer.analysis.side_by_side.weights import MovedPart, MovedTensor, MovedWeights, moved_weights

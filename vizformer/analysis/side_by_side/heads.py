@@ -49,11 +49,16 @@ class HeadPair:
 
 @torch.inference_mode()
 def head_divergences(
-    runs: TwoRuns, kind: Kind, *, heard: Callable[[int, int], None] | None = None
+    runs: TwoRuns,
+    kind: Kind,
+    *,
+    measure: "Measure | None" = None,
+    heard: Callable[[int, int], None] | None = None,
 ) -> Float[ndarray, "n_layers n_heads"]:
     """The mean divergence of the rows of every head, in bits; NaN where no row has a choice.
 
     Args:
+        measure: another distance of rows, such as `total_variation`.
         heard: told after every layer how many are done, of how many; what it raises ends it.
 
     Raises:
@@ -62,7 +67,7 @@ def head_divergences(
     n_layers, n_heads = runs.shape(kind)
     found = np.full((n_layers, n_heads), np.nan)
     for layer, head in np.ndindex(n_layers, n_heads):
-        rows = row_divergences(runs, kind, layer, head)
+        rows = row_divergences(runs, kind, layer, head, measure)
         if np.isfinite(rows).any():
             found[layer, head] = np.nanmean(rows)
         if heard is not None and head == n_heads - 1:
@@ -71,8 +76,10 @@ def head_divergences(
 
 
 @torch.inference_mode()
-def row_divergences(runs: TwoRuns, kind: Kind, layer: int, head: int) -> Float[ndarray, " rows"]:
-    """The divergence of every row of one head, in bits; NaN where a row has no choice.
+def row_divergences(
+    runs: TwoRuns, kind: Kind, layer: int, head: int, measure: "Measure | None" = None
+) -> Float[ndarray, " rows"]:
+    """The divergence (or another measure) of every row of one head, in bits; NaN where a row has no choice.
 
     Raises:
         TraceError: no such head in both models; the maps have no cells in common.
@@ -85,7 +92,7 @@ def row_divergences(runs: TwoRuns, kind: Kind, layer: int, head: int) -> Float[n
         some = [record.of_queries(start, min(start + step, rows)) for record in (one, two)]
         p, q = (record.pattern(head)[:, :keys].cpu().double() for record in some)
         choice = (torch.stack([record.reason(head)[:, :keys].cpu() == 0 for record in some]).sum(-1) > 1).any(0)
-        parts.append(torch.where(choice, divergence(p, q), torch.nan))
+        parts.append(torch.where(choice, (measure or divergence)(p, q), torch.nan))
     found: ndarray = torch.cat(parts).numpy()
     return found
 
@@ -122,6 +129,15 @@ def divergence(p: Float[Tensor, "*rows n"], q: Float[Tensor, "*rows n"]) -> Floa
     both = torch.special.xlogy(p, p / middle) + torch.special.xlogy(q, q / middle)
     found: Tensor = (both.sum(-1) / (2 * np.log(2))).clamp(0.0, 1.0)  # (rounding goes a hair beyond)
     return found
+
+
+def total_variation(p: Float[Tensor, "*rows n"], q: Float[Tensor, "*rows n"]) -> Float[Tensor, "*rows"]:
+    """sum_j |p_j - q_j| / 2 of distributions: the share of the one that lies elsewhere in the other."""
+    found: Tensor = (p - q).abs().sum(-1) / 2
+    return found
+
+
+Measure = Callable[[Tensor, Tensor], Tensor]
 
 
 def _records(runs: TwoRuns, kind: Kind, layer: int, head: int) -> tuple[AttentionRecord, AttentionRecord]:

@@ -95,7 +95,7 @@ def two_runs(first: Checkpoint, trace: Trace, second: Checkpoint, other: Trace) 
         )
     for stack, tokens in trace.tokens.items():
         ids, others = ([token.id for token in sequence] for sequence in (tokens, other.tokens[stack]))
-        if ids == others or _same_tokenizers(first, second):
+        if ids == others or has_same_tokenizers(first, second):
             continue
         at = next((i for i, (a, b) in enumerate(zip(ids, others, strict=False)) if a != b), min(len(ids), len(others)))
         a, b = (
@@ -126,7 +126,8 @@ def _masks(record: AttentionRecord) -> int:
     return 1 if record.reason_map is None else len(record.reason_map)
 
 
-def _same_tokenizers(first: Checkpoint, second: Checkpoint) -> bool:
+def has_same_tokenizers(first: Checkpoint, second: Checkpoint) -> bool:
+    """Whether both models cut every text into the same ids."""
     if first is second:
         return True
     return all(

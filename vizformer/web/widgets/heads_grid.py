@@ -28,11 +28,13 @@ def open_on_the_largest(values: NDArray[np.floating]) -> bool:
 
 def grid(
     values: NDArray[np.floating],
-    place: Place,
+    place: Place | None,
     figure: Callable[[], Figure],
-    picture: Picture,
+    picture: Picture | None,
     *,
     key: str,
+    columns: list[str] | None = None,
+    chooses: Callable[[Place], Place] = lambda cell: cell,
     texts: list[list[str]] | None = None,
     said: dict[str, str] | None = None,
 ) -> None:
@@ -42,7 +44,9 @@ def grid(
         values: [layers, heads], from 0 to 1.
         place: the head that is shown.
         figure: the same as a figure: drawn where there are too many heads for a grid, or one has no number.
-        picture: how it is taken away.
+        picture: how it is taken away, if it is.
+        columns: what they are called, where they are no heads.
+        chooses: the head that a cell chooses.
         texts: in the cells, where it is not the values.
         said: words of the grid that are not the usual ones.
     """
@@ -58,16 +62,18 @@ def grid(
     }
     chosen = cells.mount(
         [_("L{layer}", layer=layer) for layer in range(values.shape[0])],
-        [_("H{head}", head=head) for head in range(values.shape[1])],
+        columns or [_("H{head}", head=head) for head in range(values.shape[1])],
         values=values,
         texts=texts,
         selected=place,
         words=words(cells.ENGLISH) | usual | (said or {}),
         key=f"{key}.cells",
     )
-    take_away(picture, key=f"{key}.cells")
+    if picture is not None:
+        take_away(picture, key=f"{key}.cells")
     if chosen is not None and chosen != place:
-        state.update(layer=chosen[0], head=chosen[1])
+        layer, head = chooses(chosen)
+        state.update(layer=layer, head=head)
 
 
 def table(columns: dict[str, Any], places: list[Place], *, key: str, most_rows: int, **more: Any) -> None:

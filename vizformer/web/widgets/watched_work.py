@@ -20,6 +20,7 @@ Result = TypeVar("Result")
 AT_ONCE = 2e10  # multiplications that a page does without being asked: about two seconds
 POLL = 0.5  # seconds between two looks at work that goes on
 _READER = "vizformer.reader"
+_BEGUN = "vizformer.begun"  # the last that this reader began, or that began by itself
 _FAILED = "vizformer.failed"  # what went wrong while it was watched, for the run of the page that says it
 
 
@@ -47,6 +48,7 @@ def watched(
     key: str,
     said: Said = runs_said,
     takes: str | None = None,
+    begins: bool = False,
 ) -> Result | None:
     """What `work(*call)` gives; None until it is wanted, while it goes on, and once it was stopped.
 
@@ -57,21 +59,26 @@ def watched(
         key: of its widgets.
         said: how far it is.
         takes: above the button, what it takes; default that many runs of the model.
+        begins: it begins by itself; the button is for whoever has stopped it.
     """
     if work.holds(*call):
         return work(*call)
     if quick:
         bar = st.progress(0.0, text=said(0, runs))
-        with hearing(lambda done, n: _show(bar, done, n, said)):
-            found = work(*call)
-        bar.empty()
-        return found
+        try:
+            with hearing(lambda done, n: _show(bar, done, n, said)):
+                return work(*call)
+        finally:
+            bar.empty()
     failed = st.session_state.pop(_FAILED, None)
     if failed is not None and failed[:2] == (work, call):
         raise failed[2]
     going = WORK.look(work, call, reader())
     if work.holds(*call):  # it came to its end just now
         return work(*call)
+    if going is None and begins and (work, call) != st.session_state.get(_BEGUN):
+        _begin(work, call)
+        going = WORK.look(work, call, reader())
     if going is None:
         st.text(takes or _("That takes {n} runs of the model. You can stop them.", n=f"{runs:,}"))
         st.button(begin, type="primary", key=key, on_click=_begin, args=(work, call))
@@ -88,6 +95,7 @@ def reader() -> str:
 
 
 def _begin(work: Cached[..., Any], call: tuple[Any, ...]) -> None:
+    st.session_state[_BEGUN] = work, call
     WORK.begin(work, call, reader())
 
 

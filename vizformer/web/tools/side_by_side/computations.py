@@ -7,16 +7,20 @@ from vizformer.analysis import (
     Kind,
     head_divergences,
     head_pair,
+    moved_texts,
     moved_weights,
+    short_texts,
     side_by_side,
     similarity_terms,
     stream_cosines,
     text_similarity,
     two_answers,
 )
+from vizformer.analysis.corpus_heads.corpus import bundled_corpus
 from vizformer.analysis.side_by_side import (
     Answers,
     HeadPair,
+    MovedText,
     MovedWeights,
     SimilarityTerms,
     StreamCosines,
@@ -73,9 +77,24 @@ def parts_of_similarity(pair: Pair, pooling: Pooling) -> SimilarityTerms:
 
 
 @cached
-def moved(first: ModelRef, second: ModelRef) -> MovedWeights:
+def elsewhere(pair: Pair, kind: Kind) -> Float[ndarray, "n_layers n_heads"]:
+    """Of every head, the share of its attention that goes elsewhere."""
+    return head_divergences(pair.runs, kind, measure=side_by_side.total_variation)
+
+
+@cached
+def moved(first: ModelRef, second: ModelRef, singular: bool = False) -> MovedWeights:
     """How far the weights of the second model are from those of the first."""
-    return moved_weights(model_cache.checkpoint(first), model_cache.checkpoint(second), heard=HEARD.get())
+    one, two = (model_cache.checkpoint(model) for model in (first, second))
+    return moved_weights(one, two, singular=singular, heard=HEARD.get())
+
+
+@cached
+def texts(first: ModelRef, second: ModelRef, corpus: str, pooling: Pooling | None) -> tuple[MovedText, ...]:
+    """How far the two are apart on short texts of a bundled corpus."""
+    passages = short_texts(bundled_corpus(corpus).passages)
+    one, two = (model_cache.checkpoint(model) for model in (first, second))
+    return moved_texts(one, two, passages, pooling=pooling, heard=HEARD.get())
 
 
 def bits(value: float) -> str:

@@ -7,17 +7,21 @@ from streamlit.delta_generator import DeltaGenerator
 
 from vizformer import figures
 from vizformer.analysis import Kind
+from vizformer.errors import VizformerError
 from vizformer.figures import head_report as head_figures
 from vizformer.figures.figure import Figure
 from vizformer.web.link import state
 from vizformer.web.tools.side_by_side import computations
+from vizformer.web.tools.side_by_side.moved_texts import draw_texts
 from vizformer.web.tools.side_by_side.pair import Pair
+from vizformer.web.tools.side_by_side.weights import draw_parts, draw_sentence, moved
 from vizformer.web.widgets import heads_grid, lesson, watched_work
 from vizformer.web.widgets.choices import BESIDE, kind_of_attention
 from vizformer.web.widgets.downloads import Picture, caption
 from vizformer.web.widgets.lab import aside
+from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, translate
 
 MOST_ROWS = 4  # of the table before it scrolls
 PER_CELL = 300  # multiplications, about, that the divergence of a cell takes the time of
@@ -56,10 +60,29 @@ def draw_heads(pair: Pair, settings: DeltaGenerator) -> None:
     if not np.isfinite(found).any():
         st.text(_("No row has a choice: each sees one key only."))
         return
-    left, beside = st.columns(BESIDE, gap="medium")
+    weights = None
+    try:
+        weights = moved(pair) if pair.two_models else None
+    except VizformerError as error:  # (of other shapes, or read layer by layer: their heads are compared all the same)
+        st.caption(translate(error.message, plain))
+    if weights is not None:
+        draw_sentence(pair, weights, kind)
+    if weights is None or kind not in weights.heads or not weights.relative:
+        left, beside = st.columns(BESIDE, gap="medium")
+        below, told = None, left
+    else:
+        told, left = st.columns((3, 4), gap="medium")
+        with_texts = pair.second.model.is_from_elsewhere
+        below, beside = st.columns(BESIDE, gap="medium") if with_texts else (None, told)
+        with told:
+            draw_parts(weights, kind)
     with left:
         picture(found, shown(pair))
+    with told:
         aside(open_on_a_head(pair))  # nothing, where a click has just chosen
+    if below is not None:
+        with below:
+            draw_texts(pair)
     with beside:
         places = heads_grid.in_order(found)
         bits = _("Divergence, bits")
@@ -68,9 +91,14 @@ def draw_heads(pair: Pair, settings: DeltaGenerator) -> None:
             _("Head"): [place[1] for place in places],
             bits: [float(found[place]) for place in places],
         }
-        form = {bits: st.column_config.NumberColumn(format="%.2g")}
+        if weights is not None and weights.heads.get(kind, np.empty(0)).shape == found.shape:
+            columns[_("Weights moved")] = [100 * float(weights.heads[kind][place]) for place in places]
+        form = {
+            bits: st.column_config.NumberColumn(format="%.2g"),
+            _("Weights moved"): st.column_config.NumberColumn(format="%.1f%%"),
+        }
         heads_grid.table(columns, places, key="side_by_side", most_rows=MOST_ROWS, column_config=form)
-    left.caption(
+    told.caption(
         _(
             "Jensen-Shannon divergence of a head's rows in the two runs, in bits, averaged over the rows that have a "
             "choice: 0 where both runs look at the same keys alike, 1 where they look at none in common. A click chooses a "

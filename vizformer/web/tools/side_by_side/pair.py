@@ -18,7 +18,7 @@ from vizformer.web.words.i18n import _
 
 MODEL, EXAMPLE = "side_by_side.model", "side_by_side.example"
 SAME, OWN = "", "own"  # in the place of a second model
-_ASKED, _BOX = "side_by_side.asked", "side_by_side.box"
+_ASKED = "side_by_side.asked"
 ALIKE = "A hungry cat walked to the"  # proposed beside any sentence to a model of sentences
 
 
@@ -99,9 +99,7 @@ def choose(subject: Subject) -> Pair | None:
     second = Subject(beside, text, first.target)
     if not readable(first) or not readable(second, nothing_beside):
         return None
-    pair = Pair(first, second)
-    pair.runs  # noqa: B018  (says why they cannot be compared)
-    return pair
+    return Pair(first, second)
 
 
 def boxes(subject: Subject) -> tuple[ModelRef | None, str]:
@@ -143,26 +141,14 @@ def _take_model() -> None:
 
 
 def _is_asked() -> bool:
-    """Whether the reader wants to open a second model, and has not opened one since."""
     return bool(st.session_state.get(_ASKED) == (state.view().model, state.view().other))
 
 
 def asks_for_second(subject: Subject) -> bool:
-    """Whether the box that opens models is what the page needs: asked for, or nothing stands beside a reader's model."""
+    """Whether the page has the box that opens models: asked for, or nothing stands beside a model of the reader's."""
     view = state.view()
     alone = view.other is None and not view.second.strip() and not proposal(subject)
     return _is_asked() or (view.model.is_from_elsewhere and alone)
-
-
-def note_asking(subject: Subject) -> bool:
-    """The same, for the page that draws the box."""
-    st.session_state[_BOX] = asks_for_second(subject)
-    return bool(st.session_state[_BOX])
-
-
-def is_box_right(subject: Subject) -> bool:
-    """Whether the page has the box, which stands outside of the part that runs alone, just where that is needed."""
-    return bool(st.session_state.get(_BOX) == asks_for_second(subject))
 
 
 def nothing_beside() -> None:

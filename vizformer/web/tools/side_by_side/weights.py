@@ -1,57 +1,186 @@
-"""The weights that differ most between two models of the same shape."""
+"""What has moved between two models of one shape: in a sentence, as a picture of all layers, and tensor by tensor."""
 
 import math
 
+import numpy as np
 import streamlit as st
 
-from vizformer.analysis.side_by_side import MovedTensor, MovedWeights
+from vizformer import figures
+from vizformer.analysis import Kind
+from vizformer.analysis.side_by_side import MovedPart, MovedTensor, MovedWeights
+from vizformer.analysis.side_by_side.weights import PARTS
+from vizformer.errors import TraceError
+from vizformer.figures import head_report as head_figures
+from vizformer.figures.figure import Figure
 from vizformer.web.tools.side_by_side import computations
 from vizformer.web.tools.side_by_side.pair import Pair
-from vizformer.web.widgets import data_table, watched_work
-from vizformer.web.words.errors import plain
-from vizformer.web.words.i18n import _, ngettext
+from vizformer.web.widgets import data_table, heads_grid, watched_work
+from vizformer.web.widgets.folded_box import folded
+from vizformer.web.words import labels
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
 
-AT_ONCE = 20_000_000  # parameters that are compared without being asked for: about two seconds
+AT_ONCE = 200_000_000  # parameters that are compared without being asked for: about two seconds
+WITH_SINGULAR = AT_ONCE // 10  # the same with singular values
+FAR = 0.1  # of the attention of a head that goes elsewhere
 ROW, MOST_ROWS = 35, 12  # px, and rows of the table before it scrolls
+_CHOSEN = "side_by_side.part"
+
+
+def moved(pair: Pair, *, singular: bool = False) -> MovedWeights | None:
+    """How far the weights are apart; None until that is wanted, where it takes long.
+
+    Raises:
+        TraceError: models of other shapes, of which chance makes a few tensors alike.
+    """
+    parameters = list(pair.first.checkpoint.model.parameters())
+    count = sum(parameter.numel() for parameter in parameters)
+    found = watched_work.watched(
+        computations.moved,
+        (pair.first.model, pair.second.model, singular),
+        quick=count < (WITH_SINGULAR if singular else AT_ONCE),
+        runs=len(parameters),
+        begin=_("Compare all weights"),
+        key=f"side_by_side.moved.{singular}",
+        said=lambda done, n: _("{done} of {n} tensors", done=done, n=n),
+        takes=_("{n} million numbers of each model are compared. You can stop that.", n=f"{count / 1e6:,.0f}"),
+    )
+    if found is not None and len(found.only_in_one) > len(found.tensors):
+        raise TraceError("The two models have other shapes: most of their weights have no counterpart to compare.")
+    return found
+
+
+def draw_sentence(pair: Pair, found: MovedWeights, kind: Kind | None = None) -> None:
+    """What moved most, how many heads look elsewhere, and what is not compared.
+
+    Args:
+        kind: of the heads that were compared on the sentence; None: none were.
+    """
+    changed = sum(one.distance > 0 for one in found.tensors)
+    if changed:
+        most, tables = found.parts[0], [one for one in found.parts if one.part == "embedding"]
+        said = [
+            _(
+                "Moved most: {part}, by {share} of its length ({n} of {total} tensors moved).",
+                part=name(most, several=len(found.heads) > 1),
+                share=share(most),
+                n=changed,
+                total=len(found.tensors),
+            )
+        ]
+        if tables and tables[0] != most:
+            said.append(
+                _("The token embeddings moved by {share}.", share=share(tables[0]))
+                if tables[0].distance
+                else _("The token embeddings did not move.")
+            )
+        if kind is not None:
+            apart = computations.elsewhere(pair, kind)
+            said.append(
+                _(
+                    "On this sentence {n} of {total} heads turn more than a tenth of their attention elsewhere.",
+                    n=int((apart > FAR).sum()),
+                    total=apart.size,
+                )
+            )
+        if found.rounded:
+            said.append(_("What differs by nothing but the rounding to a 16-bit format did not move."))
+    elif found.rounded:
+        said = [_("The weights of both models are the same but for the rounding to a 16-bit format: nothing moved.")]
+    else:
+        said = [_("The weights of both models are the same, number by number: nothing moved.")]
+    if rows := max(one.left_out for one in found.tensors):
+        said.append(_("Rows of tables that only one model has, or for another token: {n}; they are left out.", n=rows))
+    if found.only_in_one:
+        names = ", ".join(found.only_in_one[:3]) + (" …" if len(found.only_in_one) > 3 else "")
+        said.append(_("Not compared, as only one model has them in this shape: {names}.", names=names))
+    st.text(" ".join(said))
+
+
+def name(one: MovedPart, several: bool) -> str:
+    """What a part is called; with the attention that it belongs to, where there are several."""
+    part = column(one.part)
+    if one.layer < 0:
+        return part
+    if several:
+        where = (
+            labels.kind_label(one.kind) if one.kind else {"encoder": _("Encoder"), "decoder": _("Decoder")}[one.stack]
+        )
+        part = f"{part} ({where})"
+    return _("layer {layer}, {part}", layer=one.layer, part=part)
+
+
+def column(part: str) -> str:
+    """What a column of the picture is called."""
+    known = {
+        "feedforward": _("network"),
+        "norms": _("norms"),
+        "embedding": _("token embedding"),
+        "position_embedding": _("position embedding"),
+        "unembedding": _("unembedding"),
+    }
+    return known.get(part, part)
+
+
+def share(one: MovedPart) -> str:
+    return "∞" if math.isinf(one.relative) else labels.percent(one.relative)
+
+
+def draw_parts(found: MovedWeights, kind: Kind) -> None:
+    """A cell for each part of each layer; a click shows the head of that layer whose weights moved most."""
+    grid, title = found.grid(kind), _("How far the weights moved, by their length")
+    there = [at for at in range(len(PARTS)) if np.isfinite(grid[:, at]).any()]
+    grid, columns = grid[:, there], [column(PARTS[at]) for at in there]
+
+    def figure() -> Figure:
+        return figures.measure_of_heads(
+            grid, measure=_("share"), columns=columns, title=title, words=words(head_figures.ENGLISH)
+        )
+
+    def head(cell: heads_grid.Place) -> heads_grid.Place:
+        st.session_state[_CHOSEN] = cell
+        return cell[0], int(np.nanargmax(found.heads[kind][cell[0]]))
+
+    heads_grid.grid(
+        grid / max(float(np.nanmax(grid)), 1e-9),
+        st.session_state.get(_CHOSEN),
+        figure,
+        None,
+        key="side_by_side.parts",
+        columns=columns,
+        chooses=head,
+        texts=[[labels.percent(value) for value in row] for row in grid],
+        said={"grid_label": title, "cell": _("layer {row}, {column}"), "text": "{cell}: {text}", "none": title},
+    )
+
+
+def draw_alone(pair: Pair) -> None:
+    """The weights of two models whose runs cannot be compared."""
+    found = moved(pair) if pair.two_models else None
+    if found is None:
+        return
+    draw_sentence(pair, found)
+    for kind in list(found.heads)[:1]:
+        draw_parts(found, kind)
+    draw_weights(pair)
 
 
 def draw_weights(pair: Pair) -> None:
     """The tensors, sorted by how far they are apart; nothing for one model on two texts."""
     if not pair.two_models:
         return
-    st.subheader(_("Which weights differ"), anchor=False)
-    models = [one.checkpoint.model for one in (pair.first, pair.second)]
-    count = sum(parameter.numel() for parameter in models[0].parameters())
-    tensors = len(list(models[0].parameters()))
-    found = watched_work.watched(
-        computations.moved,
-        (pair.first.model, pair.second.model),
-        quick=count < AT_ONCE,
-        runs=tensors,
-        begin=_("Compare all weights"),
-        key="side_by_side.moved",
-        said=lambda done, n: _("{done} of {n} tensors", done=done, n=n),
-        takes=_("{n} million numbers of each model are compared. You can stop that.", n=f"{count / 1e6:,.0f}"),
-    )
-    if found is not None:
-        table(found)
+    with folded(_("Which weights differ, tensor by tensor"), key="side_by_side.tensors") as is_open:
+        if is_open and (found := moved(pair, singular=True)) is not None:
+            draw_table(found)
 
 
-def table(found: MovedWeights) -> None:
-    """One row a tensor, and what all of them say together."""
-    st.text(
-        _(
-            "All weights together have moved by {share} of their own length.",
-            share="∞" if math.isinf(found.relative) else f"{found.relative:.2%}",
-        )
-    )
+def draw_table(found: MovedWeights) -> None:
+    """One row a tensor."""
     data_table.show(
         {
             _("Tensor"): [one.name for one in found.tensors],
             _("Shape"): [" × ".join(map(str, one.shape)) for one in found.tensors],
             _("Moved, share of its length"): [_rounded(one.relative) for one in found.tensors],
-            _("Length of the difference"): [_rounded(one.distance) for one in found.tensors],
-            _("Length in the first"): [_rounded(one.length) for one in found.tensors],
             _("Largest singular values of the difference"): [_values(one) for one in found.tensors],
             _("Share of the largest one"): [_share(one) for one in found.tensors],
         },
@@ -66,15 +195,6 @@ def table(found: MovedWeights) -> None:
             "0 in the first model has nothing to be measured by, and stands at the end. A click on a title sorts."
         )
     )
-    if found.only_in_one:
-        n = len(found.only_in_one)
-        st.caption(
-            _(
-                "{tensors}, since the other model has none of this name and shape: {names}",
-                tensors=ngettext("{n} tensor is not compared", "{n} tensors are not compared", n),
-                names=plain(", ".join(found.only_in_one[:6]) + (" …" if n > 6 else "")),
-            )
-        )
 
 
 def _rounded(value: float) -> float | None:
