@@ -1,10 +1,13 @@
 """The overview of all heads, where there are more layers than fit."""
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.components.conftest import OpenFile
+from vizformer.components import attention
 from vizformer.components.attention import Selection, pack_heads, to_html
 
 pytestmark = pytest.mark.browser
@@ -127,3 +130,47 @@ def test_what_is_in_sight_is_painted_before_the_rest(open_file: OpenFile) -> Non
     assert 8 <= in_sight < 120
     assert max(order[:in_sight]) < min(order[in_sight:]) + 1
     assert order == sorted(order)
+
+
+def test_the_strongest_head_of_each_kind_stands_above_the_others(open_file: OpenFile) -> None:
+    """Before it was measured over texts, the first of each group; of those that rest only the number is said."""
+    shares = {
+        "previous": [[0.6, 0.1, 0.0], [0.9, 0.3, 0.0]],
+        "own": [[0.1, 0.7, 0.0], [0.0, 0.3, 0.1]],
+        "next": [[0.0, 0.0, 0.0], [0.0, 0.2, 0.0]],
+        "first": [[0.1, 0.1, 0.8], [0.0, 0.1, 0.8]],
+        "last": np.zeros((2, 3)),
+    }
+    payload = pack_heads(np.full((2, 3, 4, 4), 0.25, np.float32)).measured(
+        **{name: np.array(values) for name, values in shares.items()}
+    )
+
+    def opened(strip: dict[str, object] | None, order: str = "habit") -> Page:
+        data = attention._VIEW._data(payload, list("abcd"), list("abcd"), None, None, None, None)
+        selected = asdict(Selection(1, 1, order=order))
+        more = {} if strip is None else {"strip": strip}
+        page = attention._VIEW.component.page(data=data | more, columns=payload.columns, selected=selected, title="")
+        return open_file(page)
+
+    page = opened({"texts": 0, "resting": 0, "heads": []})
+    assert page.locator(".vf-pick-name").all_inner_texts() == ["token before", "itself"]
+    page.locator(".vf-pick").first.click()
+    expect(page.locator(".vf-title")).to_have_text("Layer 1, head 0")
+    assert page.locator(".vf-pick").evaluate_all("all => all.map((one) => one.ariaPressed)") == ["true", "false"]
+    expect(page.locator(".vf-tile[aria-selected=true]")).to_have_attribute("data-head", "0")
+
+    induction = {"layer": 0, "head": 2, "target": "induction", "mean": 0.456, "low": 0.3, "high": 0.7}
+    page = opened({"texts": 8, "resting": 3, "heads": [induction]})
+    expect(page.locator(".vf-strongest")).to_contain_text("The strongest of each kind, over 8 texts")
+    expect(page.locator(".vf-strongest")).to_contain_text("Heads that rest on the first or the last token: 3")
+    expect(page.locator(".vf-pick")).to_have_attribute(
+        "aria-label", "Layer 0, head 2, induction: 0.46 of its attention (0.30 to 0.70 over 8 texts)"
+    )
+    assert page.locator(".vf-pick canvas").count() == 1
+    page.locator(".vf-pick").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".vf-title")).to_have_text("Layer 0, head 2")
+    page.locator(".vf-order select").select_option("layer")
+    expect(page.locator(".vf-strongest")).to_be_hidden()
+    expect(opened(None).locator(".vf-strongest")).to_be_hidden()
+    expect(opened({"texts": 8, "resting": 0, "heads": []}).locator(".vf-strongest")).to_be_hidden()

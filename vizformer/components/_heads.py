@@ -68,6 +68,7 @@ class HeadsComponent(Generic[Selected]):
         words: Mapping[str, str] | None = None,
         key: str,
         height: int | None = None,
+        strip: Mapping[str, Any] | None = None,
     ) -> Selected:
         """Shows the heads on a Streamlit page.
 
@@ -81,6 +82,9 @@ class HeadsComponent(Generic[Selected]):
                 to have words for rows and columns: the sum over a key word's tokens, the mean over a query word's.
             words: the texts, under the names of ENGLISH.
             height: of the whole component in px; by default it fits the sequence.
+            strip: heads that stand above the small maps where these are grouped by what the heads do: over how many
+                `texts` that was measured (0: not yet, and they are found in the payload), how many heads are `resting`,
+                and the `heads`, each a mapping of `layer`, `head`, `target`, `mean`, `low`, `high`.
 
         Returns:
             what is selected now.
@@ -89,6 +93,7 @@ class HeadsComponent(Generic[Selected]):
             ValueError: labels that do not fit the payload, or a payload without the heads that this view shows.
         """
         data = self._data(payload, query_tokens, key_tokens, layers, by_word, words, height)
+        data |= {} if strip is None else {"strip": dict(strip)}
         wish = None if selected is None else selected.within(payload)
         shown, echo = _mount.current(key, wish, lambda report: self.selection.parse(report).within(payload))
         sent = asdict((echo.sent or self.selection()).within(payload))

@@ -10,6 +10,7 @@ import { HeadGrid } from "./js/grid.js";
 import { HeadLoader } from "./js/head_loader.js";
 import { OrderBox, ordersOf } from "./js/head_order.js";
 import { HeadImage, paintThumb } from "./js/head_image.js";
+import { HeadStrip } from "./js/head_strip.js";
 import { headSentence, standsOut } from "./js/head_sentence.js";
 import { layerName, offsetOf, readHeads, reasonName, reasonsIn, scoreRange } from "./js/heads.js";
 import { showLegend } from "./js/legend.js";
@@ -47,13 +48,17 @@ class AttentionView {
       (layer, head) => this.loader.expect(layer, head),
     );
     this.grid.host.setAttribute("role", "grid");
+    this.strip = new HeadStrip(
+      (layer, head) => this.change({ layer, head, key: null }),
+      (layer, head) => this.loader.expect(layer, head),
+    );
     this.gridCaption = element("div", "vf-caption");
     this.overview = element("div", "vf-overview");
     this.order = new OrderBox((order) => this.sort(order));
     const scroll = element("div", "vf-scroll");
     scroll.append(this.grid.host);
     scroll.onscroll = () => this.grid.paint();
-    this.overview.append(this.gridCaption, this.order.host, scroll);
+    this.overview.append(this.gridCaption, this.order.host, this.strip.host, scroll);
 
     this.title = element("div", "vf-title");
     this.switch = new ViewSwitch((view) => this.change({ view }));
@@ -150,6 +155,7 @@ class AttentionView {
   showGrid() {
     const { model, words, selected: { order } } = this;
     this.order.show(model, words, order);
+    this.strip.show(model, this.theme, this.names, words, this.data.strip ?? null, order);
     this.grid.show(model, this.theme, this.names, words, order);
     this.root.dataset.order = order;
   }
@@ -159,13 +165,18 @@ class AttentionView {
     this.change({ order });
     this.showGrid();
     this.grid.resize(this.overview.clientWidth);
-    this.grid.select(this.selected.layer, this.selected.head);
+    this.select();
+  }
+
+  select() {
+    for (const tiles of [this.grid, this.strip]) tiles.select(this.selected.layer, this.selected.head);
   }
 
   // The small maps of a layer have come; where they are sorted, they take their places when all are here.
   showLayer() {
     const { order, layer, head } = this.selected;
     const all = !this.model.layersHere?.includes(0);
+    this.strip.paint();
     if (order === "layer" || !all) this.grid.paint();
     else this.sort(order);
     if (offsetOf(this.model, layer, head) < 0) this.showHead();  // in its place stands its small map
@@ -227,7 +238,7 @@ class AttentionView {
       queryTokens: this.wordMap.labels.queries, keyTokens: this.wordMap.labels.keys,
     });
     this.closeWords.hidden = !this.wordMap.anyOpened;
-    this.grid.select(layer, head);
+    this.select();
     this.switch.show(view);
     this.title.textContent = this.names.both(layer, head);
     this.map.over.setAttribute("aria-label", fill(this.words.map_label, { name: this.title.textContent }));

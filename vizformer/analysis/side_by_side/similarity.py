@@ -94,7 +94,7 @@ def text_similarity(runs: TwoRuns, pooling: Pooling = "mean") -> TextSimilarity:
     u, v = (one.sum(0) for one in rows)
     lengths = float(np.linalg.norm(u)), float(np.linalg.norm(v))
     pairs: ndarray = rows[0] @ rows[1].T / max(lengths[0] * lengths[1], np.finfo(float).tiny)
-    own, other = (_pooled(_last_rows(runs, which), pooling) for which in (0, 1))
+    own, other = (pooled(_last_rows(runs, which), pooling) for which in (0, 1))
     cosine = torch.cosine_similarity(own, other, dim=0)
     proof = Proof.compare(N_("the cosine of the model's own rows"), np.array([pairs.sum()]), cosine.reshape(1))
     return TextSimilarity(pooling, float(pairs.sum()), lengths, pairs, proof)
@@ -147,7 +147,7 @@ def _pooled_rows(rows: Float[Tensor, "n d_model"], pooling: Pooling) -> Float[nd
     return given
 
 
-def _pooled(rows: Float[Tensor, "n d_model"], pooling: Pooling) -> Float[Tensor, " d_model"]:
+def pooled(rows: Float[Tensor, "n d_model"], pooling: Pooling) -> Float[Tensor, " d_model"]:
     """The pooled vector in the model's own precision, in one call of torch."""
     if pooling == "cls":
         return rows[0]

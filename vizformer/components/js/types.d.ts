@@ -33,6 +33,22 @@ export interface View<Data> {
 
 export type Held = "all" | "layer" | "head";
 
+/** A head that has a habit more than any other, see `strip` in _heads.py. */
+export interface StripHead {
+  layer: number;
+  head: number;
+  target: Habit | "delimiter" | "duplicate" | "induction";
+  mean: number;
+  low: number;
+  high: number;
+}
+
+export interface Strip {
+  texts: number;
+  resting: number;
+  heads: StripHead[];
+}
+
 /** The heads of one kind of attention, see payload.py. */
 export interface SentHeads<Choice> extends Sent<Choice> {
   shape: [number, number, number, number];
@@ -70,6 +86,7 @@ export interface SentHeads<Choice> extends Sent<Choice> {
   measure_previous?: SentColumn;
   measure_own?: SentColumn;
   measure_next?: SentColumn;
+  strip?: Strip | null;
 }
 
 /** What the small maps can be sorted by. */

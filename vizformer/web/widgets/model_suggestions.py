@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from vizformer.web.catalogue import model_cache, sources
+from vizformer.web.catalogue import heads_over_texts, model_cache, sources
 from vizformer.web.catalogue.model_list import that_open
 from vizformer.web.frame import presses
 from vizformer.web.link import state
@@ -15,7 +15,6 @@ from vizformer.web.words.i18n import _
 
 _STAND_IN = "vizformer.stand_in"
 _FITTED = "vizformer.fitted"
-MOST_PIECES = 1.5  # for a Chinese character, of a model that reads Chinese
 MOST = 4  # buttons; the bundled models come first, and the list above has the rest
 
 
@@ -69,8 +68,8 @@ def fit_text(model: ModelRef) -> None:
         return
     seen.add(model)
     with st.spinner(_("Running the model …"), show_time=False):
-        chinese, english = (model_cache.pieces_per_word(model, one.text) for one in (CHINESE, ENGLISH))
-    if chinese > MOST_PIECES and english < chinese:
+        spoken = heads_over_texts.language(model)
+    if spoken == "en":
         state.update(text=ENGLISH.text)
         st.rerun()
 

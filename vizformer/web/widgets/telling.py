@@ -1,12 +1,23 @@
-"""What a page opens on where nobody has chosen a head: the one that the numbers of this sentence single out, and why."""
+"""What a page opens on where nobody has chosen a head: the one that the numbers of this sentence single out, and why.
+
+Of a model that the reader opened, pages that would begin with a head by another measure begin with this one too, so that
+whoever comes from the page Attention finds the same head: What each head does, Where does the answer come from?, What if,
+and Side by side, of two texts.
+"""
+
+from contextlib import suppress
 
 from vizformer.analysis import Kind
 from vizformer.analysis.heads.telling_head import TellingHead, find_telling_head
+from vizformer.errors import VizformerError
 from vizformer.text import Token
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.long_forward import is_long
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import View
+from vizformer.web.widgets import model_suggestions
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _
@@ -30,6 +41,27 @@ def open_on_a_head(subject: Subject, kind: Kind) -> str:
     """Shows that head where nobody has chosen one, or a row or a cell of it; why, in a sentence (Markdown)."""
     found = _suggested(subject, kind)
     return "" if found is None else why(*found)
+
+
+def place_elsewhere(subject: Subject, kind: Kind) -> tuple[int, int] | None:
+    """The layer and the head that the page Attention shows of a model that the reader opened; None of any other model."""
+    if not subject.model.is_from_elsewhere or subject.edited:
+        return None
+    state.fit(layer=subject.config.layers_of(kind), head=subject.config.n_heads)
+    open_on_a_head(subject, kind)
+    return state.view().layer, state.view().head
+
+
+def open_elsewhere(model: ModelRef, kind: Kind) -> str:
+    """`open_on_a_head` of a model that the reader opened, on a page that reads other texts than the reader's."""
+    if not model.is_from_elsewhere:
+        return ""
+    model_suggestions.fit_text(model)
+    view = state.view()
+    subject = Subject(model, view.text, view.target)
+    with suppress(VizformerError):  # a text that it does not read: then the page has a head of its own
+        return "" if is_long(subject) else open_on_a_head(subject, kind)
+    return ""
 
 
 def open_on_a_layer(subject: Subject, kind: Kind) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.web.catalogue import head_pictures, subject_cache
 from vizformer.web.catalogue.subject import Subject
@@ -15,12 +16,17 @@ from vizformer.web.words.i18n import _
 SHOWN = 6  # keys that are named
 
 
-@guarded()
-def choose(subject: Subject, kind: Kind, why: str) -> None:
-    """The choices, folded away, and beside them why this head is shown and what is chosen."""
+def choose(subject: Subject, kind: Kind, why: str) -> DeltaGenerator:
+    """The choices, folded away, and beside them why this head is shown and what is chosen; the place for more of it."""
+    left, right = st.columns([3, 13], vertical_alignment="center")
+    beside = right.container(gap="xxsmall") if subject.model.is_from_elsewhere else right
+    guarded()(_choose)(subject, kind, why, left, beside)
+    return beside
+
+
+def _choose(subject: Subject, kind: Kind, why: str, left: DeltaGenerator, right: DeltaGenerator) -> None:
     overs = [over for over in OVERS if kind != "cross" or over != "rollout"]
     state.fit(over=overs)
-    left, right = st.columns([3, 13], vertical_alignment="center")
     with left.popover(_("Reading aids"), width="stretch"):
         st.radio(_("Heads"), overs, format_func=_overs().__getitem__, **state.bind("over"))
         st.radio(_("Keys left out"), WITHOUTS, format_func=_withouts().__getitem__, **state.bind("without"))

@@ -8,7 +8,7 @@ import streamlit as st
 from vizformer.components import attention
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
-from vizformer.web.tools.attention import aids, head_aggregation, pair
+from vizformer.web.tools.attention import aids, head_aggregation, over_texts, pair
 from vizformer.web.tools.attention.heads_of_kind import Heads
 from vizformer.web.widgets import head_downloads, packed_heads
 from vizformer.web.widgets.downloads import take_away
@@ -31,7 +31,7 @@ def as_map(heads: Heads) -> None:
         "by_word": heads.by_word,
         "words": words(attention.ENGLISH),
     }
-    selection = attention.mount(payload, selected=wanted, key="heads", **shown_as)
+    selection = attention.mount(payload, selected=wanted, key="heads", strip=over_texts.strip(heads), **shown_as)
     query = written_query(selection.query, heads.queries)
     looked = {"layer": selection.layer, "head": selection.head, "query": query, "key": selection.key}
     state.update(**looked, numbers=selection.view, order=selection.order)

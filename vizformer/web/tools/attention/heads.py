@@ -5,7 +5,7 @@ import streamlit as st
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import presses
 from vizformer.web.link import state
-from vizformer.web.tools.attention import aids
+from vizformer.web.tools.attention import aids, over_texts
 from vizformer.web.tools.attention.head_lines import as_lines, as_lines_together
 from vizformer.web.tools.attention.head_maps import as_map, as_one_map
 from vizformer.web.tools.attention.head_text import as_text
@@ -25,7 +25,7 @@ def draw_heads(subject: Subject) -> None:
     n_layers = config.layers_of(kind)
     state.fit(layer=n_layers, head=config.n_heads, query=len(queries), key=len(keys))
     shape = (n_layers, config.n_heads, len(queries), len(keys))
-    aids.choose(subject, kind, telling.open_on_a_head(subject, kind))
+    beside = aids.choose(subject, kind, telling.open_on_a_head(subject, kind))
     here = Heads(subject, kind, shape, queries, keys)
     if state.view().picture == "lines":
         if state.view().over != "one" and aids.fits(subject, kind):
@@ -38,6 +38,8 @@ def draw_heads(subject: Subject) -> None:
         as_one_map(here)
     else:
         as_map(here)
+    with beside:
+        over_texts.tell(here)
     view = state.view()
     row_names.caption(subject, kind, view.query_of(queries))
     there = "→ " + _(

@@ -13,7 +13,7 @@ from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import one_head, wording
 from vizformer.web.tools.head_report.circuits import draw_circuits
-from vizformer.web.widgets import chart, folded_box, heads_grid, lesson
+from vizformer.web.widgets import chart, folded_box, heads_grid, lesson, telling
 from vizformer.web.widgets.choices import BESIDE, kind_of_attention, line
 from vizformer.web.widgets.downloads import Picture, caption
 from vizformer.web.widgets.lab import aside
@@ -31,11 +31,11 @@ def draw_results(model: ModelRef, corpus: Corpus, report: HeadReport) -> None:
         found = report.kinds[kind_of_attention(list(report.kinds))]
         measure = chosen_measure(found)
     state.fit(layer=found.shape[0], head=found.shape[1])
-    open_on_a_head(found, measure)
+    open_on_a_head(model, found, measure)
     left, beside = st.columns(BESIDE, gap="medium")
     with left:
         picture(found, measure, (state.view().layer, state.view().head))
-        aside(open_on_a_head(found, measure))  # nothing, where a click has just chosen
+        aside(open_on_a_head(model, found, measure))  # nothing, where a click has just chosen
     place = state.view().layer, state.view().head
     with beside:
         st.caption(wording.meaning(measure))
@@ -70,8 +70,13 @@ def draw_results(model: ModelRef, corpus: Corpus, report: HeadReport) -> None:
     )
 
 
-def open_on_a_head(found: KindReport, measure: str) -> str:
-    """Shows the head of which the measure is largest, where nobody has chosen one; why, in a sentence."""
+def open_on_a_head(model: ModelRef, found: KindReport, measure: str) -> str:
+    """Shows the head of which the measure is largest, where nobody has chosen one; why, in a sentence.
+
+    Of a model that the reader opened it is the head that the page Attention begins with.
+    """
+    if why := telling.open_elsewhere(model, found.kind):
+        return why
     chosen_before = lesson.value("headreport.first", False)  # of a link from before: head 0 of layer 0 was chosen
     if chosen_before or not heads_grid.open_on_the_largest(found.mean[measure]):
         return ""

@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis import LogitAttribution, Term
+from vizformer.analysis import Kind, LogitAttribution, Term, site_name
 from vizformer.analysis.attribution.terms import Against
 from vizformer.components import tinted_text
 from vizformer.figures.logit_bars import ENGLISH as TERMS
@@ -15,7 +15,7 @@ from vizformer.web.frame import presses, sitemap
 from vizformer.web.link import state
 from vizformer.web.tools.lens import computations
 from vizformer.web.tools.lens.token_choice import Asked
-from vizformer.web.widgets import chart, data_table, lesson, position_choice, proof_badge
+from vizformer.web.widgets import chart, data_table, lesson, position_choice, proof_badge, telling
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.running_text import tokens_with_spaces
 from vizformer.web.words.errors import plain
@@ -123,7 +123,10 @@ def name(subject: Subject, term: Term) -> str:
 
 
 def one_part(subject: Subject, asked: Asked, found: LogitAttribution) -> None:
-    """One head, key by key, or one network, neuron by neuron; the strongest where none was chosen."""
+    """One head, key by key, or one network, neuron by neuron; where none was chosen, the strongest head.
+
+    Of a model that the reader opened it is the head that the page Attention begins with.
+    """
     parts = {
         f"{term.place}.{term.head}" if term.part == "head" else term.place: term
         for term in found.sorted
@@ -132,7 +135,12 @@ def one_part(subject: Subject, asked: Asked, found: LogitAttribution) -> None:
     first = next((key for key, term in parts.items() if term.part == "head"), next(iter(parts)))
     names = {key: f"{name(subject, term)}  {term.value:+.3f}".replace("-", "−") for key, term in parts.items()}
     options = ["", *parts]
-    names[""] = _("the head that adds or takes off most: {name}", name=names[first])
+    kind: Kind = "encoder" if subject.config.architecture == "encoder-only" else "decoder"
+    if place := telling.place_elsewhere(subject, kind):
+        first = f"{site_name(kind, place[0])}.{place[1]}"
+        names[""] = _("the head of the page Attention: {name}", name=names[first])
+    else:
+        names[""] = _("the head that adds or takes off most: {name}", name=names[first])
     st.subheader(_("One part"), anchor=False)
     st.selectbox(
         _("Head or feed-forward network"),

@@ -15,7 +15,7 @@ from vizformer.web.tools.side_by_side import computations
 from vizformer.web.tools.side_by_side.moved_texts import draw_texts
 from vizformer.web.tools.side_by_side.pair import Pair
 from vizformer.web.tools.side_by_side.weights import draw_parts, draw_sentence, moved
-from vizformer.web.widgets import heads_grid, lesson, watched_work
+from vizformer.web.widgets import heads_grid, lesson, telling, watched_work
 from vizformer.web.widgets.choices import BESIDE, kind_of_attention
 from vizformer.web.widgets.downloads import Picture, caption
 from vizformer.web.widgets.lab import aside
@@ -131,8 +131,15 @@ def shown(pair: Pair) -> heads_grid.Place:
 
 
 def open_on_a_head(pair: Pair) -> str:
-    """Shows the head that differs most, where nobody has chosen one and all have been compared; why, in a sentence."""
-    kind = state.view().kind
+    """Shows the head that differs most, where nobody has chosen one and all have been compared; why, in a sentence.
+
+    Of two texts of one model that the reader opened it is the head that the page Attention begins with, if the likeness
+    of sentences has not singled out another one.
+    """
+    kind, mine = state.view().kind, pair.first.model.is_from_elsewhere
+    alone = mine and not pair.two_models and not pair.compares_sentences
+    if alone and (why := telling.open_on_a_head(pair.first, kind)):
+        return why
     chosen_before = lesson.value("beside.first", False)  # of a link from before: head 0 of layer 0 was chosen
     if chosen_before or not computations.divergences.holds(pair, kind):
         return ""

@@ -4,6 +4,7 @@ from typing import Literal
 
 import streamlit as st
 
+from vizformer.analysis import kinds, site_name
 from vizformer.analysis.causes.ablation import Part
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
@@ -12,18 +13,24 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.tools.what_if import computations, other_texts, wording
 from vizformer.web.tools.what_if.place import Place
-from vizformer.web.widgets import in_python, lesson
+from vizformer.web.widgets import in_python, lesson, model_suggestions, telling, watched_work
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
 MOST = 8  # parts that a link carries
-NAME = "whatif.off"
+NAME, NOTHING = "whatif.off", "none"
+RUNS = 6  # of the model, that two answers and two texts take, about
 
 
 def choose_parts(subject: Subject) -> tuple[Part, ...]:
-    """The box of parts."""
+    """The box of parts; of a model that the reader opened it begins with the head of the page Attention."""
     known = computations.parts(subject)
     chosen = wording.read(lesson.value(NAME, ""), known)
+    answers = subject.config.architecture == "encoder-only" or model_suggestions.writes(subject.model)
+    if answers and not lesson.value(NAME, "") and watched_work.cost(subject, RUNS) < watched_work.AT_ONCE:
+        kind = kinds(subject.trace)[0]
+        place = telling.place_elsewhere(subject, kind)
+        chosen = () if place is None else (Part(site_name(kind, place[0]), place[1]),)
     key = "what_if.off"
     state.show(key, list(chosen))
     st.multiselect(
@@ -114,7 +121,8 @@ def snippet(subject: Subject, chosen: tuple[Part, ...], instead: computations.In
 
 
 def _take() -> None:
-    lesson.change(NAME, wording.write(st.session_state["what_if.off"]), "")
+    nothing = NOTHING if state.view().model.is_from_elsewhere else ""
+    lesson.change(NAME, wording.write(st.session_state["what_if.off"]) or nothing, "")
 
 
 def _percent(probability: float) -> Number:

@@ -1,0 +1,89 @@
+"""The quick look at the heads of a model that a reader opened: its language, its bounds, and how it ends."""
+
+import shutil
+
+import pytest
+
+from vizformer.assets import asset
+from vizformer.web.catalogue import heads_over_texts, server_folder, sources, torch_setup
+from vizformer.web.catalogue.heads_over_texts import cost, language, look, texts
+from vizformer.web.catalogue.long_work import hearing
+from vizformer.web.link.model_ref import ModelRef
+
+
+@pytest.fixture(autouse=True)
+def priorities(monkeypatch):
+    """What threads were given: that of the test keeps its own."""
+    given: list[int] = []
+    monkeypatch.setattr(heads_over_texts.os, "setpriority", lambda which, who, nice: given.append(nice), raising=False)
+    return given
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A bundled model as a folder of the reader's."""
+
+    def opened(name: str) -> ModelRef:
+        folder = tmp_path / name
+        shutil.copytree(asset("models", name), folder)
+        monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
+        return sources.stamped(ModelRef("models", name))
+
+    for one in (texts, look, cost):
+        one.clear()
+    return opened
+
+
+@pytest.mark.parametrize(("model", "spoken"), [("zh-en", "zh"), ("induction-by-hand", "")])
+def test_the_texts_are_in_the_language_that_the_model_reads(own, model, spoken):
+    found = own(model)
+    assert language(found) == texts(found).language == spoken
+    assert (texts(found).refused is None) == bool(spoken)
+
+
+def test_what_cannot_be_read_or_takes_long_is_not_measured(own, monkeypatch):
+    letters = own("induction-by-hand")
+    assert look(letters, "decoder") is None
+    assert texts(letters).refused == "unreadable"
+    stories = own("stories")
+    monkeypatch.setattr(heads_over_texts, "MOST_WORK", 0.0)
+    monkeypatch.setattr("vizformer.checkpoints.Checkpoint.trace", lambda *_, **__: pytest.fail("it was run"))
+    assert look(stories, "decoder") is None
+    assert texts(stories).refused == "large"
+    texts.clear()
+
+
+def test_it_goes_text_by_text_with_a_low_priority_and_can_be_ended_between_two(own, priorities):
+    stories, told = own("stories"), []
+    torch_setup.prepare_torch()
+
+    class LeftError(Exception):
+        pass
+
+    def heard(done: int, n: int) -> None:
+        told.append((done, n))
+        if done == 3:
+            raise LeftError
+
+    with pytest.raises(LeftError), hearing(heard):
+        look(stories, "decoder")
+    assert told == [(1, 8), (2, 8), (3, 8)]
+    assert priorities == [10]
+    assert not look.holds(stories, "decoder")
+    found = look(stories, "decoder")
+    assert found is not None
+    assert found.habits.shares.shape[0] == len(found.answers) == 8
+    told.clear()
+    with hearing(lambda done, n: told.append((done, n))):
+        assert len(cost(stories, "decoder", 0, 1)) == 8
+    assert told == [(done, 8) for done in range(1, 9)]
+    assert any(cost(stories, "decoder", 0, 1))
+
+
+def test_the_encoder_of_a_translator_is_looked_at_without_its_decoder(own, monkeypatch):
+    translator = own("zh-en")
+    monkeypatch.setattr("vizformer.checkpoints.Checkpoint.trace", lambda *_, **__: pytest.fail("it wrote a target"))
+    found = look(translator, "encoder")
+    assert found is not None
+    assert found.habits.shares.shape == (8, 7, 3, 4)
+    assert texts(translator).way is None
