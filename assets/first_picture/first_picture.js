@@ -23,7 +23,7 @@ const isInSight = (one) => {
 };
 
 const isLive = () => {
-  if (document.querySelector("[role=dialog]")) return true;
+  if (document.querySelector("[role=dialog], .st-key-opening")) return true;
   if (performance.now() > LONG && document.querySelector("[data-testid=stProgress]")) return true;
   const page = document.querySelector("[data-testid=stApp][data-test-script-state=notRunning] .st-key-page-body");
   return page && ![...page.querySelectorAll(WAITING)].some(isInSight) && (!data || isDrawn(page) || page.querySelector(WRONG));

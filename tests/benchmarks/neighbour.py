@@ -3,13 +3,14 @@
     python -m tests.benchmarks.neighbour                   # 20 readers alone, beside long texts, beside a training
     python -m tests.benchmarks.neighbour --only text --minutes 1
 
-The readers are those of `tests.benchmarks.classroom`.  Beside them one more reader, without a pause, either opens texts of
-4,000 tokens on the page Attention (another one each time, with the bundled stories given 4,096 positions), or has
-a small Transformer trained.  Files that are put up are measured by `tests.benchmarks.hostile --through uploads`.  The exit
-code is 1 where the others wait more than twice as long as alone.
+The readers are those of `tests.benchmarks.classroom`.  Beside them one more reader, without a pause, opens texts of 4,000
+tokens on the page Attention (another one each time, with the bundled stories given 4,096 positions), opens a checkpoint of
+600 million parameters anew, or has a small Transformer trained.  Files that are put up are measured by
+`tests.benchmarks.hostile --through uploads`.  The exit code is 1 where the others wait more than twice as long as alone.
 """
 
 import asyncio
+import os
 import random
 import statistics
 import sys
@@ -21,15 +22,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
+import torch
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from tests.benchmarks.classroom import ARRIVAL, Front, Pupil, attend, connected, serving
 from tests.benchmarks.memory import MIB, resident
+from tests.benchmarks.real_checkpoint import QWEN3
+from tests.benchmarks.views import make
 from tests.browser.driver import Server
 from vizformer import Transformer, load
 from vizformer.checkpoints import Checkpoint, save
+from vizformer.config import ModelConfig
 
+LARGE = "qwen3-shape"
 N_TOKENS = 4000
 N_SOCKETS = 100
 TIMES = 2.0  # as long as without the heavy reader, at most
@@ -79,6 +85,20 @@ async def read_on_many_sockets(server: Server, end: float, done: list[float]) ->
         await asyncio.wait_for(reading, end - time.perf_counter())
 
 
+async def open_checkpoints(server: Server, end: float, done: list[float]) -> None:
+    """Opens a model in the shape of Qwen3-0.6B, in bfloat16, again and again: its files have changed each time."""
+    started = list(map(str, server.process.args))  # type: ignore[arg-type]
+    folder = Path(started[started.index("--models") + 1], LARGE)
+    async with connected(server) as socket:
+        reader = Pupil(socket, random.Random(0))
+        while time.perf_counter() < end:
+            os.utime(folder / "config.json")
+            answer = await reader.open("attention", model=f"models/{LARGE}", text="The cat")
+            if answer.failed:
+                raise RuntimeError(answer.failed)
+            done.append(answer.seconds)
+
+
 async def train(server: Server, end: float, done: list[float]) -> None:
     """Has a model trained for as long as the class works."""
     async with connected(server) as socket:
@@ -99,6 +119,7 @@ async def train(server: Server, end: float, done: list[float]) -> None:
 HEAVY: Mapping[str, Callable[[Server, float, list[float]], Awaitable[None]]] = {
     "text": read_long_texts,
     "sockets": read_on_many_sockets,
+    "checkpoint": open_checkpoints,
     "training": train,
 }
 
@@ -132,6 +153,8 @@ def main(n_readers: int, minutes: float, only: str) -> None:
     p95s = []
     with tempfile.TemporaryDirectory() as folder:
         make_model(Path(folder))
+        if only in "checkpoint":
+            make(Path(folder), ModelConfig.preset("llama-7b", **QWEN3), LARGE, torch.bfloat16)
         for what in ("nothing", *(one for one in HEAVY if only in one)):
             with serving("--models", folder) as server:
                 seconds, done = asyncio.run(attend_beside(server, what, n_readers, minutes))

@@ -1,6 +1,7 @@
 """From a link to the first telling head of a checkpoint, to another head, and to another text.
 
-    python -m tests.benchmarks.real_checkpoint               # MiniLM, where it was fetched, and GPT-2 small's shape
+    python -m tests.benchmarks.real_checkpoint        # MiniLM, where it was fetched, and the shape of GPT-2 small
+    python -m tests.benchmarks.real_checkpoint --qwen3               # the shape of Qwen3-0.6B too, in bfloat16: 1.2 GB
     python -m tests.benchmarks.real_checkpoint --folder DIR       # a folder of your own; any number of them
     python -m tests.benchmarks.real_checkpoint --limits 2,0.15,0.6      # exit code 1 above them, in seconds
 
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
+import torch
 from playwright.sync_api import Page, sync_playwright
 
 from tests.benchmarks.views import DEEP, PRESSED, SHOWN, make
@@ -38,6 +40,20 @@ READ = """() => {
   const view = at(".vf-attention");
   return told?.value ? `${told.query} ${told.value} ${view.dataset.layer} ${view.dataset.head}` : "";
 }"""
+QWEN3 = dict(
+    vocab_size=151_936,
+    d_model=1024,
+    n_heads=16,
+    head_dim=128,
+    n_kv_heads=8,
+    d_ff=3072,
+    n_decoder_layers=28,
+    max_positions=32_768,
+    rope_theta=1e6,
+    qk_norm=True,
+    tied_unembedding=True,
+)
+"""Qwen3-0.6B's, by its config.json."""
 WARM, REPEATS, PATIENCE_MS = "/attention?model=stories&lang=en", 3, 120_000
 
 
@@ -95,7 +111,8 @@ def measured(folder: Path, text: str) -> Times:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]}, help=__doc__)
 @click.option("--folder", "folders", multiple=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--limits", default="", help="seconds to the painted head, to another head, to another text")
-def main(folders: tuple[Path, ...], limits: str) -> None:
+@click.option("--qwen3", is_flag=True)
+def main(folders: tuple[Path, ...], limits: str, qwen3: bool) -> None:
     print("| model | link to painted head, s | head | another head, s | another text, s |")
     print("| --- | ---: | ---: | ---: | ---: |")
     late = False
@@ -103,6 +120,8 @@ def main(folders: tuple[Path, ...], limits: str) -> None:
         every = list(folders) or ([MINILM] if MINILM else [])
         if not folders:
             make(Path(made), ModelConfig.preset("gpt2-small", vocab_size=50_257))
+            if qwen3:
+                make(Path(made), ModelConfig.preset("llama-7b", **QWEN3), "qwen3-shape", torch.bfloat16)
             every += [path for path in Path(made).iterdir() if path.is_dir()]
         for folder in every:
             runs = [measured(folder, TEXT) for __ in range(REPEATS)]

@@ -102,12 +102,12 @@ DRAWN = """(title) => document.querySelector(".heatmaplayer image")
   && performance.now() - (window.pressed ?? -1)"""
 
 
-def make(folder: Path, config: ModelConfig) -> Checkpoint:
+def make(folder: Path, config: ModelConfig, name: str = NAME, dtype: torch.dtype = torch.float32) -> Checkpoint:
     """A random checkpoint of this shape in `folder`, as users would put one there."""
     torch.manual_seed(0)
-    save(Checkpoint(NAME, Transformer(config), tiny.tokenizer()), folder / NAME, torch.float32)
+    save(Checkpoint(name, Transformer(config), tiny.tokenizer()), folder / name, dtype)
     os.sync()  # or the system writes 340 MB to its disk while the first forward is measured
-    return load(folder / NAME)
+    return load(folder / name)
 
 
 def text_of(checkpoint: Checkpoint, n: int) -> str:

@@ -26,6 +26,7 @@ def test_a_folder_in_their_layout(tmp_path: Path) -> None:
         "mine: a BERT model (encoder-only, written as BertForPreTraining; Hugging Face layout)",
         "width       16 (feed-forward 24, plain, gelu)",
         "vocabulary",
+        "scripts     Latin ",
         "stored as   float32",
         "attention",
         "unused: bert.pooler.dense.bias [16] float32 (the summary of the first token, used by classifiers only)",

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from vizformer.checkpoints import agreement_check, load
+from vizformer.web.catalogue.long_work import WORK
 from vizformer.web.frame import sitemap
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,3 +34,21 @@ def open_app() -> Open:
         return app.run()
 
     return opened
+
+
+@pytest.fixture
+def compare(monkeypatch: pytest.MonkeyPatch) -> Callable[[AppTest], AppTest]:
+    """`compare(app)` on the page Model report: presses the button, and waits; in this process, not in one of its own."""
+
+    def here(folder: Path, dtype: str, device: str, text: str, still: Callable[[], None]) -> object:
+        still()
+        return agreement_check.agreement(load(folder, dtype=dtype, device=device), folder, text)
+
+    def compared(app: AppTest) -> AppTest:
+        app.button(key="report.compare").click().run()
+        for work in WORK.going():
+            assert work.ended.wait(120)
+        return app.run()
+
+    monkeypatch.setattr(agreement_check, "agreement_apart", here)
+    return compared

@@ -10,7 +10,7 @@ from tests.bundled import load
 from vizformer.analysis import kinds
 from vizformer.analysis.heads.telling_head import find_telling_head
 from vizformer.checkpoints import save
-from vizformer.web.catalogue import head_pictures, long_forward, server_folder
+from vizformer.web.catalogue import followed_work, head_pictures, long_forward, server_folder
 from vizformer.web.catalogue.long_work import WORK
 from vizformer.web.link.view import usual_query
 
@@ -208,7 +208,7 @@ def test_exactly_as_many_tokens_as_the_model_reads_and_one_more(open_app, lang, 
 
 def test_a_long_text_is_followed_and_then_shown(open_app, monkeypatch):
     monkeypatch.setattr(long_forward, "LONG", 5)
-    monkeypatch.setattr(long_forward, "LOOK", 0.001)
+    monkeypatch.setattr(followed_work, "LOOK", 0.001)
     app = open_app(PAGE, model="stories", site="decoder", text="The forward of this text is followed.")
     assert not app.exception
     assert heads(app)["shape"][0] == 5

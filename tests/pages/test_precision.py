@@ -149,10 +149,10 @@ def test_the_server_says_where_it_computes(open_app, monkeypatch):
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("name", ["llama", "bert", "marian"])
-def test_the_badge_compares_in_the_same_precision(open_app, name, dtype):
+def test_the_badge_compares_in_the_same_precision(open_app, compare, name, dtype):
     pytest.importorskip("transformers")
     app = open_app(REPORT, model=f"models/{name};dtype={dtype}", text=TEXT)
-    app = app.button(key="report.compare").click().run()
+    app = compare(app)
     assert not app.exception
     (badge,) = [box.value for box in app.success if "same numbers as transformers" in box.value]
     assert f"Both in {dtype}" in badge

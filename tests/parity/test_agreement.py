@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from tests.checkpoints import folders as made
-from tests.pages.conftest import open_app  # noqa: F401  (a fixture)
+from tests.pages.conftest import compare, open_app  # noqa: F401  (fixtures)
 from vizformer.checkpoints import load
-from vizformer.checkpoints.agreement_check import agreement
+from vizformer.checkpoints.agreement_check import agreement, agreement_apart
 from vizformer.errors import CheckpointError
-from vizformer.web.catalogue import server_folder
+from vizformer.web.catalogue import model_cache, server_folder
 
 pytest.importorskip("transformers")
 TEXT = "I have two dogs"
@@ -47,12 +47,29 @@ def test_what_transformers_cannot_open_is_said(root):
         agreement(load(root / "llama"), root / "nothing", TEXT)
 
 
+def test_a_process_of_its_own_finds_the_same_and_can_be_left(root):
+    path = root / "llama"
+    assert agreement_apart(path, "float32", "cpu", TEXT, lambda: None) == agreement(load(path), path, TEXT)
+    with pytest.raises(CheckpointError, match="There is no text yet"):
+        agreement_apart(path, "float32", "cpu", "", lambda: None)
+
+    class LeavesError(Exception):
+        pass
+
+    def leave():
+        raise LeavesError
+
+    with pytest.raises(LeavesError):
+        agreement_apart(path, "float32", "cpu", TEXT, leave)
+
+
 @pytest.mark.parametrize(("locale", "said"), [("en-US", "The same numbers as transformers"), ("zh-CN", "的数值一致")])
-def test_the_badge_on_the_page(root, monkeypatch, open_app, locale, said):  # noqa: F811
+def test_the_badge_on_the_page(root, monkeypatch, open_app, compare, locale, said):  # noqa: F811
     monkeypatch.setenv(server_folder.VARIABLE, str(root))
+    model_cache.agreement.clear()
     app = open_app("pages/checkpoint/report.py", locale=locale, model="models/llama", text=TEXT)
     assert not app.exception
     assert not any(said in box.value for box in app.success)
-    app = app.button(key="report.compare").click().run()
+    app = compare(app)
     assert not app.exception
     assert any(said in box.value for box in app.success)

@@ -11,7 +11,7 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.web import turns as turns_module
-from vizformer.web.catalogue import bounded_cache, long_forward, subject_cache
+from vizformer.web.catalogue import bounded_cache, followed_work, long_forward, subject_cache
 from vizformer.web.catalogue import subject as subjects
 from vizformer.web.catalogue.bounded_cache import Cache, Cached
 from vizformer.web.catalogue.long_forward import Forwards
@@ -53,13 +53,13 @@ class Layers:
 def layers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Layers]:
     found = Layers()
     monkeypatch.setattr(long_forward, "trace", found.cached)
-    monkeypatch.setattr(long_forward, "LOOK", 0.005)
+    monkeypatch.setattr(followed_work, "LOOK", 0.005)
     yield found
     found.release(100)
 
 
 def following(forwards: Forwards, hear: Callable[[int, int], None], subject: Subject = TEXT) -> threading.Thread:
-    thread = threading.Thread(target=forwards.follow, args=(subject, hear))
+    thread = threading.Thread(target=forwards.follow_trace, args=(subject, hear))
     thread.start()
     return thread
 
@@ -108,19 +108,19 @@ def test_the_last_who_leaves_ends_it_at_the_next_layer(layers: Layers) -> None:
     staying = following(forwards, lambda *_: stayed.set())
     assert stayed.wait(SOON)
     with pytest.raises(LeavesError):
-        forwards.follow(TEXT, leave(layers, 1))
+        forwards.follow_trace(TEXT, leave(layers, 1))
     layers.release(4)  # it goes on for the one who stayed
     staying.join(SOON)
     assert layers.cached.holds(TEXT)
     other = Subject(TEXT.model, "another", "")
     with pytest.raises(LeavesError):
-        forwards.follow(other, leave(layers, 2))
+        forwards.follow_trace(other, leave(layers, 2))
     (ending,) = forwards._running.values()
     layers.release(1)
     assert ending.ended.wait(SOON)
     assert not layers.cached.holds(other)
     layers.release(4)
-    forwards.follow(other, lambda *_: None)  # and whoever wants it again has it
+    forwards.follow_trace(other, lambda *_: None)  # and whoever wants it again has it
     assert layers.cached.holds(other)
     assert layers.began == 3
 
@@ -133,7 +133,7 @@ def test_what_nobody_wants_ends_without_waiting_for_another_turn(
     forwards.places = Turns(1, math.inf, begun=1)
 
     with pytest.raises(LeavesError):
-        forwards.follow(TEXT, leave(layers, 1))
+        forwards.follow_trace(TEXT, leave(layers, 1))
     (ending,) = forwards._running.values()
     waiting = threading.Event()
     staying = following(forwards, lambda *_: waiting.set(), other)
@@ -149,16 +149,16 @@ def test_what_went_wrong_is_told_to_whoever_follows(layers: Layers) -> None:
     layers.release(4)
     refused = Subject(TEXT.model, "refused", "")
     with pytest.raises(TraceError, match="no token to look at"):
-        Forwards(Turns(), 1).follow(refused, lambda *_: None)
+        Forwards(Turns(), 1).follow_trace(refused, lambda *_: None)
     assert not layers.cached.holds(refused)
 
 
 def test_more_texts_than_there_is_room_for_wait_until_one_has_ended(layers: Layers) -> None:
-    forwards, heard = Forwards(Turns(), 1), [threading.Event() for _ in range(long_forward.AT_ONCE + 1)]
+    forwards, heard = Forwards(Turns(), 1), [threading.Event() for _ in range(followed_work.AT_ONCE + 1)]
     texts = [Subject(TEXT.model, f"text {i}", "") for i in range(len(heard))]
     threads = [following(forwards, lambda *_, i=i: heard[i].set(), text) for i, text in enumerate(texts)]  # type: ignore[misc]
     assert all(event.wait(SOON) for event in heard)  # also the one that waits can be left
-    assert layers.began <= long_forward.AT_ONCE
+    assert layers.began <= followed_work.AT_ONCE
     layers.release(4 * len(texts))
     for thread in threads:
         thread.join(SOON)
@@ -172,7 +172,7 @@ def test_it_has_all_threads_while_nobody_runs_but_those_who_follow_it(layers: La
 
     def read(subject: Subject) -> None:
         with turns.turn():
-            forwards.follow(subject, lambda *_: None)
+            forwards.follow_trace(subject, lambda *_: None)
 
     def until(what: Callable[[], object]) -> None:
         while not what():

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.refs import ref
-from vizformer.web.widgets.source_language import LOOKED_AT, MEANINGS, read_by, script, stated, written_in
+from vizformer.text.scripts import LOOKED_AT, script
+from vizformer.web.widgets.source_language import MEANINGS, read_by, stated, written_in
 
 
 @pytest.mark.parametrize(

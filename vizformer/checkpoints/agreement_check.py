@@ -4,6 +4,11 @@
 """
 
 import importlib.util
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,22 +16,25 @@ import torch
 from torch import Tensor
 
 from vizformer.checkpoints.files.untrusted_folder import first_line
-from vizformer.checkpoints.opening import Opened
+from vizformer.checkpoints.opening import Opened, load
 from vizformer.checkpoints.tensors.memory import require
 from vizformer.checkpoints.tensors.placement import DTYPES, name_of
-from vizformer.errors import CheckpointError
+from vizformer.errors import CheckpointError, VizformerError
+from vizformer.jobs.worker import take_low_priority
 from vizformer.model import Trace
 
 TOLERANCE = 1e-5
+_APART = f"import sys; from {__name__} import main; main(*sys.argv[1:])"
+LOOK = 0.2  # seconds between two looks at a comparison in a process of its own
 ROUNDINGS = 32  # units in the last place of half precision: both round many times in every layer, at other places
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far apart the two are, for one text: the largest |ours - theirs| / max(1, |theirs|).
+    """How far apart the two are, for one text: the largest |ours - theirs| / max(1, |theirs|, size of its row).
 
-    In bfloat16 and float16 the size of a number is at least that of its row (its root mean square), as both round
-    sums of such numbers; 32 units in the last place are allowed, 32 eps.
+    The size of a row is its root mean square: both round sums of such numbers.  In bfloat16 and float16 32 units in the
+    last place are allowed, 32 eps.
 
     Attributes:
         dtype: both computed in it.
@@ -120,6 +128,63 @@ def agreement(ours: Opened, folder: Path, text: str) -> Agreement:
     )
 
 
+def agreement_apart(folder: Path, dtype: str, device: str, text: str, still: Callable[[], None]) -> Agreement:
+    """`agreement` of a folder, in a process of its own at low priority: importing transformers alone would hold up every
+    other thread of this one for seconds.
+
+    Args:
+        still: called several times a second while it goes on; what it raises ends it.
+
+    Raises:
+        VizformerError: as `agreement`; or the process ended without a word.
+    """
+    package = Path(__file__).resolve().parents[2]  # where `vizformer` is, installed or not
+    path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
+    with subprocess.Popen(
+        [sys.executable, "-c", _APART, str(folder), dtype, device],
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        given: bytes | None = text.encode()
+        told: bytes | None = None
+        try:
+            while told is None:
+                try:
+                    told, __ = process.communicate(given, timeout=LOOK)
+                except subprocess.TimeoutExpired:
+                    given = None  # (which is on its way)
+                    still()
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode:
+        raise CheckpointError(
+            "The comparison with transformers ended early (exit status {status}); there may be too little memory for two "
+            "copies of the model. Try again, or with a smaller one.",
+            status=process.returncode,
+        )
+    found = pickle.loads(told)  # (of our own process)
+    if isinstance(found, Agreement):
+        return found
+    raise CheckpointError(found)
+
+
+def main(folder: str, dtype: str, device: str) -> None:
+    """Compares for the text on stdin, and writes an `Agreement`, or the message of what went wrong, to stdout."""
+    take_low_priority()
+    torch.set_num_threads(1)
+    text, out = sys.stdin.buffer.read().decode(), os.dup(1)
+    os.dup2(2, 1)  # whatever else is printed
+    try:
+        found: object = agreement(load(folder, dtype=dtype, device=device), Path(folder), text)
+    except VizformerError as error:
+        found = error.message
+    with os.fdopen(out, "wb") as file:
+        pickle.dump(found, file)
+
+
 def _stream(trace: Trace, stack: str, states: tuple[Tensor, ...]) -> float:
     """Theirs are the inputs of the layers and, last, what leaves the final norm."""
     names = [*(f"{stack}.{layer}.pre" for layer in range(len(states) - 1)), f"{stack}.final"]
@@ -135,9 +200,7 @@ def _maps(trace: Trace, stack: str, kind: str, maps: tuple[Tensor, ...]) -> floa
 
 
 def _apart(ours: Tensor, theirs: Tensor) -> float:
-    half = ours.dtype.itemsize < 4 or theirs.dtype.itemsize < 4
     ours, theirs = ours.double(), theirs.double()
-    scale = theirs.abs().clamp(min=1)
-    if half:
-        scale = torch.maximum(scale, theirs.square().mean(-1, keepdim=True).sqrt())
+    row = theirs.square().mean(-1, keepdim=True).sqrt()
+    scale = torch.maximum(theirs.abs().clamp(min=1), row)
     return float(((ours - theirs).abs() / scale).max())

@@ -24,6 +24,7 @@ from vizformer.checkpoints.tensors.questions import UnansweredError
 from vizformer.checkpoints.tensors.report import Report
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
+from vizformer.text.scripts import scripts_of
 
 CONFIG = "config.json"
 
@@ -86,7 +87,7 @@ def load(
     chosen_dtype(dtype, ())  # before anything is read
     found = _find(source)
     examined = _examined(found, answers, mapping=mapping)
-    report = examined.report
+    report = _with_scripts(examined)
     dtype = chosen_dtype(dtype, (tensor.dtype for tensor in report.with_fate("used")))
     stream = to_be_streamed(report, dtype, device, stream)
     if stream:
@@ -114,7 +115,7 @@ def inspect(source: str | Path, *, numbers: bool = True, mapping: object = None,
         CheckpointError: as `load`, where there is nothing to report on.
     """
     examined = _examined(_find(source), answers, numbers=numbers, mapping=mapping)
-    report = examined.report
+    report = _with_scripts(examined)
     if isinstance(examined, own.Examined):
         own.build(examined, chosen_dtype(AUTO, report.dtypes), torch.device("cpu"))
         return report
@@ -160,6 +161,10 @@ class _Found:
     @property
     def is_gguf(self) -> bool:
         return self.file is not None and self.file.lower().endswith(model_file.SUFFIX)
+
+
+def _with_scripts(examined: model_folder.Examined | own.Examined | understanding.Examined) -> Report:
+    return replace(examined.report, scripts=scripts_of(examined.tokenizer))
 
 
 def _examined(

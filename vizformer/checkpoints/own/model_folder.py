@@ -146,10 +146,10 @@ def build(examined: Examined, dtype: torch.dtype, device: torch.device, *, strea
             n=len(wrong),
             name=wrong[0][:80],
         )
-    for name, stored in weights.tensors.items():
-        if stored.dtype not in FLOATS or not all_finite(stored.read()):
-            raise damaged(WEIGHTS, f"{name!r} holds what is no finite number")
     used = [(Part(name, (name,)), Found(name, stored)) for name, stored in weights.tensors.items()]
+    for __, tensor in used:
+        if tensor.stored.dtype not in FLOATS or not all_finite(tensor.read()):
+            raise damaged(WEIGHTS, f"{tensor.name!r} holds what is no finite number")
     shapes = {name: stored.shape for name, stored in weights.tensors.items()}
     try:
         fill(model, used, shapes, {}, dtype, device, stream=stream)

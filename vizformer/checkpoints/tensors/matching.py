@@ -1,6 +1,8 @@
 """The tensors of a file held against those that a config needs: the fate of each."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from torch import Tensor
@@ -11,6 +13,21 @@ from vizformer.checkpoints.tensors.report import Fate, TensorFate
 from vizformer.checkpoints.tensors.tensor_map import Part, Shape
 from vizformer.messages import N_, Message
 
+_HEARD: ContextVar[Callable[[int], None] | None] = ContextVar("heard", default=None)
+
+
+@contextmanager
+def hearing_reads(heard: Callable[[int], None]) -> Iterator[None]:
+    """Has `heard` called with the bytes of each tensor that this thread reads; what it raises ends the reading.
+
+    A model that is opened reads each of its tensors twice: to look for NaN, and to place its numbers.
+    """
+    before = _HEARD.set(heard)
+    try:
+        yield
+    finally:
+        _HEARD.reset(before)
+
 
 @dataclass(frozen=True)
 class Found:
@@ -20,7 +37,10 @@ class Found:
     stored: Stored
 
     def read(self) -> Tensor:
-        return self.stored.read()
+        tensor = self.stored.read()
+        if (heard := _HEARD.get()) is not None:
+            heard(tensor.nbytes)
+        return tensor
 
 
 @dataclass(frozen=True)

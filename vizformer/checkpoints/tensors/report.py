@@ -9,6 +9,7 @@ from vizformer.checkpoints.tensors.questions import Question, Taken, Value
 from vizformer.checkpoints.tensors.role_mapping import RoleMapping
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
+from vizformer.text.scripts import called
 
 Fate = Literal["used", "tied", "unused", "missing", "wrong shape"]
 Format = Literal["vizformer", "hugging-face", "state-dict", "gguf"]
@@ -88,6 +89,7 @@ class Report:
         questions, answers: of bare weights, what they do not say and how it was taken.
         taken: whose each of the answers is.
         mapping: which tensor plays which role, where somebody said so by hand.
+        scripts: which share of the tokens is in which script (`vizformer.text.scripts.scripts_of`), where it was looked for.
     """
 
     name: str
@@ -105,6 +107,7 @@ class Report:
     answers: Mapping[str, Value] = field(default_factory=dict)
     taken: Mapping[str, Taken] = field(default_factory=dict)
     mapping: RoleMapping | None = None
+    scripts: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def open_questions(self) -> tuple[Question, ...]:
@@ -131,6 +134,11 @@ class Report:
     def dtypes(self) -> dict[str, int]:
         """How many tensors of the file are stored in each dtype, the most frequent first."""
         return dict(Counter(t.dtype for t in self.tensors if t.fate != "missing").most_common())
+
+    @property
+    def main_scripts(self) -> list[str]:
+        """The scripts of at least a hundredth of the tokens, three at most, as "Latin 94%"."""
+        return [f"{called(name)} {share:.0%}" for name, share in self.scripts.items() if share >= 0.01][:3]
 
     def __repr__(self) -> str:
         """One line: what it is, its tensors by their fate, and what is assumed or wrong; `describe` says the rest."""
@@ -198,6 +206,7 @@ def describe(report: Report, translate: Callable[[Message], str] = str, *, every
                     if config.source_vocab_size is None
                     else f"{config.source_vocab_size:,} tokens in the source, {config.vocab_size:,} in the target",
                 ),
+                *([("scripts", ", ".join(report.main_scripts))] if report.scripts else []),
                 *(("also", translate(message)) for message in config.details()),
                 (
                     "head",

@@ -41,7 +41,7 @@ def options(model: ModelRef) -> ModelConfig:
     Raises:
         VizformerError: a folder that does not open.
     """
-    return _glance(sources.stamped(model)).config if model.is_from_elsewhere else _written_options(model)
+    return glance(sources.stamped(model)).config if model.is_from_elsewhere else _written_options(model)
 
 
 @cached
@@ -60,20 +60,32 @@ def reads_target(model: ModelRef) -> bool:
 
 def predicts(model: ModelRef) -> bool:
     """Whether the weights came with a head that predicts tokens; without one, logits mean nothing."""
-    return not model.is_from_elsewhere or _glance(sources.stamped(model)).has_head
+    return not model.is_from_elsewhere or glance(sources.stamped(model)).has_head
 
 
 def assumed(model: ModelRef) -> "Mapping[str, Value]":
     """What neither a model's files nor a text decides of it, and on which its numbers hang; of most models nothing."""
-    return _glance(model).assumed if model.is_from_elsewhere else {}
+    return glance(model).assumed if model.is_from_elsewhere else {}
 
 
-@cached
+@cached(refusals=lambda model, text: is_settled(model))
 def agreement(model: ModelRef, text: str) -> "Agreement":
-    """A folder of others' held against `transformers`, for one text."""
-    from vizformer.checkpoints.agreement_check import agreement
+    """A folder of others' held against `transformers`, for one text, in a process of its own.
 
-    return agreement(checkpoint(model), sources.folder(model), text)
+    Raises:
+        VizformerError: they cannot be compared.
+    """
+    from vizformer.checkpoints.agreement_check import agreement_apart
+    from vizformer.web.catalogue.long_work import HEARD
+
+    heard = HEARD.get()
+
+    def still() -> None:
+        if heard is not None:
+            heard(0, 1)
+
+    with sources.reading(model) as folder:
+        return agreement_apart(folder, model.dtype, str(precision.device()), text, still)
 
 
 def is_settled(model: ModelRef, *_: object) -> bool:
@@ -123,7 +135,7 @@ def need(model: ModelRef) -> "Need":
     from vizformer.checkpoints.tensors.memory import need, to_be_streamed
     from vizformer.checkpoints.tensors.placement import chosen_device, chosen_dtype
 
-    found, device = _glance(model), chosen_device(precision.device())
+    found, device = glance(model), chosen_device(precision.device())
     dtype = chosen_dtype(model.dtype, (tensor.dtype for tensor in found.with_fate("used")))
     if (loaded := _LOADED.get(model)) is not None:  # which has its memory already
         return need(found, dtype, device, stream=loaded.model.is_streamed)
@@ -135,12 +147,12 @@ def smaller_that_fit(model: ModelRef) -> tuple[str, ...]:
     from vizformer.checkpoints.tensors import memory
     from vizformer.checkpoints.tensors.placement import chosen_device, chosen_dtype
 
-    found = _glance(model)
+    found = glance(model)
     dtype = chosen_dtype(model.dtype, (tensor.dtype for tensor in found.with_fate("used")))
     return memory.smaller_that_fit(found, dtype, chosen_device(precision.device()))
 
 
-def _glance(model: ModelRef) -> "Report":
+def glance(model: ModelRef) -> "Report":
     """The report without a look at the numbers: milliseconds, also where the weights are large."""
     return _glance_at(model.files)
 

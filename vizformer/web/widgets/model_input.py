@@ -1,6 +1,7 @@
 """The boxes for sentence, target and model: they stand in the bar of every page that reads them."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import streamlit as st
@@ -15,7 +16,7 @@ from vizformer.web.frame import bar, sitemap
 from vizformer.web.link import packed_text, state, text_store
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import View
-from vizformer.web.widgets import long_text, model_assumptions, model_suggestions, source_language
+from vizformer.web.widgets import long_text, model_assumptions, model_suggestions, opening, source_language
 from vizformer.web.widgets.number_editor import set_by_hand
 from vizformer.web.words import errors
 from vizformer.web.words.i18n import _, translate
@@ -47,7 +48,10 @@ def subject_box(usable: Callable[[ModelRef], bool] | None = None) -> Subject | N
     # From here on with the stamp of the files: caches must not confuse two versions of a folder.
     given = view.text if itself and not view.target.strip() else view.target
     wanted = Subject(sources.stamped(view.model), view.text, given if reads_target else "", view.edits)
-    model_suggestions.fit_text(wanted.model)
+    if wanted.model.is_from_elsewhere:
+        with suppress(VizformerError):  # (which is said below)
+            opening.wait_for(wanted.model, _leave)
+            model_suggestions.fit_text(wanted.model)
     state.draw()
     set_by_hand("edits")
     if wanted.edited and not readable(wanted):  # set for another text, or wrong from the start
@@ -127,7 +131,7 @@ def _follow(subject: Subject, place: DeltaGenerator, go_back: Callable[[], None]
         bar.progress(done / total, _("Running the model: attention {done} of {total} …", done=done, total=total))
 
     try:
-        long_forward.FORWARDS.follow(subject, hear)
+        long_forward.FORWARDS.follow_trace(subject, hear)
     except Exception:  # (what ends the run of a page is none)
         place.empty()
         raise
@@ -144,14 +148,26 @@ def _go_back() -> None:
         state.update(model=model, text=last.text, target=last.target, edits=last.edited)
 
 
+def _leave() -> None:
+    """Back to the model of before, or to the one of the beginning."""
+    last: Subject | None = st.session_state.get(_LAST_GOOD)
+    if last is not None and last.model.base != state.view().model.base:
+        _go_back()
+    else:
+        begun = state.beginning()
+        state.update(model=begun.model, text=begun.text, target="", edits="")
+
+
 def readable(subject: Subject, go_back: Callable[[], None] | None = None) -> bool:
     """Whether the model can read the subject; says what is wrong where it cannot.
 
     Args:
-        go_back: called when the reader cancels the forward of a long text; default: to the last sentence that could be
-            read.
+        go_back: called when the reader stops the reading of a large model, or the forward of a long text; default: to the
+            model, and to the last sentence that could be read.
     """
     try:
+        if subject.model.is_from_elsewhere:
+            opening.wait_for(subject.model, go_back or _leave)
         running = _("Running the model …")
         place = st.empty()  # also for short texts: what stands below keeps its place on the page
         with st.spinner(running, show_time=False):

@@ -5,14 +5,13 @@ some translation comes out, from a model that has never seen such a sentence.  S
 """
 
 import re
-import unicodedata
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Literal
 
 import streamlit as st
 
 from vizformer.errors import VizformerError
+from vizformer.text.scripts import HAN, LATIN, script
 from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.link import state
@@ -36,11 +35,6 @@ _STATED = (  # how model cards say it: ours and others' in a sentence, OPUS-MT's
     re.compile(r"\b([A-Z][a-z]+) (?:→|->|to|into) [A-Z][a-z]+\b"),
     re.compile(r"(?im)^\W*source (?:group|languages?)\W+([a-z]+)"),
 )
-_HAN, _LATIN = "CJK", "LATIN"
-LOOKED_AT = 2000  # characters of a text, which take 5 ms
-_SIGN_BY_SIGN = (_HAN, "HIRAGANA", "KATAKANA", "HANGUL")  # scripts without words between spaces, or of syllables
-_NAME = re.compile(r"(?:(?:FULL|HALF)WIDTH )?(?!MODIFIER)([A-Z]+)[ -](?:.* )?(?:LETTER|SYLLABLE|IDEOGRAPH|CHARACTER)\b")
-"""Unicode's name of a letter, which begins with the script."""
 MEANINGS: Mapping[str, str] = {
     CHINESE.text: "I have a cat.",
     "我有一只狗。": "I have a dog.",
@@ -63,28 +57,9 @@ def stated(card: str) -> Language | None:
     return None
 
 
-def script(text: str) -> str:
-    """The script that most of a text's beginning is in, as Unicode calls it; empty where two are as frequent, or none is.
-
-    A Chinese character or a syllable counts as much as a word of letters.
-    """
-    found: Counter[str] = Counter()
-    before = ""
-    for sign in text[:LOOKED_AT]:
-        if unicodedata.category(sign).startswith("M"):  # an accent or a vowel, which belongs to the letter before it
-            continue
-        letter = _NAME.match(unicodedata.name(sign, "")) if sign.isalpha() else None
-        now = letter[1] if letter else ""
-        if now and (now != before or now in _SIGN_BY_SIGN):
-            found[now] += 1
-        before = now
-    ((first, most), (_second, less)) = [*found.most_common(2), ("", 0), ("", 0)][:2]
-    return first if most > less else ""
-
-
 def written_in(text: str) -> Language | None:
     """The language whose script most of a text is in; None where there is no such script, or it is another one."""
-    languages: Mapping[str, Language] = {_HAN: "zh", _LATIN: "en"}
+    languages: Mapping[str, Language] = {HAN: "zh", LATIN: "en"}
     return languages.get(script(text))
 
 

@@ -1,6 +1,7 @@
-"""What stands above the heads: what the model wrote, and which attention is drawn how."""
+"""What stands above the heads: what the model wrote, what was checked of it, and which attention is drawn how."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import streamlit as st
 
@@ -8,6 +9,7 @@ from vizformer.analysis import Kind, kinds
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import PICTURES
+from vizformer.web.tools.attention import trust
 from vizformer.web.widgets import model_suggestions
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
@@ -18,8 +20,14 @@ def above(subject: Subject) -> None:
     """The translation, the kind of attention and the picture in one line, so that the heads are in sight at once."""
     known = kinds(subject.trace)
     state.fit(kind=known)
+    elsewhere = subject.model.is_from_elsewhere
     if len(known) == 1:  # nothing to choose, nor anything that was translated
-        with st.container(key="bar-place-picture"):
+        place: AbstractContextManager[object] = nullcontext()
+        if elsewhere:
+            place, checked = st.columns([2, 5], vertical_alignment="bottom")
+            with checked:
+                trust.line(subject)
+        with place, st.container(key="bar-place-picture"):
             picture()
         return
     words_of, which, how = st.columns([4, 9, 4], vertical_alignment="center")
@@ -29,6 +37,8 @@ def above(subject: Subject) -> None:
         kind(known)
     with how, st.container(key="bar-place-picture"):
         picture()
+    if elsewhere:
+        trust.line(subject)
 
 
 @guarded()

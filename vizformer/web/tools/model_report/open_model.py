@@ -6,12 +6,12 @@ from pathlib import Path
 
 import streamlit as st
 
+from vizformer.checkpoints.tensors.memory import size
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue import hub, local_paths, model_cache, recents, safe_zip, sources, uploads
 from vizformer.web.frame import presses, sitemap
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.model_report import report_words
 from vizformer.web.widgets import dropzone
 from vizformer.web.words import errors
 from vizformer.web.words.errors import guarded, plain
@@ -79,8 +79,8 @@ def _download(name: str) -> None:
                 said = _(
                     "{name}: {done} of {total}",
                     name=plain(name),
-                    done=report_words.size(done),
-                    total=report_words.size(seen.total),
+                    done=size(done),
+                    total=size(seen.total),
                 )
                 st.progress(done / seen.total, text=said)
                 st.text(seen.file)
@@ -225,7 +225,7 @@ def _from_hub() -> None:
         _(
             "Only what is read is fetched, at most {limit}, into the cache of huggingface_hub on the computer that runs "
             "VizFormer. Nothing is asked of the hub before you press the button.",
-            limit=report_words.size(hub.limit()),
+            limit=size(hub.limit()),
         )
     )
 
@@ -262,7 +262,7 @@ def _from_files() -> None:
             "config.json, weights and tokenizer, side by side, or bare weights. At most {limit}, packed and unpacked, "
             "and {n} files. Only this session can open them; when it ends they are removed, earlier if you upload more "
             "than {kept} models.",
-            limit=report_words.size(limit),
+            limit=size(limit),
             n=safe_zip.MOST,
             kept=uploads.KEPT,
         )

@@ -3,13 +3,13 @@
 import streamlit as st
 
 from vizformer.checkpoints import Report
-from vizformer.checkpoints.tensors.memory import DoesNotFitError, size
+from vizformer.checkpoints.tensors.memory import DoesNotFitError
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.precision import DTYPES, device
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import USUAL_DTYPE, ModelRef
-from vizformer.web.words import errors
+from vizformer.web.words import errors, model_words
 from vizformer.web.words.i18n import _
 
 
@@ -52,34 +52,8 @@ def choose(model: ModelRef, report: Report) -> None:
             args=(model, USUAL_DTYPE),
         )
         return
-    values = dict(
-        copied=size(needed.copied),
-        mapped=size(needed.mapped),
-        forward=size(needed.forward),
-        n=needed.tokens,
-        device=device(),
-    )
-    if needed.streamed:
-        said = _(
-            "On {device}. The weights are read layer by layer at every forward, as they do not all fit: {copied} of "
-            "memory at a time, a text of {n} tokens {forward} more.",
-            **values,
-        )
-    elif not needed.copied:
-        said = _(
-            "On {device}. The weights stay mapped to the file ({mapped}); a text of {n} tokens takes {forward}.",
-            **values,
-        )
-    elif not needed.mapped:
-        said = _("On {device}. The weights take {copied} of memory, a text of {n} tokens {forward} more.", **values)
-    else:
-        said = _(
-            "On {device}. The weights take {copied} of memory ({mapped} more stay mapped to the file), a text of "
-            "{n} tokens {forward} more.",
-            **values,
-        )
     with words:
-        st.caption(errors.plain(said))
+        st.caption(errors.plain(model_words.memory(needed, device())))
     for other in model_cache.smaller_that_fit(sources.stamped(model)) if needed.streamed else ():
         st.button(_("Compute in {dtype}", dtype=other), key=f"{key}.{other}", on_click=_set, args=(model, other))
 

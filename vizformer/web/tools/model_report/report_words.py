@@ -5,10 +5,10 @@ from html import escape
 from itertools import permutations
 
 from vizformer.checkpoints import Question, Report, UnansweredError
-from vizformer.checkpoints.agreement_check import Agreement, is_possible
 from vizformer.checkpoints.bare.layouts import NAMES
 from vizformer.checkpoints.files.untrusted_folder import listed
 from vizformer.checkpoints.hugging_face import families as families_that_open
+from vizformer.checkpoints.tensors.memory import size
 from vizformer.checkpoints.tensors.report import UNDER_ASSUMPTIONS
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
@@ -16,12 +16,8 @@ from vizformer.options.feedforward import ACTIVATION_NAMES
 from vizformer.options.norms import NORM_PLACES
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.model_words import ARCHITECTURES
 
-ARCHITECTURES: dict[str, Message] = {
-    "encoder-decoder": N_("encoder and decoder"),
-    "decoder-only": N_("decoder only"),
-    "encoder-only": N_("encoder only"),
-}
 COMPONENTS: dict[str, Message] = {
     "token embedding": N_("token embedding"),
     "position embedding": N_("position embedding"),
@@ -135,7 +131,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
         (_("Architecture"), translate(ARCHITECTURES[config.architecture])),
         (_("Files"), f"{written} · " + ", ".join(f"{name} ({size(n)})" for name, n in report.files.items())),
         (_("Stored as"), ", ".join(f"{dtype} (× {n:,})" for dtype, n in report.dtypes.items())),
-        *_shapes(config),
+        *_shapes(config, report.main_scripts),
         (_("Predicts tokens"), _("yes") if report.has_head else _("no: the files hold no head for it")),
     ]
     if report.declared:
@@ -149,7 +145,7 @@ def _family(report: Report) -> str:
     return _("written by hand, mapped by hand") if report.mapping else _("written by hand, read by role")
 
 
-def _shapes(config: ModelConfig) -> list[tuple[str, str]]:
+def _shapes(config: ModelConfig, scripts: list[str]) -> list[tuple[str, str]]:
     depth = [str(n) for n in (config.n_encoder_layers, config.n_decoder_layers) if n]
     heads = _("{n} of width {width}", n=config.n_heads, width=config.d_head)
     if config.kv_heads != config.n_heads:
@@ -180,7 +176,7 @@ def _shapes(config: ModelConfig) -> list[tuple[str, str]]:
         (_("Feed-forward"), inner),
         (_("Norms"), norms if config.has_norms else _("none")),
         (_("Positions"), _("{kind}, up to {n} tokens", kind=places, n=f"{config.max_positions:,}")),
-        (_("Vocabulary"), vocabulary),
+        (_("Vocabulary"), vocabulary if not scripts else f"{vocabulary} · {', '.join(scripts)}"),
         *((_("Also"), translate(message)) for message in config.details()),
     ]
 
@@ -228,48 +224,6 @@ def under_assumptions(report: Report) -> str:
     return translate(UNDER_ASSUMPTIONS) if report.format == "state-dict" else ""
 
 
-def can_compare() -> bool:
-    """Whether `transformers` is installed."""
-    return is_possible()
-
-
-def agreement(found: Agreement) -> str:
-    """The badge: what was compared, and how far apart it is."""
-    values = dict(
-        version=found.version,
-        n=found.tokens,
-        stream=f"{found.stream:.1g}",
-        maps=f"{found.maps:.1g}",
-        dtype=found.dtype,
-        tolerance=f"{found.tolerance:.2g}",
-        units=found.units,
-    )
-    if found.holds:
-        said = _(
-            "The same numbers as transformers {version} for your sentence ({n} tokens): residual stream to "
-            "{stream}, every attention map to {maps}.",
-            **values,
-        )
-    else:
-        said = _(
-            "Other numbers than transformers {version} for your sentence ({n} tokens): residual stream to "
-            "{stream}, attention maps to {maps}.",
-            **values,
-        )
-    if found.logits is not None:
-        said += " " + _("Logits to {logits}.", logits=f"{found.logits:.1g}")
-    if found.dtype == "float32":
-        return said
-    return (
-        said
-        + " "
-        + _(
-            "(Both in {dtype}, where {units} units in the last place are allowed, {tolerance} of a number's size.)",
-            **values,
-        )
-    )
-
-
 def answer(name: str, value: object) -> str:
     """A possible answer, in words."""
     words = _CHOICES.get(name, {}).get(str(value))
@@ -301,14 +255,6 @@ def families() -> tuple[str, ...]:
 def layouts() -> tuple[str, ...]:
     """The layouts of bare weights that open."""
     return tuple(NAMES)
-
-
-def size(n_bytes: int) -> str:
-    """Bytes, as people read them."""
-    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
-        if n_bytes >= 1024**power:
-            return f"{n_bytes / 1024**power:,.1f} {unit}"
-    return f"{n_bytes} B"
 
 
 def _percent(share: float) -> str:

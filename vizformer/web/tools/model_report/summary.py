@@ -5,6 +5,7 @@ from collections import Counter
 import streamlit as st
 
 from vizformer.checkpoints import Report
+from vizformer.checkpoints.tensors.memory import size
 from vizformer.web.frame import sitemap
 from vizformer.web.tools.model_report import report_words
 from vizformer.web.widgets import data_table
@@ -40,7 +41,7 @@ def draw_summary(report: Report) -> None:
     with st.container(horizontal=True):
         for name, value in (
             (_("Parameters"), f"{report.n_parameters:,}"),
-            (_("Weights on disk"), report_words.size(report.n_bytes)),
+            (_("Weights on disk"), size(report.n_bytes)),
             (_("Tensors used"), f"{len(report.with_fate('used'))} / {len(report.tensors)}"),
         ):
             st.metric(name, value, width="content")

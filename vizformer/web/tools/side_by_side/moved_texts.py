@@ -6,6 +6,7 @@ import streamlit as st
 from vizformer.analysis.side_by_side import MovedText
 from vizformer.analysis.side_by_side.texts import MOST_CHARACTERS, MOST_TEXTS
 from vizformer.model import count_parameters
+from vizformer.text.scripts import HAN, script
 from vizformer.web.catalogue import model_cache
 from vizformer.web.link import state
 from vizformer.web.tools.side_by_side import computations
@@ -23,7 +24,7 @@ KEY = "side_by_side.texts"
 def draw_texts(pair: Pair) -> None:
     """The list, the text with the largest distance first; it comes by itself where it does not take long."""
     model = pair.first.model
-    reads = source_language.read_by(model) or ("zh" if source_language.script(pair.first.text) == "CJK" else "en")
+    reads = source_language.read_by(model) or ("zh" if script(pair.first.text) == HAN else "en")
     alone = pair.first.config.architecture == "encoder-only" and not model_cache.predicts(model)
     cost = 2.0 * MOST_TEXTS * TOKENS * count_parameters(pair.first.config)
     found = watched_work.watched(

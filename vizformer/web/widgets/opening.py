@@ -1,0 +1,48 @@
+"""What stands in the place of the pictures while a large model is read: what it is, what it takes, how far it is."""
+
+import time
+from collections.abc import Callable
+
+import streamlit as st
+
+from vizformer.web.catalogue import model_cache, openings, precision, sources
+from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.words import model_words
+from vizformer.web.words.errors import plain
+from vizformer.web.words.i18n import _
+
+
+def wait_for(model: ModelRef, go_back: Callable[[], None]) -> None:
+    """Returns when the weights of the model are in memory; at once where they are, or few.
+
+    Args:
+        go_back: called when the reader stops the reading.
+
+    Raises:
+        VizformerError: the model does not open, or does not fit.
+    """
+    place = st.empty()  # also for other models: what stands below keeps its place on the page
+    if not openings.is_large(model):
+        return
+    needed = model_cache.need(model)
+    with place.container(key="opening", border=True):  # (the cover of a page that is not finished goes away for it)
+        st.markdown(f"**{plain(sources.title(model))}**  \n{plain(model_words.headline(model_cache.glance(model)))}")
+        st.caption(plain(model_words.memory(needed, precision.device())))
+        left, right = st.columns([5, 1], vertical_alignment="center")
+        bar = left.progress(0.0, _("Reading the weights …"))
+        right.button(_("Stop"), on_click=go_back, key="opening.stop", width="stretch")
+    begun = time.monotonic()
+
+    def hear(done: int, total: int) -> None:
+        if not done:
+            return
+        seconds = (time.monotonic() - begun) * (total - done) / done
+        share = done / total
+        bar.progress(
+            share, _("Reading the weights: {share}, about {n} s more", share=f"{share:.0%}", n=f"{seconds:.0f}")
+        )
+
+    try:
+        openings.follow(model, hear)
+    finally:
+        place.empty()

@@ -1,0 +1,99 @@
+"""A model in one line, and the memory that it takes, in the reader's words."""
+
+from vizformer.checkpoints import Report
+from vizformer.checkpoints.agreement_check import Agreement
+from vizformer.checkpoints.tensors.memory import Need, available, size
+from vizformer.checkpoints.tensors.placement import chosen_device
+from vizformer.messages import N_, Message
+from vizformer.web.words.i18n import _, translate
+
+ARCHITECTURES: dict[str, Message] = {
+    "encoder-decoder": N_("encoder and decoder"),
+    "decoder-only": N_("decoder only"),
+    "encoder-only": N_("encoder only"),
+}
+
+
+def headline(report: Report) -> str:
+    """What a model is: family, architecture, sizes, and the scripts of its vocabulary."""
+    config = report.config
+    depth = " + ".join(str(n) for n in (config.n_encoder_layers, config.n_decoder_layers) if n)
+    tokens = _("{n} tokens", n=f"{config.vocab_size:,}")
+    return " · ".join(
+        [
+            report.family,
+            translate(ARCHITECTURES[config.architecture]),
+            _("{layers} layers of {heads} heads", layers=depth, heads=config.n_heads),
+            _("{n} parameters", n=f"{report.n_parameters:,}"),
+            f"{tokens} ({', '.join(scripts)})" if (scripts := report.main_scripts) else tokens,
+        ]
+    )
+
+
+def memory(needed: Need, device: str) -> str:
+    """What a model takes, and how much is free."""
+    values = dict(
+        copied=size(needed.copied),
+        mapped=size(needed.mapped),
+        forward=size(needed.forward),
+        n=needed.tokens,
+        device=device,
+    )
+    if needed.streamed:
+        said = _(
+            "On {device}. The weights are read layer by layer at every forward, as they do not all fit: {copied} of "
+            "memory at a time, a text of {n} tokens {forward} more.",
+            **values,
+        )
+    elif not needed.copied:
+        said = _(
+            "On {device}. The weights stay mapped to the file ({mapped}); a text of {n} tokens takes {forward}.",
+            **values,
+        )
+    elif not needed.mapped:
+        said = _("On {device}. The weights take {copied} of memory, a text of {n} tokens {forward} more.", **values)
+    else:
+        said = _(
+            "On {device}. The weights take {copied} of memory ({mapped} more stay mapped to the file), a text of "
+            "{n} tokens {forward} more.",
+            **values,
+        )
+    free = available(chosen_device(device))
+    return said if free is None else f"{said} " + _("{free} are free.", free=size(free))
+
+
+def agreement(found: Agreement) -> str:
+    """The badge: what was compared, and how far apart it is."""
+    values = dict(
+        version=found.version,
+        n=found.tokens,
+        stream=f"{found.stream:.1g}",
+        maps=f"{found.maps:.1g}",
+        dtype=found.dtype,
+        tolerance=f"{found.tolerance:.2g}",
+        units=found.units,
+    )
+    if found.holds:
+        said = _(
+            "The same numbers as transformers {version} for your sentence ({n} tokens): residual stream to "
+            "{stream}, every attention map to {maps}.",
+            **values,
+        )
+    else:
+        said = _(
+            "Other numbers than transformers {version} for your sentence ({n} tokens): residual stream to "
+            "{stream}, attention maps to {maps}.",
+            **values,
+        )
+    if found.logits is not None:
+        said += " " + _("Logits to {logits}.", logits=f"{found.logits:.1g}")
+    if found.dtype == "float32":
+        return said
+    return (
+        said
+        + " "
+        + _(
+            "(Both in {dtype}, where {units} units in the last place are allowed, {tolerance} of a number's size.)",
+            **values,
+        )
+    )
