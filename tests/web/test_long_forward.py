@@ -3,6 +3,8 @@
 import math
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,7 +13,7 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import N_
 from vizformer.web import turns as turns_module
-from vizformer.web.catalogue import bounded_cache, followed_work, long_forward, subject_cache
+from vizformer.web.catalogue import bounded_cache, followed_work, long_forward, model_cache, subject_cache
 from vizformer.web.catalogue import subject as subjects
 from vizformer.web.catalogue.bounded_cache import Cache, Cached
 from vizformer.web.catalogue.long_forward import Forwards
@@ -168,7 +170,7 @@ def test_more_texts_than_there_is_room_for_wait_until_one_has_ended(layers: Laye
 
 def test_it_has_all_threads_while_nobody_runs_but_those_who_follow_it(layers: Layers) -> None:
     turns = Turns(at_once=3, long=SOON)
-    forwards, mine = Forwards(turns, 3), torch.get_num_threads()
+    forwards, mine = Forwards(turns, 3, lambda: 0), torch.get_num_threads()
 
     def read(subject: Subject) -> None:
         with turns.turn():
@@ -202,6 +204,14 @@ def test_it_has_all_threads_while_nobody_runs_but_those_who_follow_it(layers: La
     late.start()
     late.join(SOON)
     assert begun == [1]
+
+
+def test_it_leaves_cores_to_other_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [Forwards(Turns(), 4, lambda n=n: n).threads() for n in (0, 1, 3, 9)] == [4, 3, 1, 1]  # type: ignore[misc]
+    monkeypatch.setattr(long_forward, "LOADAVG", tmp_path / "loadavg")
+    assert long_forward.others_that_run() == 0
+    (tmp_path / "loadavg").write_text("6.59 6.07 5.88 3/251 4711\n")
+    assert long_forward.others_that_run() == 2
 
 
 def test_a_trace_hears_every_layer_and_forgets_who_listened(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,4 +253,16 @@ def test_a_long_target_is_followed_as_a_long_text_is(
 
     monkeypatch.setattr(Checkpoint, "encode", tokens)
     monkeypatch.setattr(Checkpoint, "encode_target", tokens)
+    assert long_forward.is_long(subject) is long
+
+
+@pytest.mark.parametrize(("source", "long"), [("upload", True), ("bundled", False)])
+def test_a_large_model_of_a_reader_is_followed_at_few_tokens(
+    monkeypatch: pytest.MonkeyPatch, source: str, long: bool
+) -> None:
+    loaded = SimpleNamespace(encode=lambda text: range(72), report=SimpleNamespace(n_parameters=109_000_000))
+    monkeypatch.setattr(model_cache, "checkpoint", lambda model: loaded)
+    config = SimpleNamespace(architecture="encoder-only")
+    monkeypatch.setattr(model_cache, "options", lambda model: config)
+    subject = Subject(ModelRef(source, "mpnet"), "Nobody has read this before.", "")
     assert long_forward.is_long(subject) is long

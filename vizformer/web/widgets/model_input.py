@@ -121,21 +121,21 @@ def _boxes(models: Sequence[ModelRef], *, reads_target: bool, itself: bool) -> N
 
 
 def _follow(subject: Subject, place: DeltaGenerator, go_back: Callable[[], None]) -> None:
-    """Shows how far the forward of a long text is, until its trace is there; whoever cancels goes back."""
-    with place.container():
-        left, right = st.columns([5, 1], vertical_alignment="center")
-        bar = left.progress(0.0)
-        right.button(_("Cancel"), on_click=go_back, key="bar.cancel")
+    """Shows how far a long forward is, if it takes a while, until its trace is there; whoever cancels goes back."""
+    bars: list[DeltaGenerator] = []
 
     def hear(done: int, total: int) -> None:
-        bar.progress(done / total, _("Running the model: attention {done} of {total} …", done=done, total=total))
+        if not bars:
+            with place.container():
+                left, right = st.columns([5, 1], vertical_alignment="center")
+                bars.append(left.progress(0.0))
+                right.button(_("Cancel"), on_click=go_back, key="bar.cancel")
+        bars[0].progress(done / total, _("Running the model: attention {done} of {total} …", done=done, total=total))
 
     try:
         long_forward.FORWARDS.follow_trace(subject, hear)
-    except Exception:  # (what ends the run of a page is none)
+    finally:
         place.empty()
-        raise
-    place.empty()
 
 
 def _go_back() -> None:
