@@ -1,6 +1,7 @@
 """Encoders of many families, and decoders of BERT's layers, against `transformers`."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,14 @@ pytest.importorskip("transformers")
 from tests import tiny
 from tests.checkpoints import folders
 from tests.parity.against_transformers import opened_and_same, same_numbers, theirs
+from vizformer.analysis.side_by_side.runs import two_runs
+from vizformer.analysis.side_by_side.similarity import text_similarity
 from vizformer.checkpoints import Opened, load, save
 from vizformer.errors import CheckpointError
 from vizformer.generation import greedy_steps
 from vizformer.model.positions import sinusoidal_encoding
 
+MPNET = "VIZFORMER_TEST_MPNET"  # names a folder
 BERT = dict(
     hidden_size=16, num_hidden_layers=3, num_attention_heads=4, intermediate_size=24, max_position_embeddings=64
 )
@@ -111,6 +115,25 @@ def test_a_body_under_the_name_of_a_class_with_a_head(tmp_path: Path) -> None:
     assert isinstance(opened, Opened)
     assert not opened.report.has_head
     assert any("MPNetForMaskedLM" in str(said) for said in opened.report.assumptions)
+
+
+@pytest.mark.skipif(not os.environ.get(MPNET), reason=f"needs the folder of all-mpnet-base-v2 in {MPNET}")
+def test_all_mpnet_base_v2() -> None:
+    """110 million real numbers: the same as in `transformers`, and the similarities of the pairs of its model card."""
+    folder = Path(os.environ[MPNET])
+    opened = opened_and_same(folder, "MPNetModel")
+    theirs = __import__("transformers").MPNetModel.from_pretrained(folder).eval()
+    first, found = "That is a happy person", []
+    for second in ("That is a happy dog", "That is a very happy person", "Today is a sunny day"):
+        runs = two_runs(opened, opened.trace(first), opened, opened.trace(second))
+        vectors = []
+        for text in (first, second):
+            ids = torch.tensor([[token.id for token in opened.encode(text)]])
+            with torch.no_grad():
+                vectors.append(theirs(ids).last_hidden_state[0].mean(0))
+        found.append(text_similarity(runs).cosine)
+        assert found[-1] == pytest.approx(float(torch.cosine_similarity(*vectors, dim=0)), abs=1e-5)
+    assert found == pytest.approx([0.764, 0.967, 0.315], abs=1e-3)
 
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
