@@ -7,15 +7,18 @@ import pytest
 
 from tests.bundled import load
 from tests.pages.test_attention_heads import choose, heads, link
+from vizformer.analysis import site_name
+from vizformer.analysis.causes.ablation import Part, edit_without
 from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, habits, head_report
 from vizformer.analysis.corpus_heads.habits import Habits, shares_of, short_texts
 from vizformer.analysis.heads.telling_head import find_telling_head
 from vizformer.assets import asset
 from vizformer.web.catalogue import head_reports, server_folder, sources
-from vizformer.web.catalogue.heads_over_texts import LOOKING, cost, look, texts
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import usual_query
 from vizformer.web.tools.attention import over_texts
+from vizformer.web.tools.attention.computations import LOOKING, cost, look
+from vizformer.web.widgets.model_suggestions import language
 
 PAGE = "pages/explore/attention.py"
 TEXT = "The cat sat on the mat, and the dog"
@@ -30,7 +33,7 @@ def own(tmp_path, monkeypatch):
         shutil.copytree(asset("models", name), tmp_path / name)
     monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
     monkeypatch.setattr(over_texts, "POLL", 0.0)
-    for one in (texts, look, cost):
+    for one in (look, cost):
         one.clear()
 
 
@@ -58,16 +61,19 @@ def test_habit_and_cost_of_the_shown_head_come_after_the_picture(open_app, own, 
 
     checkpoint = load(model)
     kind = "decoder" if model == "stories" else "encoder"
-    read = short_texts(checkpoint, bundled_corpus(texts(sources.stamped(ModelRef("models", model))).language).passages)
+    read = short_texts(checkpoint, bundled_corpus(language(ModelRef("models", model))).passages)
     shares = [shares_of(checkpoint.trace(ids=[one.id for one in tokens]), kind, tokens) for tokens in read]
     found = Habits(np.stack(shares))
     one = found.of(*place)
     assert one.mean > habits.LEAST
-    assert f"gives {one.mean:.2f} of its attention to " in said(app)
-    assert f"({one.low:.2f} to {one.high:.2f})" in said(app)
+    names = {"previous": "token before", "diagonal": "itself"}
+    habit = f"{names[one.target]}, {one.mean:.2f} of its attention ({one.low:.2f} to {one.high:.2f})"
+    assert f"Over 8 texts this head looks most at: {habit}." in said(app)
     way = habits.way_of(checkpoint)
-    answers = [habits.answer(checkpoint, tokens, way) for tokens in read]
-    lost = np.mean(list(habits.cost(checkpoint, read, answers, kind, *place, way)))
+    edit = edit_without([Part(site_name(kind, place[0]), place[1])])
+    lost = np.mean([habits.answer(checkpoint, one, way, edit=edit).mean() for one in read]) - np.mean(
+        [habits.answer(checkpoint, one, way).mean() for one in read]
+    )
     assert f"Without it {UNITS[model]} changes by {lost:+.3f} nats".replace("-", "−") in said(app)
 
     strip = heads(app)["strip"]
@@ -77,18 +83,16 @@ def test_habit_and_cost_of_the_shown_head_come_after_the_picture(open_app, own, 
     assert link(app).keys() - {"site"} == view.keys()  # nothing of it is in the link
 
 
-def test_another_head_costs_only_its_own_runs_and_the_one_before_is_left(open_app, own, monkeypatch):
+def test_another_head_costs_only_its_own_runs(open_app, own, monkeypatch):
     app = settled(open_app(PAGE, model="models/stories", text=TEXT))
-    model = sources.stamped(ModelRef("models", "stories"))
+    model, begun = sources.stamped(ModelRef("models", "stories")), []
     monkeypatch.setattr(look, "_function", lambda *_: pytest.fail("the heads are known"))
     monkeypatch.setattr(LOOKING, "begin", lambda function, call, reader: begun.append(call))
-    left, begun = [], []
-    monkeypatch.setattr(LOOKING, "leave", lambda function, call, reader: left.append(call))
     for head in (1, 2):
         choose(app, layer=3, head=head)
+        assert len(begun) == head - 1  # nobody has looked at it for a while
         app.run()
     assert begun == [(model, "decoder", 3, 1), (model, "decoder", 3, 2)]
-    assert left == [(model, "decoder", 3, 1)]
     assert "What it costs is being measured" in said(app)
 
 

@@ -1,26 +1,17 @@
 """What the heads of a model do over a few short texts, and what taking one of them out costs there: a quick look.
 
-Of each text the share that the queries of a head give to a target, a mean over those that have one:
-
-    previous, own, next    the token before, the token itself, the one after (`vizformer.analysis.heads.measures`)
-    rest                   the first and the last token together, where heads rest that have nothing to do
-    delimiter              punctuation and marks between the first and the last token
-    duplicate              earlier tokens that are the query's own
-    induction              what followed an earlier token that is the query's own
-
-The last three are those of `vizformer.analysis.corpus_heads.measures`; a text without such a token says nothing of them.
+The shares of a head's attention are those of `vizformer.analysis.corpus_heads.measures`: to the token before, itself, the
+one after, punctuation between the first and the last token, earlier tokens like the query, and what followed these
+(induction); and `rest`, what the first and the last token get together, where heads rest that have nothing to do.
 
 What a head costs is what changes where its output is set to 0 (`vizformer.analysis.causes.ablation`):
 
-    next      the loss of each next token, mean of -ln P(next token) in nats
+    next      the mean of -ln P(next token), in nats
     masked    the same of every EVERYth token of the text, all of which are hidden by [MASK] at once
     vector    1 - cos(u, u') of the pooled vector u of a text and u' without the head
-
-Sources: Clark et al. 2019, "What Does BERT Look At?"; Olsson et al. 2022, "In-context Learning and Induction Heads";
-Michel et al. 2019, "Are Sixteen Heads Really Better than One?".
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -31,12 +22,10 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.causes.ablation import Part, edit_without
 from vizformer.analysis.corpus_heads.corpus import Passage
 from vizformer.analysis.corpus_heads.measures import MEASURES, layer_patterns, measure_layer, targets, visible_keys
 from vizformer.analysis.corpus_heads.one_text import is_delimiter
-from vizformer.analysis.heads.maps import Kind, records_of, site_name
-from vizformer.analysis.heads.small_maps import head_overview
+from vizformer.analysis.heads.maps import Kind, records_of
 from vizformer.analysis.side_by_side.similarity import pooled
 from vizformer.checkpoints import Checkpoint
 from vizformer.checkpoints.hugging_face.sentence_vectors import Pooling
@@ -44,10 +33,8 @@ from vizformer.errors import VizformerError
 from vizformer.model import Edit, Trace
 from vizformer.text import Token
 
-Target = Literal["previous", "own", "next", "delimiter", "duplicate", "induction", "rest"]
-TARGETS: tuple[Target, ...] = ("previous", "own", "next", "delimiter", "duplicate", "induction", "rest")
-LEAST = 0.3
-"""A target that gets less is no habit of a head; more than this much makes a key a sink (`heads.measures`)."""
+TARGETS = ("previous", "diagonal", "next", "delimiter", "duplicate_token", "induction", "rest")
+LEAST = 0.3  # of its attention a head of a kind gives; more than this much makes a key a sink (`heads.measures`)
 TEXTS, CHARACTERS = 8, 160  # how many, and about how long
 MOST_TOKENS = 64  # of a text that are read
 EVERY = 7  # of the tokens of a text one is hidden: the 15 % of BERT
@@ -59,15 +46,11 @@ Way = Literal["next", "masked", "vector"]
 
 @dataclass(frozen=True)
 class Habit:
-    """What a head gives most of its attention to.
-
-    Attributes:
-        mean, low, high: that share, over the texts.
-    """
+    """What a head gives most of its attention to: one of TARGETS, and that share over the texts."""
 
     layer: int
     head: int
-    target: Target
+    target: str
     mean: float
     low: float
     high: float
@@ -75,43 +58,34 @@ class Habit:
 
 @dataclass(frozen=True)
 class Habits:
-    """The shares of all heads of one kind of attention; see the module.
-
-    Attributes:
-        shares: in the order of TARGETS; NaN where a text says nothing.
-    """
+    """The shares of all heads of one kind of attention, in the order of TARGETS; NaN where a text says nothing."""
 
     shares: Float[ndarray, "n_texts n_targets n_layers n_heads"]
 
     @cached_property
     def means(self) -> Float[ndarray, "n_targets n_layers n_heads"]:
         """Over the texts that say something; 0 where none does."""
-        known = np.isfinite(self.shares)
-        means: ndarray = np.where(known, self.shares, 0.0).sum(0) / np.maximum(known.sum(0), 1)
+        means: ndarray = np.nansum(self.shares, axis=0) / np.maximum(np.isfinite(self.shares).sum(0), 1)
         return means
 
     def of(self, layer: int, head: int) -> Habit:
         """What one head gives most to."""
         at = int(self.means[:, layer, head].argmax())
         found = self.shares[:, at, layer, head]
-        found = found[np.isfinite(found)]
-        return Habit(layer, head, TARGETS[at], float(found.mean()), float(found.min()), float(found.max()))
+        low, high = float(np.nanmin(found)), float(np.nanmax(found))
+        return Habit(layer, head, TARGETS[at], float(self.means[at, layer, head]), low, high)
 
     def strongest(self) -> tuple[Habit, ...]:
         """Of every habit the head that has it most, in the order of TARGETS; those that rest are left out."""
-        most = self.means.argmax(0)
-        found = []
-        for at, target in enumerate(TARGETS):
-            own = np.where(most == at, self.means[at], 0.0)
-            if target != "rest" and own.max() >= LEAST:
-                found.append(self.of(*(int(place) for place in np.unravel_index(int(own.argmax()), own.shape))))
-        return tuple(found)
+        most, (_layers, heads) = self.means.argmax(0), self.means.shape[1:]
+        firsts = [int(np.where(most == at, self.means[at], -1.0).argmax()) for at in range(len(TARGETS) - 1)]
+        found = [self.of(first // heads, first % heads) for first in firsts]
+        return tuple(one for at, one in enumerate(found) if one.target == TARGETS[at] and one.mean >= LEAST)
 
     @property
     def resting(self) -> int:
         """How many heads rest on the first and the last token."""
-        rest = TARGETS.index("rest")
-        return int(((self.means.argmax(0) == rest) & (self.means[rest] >= LEAST)).sum())
+        return int(((self.means.argmax(0) == len(TARGETS) - 1) & (self.means[-1] >= LEAST)).sum())
 
 
 def short_texts(checkpoint: Checkpoint, passages: Sequence[Passage]) -> tuple[Tokens, ...]:
@@ -135,32 +109,24 @@ def short_texts(checkpoint: Checkpoint, passages: Sequence[Passage]) -> tuple[To
 
 def shares_of(trace: Trace, kind: Kind, tokens: Tokens) -> Float[ndarray, "n_targets n_layers n_heads"]:
     """What one text says of the heads of a kind of self-attention, in the order of TARGETS."""
-    whole = np.zeros(1, dtype=int)
-    places = head_overview(trace, kind, whole, whole).measures
     ids, last = torch.tensor([token.id for token in tokens]), len(tokens) - 1
     marks = torch.tensor([is_delimiter(token) and at < last for at, token in enumerate(tokens)])
-    wanted = targets(ids, ids, marks, cross=False, same=True)
-    rows = [MEASURES.index(name) for name in ("delimiter", "duplicate_token", "induction")]
-    found = [
-        measure_layer(layer_patterns(record).cpu(), visible_keys(record).cpu(), wanted).values[rows]
-        for record in records_of(trace, kind)
-    ]
-    words = torch.stack(found, dim=1).numpy()
-    assert places.previous is not None  # of self-attention
-    assert places.own is not None
-    assert places.next is not None
-    shares = np.stack([places.previous, places.own, places.next, *words, places.first + places.last])
-    return shares.astype(np.float32)
+    wanted, rows = targets(ids, ids, marks, cross=False, same=True), [MEASURES.index(name) for name in TARGETS[:-1]]
+    found = []
+    for record in records_of(trace, kind):
+        patterns = layer_patterns(record).cpu()
+        values = measure_layer(patterns, visible_keys(record).cpu(), wanted).values
+        found.append(torch.cat([values[rows], patterns[:, :, [0, last]].sum(-1).mean(-1)[None]]))
+    shares: ndarray = torch.stack(found, dim=1).numpy()
+    return shares
 
 
 def way_of(checkpoint: Checkpoint) -> Way | None:
-    """How the cost of a head is measured in a model; None for one that writes its target."""
+    """How the cost of a head is measured in a model; None for one that writes its target, or predicts nothing."""
     config = checkpoint.model.config
-    if config.architecture == "encoder-decoder":
-        return None
-    if not checkpoint.has_head:
-        return "vector" if config.architecture == "encoder-only" else None
-    return "next" if config.architecture == "decoder-only" else "vector" if config.mask_id is None else "masked"
+    if config.architecture == "encoder-only":
+        return "masked" if checkpoint.has_head and config.mask_id is not None else "vector"
+    return "next" if checkpoint.has_head and config.architecture == "decoder-only" else None
 
 
 def answer(
@@ -178,9 +144,8 @@ def answer(
         plain: the forward over the text, where there is one already.
     """
     ids = [token.id for token in tokens]
-    hidden = [at for at, token in enumerate(tokens) if not token.special][EVERY // 2 :: EVERY]
-    config = checkpoint.model.config
-    read = [config.mask_id or 0 if way == "masked" and at in hidden else id for at, id in enumerate(ids)]
+    hidden = [at for at, token in enumerate(tokens) if way == "masked" and not token.special][EVERY // 2 :: EVERY]
+    read = [checkpoint.model.config.mask_id or 0 if at in hidden else id for at, id in enumerate(ids)]
     trace = plain if plain is not None and way != "masked" else checkpoint.trace(ids=read, edit=edit)
     if way == "vector":
         return pooled(trace.residual("encoder.final").double().cpu(), pooling)
@@ -189,24 +154,8 @@ def answer(
     return -log_p[torch.arange(len(right)), right]
 
 
-def cost(
-    checkpoint: Checkpoint,
-    texts: Sequence[Tokens],
-    answers: Sequence[Tensor],
-    kind: Kind,
-    layer: int,
-    head: int,
-    way: Way,
-    pooling: Pooling = "mean",
-) -> Iterator[float]:
-    """What taking a head out changes, text by text; see the module.
-
-    Args:
-        answers: of the whole model, as `answer` gives them.
-    """
-    edit = edit_without([Part(site_name(kind, layer), head)])
-    for tokens, whole in zip(texts, answers, strict=True):
-        less = answer(checkpoint, tokens, way, pooling, edit=edit)
-        same = torch.equal(less, whole)
-        turned = 0.0 if same else 1.0 - float(torch.cosine_similarity(whole, less, dim=0))
-        yield turned if way == "vector" else float((less - whole).mean())
+def cost(way: Way, whole: Float[Tensor, " n"], less: Float[Tensor, " n"]) -> float:
+    """What a change of the answer on one text comes to; see the module."""
+    if way == "vector" and not torch.equal(whole, less):
+        return 1.0 - float(torch.cosine_similarity(whole, less, dim=0))
+    return float((less - whole).mean())

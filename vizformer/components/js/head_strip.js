@@ -98,6 +98,6 @@ function measured(strip, names, words) {
 /** @param {HeadModel} model @param {HeadNames} names @param {Words} words @returns {Shown[]} */
 function here(model, names, words) {
   return groups(model, "habit").filter(({ habit }) => habit && habit !== "other" && habit !== "rest").map(({ habit, heads: [[layer, head]] }) => {
-    return { layer, head, what: words[`strip_${habit}`], said: nameIn(model, "habit", words, names.both(layer, head), layer, head) };
+    return { layer, head, what: words[`strip_${habit === "own" ? "diagonal" : habit}`], said: nameIn(model, "habit", words, names.both(layer, head), layer, head) };
   });
 }

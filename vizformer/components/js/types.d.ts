@@ -37,7 +37,7 @@ export type Held = "all" | "layer" | "head";
 export interface StripHead {
   layer: number;
   head: number;
-  target: Habit | "delimiter" | "duplicate" | "induction";
+  target: string;
   mean: number;
   low: number;
   high: number;

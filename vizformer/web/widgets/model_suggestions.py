@@ -1,10 +1,12 @@
 """Another model to choose, where the one that is chosen cannot do what a page shows."""
 
+import math
 from collections.abc import Callable
+from typing import Literal
 
 import streamlit as st
 
-from vizformer.web.catalogue import heads_over_texts, model_cache, sources
+from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.model_list import that_open
 from vizformer.web.frame import presses
 from vizformer.web.link import state
@@ -15,6 +17,7 @@ from vizformer.web.words.i18n import _
 
 _STAND_IN = "vizformer.stand_in"
 _FITTED = "vizformer.fitted"
+MOST_PIECES = 1.5  # for a Chinese character, of a model that reads Chinese
 MOST = 4  # buttons; the bundled models come first, and the list above has the rest
 
 
@@ -58,6 +61,14 @@ def fit(usable: Callable[[ModelRef], bool] | None) -> None:
     state.update(model=stand_in.model, text=stand_in.text)
 
 
+def language(model: ModelRef) -> Literal["en", "zh"] | None:
+    """The language of the sentence that a model reads best; None where it reads neither."""
+    chinese, english = (model_cache.pieces_per_word(model, one.text) for one in (CHINESE, ENGLISH))
+    if chinese > MOST_PIECES and english < chinese:
+        return "en"
+    return "zh" if chinese < math.inf else None
+
+
 def fit_text(model: ModelRef) -> None:
     """Gives a model that the reader opened a sentence that it reads, where nobody has chosen one: the usual one is Chinese.
 
@@ -68,7 +79,7 @@ def fit_text(model: ModelRef) -> None:
         return
     seen.add(model)
     with st.spinner(_("Running the model …"), show_time=False):
-        spoken = heads_over_texts.language(model)
+        spoken = language(model)
     if spoken == "en":
         state.update(text=ENGLISH.text)
         st.rerun()
