@@ -21,6 +21,7 @@ from vizformer.checkpoints.files import hub as library
 from vizformer.errors import CheckpointError
 from vizformer.web.catalogue import hub, recents
 from vizformer.web.catalogue.long_work import WORK
+from vizformer.web.tools.side_by_side import computations
 from vizformer.web.words import labels
 
 __all__ = ["visit"]
@@ -200,7 +201,7 @@ def test_two_folders_with_the_same_weights_are_said_to_be_the_same(open_app, vis
     app = open_app(PAGE, model=link(type_path(open_app(REPORT), pair[0])), text=TEXT)
     type_path(app, copy)
     assert not app.exception
-    assert "the same, number by number: nothing moved" in said(app)
+    assert "The weights of both models are the same: nothing moved." in said(app)
     assert len(grids(app)) == 1
     assert not WORK.going()  # there is no text on which they could differ
 
@@ -233,3 +234,31 @@ def test_models_of_other_shapes_say_what_is_not_compared(open_app, visit, pair, 
     assert not app.exception
     assert "most of their weights have no counterpart" in said(app)
     assert len(grids(app)) == 1  # the heads are compared all the same
+
+
+def test_texts_begin_by_themselves_and_once_stopped_wait_for_their_button(open_app, visit, pair, monkeypatch):
+    go = threading.Event()
+
+    def endless(*_, heard, **__):
+        while not go.wait(0.01):
+            heard(3, 24)
+
+    monkeypatch.setattr(computations, "moved_texts", endless)
+    computations.texts.clear()
+    try:
+        app = open_app(PAGE, model=link(type_path(open_app(REPORT), pair[0])), text=TEXT)
+        type_path(app, pair[1])
+        (work,) = WORK.going()
+        app.button(key="side_by_side.texts.stop").click().run()
+        assert not app.exception
+        assert work.ended.wait(20)  # nobody else wants it
+        app.run()
+        assert [button for button in app.button if button.key == "side_by_side.texts"]
+        assert not WORK.going()
+        app.button(key="side_by_side.texts").click().run()
+        assert len(WORK.going()) == 1
+    finally:
+        go.set()
+        while WORK.going():
+            pass
+        computations.texts.clear()

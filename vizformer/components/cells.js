@@ -61,7 +61,9 @@ class Cells {
     const wish = this.conversation.value ?? null;
     this.selected = wish && wish.row < data.rows.length && wish.column < data.columns.length ? wish : null;
     this.grid.setAttribute("aria-label", data.words.grid_label);
-    this.grid.style.gridTemplateColumns = `minmax(min-content, max-content) repeat(${data.columns.length}, minmax(${data.texts ? 4 : 1.9}rem, ${data.texts ? 7 : 5}rem))`;
+    const longest = Math.max(0, ...(data.texts ?? []).flat().map((text) => [...text].reduce((n, sign) => n + (sign > "\u2e80" ? 2 : 1), 0)));
+    const least = data.texts ? Math.min(4, 0.6 + 0.45 * longest) : 1.9; // rem: numbers of twelve heads fit beside another picture
+    this.grid.style.gridTemplateColumns = `minmax(min-content, max-content) repeat(${data.columns.length}, minmax(${least}rem, ${data.texts ? 7 : 5}rem))`;
     const head = this.line([element("span", "vf-cells-corner"), ...data.columns.map((text) => this.label(text, "columnheader"))]);
     this.grid.replaceChildren(head, ...data.rows.map((text, row) => this.line([
       this.label(text, "rowheader"), ...data.columns.map((_, column) => this.cell({ row, column })),

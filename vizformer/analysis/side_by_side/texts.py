@@ -33,12 +33,11 @@ _SENTENCE = re.compile(r".{12,}?[.!?](?=\s)|.{4,}?[。！？]", re.DOTALL)
 
 @dataclass(frozen=True)
 class MovedText:
-    """How far two models are apart on one text.
+    """How far two models are apart on a text, as both read it.
 
     Attributes:
-        passage: what both read; of an encoder with a [MASK] one word of it is hidden.
         heads: the total variation of every head, of each kind of attention; NaN where no row has a choice.
-        answers: bits, or 1 - cosine; None of a model that says neither.
+        answers: bits, or 1 - cosine; None of models that have neither a head that predicts nor a pooling.
     """
 
     passage: Passage
@@ -53,8 +52,9 @@ class MovedText:
     @property
     def most(self) -> tuple[Kind, int, int]:
         """The head that is furthest apart: its kind, layer and number."""
-        kind = max(self.heads, key=lambda kind: float(np.nanmax(self.heads[kind])))
-        layer, head = np.unravel_index(int(np.nanargmax(self.heads[kind])), self.heads[kind].shape)
+        found = {kind: np.where(np.isfinite(one), one, -1.0) for kind, one in self.heads.items()}
+        kind = max(found, key=lambda kind: float(found[kind].max()))
+        layer, head = np.unravel_index(int(found[kind].argmax()), found[kind].shape)
         return kind, int(layer), int(head)
 
 

@@ -13,6 +13,7 @@ from vizformer.web.tools.side_by_side import computations
 from vizformer.web.tools.side_by_side.pair import Pair
 from vizformer.web.tools.side_by_side.similarity import pooling_of
 from vizformer.web.widgets import data_table, source_language, watched_work
+from vizformer.web.widgets.model_suggestions import MOST_PIECES
 from vizformer.web.words.i18n import _
 
 BY_ITSELF = 4e11  # multiplications that begin in the background without being asked for: about half a minute
@@ -23,8 +24,9 @@ KEY = "side_by_side.texts"
 
 def draw_texts(pair: Pair) -> None:
     """The list, the text with the largest distance first; it comes by itself where it does not take long."""
-    model = pair.first.model
-    reads = source_language.read_by(model) or ("zh" if script(pair.first.text) == HAN else "en")
+    model, text = pair.first.model, pair.first.text
+    chinese = script(text) == HAN and model_cache.pieces_per_word(model, text) <= MOST_PIECES
+    reads = source_language.read_by(model) or ("zh" if chinese else "en")
     alone = pair.first.config.architecture == "encoder-only" and not model_cache.predicts(model)
     cost = 2.0 * MOST_TEXTS * TOKENS * count_parameters(pair.first.config)
     found = watched_work.watched(

@@ -7,7 +7,7 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.analysis import Kind
-from vizformer.analysis.side_by_side import MovedPart, MovedTensor, MovedWeights
+from vizformer.analysis.side_by_side import MovedPart, MovedWeights
 from vizformer.analysis.side_by_side.weights import PARTS
 from vizformer.errors import TraceError
 from vizformer.figures import head_report as head_figures
@@ -51,44 +51,32 @@ def moved(pair: Pair, *, singular: bool = False) -> MovedWeights | None:
 
 
 def draw_sentence(pair: Pair, found: MovedWeights, kind: Kind | None = None) -> None:
-    """What moved most, how many heads look elsewhere, and what is not compared.
-
-    Args:
-        kind: of the heads that were compared on the sentence; None: none were.
-    """
-    changed = sum(one.distance > 0 for one in found.tensors)
+    """What moved most, how many heads of a kind look elsewhere on the sentence (None: it is not read), what is left out."""
+    changed = [one for one in found.parts if one.distance]
     if changed:
-        most, tables = found.parts[0], [one for one in found.parts if one.part == "embedding"]
         said = [
             _(
                 "Moved most: {part}, by {share} of its length ({n} of {total} tensors moved).",
-                part=name(most, several=len(found.heads) > 1),
-                share=share(most),
-                n=changed,
+                part=name(changed[0], several=len(found.heads) > 1),
+                share=share(changed[0]),
+                n=sum(one.distance > 0 for one in found.tensors),
                 total=len(found.tensors),
             )
         ]
-        if tables and tables[0] != most:
-            said.append(
-                _("The token embeddings moved by {share}.", share=share(tables[0]))
-                if tables[0].distance
-                else _("The token embeddings did not move.")
-            )
+        for one in found.parts:
+            if one.part == "embedding" and one != changed[0]:
+                moved_too = _("The token embeddings moved by {share}.", share=share(one))
+                said.append(moved_too if one.distance else _("The token embeddings did not move."))
         if kind is not None:
             apart = computations.elsewhere(pair, kind)
+            far = {"n": int((apart > FAR).sum()), "total": apart.size}
             said.append(
-                _(
-                    "On this sentence {n} of {total} heads turn more than a tenth of their attention elsewhere.",
-                    n=int((apart > FAR).sum()),
-                    total=apart.size,
-                )
+                _("On this sentence {n} of {total} heads turn more than a tenth of their attention elsewhere.", **far)
             )
-        if found.rounded:
-            said.append(_("What differs by nothing but the rounding to a 16-bit format did not move."))
-    elif found.rounded:
-        said = [_("The weights of both models are the same but for the rounding to a 16-bit format: nothing moved.")]
     else:
-        said = [_("The weights of both models are the same, number by number: nothing moved.")]
+        said = [_("The weights of both models are the same: nothing moved.")]
+    if found.rounded:
+        said.append(_("What differs by nothing but the rounding to a 16-bit format did not move."))
     if rows := max(one.left_out for one in found.tensors):
         said.append(_("Rows of tables that only one model has, or for another token: {n}; they are left out.", n=rows))
     if found.only_in_one:
@@ -99,27 +87,17 @@ def draw_sentence(pair: Pair, found: MovedWeights, kind: Kind | None = None) -> 
 
 def name(one: MovedPart, several: bool) -> str:
     """What a part is called; with the attention that it belongs to, where there are several."""
-    part = column(one.part)
     if one.layer < 0:
-        return part
-    if several:
-        where = (
-            labels.kind_label(one.kind) if one.kind else {"encoder": _("Encoder"), "decoder": _("Decoder")}[one.stack]
-        )
-        part = f"{part} ({where})"
-    return _("layer {layer}, {part}", layer=one.layer, part=part)
+        return column(one.part)
+    where = labels.kind_label(one.kind) if one.kind else {"encoder": _("Encoder"), "decoder": _("Decoder")}[one.stack]
+    said = _("layer {layer}, {part}", layer=one.layer, part=column(one.part))
+    return f"{said} ({where})" if several else said
 
 
 def column(part: str) -> str:
     """What a column of the picture is called."""
-    known = {
-        "feedforward": _("network"),
-        "norms": _("norms"),
-        "embedding": _("token embedding"),
-        "position_embedding": _("position embedding"),
-        "unembedding": _("unembedding"),
-    }
-    return known.get(part, part)
+    known = {"feedforward": _("network"), "norms": _("norms"), "unembedding": _("unembedding")}
+    return (known | {"embedding": _("token embedding"), "position_embedding": _("position embedding")}).get(part, part)
 
 
 def share(one: MovedPart) -> str:
@@ -150,7 +128,7 @@ def draw_parts(found: MovedWeights, kind: Kind) -> None:
         columns=columns,
         chooses=head,
         texts=[[labels.percent(value) for value in row] for row in grid],
-        said={"grid_label": title, "cell": _("layer {row}, {column}"), "text": "{cell}: {text}", "none": title},
+        said={"grid_label": title, "cell": "{row_token}, {column_token}", "text": "{cell}: {text}", "none": title},
     )
 
 
@@ -176,13 +154,16 @@ def draw_weights(pair: Pair) -> None:
 
 def draw_table(found: MovedWeights) -> None:
     """One row a tensor."""
+    largest = [(one.singular or (0.0,))[0] / (one.distance or 1.0) for one in found.tensors]
     data_table.show(
         {
             _("Tensor"): [one.name for one in found.tensors],
             _("Shape"): [" × ".join(map(str, one.shape)) for one in found.tensors],
             _("Moved, share of its length"): [_rounded(one.relative) for one in found.tensors],
-            _("Largest singular values of the difference"): [_values(one) for one in found.tensors],
-            _("Share of the largest one"): [_share(one) for one in found.tensors],
+            _("Largest singular values of the difference"): [
+                ", ".join(f"{value:.3g}" for value in one.singular or ()) for one in found.tensors
+            ],
+            _("Share of the largest one"): [_rounded(min(1.0, one**2)) if one else None for one in largest],
         },
         hide_index=True,
         height=ROW * (1 + min(len(found.tensors), MOST_ROWS)) + 2,
@@ -199,13 +180,3 @@ def draw_table(found: MovedWeights) -> None:
 
 def _rounded(value: float) -> float | None:
     return float(f"{value:.4g}") if math.isfinite(value) else None
-
-
-def _values(one: MovedTensor) -> str:
-    return "" if one.singular is None else ", ".join(f"{value:.3g}" for value in one.singular)
-
-
-def _share(one: MovedTensor) -> float | None:
-    if not one.singular or not one.distance:
-        return None
-    return _rounded(min(1.0, (one.singular[0] / one.distance) ** 2))
