@@ -212,10 +212,6 @@ def test_files_dropped_beside_a_model_show_what_moved_and_a_press_a_text_on_whic
     tab.settled()
     tab.visit("Side by side")
     expect(page.get_by_text("Open a second model beside")).to_be_visible()
-    sentence = page.get_by_label("Sentence", exact=True)
-    sentence.fill(TEXT)
-    sentence.press("Enter")
-    tab.settled()
     first = re.search("model=(upload%2F[0-9a-f]{16})", tab.address)[1]
     tab.choose(sorted(tuned.iterdir()))
     page.get_by_role("button", name="Upload and open").click()
@@ -226,9 +222,10 @@ def test_files_dropped_beside_a_model_show_what_moved_and_a_press_a_text_on_whic
     expect(page.get_by_text("Open a second model beside")).to_have_count(0)
     expect(page.get_by_text("short texts, those on which")).to_be_visible()
     tab.settled()
+    sentence = page.get_by_label("Sentence", exact=True)
     row = page.get_by_test_id("stDataFrame").first.bounding_box()
     page.mouse.click(row["x"] + 17, row["y"] + 52)  # the box of the first row, which is drawn on a canvas
-    most = moved_texts(load(written), load(tuned), short_texts(bundled_corpus("en").passages))[0]
+    most = moved_texts(load(written), load(tuned), short_texts(bundled_corpus("zh").passages))[0]
     expect(sentence).to_have_value(most.passage.text)
     expect(page.get_by_text("Layer {1}, head {2} in both runs".format(*most.most))).to_be_visible()
     tab.settled()

@@ -181,7 +181,7 @@ def test_the_page_opens_on_what_moved_and_on_which_texts(open_app, visit, pair, 
     assert heads["selected"]["row"] == 2  # what layer 1 writes, the layer above looks at otherwise
     call = next(work.call for work in WORK.going()) if WORK.going() else None
     wait_for(app, call)
-    found = moved_texts(first, second, short_texts(bundled_corpus("en").passages))
+    found = moved_texts(first, second, short_texts(bundled_corpus("zh").passages))  # which its vocabulary knows best
     shown = next(one.value for one in app.dataframe if found[0].passage.text in one.value.iloc[:, 0].tolist())
     assert shown.iloc[:, 0].tolist() == [one.passage.text for one in found]
     assert np.allclose(shown.iloc[:, 1], [100 * one.maps for one in found])
@@ -237,6 +237,8 @@ def test_models_of_other_shapes_say_what_is_not_compared(open_app, visit, pair, 
 
 
 def test_texts_begin_by_themselves_and_once_stopped_wait_for_their_button(open_app, visit, pair, monkeypatch):
+    while WORK.going():  # of other tests
+        pass
     go = threading.Event()
 
     def endless(*_, heard, **__):

@@ -9,7 +9,6 @@ the token that comes next in the first model and in the second one,
                alone; of encoders of sentences 1 - cosine of the pooled vectors
 """
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -27,8 +26,7 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.checkpoints.hugging_face.sentence_vectors import Pooling
 from vizformer.errors import TraceError, VizformerError
 
-MOST_TEXTS, MOST_CHARACTERS = 24, 120
-_SENTENCE = re.compile(r".{12,}?[.!?](?=\s)|.{4,}?[。！？]", re.DOTALL)
+MOST_TEXTS, CHARACTERS = 24, 120  # how many, and about how long
 
 
 @dataclass(frozen=True)
@@ -58,16 +56,10 @@ class MovedText:
         return kind, int(layer), int(head)
 
 
-def short_texts(passages: Sequence[Passage], most: int = MOST_TEXTS) -> tuple[Passage, ...]:
-    """The first sentence of some passages, evenly spread; no text twice."""
-    chosen = (passages[i * len(passages) // most] for i in range(most)) if len(passages) > most else iter(passages)
-    cut = ((found[0] if (found := _SENTENCE.match(one.text)) else one.text, one.target) for one in chosen)
-    texts = {_cut(text): _cut(target) for text, target in cut}
-    return tuple(Passage(text, target) for text, target in texts.items() if text)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MOST_CHARACTERS else text[:MOST_CHARACTERS].rpartition(" ")[0] or text[:MOST_CHARACTERS]
+def short_texts(passages: Sequence[Passage]) -> tuple[Passage, ...]:
+    """The MOST_TEXTS passages whose lengths are nearest to CHARACTERS, in their order; a long one is cut."""
+    nearest = sorted(passages, key=lambda one: abs(len(one.text) - CHARACTERS))[:MOST_TEXTS]
+    return tuple(Passage(one.text[: 2 * CHARACTERS], one.target) for one in passages if one in nearest)
 
 
 @torch.inference_mode()

@@ -4,29 +4,26 @@ import numpy as np
 import streamlit as st
 
 from vizformer.analysis.side_by_side import MovedText
-from vizformer.analysis.side_by_side.texts import MOST_CHARACTERS, MOST_TEXTS
+from vizformer.analysis.side_by_side.texts import CHARACTERS, MOST_TEXTS
 from vizformer.model import count_parameters
-from vizformer.text.scripts import HAN, script
-from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue import heads_over_texts, model_cache
 from vizformer.web.link import state
 from vizformer.web.tools.side_by_side import computations
 from vizformer.web.tools.side_by_side.pair import Pair
 from vizformer.web.tools.side_by_side.similarity import pooling_of
 from vizformer.web.widgets import data_table, source_language, watched_work
-from vizformer.web.widgets.model_suggestions import MOST_PIECES
 from vizformer.web.words.i18n import _
 
 BY_ITSELF = 4e11  # multiplications that begin in the background without being asked for: about half a minute
-TOKENS = MOST_CHARACTERS // 4  # of a text, about
+TOKENS = CHARACTERS // 3  # of a text, about
 ROW, MOST_ROWS, TEXT = 35, 4, 340  # px, and rows of the list before it scrolls
 KEY = "side_by_side.texts"
 
 
 def draw_texts(pair: Pair) -> None:
     """The list, the text with the largest distance first; it comes by itself where it does not take long."""
-    model, text = pair.first.model, pair.first.text
-    chinese = script(text) == HAN and model_cache.pieces_per_word(model, text) <= MOST_PIECES
-    reads = source_language.read_by(model) or ("zh" if chinese else "en")
+    model = pair.first.model
+    reads = source_language.read_by(model) or heads_over_texts.language(model) or "en"
     alone = pair.first.config.architecture == "encoder-only" and not model_cache.predicts(model)
     cost = 2.0 * MOST_TEXTS * TOKENS * count_parameters(pair.first.config)
     found = watched_work.watched(
