@@ -6,12 +6,12 @@ import streamlit as st
 from vizformer.analysis.side_by_side import MovedText
 from vizformer.analysis.side_by_side.texts import CHARACTERS, MOST_TEXTS
 from vizformer.model import count_parameters
-from vizformer.web.catalogue import heads_over_texts, model_cache
+from vizformer.web.catalogue import model_cache
 from vizformer.web.link import state
 from vizformer.web.tools.side_by_side import computations
 from vizformer.web.tools.side_by_side.pair import Pair
 from vizformer.web.tools.side_by_side.similarity import pooling_of
-from vizformer.web.widgets import data_table, source_language, watched_work
+from vizformer.web.widgets import data_table, model_suggestions, source_language, watched_work
 from vizformer.web.words.i18n import _
 
 BY_ITSELF = 4e11  # multiplications that begin in the background without being asked for: about half a minute
@@ -23,7 +23,7 @@ KEY = "side_by_side.texts"
 def draw_texts(pair: Pair) -> None:
     """The list, the text with the largest distance first; it comes by itself where it does not take long."""
     model = pair.first.model
-    reads = source_language.read_by(model) or heads_over_texts.language(model) or "en"
+    reads = source_language.read_by(model) or model_suggestions.language(model) or "en"
     alone = pair.first.config.architecture == "encoder-only" and not model_cache.predicts(model)
     cost = 2.0 * MOST_TEXTS * TOKENS * count_parameters(pair.first.config)
     found = watched_work.watched(
