@@ -73,9 +73,9 @@ def test_while_it_is_read_it_says_what_it_is_and_can_be_stopped(
 def test_the_checks_of_a_model_stand_above_its_heads(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     app = open_app(ATTENTION, model="models/mine", text=TEXT)
     n = len(model_cache.glance(stamped("models/mine")).tensors)
-    assert f"{n} of {n} tensors are used" in said(app)
+    assert f"{n} of {n} tensors used" in said(app)
     assert "Comparing with transformers" in said(app)
-    assert "tensors are used" not in said(open_app(ATTENTION, model="stories", text=TEXT))
+    assert "tensors used" not in said(open_app(ATTENTION, model="stories", text=TEXT))
     monkeypatch.setattr(trust, "is_possible", lambda: False)
     assert "not installed here" in said(open_app(ATTENTION, model="models/mine", text=TEXT))
 
@@ -103,8 +103,8 @@ def test_a_comparison_begins_once_the_picture_is_there(
             assert work.ended.wait(60)
     assert began == [TEXT]
     words = {
-        1e-7: "The same as transformers 9.8.7",
-        1e-2: "**Not the same as transformers",
+        1e-7: "As in transformers 9.8.7",
+        1e-2: "**Not as in transformers",
         None: "no memory for a second",
     }
     assert words[apart] in said(app)

@@ -16,7 +16,7 @@ from vizformer.web.words.errors import guarded, plain
 from vizformer.web.words.i18n import _, translate
 
 POLL = 2.0  # seconds
-LONGEST = 40  # characters of the text that was compared
+LONGEST = 24  # characters of the text that was compared
 _TEXT = "vizformer.trust"  # model -> the text that it opened on, which is compared
 
 
@@ -74,14 +74,14 @@ def _compared(model: ModelRef, text: str) -> str:
         apart=f"{found.largest:.0e}",
     )
     if found.holds:
-        return _("The same as transformers {version} on “{text}”, to {apart}.", **values)
-    return "**" + _("Not the same as transformers {version} on “{text}”: {apart} apart.", **values) + "**"
+        return _("As in transformers {version} to {apart}, on “{text}”.", **values)
+    return "**" + _("Not as in transformers {version}: {apart} apart, on “{text}”.", **values) + "**"
 
 
 def _say(model: ModelRef, compared: str) -> None:
     report = model_cache.glance(model)
     checked = _(
-        "{n} of {total} tensors are used, and none of them holds NaN or infinity.",
+        "{n} of {total} tensors used, no NaN or infinity.",
         n=len(report.with_fate("used")),
         total=len(report.tensors),
     )
