@@ -49,7 +49,8 @@ def test_while_it_is_read_it_says_what_it_is_and_can_be_stopped(
     open_app: Open, monkeypatch: pytest.MonkeyPatch, locale: str, words: tuple[str, ...]
 ) -> None:
     def half_way(model: object, hear: Callable[[int, int], None]) -> None:
-        hear(1, 2)
+        hear(1, 4)
+        hear(2, 4)
         st.stop()
 
     monkeypatch.setattr(openings, "LARGE", 1)

@@ -31,16 +31,16 @@ def wait_for(model: ModelRef, go_back: Callable[[], None]) -> None:
         left, right = st.columns([5, 1], vertical_alignment="center")
         bar = left.progress(0.0, _("Reading the weights …"))
         right.button(_("Stop"), on_click=go_back, key="opening.stop", width="stretch")
-    begun = time.monotonic()
+    first: list[tuple[float, int]] = []  # when this page looked first, and how much was read by then
 
     def hear(done: int, total: int) -> None:
-        if not done:
-            return
-        seconds = (time.monotonic() - begun) * (total - done) / done
-        share = done / total
-        bar.progress(
-            share, _("Reading the weights: {share}, about {n} s more", share=f"{share:.0%}", n=f"{seconds:.0f}")
-        )
+        now, share, said = time.monotonic(), done / total, _("Reading the weights …")
+        begun, before = first[0] if first else (now, done)
+        first[:] = [(begun, before)]
+        if done > before:
+            seconds = (now - begun) * (total - done) / (done - before)
+            said = _("Reading the weights: {share}, about {n} s more", share=f"{share:.0%}", n=f"{seconds:.0f}")
+        bar.progress(share, said)
 
     try:
         openings.follow(model, hear)
