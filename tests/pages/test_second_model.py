@@ -115,7 +115,11 @@ def test_what_does_not_open_leaves_the_first_alone_and_says_why(open_app, visit,
     for number in range(1001):
         (tmp_path / "many" / str(number)).touch()
     app = open_app(PAGE, model=link(type_path(open_app(REPORT), pair[0])), text=TEXT)
-    for path, reason in ((tmp_path / "many", "more than 1000 files"), (tmp_path / "nowhere", "There is nothing")):
+    for path, reason in (
+        (tmp_path / "many", "more than 1000 files"),
+        (tmp_path / "nowhere", "There is nothing"),
+        (pair[0], "This is the first model itself"),
+    ):
         type_path(app, path)
         assert not app.exception
         assert reason in said(app)

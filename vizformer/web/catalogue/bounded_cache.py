@@ -57,10 +57,11 @@ class Cache:
     Args:
         limit: asked for the bytes that may be kept, each time something is added.
         most: how many values are kept at most, however small they are.
+        least: how many are kept even where they are above the budget: their reader needs them several times.
     """
 
-    def __init__(self, limit: Callable[[], int] = limit, most: int | None = None) -> None:
-        self._limit, self._most = limit, most
+    def __init__(self, limit: Callable[[], int] = limit, most: int | None = None, least: int = 1) -> None:
+        self._limit, self._most, self._least = limit, most, least
         self._lock = threading.Lock()
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()  # the one asked for last is the last
         self._running: dict[Hashable, _Running] = {}
@@ -147,11 +148,10 @@ class Cache:
             running.done.set()
 
     def _keep(self, key: Hashable, entry: _Entry) -> None:
-        """The newest value is kept even where it alone is above the budget: its reader needs it several times."""
         self._entries[key] = entry
         self._bytes += entry.bytes
         allowed = self._limit()
-        while len(self._entries) > 1 and (
+        while len(self._entries) > self._least and (
             self._bytes > allowed or (self._most is not None and len(self._entries) > self._most)
         ):
             self._bytes -= self._entries.popitem(last=False)[1].bytes

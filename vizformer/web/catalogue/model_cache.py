@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 _LOADED: "WeakValueDictionary[ModelRef, Opened]" = WeakValueDictionary()  # of all that the cache still holds
 OPEN = 12  # models in memory at a time: the bundled ones, and the folders and trainings looked at last
-_MODELS = Cache(most=OPEN)  # apart from the rest: weights must not push out every trace, nor traces the weights
+# Apart from the rest: weights must not push out every trace, nor traces the weights. Two models can be compared.
+_MODELS = Cache(most=OPEN, least=2)
 _WORD = 256  # bytes, or so, that an entry of a vocabulary takes in the library
 
 

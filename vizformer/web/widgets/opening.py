@@ -6,6 +6,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from vizformer.web.catalogue import model_cache, openings, precision, sources
+from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.words import model_words
 from vizformer.web.words.errors import plain
@@ -25,12 +26,13 @@ def wait_for(model: ModelRef, go_back: Callable[[], None]) -> None:
     if not openings.is_large(model):
         return
     needed = model_cache.need(model)
-    with place.container(key="opening", border=True):  # (the cover of a page that is not finished goes away for it)
+    key = "opening" if model.base == state.view().model.base else "opening-beside"  # of two models that are compared
+    with place.container(key=key, border=True):  # (the cover of a page that is not finished goes away for it)
         st.markdown(f"**{plain(sources.title(model))}**  \n{plain(model_words.headline(model_cache.glance(model)))}")
         st.caption(plain(model_words.memory(needed, precision.device())))
         left, right = st.columns([5, 1], vertical_alignment="center")
         bar = left.progress(0.0, _("Reading the weights …"))
-        right.button(_("Stop"), on_click=go_back, key="opening.stop", width="stretch")
+        right.button(_("Stop"), on_click=go_back, key=f"{key}.stop", width="stretch")
     first: list[tuple[float, int]] = []  # when this page looked first, and how much was read by then
 
     def hear(done: int, total: int) -> None:

@@ -8,6 +8,7 @@ import streamlit as st
 
 from vizformer.checkpoints.tensors.memory import size
 from vizformer.errors import VizformerError
+from vizformer.messages import N_
 from vizformer.web.catalogue import hub, local_paths, model_cache, recents, safe_zip, sources, uploads
 from vizformer.web.frame import presses, sitemap
 from vizformer.web.link import state
@@ -189,6 +190,10 @@ def _choose(model: ModelRef) -> None:
     """Shows a model that was opened: in the place of the one that is shown, or beside it."""
     if not st.session_state.get(_BESIDE):
         state.update(model=model)
+        return
+    if model.base == state.view().model.base:
+        about = N_("This is the first model itself. Open the one that was made from it, or that it was made from.")
+        st.session_state[_ERROR] = (about, False)
         return
     st.session_state[_OPENED] = True
     state.update(other=_like(state.view().model, model), second="", position=None)
