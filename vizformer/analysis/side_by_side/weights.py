@@ -37,11 +37,6 @@ MATRICES = ("W_Q", "W_K", "W_V", "W_O")
 PARTS = (*MATRICES, "feedforward", "norms")
 """The parts of a layer, as columns of `MovedWeights.grid`."""
 _TOKENS = {"embedding.weight", "source_embedding.weight", "unembedding.weight", "logit_bias", "prediction.logit_bias"}
-_BY_ROWS = {
-    *_TOKENS,
-    "position_embedding.weight",
-    "decoder_position_embedding.weight",
-}  # a table may have been made longer
 _LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.(?:(self|cross)_attention\.)?(?:relative\.)?(\w+)")
 _HALVES = (torch.float16, torch.bfloat16)
 
@@ -193,7 +188,8 @@ def moved_weights(
             heard(len(tensors), len(common))
     tensors.sort(key=lambda one: (*_order(one), one.name))
     others = sorted((ours.keys() | theirs.keys()) - set(common))
-    of_heads = {kind: np.sqrt(moved / np.maximum(own, np.finfo(float).tiny)) for kind, (moved, own) in heads.items()}
+    with np.errstate(divide="ignore", invalid="ignore"):  # NaN for a head of zeros
+        of_heads = {kind: np.sqrt(moved / np.where(own > 0, own, np.nan)) for kind, (moved, own) in heads.items()}
     return MovedWeights(tuple(tensors), tuple(others), of_heads, rounded)
 
 
@@ -217,7 +213,8 @@ def _place(name: str) -> tuple[str, int, Kind | None, str]:
 
 def _rows_in_common(first: Checkpoint, second: Checkpoint, name: str, a: Tensor, b: Tensor) -> Tensor | None:
     """Which rows of a tensor mean the same in both models: None all, none where the tensors cannot be compared."""
-    if a.shape[1:] != b.shape[1:] or (len(a) != len(b) and name not in _BY_ROWS):
+    may_be_longer = name in _TOKENS or name.endswith("position_embedding.weight")
+    if a.shape[1:] != b.shape[1:] or (len(a) != len(b) and not may_be_longer):
         return torch.empty(0, dtype=torch.long)
     rows = torch.arange(min(len(a), len(b)))
     if name in _TOKENS and not has_same_tokenizers(first, second):

@@ -117,7 +117,7 @@ def draw_parts(found: MovedWeights, kind: Kind) -> None:
 
     def head(cell: heads_grid.Place) -> heads_grid.Place:
         st.session_state[_CHOSEN] = cell
-        return cell[0], int(np.nanargmax(found.heads[kind][cell[0]]))
+        return cell[0], int(np.nan_to_num(found.heads[kind][cell[0]]).argmax())
 
     heads_grid.grid(
         grid / max(float(np.nanmax(grid)), 1e-9),
