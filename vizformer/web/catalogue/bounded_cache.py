@@ -57,11 +57,16 @@ class Cache:
     Args:
         limit: asked for the bytes that may be kept, each time something is added.
         most: how many values are kept at most, however small they are.
-        least: how many are kept even where they are above the budget: their reader needs them several times.
+        spares: says of a key that its value is kept, as the newest one is, even where they are above the budget.
     """
 
-    def __init__(self, limit: Callable[[], int] = limit, most: int | None = None, least: int = 1) -> None:
-        self._limit, self._most, self._least = limit, most, least
+    def __init__(
+        self,
+        limit: Callable[[], int] = limit,
+        most: int | None = None,
+        spares: Callable[[Any], bool] = lambda key: False,
+    ) -> None:
+        self._limit, self._most, self._spares = limit, most, spares
         self._lock = threading.Lock()
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()  # the one asked for last is the last
         self._running: dict[Hashable, _Running] = {}
@@ -148,13 +153,15 @@ class Cache:
             running.done.set()
 
     def _keep(self, key: Hashable, entry: _Entry) -> None:
+        """The newest value is kept even where it alone is above the budget: its reader needs it several times."""
         self._entries[key] = entry
         self._bytes += entry.bytes
         allowed = self._limit()
-        while len(self._entries) > self._least and (
-            self._bytes > allowed or (self._most is not None and len(self._entries) > self._most)
-        ):
-            self._bytes -= self._entries.popitem(last=False)[1].bytes
+        for old in list(self._entries)[:-1]:
+            if self._bytes <= allowed and (self._most is None or len(self._entries) <= self._most):
+                break
+            if not self._spares(old):
+                self._bytes -= self._entries.pop(old).bytes
 
 
 def _handed_out(entry: _Entry) -> Any:

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
 _LOADED: "WeakValueDictionary[ModelRef, Opened]" = WeakValueDictionary()  # of all that the cache still holds
 OPEN = 12  # models in memory at a time: the bundled ones, and the folders and trainings looked at last
-# Apart from the rest: weights must not push out every trace, nor traces the weights. Two models can be compared.
-_MODELS = Cache(most=OPEN, least=2)
+_WANTED: set[ModelRef] = set()  # what was looked at last: see `want`
+# Apart from the rest: weights must not push out every trace, nor traces the weights.
+_MODELS = Cache(most=OPEN, spares=lambda key: not _WANTED.isdisjoint(key[1:]))
 _WORD = 256  # bytes, or so, that an entry of a vocabulary takes in the library
 
 
@@ -185,6 +186,15 @@ def checkpoint(model: ModelRef) -> "Opened":
         found = checkpoints.load(folder, dtype=model.dtype, device=precision.device(), **model.given)
     _LOADED[model] = found
     return found
+
+
+def want(*models: ModelRef) -> None:
+    """Says which models a page needs together: none of them pushes another one out of memory, however large they are.
+
+    The page that said so last counts: a model that is opened after them takes their place.
+    """
+    global _WANTED
+    _WANTED = set(models)
 
 
 def pieces_per_word(model: ModelRef, text: str) -> float:

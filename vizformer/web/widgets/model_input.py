@@ -49,6 +49,7 @@ def subject_box(usable: Callable[[ModelRef], bool] | None = None) -> Subject | N
     given = view.text if itself and not view.target.strip() else view.target
     wanted = Subject(sources.stamped(view.model), view.text, given if reads_target else "", view.edits)
     if wanted.model.is_from_elsewhere:
+        model_cache.want(wanted.model)
         with suppress(VizformerError):  # (which is said below)
             opening.wait_for(wanted.model, _leave)
             model_suggestions.fit_text(wanted.model)

@@ -97,6 +97,7 @@ def choose(subject: Subject) -> Pair | None:
     if beside != first.model:
         sources.folder(beside)  # or says that it is not there
     second = Subject(beside, text, first.target)
+    model_cache.want(first.model, beside)
     if not readable(first) or not readable(second, nothing_beside):
         return None
     return Pair(first, second)
