@@ -32,7 +32,7 @@ def own(tmp_path, monkeypatch):
     for name in (*UNITS, "induction-by-hand"):
         shutil.copytree(asset("models", name), tmp_path / name)
     monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
-    monkeypatch.setattr(over_texts, "POLL", 0.0)
+    monkeypatch.setattr(over_texts, "BEGINS", 0.0)
     for one in (look, cost):
         one.clear()
 

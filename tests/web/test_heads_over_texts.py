@@ -1,6 +1,7 @@
 """The quick look at the heads of a model that a reader opened: its language, its bounds, and how it ends."""
 
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,14 +12,6 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.attention import computations
 from vizformer.web.tools.attention.computations import cost, look
 from vizformer.web.widgets.model_suggestions import language
-
-
-@pytest.fixture(autouse=True)
-def priorities(monkeypatch):
-    """What threads were given: that of the test keeps its own."""
-    given: list[int] = []
-    monkeypatch.setattr(computations.os, "setpriority", lambda which, who, nice: given.append(nice), raising=False)
-    return given
 
 
 @pytest.fixture
@@ -58,8 +51,11 @@ def test_what_takes_long_is_not_measured(own, monkeypatch):
     look.clear()
 
 
-def test_it_goes_text_by_text_with_a_low_priority_and_can_be_ended_between_two(own, priorities):
-    stories, told = own("stories"), []
+def test_it_waits_while_pages_are_drawn_and_ends_between_two_layers(own, monkeypatch):
+    stories, told, waited = own("stories"), [], []
+    asked = iter([True, False, False])
+    monkeypatch.setattr(computations, "TURNS", SimpleNamespace(idle=lambda quiet: next(asked, True)))
+    monkeypatch.setattr(computations.time, "sleep", lambda seconds: waited.append(len(told)))
     torch_setup.prepare_torch()
 
     class LeftError(Exception):
@@ -72,16 +68,23 @@ def test_it_goes_text_by_text_with_a_low_priority_and_can_be_ended_between_two(o
 
     with pytest.raises(LeftError), hearing(heard):
         look(stories, "decoder")
-    assert told == [(1, 8), (2, 8), (3, 8)]
-    assert priorities == [10]
+    assert told == [(0, 1), (1, 5), (2, 5), (3, 5)]  # of the first text
+    assert waited == [2, 2]
     assert not look.holds(stories, "decoder")
     found = look(stories, "decoder")
     assert found.heads.shares.shape[0] == len(found.answers) == 8
     told.clear()
     with hearing(lambda done, n: told.append((done, n))):
-        assert len(cost(stories, "decoder", 0, 1)) == 8
-    assert told == [(done, 8) for done in range(1, 9)]
-    assert any(cost(stories, "decoder", 0, 1))
+        assert any(cost(stories, "decoder", 0, 1))
+    assert told == [(layer, 5) for layer in range(1, 6)] * 8
+
+
+def test_a_page_that_is_always_drawn_does_not_hold_it_up_for_ever(own, monkeypatch):
+    now = iter(range(10_000))
+    monkeypatch.setattr(computations, "TURNS", SimpleNamespace(idle=lambda quiet: False))
+    monkeypatch.setattr(computations, "time", SimpleNamespace(monotonic=lambda: next(now), sleep=lambda seconds: None))
+    with hearing(lambda done, n: None):
+        assert look(own("stories"), "decoder") != "large"
 
 
 def test_the_encoder_of_a_translator_is_looked_at_without_its_decoder(own, monkeypatch):

@@ -4,6 +4,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -251,3 +252,18 @@ def test_who_waits_for_what_another_computes_gives_its_place_to_it():
 )
 def test_an_address_is_what_one_visitor_may_have_of_them(address, one):
     assert network(address) == one
+
+
+def test_it_is_quiet_some_time_after_the_last_turn_has_ended(monkeypatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(turns_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    turns = Turns()
+    assert turns.idle(5.0)  # nobody has had one
+    for name in ("one", "two", "one"):
+        with turns.turn(Visitor(name)):
+            assert not turns.idle()
+        now[0] += 4.0
+    assert turns.idle()
+    assert not turns.idle(5.0)
+    now[0] += 1.0
+    assert turns.idle(5.0)

@@ -156,10 +156,12 @@ class Turns:
             with self._lock:
                 turn.watching = before
 
-    def idle(self) -> bool:
-        """Whether no run goes on but those that are `watching`, and none waits."""
+    def idle(self, seconds: float = 0.0) -> bool:
+        """Whether no run goes on but those that are `watching`, none waits, and none has ended in the last `seconds`."""
         with self._lock:
-            return all(turn.watching for turn in self._running) and not self._waiting
+            ended = next(reversed(self._ended.values()), -math.inf)
+            quiet = time.monotonic() - ended >= seconds
+            return quiet and all(turn.watching for turn in self._running) and not self._waiting
 
     # --- under the lock -----------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ What a head costs is what changes where its output is set to 0 (`vizformer.analy
     vector    1 - cos(u, u') of the pooled vector u of a text and u' without the head
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -137,16 +137,18 @@ def answer(
     *,
     plain: Trace | None = None,
     edit: Edit | None = None,
+    heard: Callable[[int, int], None] | None = None,
 ) -> Float[Tensor, " n"]:
     """What a head is held against on one text: the losses of its tokens, or its vector; float64, on the processor.
 
     Args:
         plain: the forward over the text, where there is one already.
+        heard: as of `Checkpoint.trace`.
     """
     ids = [token.id for token in tokens]
     hidden = [at for at, token in enumerate(tokens) if way == "masked" and not token.special][EVERY // 2 :: EVERY]
     read = [checkpoint.model.config.mask_id or 0 if at in hidden else id for at, id in enumerate(ids)]
-    trace = plain if plain is not None and way != "masked" else checkpoint.trace(ids=read, edit=edit)
+    trace = plain if plain is not None and way != "masked" else checkpoint.trace(ids=read, edit=edit, heard=heard)
     if way == "vector":
         return pooled(trace.residual("encoder.final").double().cpu(), pooling)
     rows, right = (hidden, [ids[at] for at in hidden]) if way == "masked" else (range(len(ids) - 1), ids[1:])

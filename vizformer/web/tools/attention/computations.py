@@ -1,15 +1,12 @@
 """A quick look at all heads of a model over a few short texts, in the background and for all readers.
 
 It says what each head does and, of the one that is shown, what taking it out costs.  One text after the other: between two
-the work can end, or pause.
+layers the work can end, or pause.
 """
 
-import os
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+import time
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 from torch import Tensor
@@ -25,13 +22,14 @@ from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD, LongWork
 from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.turns import TURNS
 from vizformer.web.widgets import model_suggestions
 
 MOST_WORK = 2e11  # parameters times tokens that are read without being asked: 10 to 20 seconds of one core
 LOOKING = LongWork(
     away=10.0, at_once=1
 )  # the looks that go on now; who has not looked for so long does not want it any more
-Item = TypeVar("Item")
+QUIET, PATIENCE = 1.0, 2.0  # seconds without a page before a layer goes on, and for which it waits for them at most
 
 
 @dataclass(frozen=True)
@@ -66,11 +64,13 @@ def look(model: ModelRef, kind: Kind) -> Look | Literal["unreadable", "large"]:
     except VizformerError:  # its vector is made in another way, which is not computed here
         way = None
     shares, answers = [], []
-    for tokens in _one_by_one(texts):
-        trace = run(loaded, {kind: tokens}) if way is None else loaded.trace(ids=[token.id for token in tokens])
+    for tokens in texts:
+        _give_way()
+        ids = [token.id for token in tokens]
+        trace = run(loaded, {kind: tokens}) if way is None else loaded.trace(ids=ids, heard=_give_way)
         shares.append(habits.shares_of(trace, kind, tokens))
         if way is not None:
-            answers.append(habits.answer(loaded, tokens, way, pooling or "mean", plain=trace))
+            answers.append(habits.answer(loaded, tokens, way, pooling or "mean", plain=trace, heard=_give_way))
     return Look(texts, habits.Habits(np.stack(shares)), way, pooling or "mean", tuple(answers))
 
 
@@ -81,18 +81,17 @@ def cost(model: ModelRef, kind: Kind, layer: int, head: int) -> tuple[float, ...
     if isinstance(known, str) or known.way is None:
         return ()
     edit, found = edit_without([Part(site_name(kind, layer), head)]), list[float]()
-    for tokens, whole in _one_by_one(list(zip(known.texts, known.answers, strict=True))):
-        less = habits.answer(loaded, tokens, known.way, known.pooling, edit=edit)
+    for tokens, whole in zip(known.texts, known.answers, strict=True):
+        less = habits.answer(loaded, tokens, known.way, known.pooling, edit=edit, heard=_give_way)
         found.append(habits.cost(known.way, whole, less))
     return tuple(found)
 
 
-def _one_by_one(items: Sequence[Item]) -> Iterator[Item]:
-    """Tells who listens how many are done; a thread of the background has a low priority from then on."""
-    if (heard := HEARD.get()) is not None:
-        with suppress(AttributeError, OSError):  # where a system knows no priority of a thread
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
-    for done, item in enumerate(items, 1):
-        yield item
-        if heard is not None:
-            heard(done, len(items))
+def _give_way(done: int = 0, layers: int = 1) -> None:
+    """Between two layers, in the background: ends where nobody wants it any more, and waits while pages are drawn."""
+    if (heard := HEARD.get()) is None:
+        return
+    heard(done, layers)
+    until = time.monotonic() + PATIENCE
+    while not TURNS.idle(QUIET) and time.monotonic() < until:
+        time.sleep(0.02)
