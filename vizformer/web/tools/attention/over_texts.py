@@ -23,7 +23,7 @@ from vizformer.web.widgets.watched_work import reader
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _, translate
 
-POLL = 1.0  # seconds between two looks
+POLL = 2.0  # seconds between two looks
 BEGINS = (
     2.0  # seconds after a head was first shown: a reader who goes through the heads, or types, does not wait for it
 )
@@ -118,7 +118,7 @@ def _watch(about: About, first: Work) -> None:
     except Exception as error:  # (said here, it would be gone with the next look)
         st.session_state[_FAILED] = first, error
         st.rerun()
-    if going is None and time.monotonic() - seen[1] >= BEGINS:
+    if going is None and time.monotonic() - seen[1] >= BEGINS - 0.2:
         LOOKING.begin(*first, reader())
 
 
