@@ -17,16 +17,15 @@ from vizformer.messages import N_, Message
 from vizformer.web.catalogue.bounded_cache import Cached
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.attention.computations import LOOKING, Look, cost, look
+from vizformer.web.tools.attention.computations import LOOKING, QUIET, Look, cost, look
 from vizformer.web.tools.attention.heads_of_kind import Heads
+from vizformer.web.turns import TURNS
 from vizformer.web.widgets.watched_work import reader
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _, translate
 
 POLL = 2.0  # seconds between two looks
-BEGINS = (
-    2.0  # seconds after a head was first shown: a reader who goes through the heads, or types, does not wait for it
-)
+BEGINS = 1.8  # after a head was first shown: who goes through the heads, or types, does not wait for it
 _SEEN, _FAILED = "attention.over_texts", "attention.over_texts.failed"
 About = tuple[ModelRef, Kind, int, int]  # a head
 Work = tuple[Cached[..., Any], tuple[Any, ...]]
@@ -106,9 +105,11 @@ def said(model: ModelRef, kind: Kind, layer: int, head: int) -> tuple[list[str],
 def _watch(about: About, first: Work) -> None:
     """What is known by now; drawn again and again until there is more, which the small maps show too."""
     words, work = said(*about)
-    if work != first:
+    if work != first and TURNS.idle(QUIET):  # whoever does something else just now is not held up
         st.rerun()
     _show(words)
+    if work != first:
+        return
     seen = st.session_state.get(_SEEN)
     if seen is None or seen[0] != about:
         st.session_state[_SEEN] = seen = about, time.monotonic()
@@ -118,7 +119,7 @@ def _watch(about: About, first: Work) -> None:
     except Exception as error:  # (said here, it would be gone with the next look)
         st.session_state[_FAILED] = first, error
         st.rerun()
-    if going is None and time.monotonic() - seen[1] >= BEGINS - 0.2:
+    if going is None and time.monotonic() - seen[1] >= BEGINS:
         LOOKING.begin(*first, reader())
 
 
