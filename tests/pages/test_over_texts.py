@@ -96,6 +96,18 @@ def test_another_head_costs_only_its_own_runs(open_app, own, monkeypatch):
     assert "What it costs is being measured" in said(app)
 
 
+def test_another_model_ends_what_was_begun_for_the_one_before(open_app, own, monkeypatch):
+    """Which would keep that one in memory until the reader counts as gone."""
+    app, left = open_app(PAGE, model="models/stories", text=TEXT), []
+    begun = app.session_state[over_texts._BEGUN] = look, (sources.stamped(ModelRef("models", "stories")), "decoder")
+    monkeypatch.setattr(LOOKING, "leave", lambda function, call, reader: left.append((function, call)))
+    app.run()
+    assert not left
+    app.query_params["model"] = "stories"
+    app.run()
+    assert left[:1] == [begun]
+
+
 def test_what_goes_wrong_is_said_once_and_not_tried_again(open_app, own, monkeypatch):
     tried = []
 

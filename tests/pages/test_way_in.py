@@ -15,7 +15,6 @@ from vizformer.checkpoints.agreement_check import Agreement
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
 from vizformer.web.catalogue import model_cache, openings, server_folder
-from vizformer.web.catalogue.long_work import WORK
 from vizformer.web.tools.attention import trust
 
 pytest.importorskip("transformers")
@@ -100,7 +99,7 @@ def test_a_comparison_begins_once_the_picture_is_there(
     monkeypatch.setattr(trust, "_has_time_passed", lambda: True)
     for __ in range(2):
         app.run()
-        for work in WORK.going():
+        for work in trust.COMPARING.going():
             assert work.ended.wait(60)
     assert began == [TEXT]
     words = {

@@ -26,7 +26,7 @@ from vizformer.web.words.i18n import _, translate
 
 POLL = 2.0  # seconds between two looks
 BEGINS = 1.8  # after a head was first shown: who goes through the heads, or types, does not wait for it
-_SEEN, _FAILED = "attention.over_texts", "attention.over_texts.failed"
+_SEEN, _FAILED, _BEGUN = (f"attention.over_texts{which}" for which in ("", ".failed", ".begun"))
 About = tuple[ModelRef, Kind, int, int]  # a head
 Work = tuple[Cached[..., Any], tuple[Any, ...]]
 COSTS: Mapping[Way, Message] = {
@@ -62,6 +62,9 @@ def strip(heads: Heads) -> dict[str, Any] | None:
 @guarded()
 def tell(heads: Heads) -> None:
     """The sentence of the head that is shown; what is missing of it is begun, and watched."""
+    begun: Work | None = st.session_state.get(_BEGUN)
+    if begun is not None and begun[1][0] != heads.subject.model:  # it would keep that model in memory
+        LOOKING.leave(*begun, reader())
     if not is_looked_at(heads):
         return
     about = heads.subject.model, heads.kind, state.view().layer, state.view().head
@@ -120,6 +123,7 @@ def _watch(about: About, first: Work) -> None:
         st.session_state[_FAILED] = first, error
         st.rerun()
     if going is None and time.monotonic() - seen[1] >= BEGINS:
+        st.session_state[_BEGUN] = first
         LOOKING.begin(*first, reader())
 
 

@@ -7,7 +7,7 @@ from vizformer.checkpoints.agreement_check import is_possible
 from vizformer.errors import VizformerError
 from vizformer.messages import Message
 from vizformer.web.catalogue import model_cache
-from vizformer.web.catalogue.long_work import WORK
+from vizformer.web.catalogue.long_work import LongWork
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.link.model_ref import ModelRef
@@ -16,6 +16,7 @@ from vizformer.web.words.errors import guarded, plain
 from vizformer.web.words.i18n import _, translate
 
 POLL = 2.0  # seconds
+COMPARING = LongWork(away=5 * POLL, at_once=1)  # a process with two copies of a model; who has left does not want it
 LONGEST = 24  # characters of the text that was compared
 _TEXT = "vizformer.trust"  # model -> the text that it opened on, which is compared
 
@@ -44,10 +45,10 @@ def _watch(model: ModelRef, text: str) -> None:
     if state is None:
         if _has_time_passed():  # the first run is the page's own: its picture comes first
             st.session_state[key] = "begun"
-            WORK.begin(model_cache.agreement, call, reader())
+            COMPARING.begin(model_cache.agreement, call, reader())
     else:
         try:
-            going = WORK.look(model_cache.agreement, call, reader())
+            going = COMPARING.look(model_cache.agreement, call, reader())
         except VizformerError as error:
             st.session_state[key] = error.message
             st.rerun()
