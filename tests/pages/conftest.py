@@ -40,8 +40,8 @@ def open_app() -> Open:
 def compare(monkeypatch: pytest.MonkeyPatch) -> Callable[[AppTest], AppTest]:
     """`compare(app)` on the page Model report: presses the button, and waits; in this process, not in one of its own."""
 
-    def here(folder: Path, dtype: str, device: str, text: str, still: Callable[[], None]) -> object:
-        still()
+    def here(folder: Path, dtype: str, device: str, text: str, goes_on: Callable[[], bool]) -> object:
+        goes_on()
         return agreement_check.agreement(load(folder, dtype=dtype, device=device), folder, text)
 
     def compared(app: AppTest) -> AppTest:

@@ -86,7 +86,7 @@ def test_a_comparison_begins_once_the_picture_is_there(
 ) -> None:
     began: list[str] = []
 
-    def compared(folder: object, dtype: str, device: str, text: str, still: object) -> Agreement:
+    def compared(folder: object, dtype: str, device: str, text: str, goes_on: object) -> Agreement:
         began.append(text)
         if apart is None:
             raise CheckpointError(N_("There is no memory for a second copy."))

@@ -6,6 +6,7 @@
 import importlib.util
 import os
 import pickle
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -25,7 +26,7 @@ from vizformer.model import Trace
 
 TOLERANCE = 1e-5
 _APART = f"import sys; from {__name__} import main; main(*sys.argv[1:])"
-LOOK = 0.2  # seconds between two looks at a comparison in a process of its own
+LOOK = 0.05  # seconds between two looks at a comparison in a process of its own
 ROUNDINGS = 32  # units in the last place of half precision: both round many times in every layer, at other places
 
 
@@ -128,12 +129,13 @@ def agreement(ours: Opened, folder: Path, text: str) -> Agreement:
     )
 
 
-def agreement_apart(folder: Path, dtype: str, device: str, text: str, still: Callable[[], None]) -> Agreement:
+def agreement_apart(folder: Path, dtype: str, device: str, text: str, goes_on: Callable[[], bool]) -> Agreement:
     """`agreement` of a folder, in a process of its own at low priority: importing transformers alone would hold up every
     other thread of this one for seconds.
 
     Args:
-        still: called several times a second while it goes on; what it raises ends it.
+        goes_on: asked several times a second; while it says no, the process rests (where the system can stop one); what it
+            raises ends it.
 
     Raises:
         VizformerError: as `agreement`; or the process ended without a word.
@@ -149,13 +151,16 @@ def agreement_apart(folder: Path, dtype: str, device: str, text: str, still: Cal
     ) as process:
         given: bytes | None = text.encode()
         told: bytes | None = None
+        rests = False
         try:
             while told is None:
                 try:
                     told, __ = process.communicate(given, timeout=LOOK)
                 except subprocess.TimeoutExpired:
                     given = None  # (which is on its way)
-                    still()
+                    if rests == goes_on() and hasattr(signal, "SIGSTOP"):
+                        rests = not rests
+                        process.send_signal(signal.SIGSTOP if rests else signal.SIGCONT)
         except BaseException:
             process.kill()
             raise

@@ -19,6 +19,7 @@ from vizformer.web.catalogue import precision, sources
 from vizformer.web.catalogue.bounded_cache import Cache, cached
 from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.turns import TURNS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,12 +83,13 @@ def agreement(model: ModelRef, text: str) -> "Agreement":
 
     heard = HEARD.get()
 
-    def still() -> None:
+    def goes_on() -> bool:
         if heard is not None:
             heard(0, 1)
+        return TURNS.is_empty()  # it rests while a page is drawn, or waits for its forward
 
     with sources.reading(model) as folder:
-        return agreement_apart(folder, model.dtype, str(precision.device()), text, still)
+        return agreement_apart(folder, model.dtype, str(precision.device()), text, goes_on)
 
 
 def is_settled(model: ModelRef, *_: object) -> bool:

@@ -33,10 +33,11 @@ def choose_parts(subject: Subject) -> tuple[Part, ...]:
         chosen = () if place is None else (Part(site_name(kind, place[0]), place[1]),)
     key = "what_if.off"
     state.show(key, list(chosen))
+    names = {part: wording.name(part) for part in known}  # made now: the widget asks outside of a run too
     st.multiselect(
         _("Switch off"),
         known,
-        format_func=wording.name,
+        format_func=names.__getitem__,
         max_selections=MOST,
         placeholder=_("Choose heads or sublayers"),
         key=key,
