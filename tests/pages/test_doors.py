@@ -94,13 +94,13 @@ def test_what_is_found_is_gone_to_with_the_sentence(open_app):
     assert app.text_input(key="glossary.search").value == "softmax"  # also from the glossary itself
 
 
-def test_open_your_own_lands_on_the_opener_and_goes_on_to_the_report(open_app):
+def test_open_your_own_lands_on_the_opener_and_goes_on_to_the_heads(open_app):
     app = open_app("pages/checkpoint/open.py")
     assert not app.exception
     assert app.text_input(key="opening.hub")
     assert not app.expander
     app.selectbox(key="view.model").set_value(app.selectbox(key="view.model").options[1]).run()
-    assert app.title[0].value == "Model report"
+    assert app.title[0].value == "Attention"
 
 
 def test_a_class_begins_and_the_course_is_presented_from_the_door_to_teaching(open_app):
