@@ -21,7 +21,7 @@ from vizformer.checkpoints.opening import Opened, load
 from vizformer.checkpoints.tensors.memory import require
 from vizformer.checkpoints.tensors.placement import DTYPES, name_of
 from vizformer.errors import CheckpointError, VizformerError
-from vizformer.jobs.worker import take_low_priority
+from vizformer.jobs.worker import environment, take_low_priority
 from vizformer.model import Trace
 
 TOLERANCE = 1e-5
@@ -140,11 +140,9 @@ def agreement_apart(folder: Path, dtype: str, device: str, text: str, goes_on: C
     Raises:
         VizformerError: as `agreement`; or the process ended without a word.
     """
-    package = Path(__file__).resolve().parents[2]  # where `vizformer` is, installed or not
-    path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
     with subprocess.Popen(
         [sys.executable, "-c", _APART, str(folder), dtype, device],
-        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        env=environment(OMP_NUM_THREADS="1"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

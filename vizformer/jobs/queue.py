@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import ClassVar, Generic, Literal, TypeVar
 
 from vizformer.errors import VizformerError
-from vizformer.jobs.worker import STOP, UNWATCHED, WATCHED, is_full
+from vizformer.jobs.worker import STOP, UNWATCHED, WATCHED, environment, is_full
 
 ROOM = 256 * 2**20  # bytes that are free on the disk when a job begins
 STILL_WATCHED = 10.0  # seconds since somebody last asked
@@ -293,12 +293,10 @@ class JobQueue(ABC, Generic[Content]):
 
 def start_process(module: str, folder: Path) -> "subprocess.Popen[bytes]":
     """`python -m module folder PARENT`, on one thread, its output in log.txt."""
-    package = Path(__file__).resolve().parents[2]  # where `vizformer` is, installed or not
-    path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
     with (folder / "log.txt").open("wb") as log:
         return subprocess.Popen(
             [sys.executable, "-m", module, str(folder), str(os.getpid())],
-            env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+            env=environment(OMP_NUM_THREADS="1"),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -27,6 +27,12 @@ def is_full(error: Exception) -> bool:
     return any(f"(os error {number})" in str(error) for number in full)  # (as safetensors says it)
 
 
+def environment(**more: str) -> dict[str, str]:
+    """The environment of a process of our own, in which `vizformer` is found, installed or not."""
+    path = os.pathsep.join(filter(None, [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "PYTHONPATH": path, **more}
+
+
 def take_low_priority() -> None:
     """Lets everything else on this machine go first."""
     if hasattr(os, "nice"):

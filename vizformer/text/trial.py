@@ -8,15 +8,14 @@ time, where the library then reads it too.  What was found is kept for as long a
 import contextlib
 import hashlib
 import json
-import os
 import subprocess
 import sys
 import threading
 from collections import OrderedDict
-from pathlib import Path
 from typing import Any
 
 from vizformer.errors import TokenizerError
+from vizformer.jobs.worker import environment
 from vizformer.messages import N_, Message
 from vizformer.text import bounds
 from vizformer.text.text_growth import BoundsError, shown
@@ -104,8 +103,6 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _apart(raw: bytes, rows: int | None) -> Message | None:
     """The same, in a process of its own, which also lets the library read the file and cut a few texts."""
-    package = Path(__file__).resolve().parents[2]  # where `vizformer` is, installed or not
-    path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
     alone = {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
     size = len(raw) // MEGABYTE + 1
     try:
@@ -113,7 +110,7 @@ def _apart(raw: bytes, rows: int | None) -> Message | None:
             [sys.executable, "-m", "vizformer.text.trial", str(size), str(rows or "")],
             input=raw,
             capture_output=True,
-            env={**os.environ, **alone, "PYTHONPATH": path},
+            env=environment(**alone),
             timeout=10 + size,
             check=False,
         )

@@ -135,8 +135,10 @@ def _follow(subject: Subject, place: DeltaGenerator, go_back: Callable[[], None]
 
     try:
         long_forward.FORWARDS.follow_trace(subject, hear)
-    finally:
+    except Exception:  # (what ends the run of a page is none)
         place.empty()
+        raise
+    place.empty()
 
 
 def _go_back() -> None:

@@ -22,7 +22,7 @@ def wait_for(model: ModelRef, go_back: Callable[[], None]) -> None:
     Raises:
         VizformerError: the model does not open, or does not fit.
     """
-    place = st.empty()  # also for other models: what stands below keeps its place on the page
+    place = st.empty()  # also for small models: what stands below keeps its place on the page
     if not openings.is_large(model):
         return
     needed = model_cache.need(model)
@@ -46,5 +46,7 @@ def wait_for(model: ModelRef, go_back: Callable[[], None]) -> None:
 
     try:
         openings.follow(model, hear)
-    finally:
+    except Exception:  # (what ends the run of a page is none: the next one draws the box in the same place)
         place.empty()
+        raise
+    place.empty()

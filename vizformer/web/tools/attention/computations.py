@@ -17,7 +17,6 @@ from vizformer.analysis.corpus_heads import bundled_corpus, habits
 from vizformer.analysis.corpus_heads.one_text import run
 from vizformer.checkpoints.hugging_face.sentence_vectors import Pooling, sentence_pooling
 from vizformer.errors import VizformerError
-from vizformer.model import count_parameters
 from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD, LongWork
@@ -26,9 +25,7 @@ from vizformer.web.turns import TURNS
 from vizformer.web.widgets import model_suggestions
 
 MOST_WORK = 2e11  # parameters times tokens that are read without being asked: 10 to 20 seconds of one core
-LOOKING = LongWork(
-    away=10.0, at_once=1
-)  # the looks that go on now; who has not looked for so long does not want it any more
+LOOKING = LongWork(away=10.0, at_once=1)  # the looks that go on now
 QUIET, PATIENCE = 1.0, 2.0  # seconds without a page before a layer goes on, and for which it waits for them at most
 
 
@@ -55,7 +52,7 @@ def look(model: ModelRef, kind: Kind) -> Look | Literal["unreadable", "large"]:
     texts = habits.short_texts(loaded, bundled_corpus(language).passages) if language else ()
     if not texts:
         return "unreadable"
-    if sum(map(len, texts)) * count_parameters(loaded.model.config) > MOST_WORK:
+    if sum(map(len, texts)) * loaded.report.n_parameters > MOST_WORK:
         return "large"
     way, pooling = habits.way_of(loaded), None
     try:
