@@ -6,11 +6,12 @@ import pytest
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from tests.bundled import load
 from tests.checkpoints import folders as made
 from tests.pages.conftest import Open
 from tests.pages.reading import said
 from tests.refs import stamped
-from vizformer.checkpoints import agreement_check
+from vizformer.checkpoints import agreement_check, save
 from vizformer.checkpoints.agreement_check import Agreement
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_
@@ -70,12 +71,14 @@ def test_while_it_is_read_it_says_what_it_is_and_can_be_stopped(
     assert not [box for box in app.button if box.key == "opening.stop"]
 
 
-def test_the_checks_of_a_model_stand_above_its_heads(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_checks_of_a_model_stand_above_its_heads(open_app: Open, shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     app = open_app(ATTENTION, model="models/mine", text=TEXT)
     n = len(model_cache.glance(stamped("models/mine")).tensors)
     assert f"{n} of {n} tensors used" in said(app)
     assert "Comparing with transformers" in said(app)
     assert "tensors used" not in said(open_app(ATTENTION, model="stories", text=TEXT))
+    save(load("induction-by-hand"), shelf / "ours")
+    assert "compared with no other program" in said(open_app(ATTENTION, model="models/ours", text="a b c a b"))
     monkeypatch.setattr(trust, "is_possible", lambda: False)
     assert "not installed here" in said(open_app(ATTENTION, model="models/mine", text=TEXT))
 

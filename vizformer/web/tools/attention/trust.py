@@ -27,7 +27,7 @@ def line(subject: Subject) -> None:
     model = subject.model
     text = st.session_state.setdefault(_TEXT, {}).setdefault(model, subject.text)
     if model_cache.glance(model).format != "hugging-face":
-        _say(model, _("Bare weights and GGUF files are compared with no other program."))
+        _say(model, _("Files of this kind are compared with no other program."))
     elif not is_possible():
         _say(model, _("Not compared with transformers, which is not installed here."))
     elif model_cache.agreement.holds(model, text):
