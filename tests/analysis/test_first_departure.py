@@ -127,6 +127,49 @@ def test_a_turned_matrix_and_another_norm_are_recognised():
     assert any("deviation with n − 1" in str(hint) for hint in said), said
 
 
+def layer_norm(x, norm, eps):
+    scaled = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + eps)
+    return scaled * norm.weight.numpy() + norm.bias.numpy()
+
+
+@pytest.mark.parametrize("eps", [1.0, 1e-3])
+def test_an_eps_that_is_far_off_is_recognised_and_the_right_one_is_told(eps):
+    checkpoint = load("zh-en")
+    trace = checkpoint.trace(TEXTS["zh-en"])
+    norm = checkpoint.model.encoder.layers[0].self_norm
+    summed = steps.expected(checkpoint, trace, "encoder.0.self.add")
+    name = "encoder.0.self.norm"
+    np.testing.assert_allclose(steps.expected(checkpoint, trace, name), layer_norm(summed, norm, 1e-5), atol=1e-5)
+    (said,) = hints(checkpoint, trace, name, layer_norm(summed, norm, eps), (), 1e-4)
+    assert f"ε is {eps:g}; here it is 1e-05" in str(said)
+
+
+@pytest.mark.parametrize(("layer", "kind"), [("encoder.1", "feedforward"), ("decoder.0", "cross")])
+def test_a_residual_from_the_input_of_the_layer_is_recognised(layer, kind):
+    checkpoint = load("zh-en")
+    trace = checkpoint.trace(TEXTS["zh-en"])
+    stack, number = layer.split(".")
+    norm = getattr(getattr(checkpoint.model, stack).layers[int(number)], f"{kind}_norm")
+    out = steps.expected(checkpoint, trace, f"{layer}.{kind}.{'out' if kind == 'cross' else 'narrow'}")
+    wrong = trace.residual(f"{layer}.pre").double().numpy() + out
+    (said,) = hints(checkpoint, trace, f"{layer}.{kind}.add", wrong, (), 1e-4)
+    assert str(said).startswith("The residual connection comes from the layer's input")
+    (said,) = hints(checkpoint, trace, f"{layer}.{kind}.norm", layer_norm(wrong, norm, 1e-5), (), 1e-4)
+    assert str(said).startswith(f"{layer}.{kind}.add: The residual connection comes from the layer's input")
+
+
+def test_a_part_that_is_missing_is_recognised():
+    checkpoint = load("zh-en")
+    trace = checkpoint.trace(TEXTS["zh-en"])
+    joined = steps.expected(checkpoint, trace, "encoder.0.self.concat")
+    said = hints(checkpoint, trace, "encoder.0.self.out", joined, (), 1e-4)
+    assert any("The output matrix W_O is missing" in str(hint) for hint in said), said
+    x = trace.residual("decoder.0.mid_self")
+    without = x + checkpoint.model.decoder.layers[0].feedforward(x)
+    said = hints(checkpoint, trace, "decoder.0.feedforward.add", without.double().numpy(), (), 1e-4)
+    assert any("decoder.0.cross.norm: This sublayer is left out" in str(hint) for hint in said), said
+
+
 @pytest.mark.parametrize("change", ["counted from 1", "another order"])
 def test_wrong_positions_are_recognised(change):
     checkpoint = load("zh-en")

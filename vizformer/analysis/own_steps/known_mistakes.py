@@ -30,6 +30,8 @@ def hints(
 ) -> tuple[Message, ...]:
     """What may have gone wrong in a step that departs, or between it and the last one that agreed.
 
+    A mistake that was made in a step before this one is told with the name of that step.
+
     Args:
         name, given: the step and its numbers.
         agreed: names of steps that were given and agree.
@@ -37,20 +39,20 @@ def hints(
     """
     if name == LOGITS:
         value = float64(trace.logits)
-        found = [said for said, wrong in mistakes_of_steps.of_logits(trace) if _same(wrong, given, tolerance)]
-        return tuple(found) or _general(given, value, tolerance)
+        found = [said for said, wrong in mistakes_of_steps.of_logits(trace) if same(wrong, given, tolerance)]
+        return tuple(found) or general(given, value, tolerance)
     layer = ".".join(name.split(".")[:2])
     steps = layer_steps(checkpoint, trace, layer)
     places = {found: (index, variable) for index, variable, found in _places(steps, layer)}
     target, variable = places[name]
     value = next(value for found, _, _, value in results(steps, layer) if found == name)
-    general = _general(given, value, tolerance)
+    alike = general(given, value, tolerance)
     if checkpoint.model.config.residual == "parallel":  # whose sublayers both read what entered the layer
-        return general
+        return alike
     if any(
         is_half(x.dtype) for step in steps for x in step.inputs.values()
     ):  # its code rounds on purpose: not in float64
-        return general
+        return alike
     start = max((places[one][0] + 1 for one in agreed if one in places and places[one][0] < target), default=0)
     before = _names_before(steps)
     found = []
@@ -59,9 +61,11 @@ def hints(
             checkpoint, trace, layer, steps[index], before[index], before[index + 1]
         ):
             reached = _follow(steps, index, target, {**before[index + 1], **wrong})
-            if reached is not None and _same(reached[variable], given, tolerance) and said not in found:
+            if index != target:
+                said = N_("{step}: {said}", step=f"{layer}.{steps[index].key}", said=said)
+            if reached is not None and same(reached[variable], given, tolerance) and said not in found:
                 found.append(said)
-    return tuple(found[:MOST]) or general
+    return tuple(found[:MOST]) or alike
 
 
 def _places(steps: list[Step], layer: str) -> Iterator[tuple[int, str, str]]:
@@ -70,7 +74,8 @@ def _places(steps: list[Step], layer: str) -> Iterator[tuple[int, str, str]]:
         yield index[step.key], variable, name
 
 
-def _same(wrong: object, given: ndarray, tolerance: float) -> bool:
+def same(wrong: object, given: ndarray, tolerance: float) -> bool:
+    """Whether a mistake gives the numbers that were given."""
     values = float64(wrong) if isinstance(wrong, Tensor) else np.asarray(wrong)
     own = unbatched(given, values.ndim)
     return own.shape == values.shape and bool(agrees(own, values, tolerance).all())
@@ -116,7 +121,7 @@ def _follow(steps: list[Step], index: int, target: int, names: Names) -> Names |
     return names
 
 
-def _general(given: ndarray, value: ndarray, tolerance: float) -> tuple[Message, ...]:
+def general(given: ndarray, value: ndarray, tolerance: float) -> tuple[Message, ...]:
     """What can be said without knowing how the numbers were made."""
     own = unbatched(given, value.ndim).astype(np.float64)
     if value.ndim >= 2 and own.shape == np.swapaxes(value, -1, -2).shape and value.shape[-1] != value.shape[-2]:

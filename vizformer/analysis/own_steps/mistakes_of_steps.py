@@ -14,12 +14,14 @@ from torch import Tensor
 from vizformer.analysis.own_steps import copied_errors
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import Step
+from vizformer.explain.block_rows import norm_of
 from vizformer.messages import N_, Message
 from vizformer.model import Trace
 from vizformer.model.positions import sinusoidal_encoding
 
 Names = dict[str, Any]
 Mistake = tuple[Message, Mapping[str, Tensor]]
+OTHER_EPS = (1.0, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 0.0)  # that programs add in a norm
 
 
 def of_step(
@@ -33,7 +35,7 @@ def of_step(
     elif part in ("packed", "q", "k", "v"):
         yield from _of_projections(step, before, after)
     elif part == "heads":
-        yield from _of_heads(before, after)
+        yield from _of_heads(before, after, cross="cross" in step.key)
     elif part in ("scores", "mask", "weights", "z"):
         yield from _of_attention(part, before, after, checkpoint.model.config.d_model)
     elif part == "concat":
@@ -43,13 +45,19 @@ def of_step(
             {"joined": z.reshape(z.shape[1], -1)},
         )
     elif part in ("out", "narrow", "hidden"):
-        yield from _of_linear(step, after)
+        yield from _of_linear(step, before, after)
     elif part == "activation":
         yield from _of_activation(step, before)
     elif part == "add":
         yield N_("The residual connection is missing: x + f(x), not f(x) alone."), _both(step, after["out"])
+        if not step.key.startswith("self."):
+            entering = trace.residual(f"{layer}.pre").double().cpu()
+            yield (
+                N_("The residual connection comes from the layer's input; what this sublayer reads is to be added."),
+                _both(step, entering + after["out"]),
+            )
     elif part == "norm":
-        yield from _of_norm(step, before)
+        yield from _of_norm(checkpoint, layer, step, before)
 
 
 def _both(step: Step, added: Tensor) -> Mapping[str, Tensor]:
@@ -92,6 +100,30 @@ def _of_input(checkpoint: Checkpoint, trace: Trace, layer: str) -> Iterator[tupl
         yield N_("Sines and cosines stand in another order: pair by pair, or all sines first."), scale * rows + halves
         slow = copied_errors.run("waves", {"n": n, "d": d}, corrected=False).names["P"].double()
         yield N_("The slow waves stand in the low dimensions; the fast ones belong there."), scale * rows + slow
+        for said, waves in _of_waves(n, d):
+            yield said, scale * rows + waves
+
+
+def _of_waves(n: int, d: int) -> Iterator[tuple[Message, Tensor]]:
+    """Sines and cosines in pairs with the wrong angles."""
+    pos = torch.arange(n, dtype=torch.float64)[:, None]
+    column = torch.arange(d, dtype=torch.float64)
+    even, pair = column % 2 == 0, column - column % 2
+    angle = pos / 10_000 ** (pair / d)
+    yield (
+        N_("Sine and cosine are exchanged: sines belong in the even dimensions, from 0 on."),
+        torch.where(even, angle.cos(), angle.sin()),
+    )
+    half = pos / 10_000 ** (pair / 2 / d)
+    yield (
+        N_("The exponent counts the pairs, i / d; it is 2i / d."),
+        torch.where(even, half.sin(), half.cos()),
+    )
+    own = pos / 10_000 ** (column / d)
+    yield (
+        N_("Each cosine has an angle of its own; it takes that of the sine before it."),
+        torch.where(even, own.sin(), own.cos()),
+    )
 
 
 def _of_projections(step: Step, before: Names, after: Names) -> Iterator[Mistake]:
@@ -111,7 +143,7 @@ def _of_projections(step: Step, before: Names, after: Names) -> Iterator[Mistake
         yield N_("The bias of the projection is missing."), {step.variable: x @ straight}
 
 
-def _of_heads(before: Names, after: Names) -> Iterator[Mistake]:
+def _of_heads(before: Names, after: Names, *, cross: bool) -> Iterator[Mistake]:
     q, k, v = after["q"], after["k"], after["v"]
     flat = {name: value.transpose(0, 1).flatten(1) for name, value in (("q", q), ("k", k), ("v", v))}
     cut = {name: flat[name].reshape(value.shape) for name, value in (("q", q), ("k", k), ("v", v))}
@@ -125,6 +157,13 @@ def _of_heads(before: Names, after: Names) -> Iterator[Mistake]:
         name: value.unflatten(-1, (width, -1)).permute(2, 0, 1) for name, value in flat.items() if len(value)
     }  # [n, d_k, heads]: neighbours go to different heads
     yield N_("The heads are cut the other way round: each takes neighbouring numbers, d_k in a row."), strided
+    if cross:
+        for said, letters, source in (
+            (N_("Keys and values come from the decoder; in cross-attention they come from the encoder."), "kv", "x"),
+            (N_("The queries come from the encoder; in cross-attention they come from the decoder."), "q", "memory"),
+        ):
+            rows = {c: before[source] @ before[f"W_{c.upper()}"] + before.get(f"b_{c.upper()}", 0.0) for c in letters}
+            yield said, {c: x.unflatten(-1, (-1, after[c].shape[-1])).transpose(0, 1) for c, x in rows.items()}
 
 
 def _of_attention(part: str, before: Names, after: Names, d_model: int) -> Iterator[Mistake]:
@@ -177,7 +216,7 @@ def _of_attention(part: str, before: Names, after: Names, d_model: int) -> Itera
             yield N_("The weights mix the keys; they are to mix the values."), {"z": weights @ k}
 
 
-def _of_linear(step: Step, after: Names) -> Iterator[Mistake]:
+def _of_linear(step: Step, before: Names, after: Names) -> Iterator[Mistake]:
     weight = next(after[name] for name in step.inputs if name.startswith("W_"))
     bias = next((after[name] for name in step.inputs if name.startswith("b_")), None)
     out = after[step.variable]
@@ -187,6 +226,14 @@ def _of_linear(step: Step, after: Names) -> Iterator[Mistake]:
         source = after["joined"] if step.key.endswith("out") else after["x"]
         turned = source @ weight.T + (0.0 if bias is None else bias)
         yield N_("W is transposed: nn.Linear keeps W as [out, in] and computes x Wᵀ."), {step.variable: turned}
+    if step.key.endswith(".out"):
+        yield (
+            N_("The output matrix W_O is missing: the joined heads are not yet the result."),
+            {"out": before["joined"]},
+        )
+    elif step.key.endswith(".narrow") and "gate" not in before:
+        late = F.relu(before["hidden"] @ weight + (0.0 if bias is None else bias))
+        yield N_("The activation function comes after the second matrix; it belongs between the two."), {"out": late}
 
 
 def _of_activation(step: Step, before: Names) -> Iterator[Mistake]:
@@ -203,16 +250,22 @@ def _of_activation(step: Step, before: Names) -> Iterator[Mistake]:
         yield N_("The activation function is {name}; this model has another one.", name=name), {step.variable: value}
 
 
-def _of_norm(step: Step, before: Names) -> Iterator[Mistake]:
+def _of_norm(checkpoint: Checkpoint, layer: str, step: Step, before: Names) -> Iterator[Mistake]:
     if "F.layer_norm" not in step.code:
         return
     inputs = {name: x.double().cpu() for name, x in step.inputs.items()}
-    gamma, beta, eps = inputs["gamma"], inputs["beta"], 1e-5
+    gamma, beta = inputs["gamma"], inputs["beta"]
+    stack, number = layer.split(".")
+    kind: Any = step.key.split(".")[0]
+    own = norm_of(getattr(checkpoint.model, stack).layers[int(number)], layer, kind).eps
+    assert own is not None
+    eps = float(own)
     x = before["added"] if "layer_norm(added" in step.code else before["residual"]
     width = (x.shape[-1],)
     yield N_("The norm is missing."), {"x": x}
-    yield N_("The norm's γ and β are missing."), {"x": F.layer_norm(x, width)}
+    yield N_("The norm's γ and β are missing."), {"x": F.layer_norm(x, width, eps=eps)}
     centred = x - x.mean(-1, keepdim=True)
+    variance = x.var(-1, keepdim=True, correction=0)
     yield (
         N_("The norm divides by the deviation with n − 1; LayerNorm takes n (unbiased=False)."),
         {"x": centred / (x.var(-1, keepdim=True) + eps).sqrt() * gamma + beta},
@@ -221,14 +274,30 @@ def _of_norm(step: Step, before: Names) -> Iterator[Mistake]:
         N_("The mean is not taken off: this is an RMSNorm."),
         {"x": x / (x.pow(2).mean(-1, keepdim=True) + eps).sqrt() * gamma + beta},
     )
+    yield (
+        N_("The norm divides by the variance; its root belongs there."),
+        {"x": centred / (variance + eps) * gamma + beta},
+    )
+    for other in OTHER_EPS:
+        if other != eps:
+            yield (
+                N_("The norm's ε is {other}; here it is {eps}.", other=f"{other:g}", eps=f"{eps:g}"),
+                {"x": centred / (variance + other).sqrt() * gamma + beta},
+            )
+    yield (
+        N_("The norm's ε is added to the deviation; it belongs to the variance, inside the root."),
+        {"x": centred / (variance.sqrt() + eps) * gamma + beta},
+    )
     if len(x) > 1:
         over = (x - x.mean(0)) / (x.var(0, correction=0) + eps).sqrt() * gamma + beta
         yield N_("The norm runs over the tokens; it has to run over the numbers of each token."), {"x": over}
     if "out" in before and "layer_norm(added" in step.code:
+        residual, out = before["residual"], before["out"]
         yield (
             N_("The norm comes before the sum (pre-norm); this model normalises the sum."),
-            {"x": before["residual"] + F.layer_norm(before["out"], width, gamma, beta)},
+            {"x": residual + F.layer_norm(out, width, gamma, beta, eps)},
         )
+        yield N_("This sublayer is left out, with its add & norm."), {"x": residual}
 
 
 def of_logits(trace: Trace) -> Iterator[tuple[Message, Tensor]]:

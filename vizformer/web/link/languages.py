@@ -7,13 +7,16 @@ assets/locale/<code>/LC_MESSAGES/vizformer.po. `make messages` keeps the catalog
 from collections.abc import Callable
 from functools import cache, lru_cache
 from gettext import c2py
+from string import Formatter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from vizformer.assets import asset
+from vizformer.messages import Message
 
 if TYPE_CHECKING:
-    from babel.messages.catalog import Catalog, Message
+    from babel.messages.catalog import Catalog
+    from babel.messages.catalog import Message as Entry
 
 SOURCE = "en"  # the language of the source texts; it needs no catalogue
 
@@ -47,6 +50,38 @@ def plurals(code: str) -> tuple[dict[str, tuple[str, ...]], Callable[[int], int]
     return {e.id[0]: tuple(e.string or ()) for e in found if _is_used(e) and e.pluralizable}, c2py(found.plural_expr)
 
 
+def render(message: Message, code: str, quote: Callable[[str], str] = str) -> str:
+    """`message` in the language `code`; what its values say passes through `quote`, as in `i18n.translate`."""
+    found = catalogue(code).get(message.text, message.text)
+    if not message.values:
+        return found
+    values = {name: _value(value, code, quote) for name, value in message.values.items()}
+    return _Quoting(quote).vformat(found, (), values)
+
+
+def _value(value: object, code: str, quote: Callable[[str], str]) -> object:
+    if isinstance(value, Message):
+        return _Ready(render(value, code, quote))
+    if isinstance(value, tuple) and value and all(isinstance(item, Message) for item in value):
+        return _Ready(render(Message("; "), code).join(render(item, code, quote) for item in value))
+    return value
+
+
+class _Ready(str):
+    """A text that has been quoted already."""
+
+
+class _Quoting(Formatter):
+    """`str.format`, quoting what replaces a placeholder last of all: after `!r`, which would undo an escape."""
+
+    def __init__(self, quote: Callable[[str], str]) -> None:
+        self.quote = quote
+
+    def format_field(self, value: object, format_spec: str) -> str:
+        text: str = super().format_field(value, format_spec)
+        return text if isinstance(value, (_Ready, int, float)) else self.quote(text)
+
+
 @cache
 def _read(code: str) -> "Catalog | None":
     path = asset("locale", code, "LC_MESSAGES", "vizformer.po")
@@ -58,6 +93,6 @@ def _read(code: str) -> "Catalog | None":
         return read_po(file, locale=code)
 
 
-def _is_used(entry: "Message") -> bool:
+def _is_used(entry: "Entry") -> bool:
     forms = entry.string if isinstance(entry.string, tuple) else (entry.string,)
     return bool(entry.id) and all(forms) and not entry.fuzzy

@@ -8,14 +8,13 @@ The language is the one the link asks for, else the browser's, else English.
 """
 
 from collections.abc import Callable
-from string import Formatter
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from vizformer.messages import Message
 from vizformer.web.link import state
-from vizformer.web.link.languages import SOURCE, catalogue, match, plurals
+from vizformer.web.link.languages import SOURCE, catalogue, match, plurals, render
 
 
 def language() -> str:
@@ -48,30 +47,4 @@ def translate(message: Message, quote: Callable[[str], str] = str) -> str:
         message: What to say. A value that is itself a `Message`, or a tuple of them, is translated too.
         quote: Makes a text from outside safe for the place it is going to (`errors.plain` for Markdown).
     """
-    found = catalogue(language()).get(message.text, message.text)
-    if not message.values:
-        return found
-    return _Quoting(quote).vformat(found, (), {name: _value(v, quote) for name, v in message.values.items()})
-
-
-def _value(value: object, quote: Callable[[str], str]) -> object:
-    if isinstance(value, Message):
-        return _Ready(translate(value, quote))
-    if isinstance(value, tuple) and value and all(isinstance(item, Message) for item in value):
-        return _Ready(_("; ").join(translate(item, quote) for item in value))
-    return value
-
-
-class _Ready(str):
-    """A text that has been quoted already."""
-
-
-class _Quoting(Formatter):
-    """`str.format`, quoting what replaces a placeholder last of all: after `!r`, which would undo an escape."""
-
-    def __init__(self, quote: Callable[[str], str]) -> None:
-        self.quote = quote
-
-    def format_field(self, value: object, format_spec: str) -> str:
-        text: str = super().format_field(value, format_spec)
-        return text if isinstance(value, (_Ready, int, float)) else self.quote(text)
+    return render(message, language(), quote)
