@@ -45,27 +45,33 @@ def row_batches(rows: Sequence[Row], *, tokens_per_batch: int, pad_id: int, seed
 def pair_batches(
     pairs: Sequence[tuple[Ids, Ids]], *, tokens_per_batch: int, pad_id: int, seed: int | None
 ) -> Iterator[PairBatch]:
-    """All pairs once, in batches in which the longest pair times the number of pairs is at most `tokens_per_batch`.
+    """All pairs once, in batches of at most `tokens_per_batch` tokens, padding included.
 
-    (Source and target are each padded to their own longest, so that the tensors hold somewhat more; a pair that is
-    longer than the limit has a batch of its own.)
-    With a seed the order is shuffled: sentences are sorted by length plus a little noise, so that the batches differ
-    from epoch to epoch, then the batches are shuffled.  The same seed gives the same order.
+    (A pair that is longer than the limit has a batch of its own.)  Pairs of like length in both languages come together:
+    in bands of two source tokens, within a band by the target, upwards and downwards by turns, so that neighbours are
+    alike where a band ends too.  (By the sum of both lengths a quarter of a batch was padding, so it is a tenth.)
+    With a seed the order is shuffled: to each length a little noise is added, so that the batches differ from epoch to
+    epoch, then the batches are shuffled.  The same seed gives the same order.
     """
     rng = random.Random(seed or 0)  # (Random(None) would differ from run to run)
     noise = 0.0 if seed is None else 1.0
-    keys = [(len(source) + noise * rng.random() * 2, len(target) + noise * rng.random()) for source, target in pairs]
-    order = sorted(range(len(pairs)), key=lambda i: (keys[i][0] + keys[i][1], rng.random()))
-    batches: list[list[int]] = [[]]
-    width = 0
-    for index in order:
+
+    def place(index: int) -> tuple[int, float, float]:
         source, target = pairs[index]
-        new_width = max(width, len(source) + len(target))
-        if batches[-1] and new_width * (len(batches[-1]) + 1) > tokens_per_batch:
+        band = int(len(source) + noise * rng.random() * 2) // 2
+        length = len(target) + noise * rng.random()
+        return band, length if band % 2 else -length, rng.random()
+
+    batches: list[list[int]] = [[]]
+    widths = (0, 0)
+    for index in sorted(range(len(pairs)), key=place):
+        lengths = len(pairs[index][0]), len(pairs[index][1])
+        wider = max(widths[0], lengths[0]), max(widths[1], lengths[1])
+        if batches[-1] and sum(wider) * (len(batches[-1]) + 1) > tokens_per_batch:
             batches.append([])
-            new_width = len(source) + len(target)
+            wider = lengths
         batches[-1].append(index)
-        width = new_width
+        widths = wider
     if seed is not None:
         rng.shuffle(batches)
     for batch in batches:
