@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from vizformer.errors import VizformerError
@@ -59,6 +60,15 @@ class Progress:
     validation: Mapping[str, float]
 
 
+def trained(model: Transformer) -> list[Parameter]:
+    return [p for p in model.parameters() if p.requires_grad]
+
+
+def new_optimizer(model: Transformer) -> torch.optim.Adam:
+    """Adam with the constants of Vaswani et al. 2017, 5.3; `fit` sets the rate before each step."""
+    return torch.optim.Adam(trained(model), lr=1.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
+
+
 def fit(
     model: Transformer,
     options: LoopOptions,
@@ -78,8 +88,7 @@ def fit(
         VizformerError: the state on disk belongs to other options, or the loss is no longer a number.
     """
     keep_freed_memory()
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.Adam(parameters, lr=1.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
+    parameters, optimizer = trained(model), new_optimizer(model)
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(options.average_decay))  # type: ignore[no-untyped-call]
     first_epoch, step, seconds = _resume(state_file, options, model, average, optimizer)
     for epoch in range(first_epoch, options.epochs):

@@ -88,12 +88,13 @@ def prepare(recipe: TranslationRecipe, data: Path) -> TranslationData:
 
 def encode_pairs(tokenizer: Tokenizer, pairs: Sequence[Pair]) -> list[tuple[list[int], list[int]]]:
     """Source ids with their end mark; target ids between start and end mark."""
-    bos = tokenizer.id_of(BOS)
-    assert bos is not None  # train_bpe made it
+    bos, eos = tokenizer.id_of(BOS), tokenizer.id_of(EOS)
+    assert bos is not None  # train_bpe made them
+    assert eos is not None
     encoded = []
     for pair in pairs:
         source = [token.id for token in tokenizer.encode(pair.source)]
-        target = [bos, *(token.id for token in tokenizer.encode(pair.target))]
+        target = [bos, *(token.id for token in tokenizer.encode_target(pair.target)), eos]
         if max(len(source), len(target)) <= MAX_TOKENS:
             encoded.append((source, target))
     return encoded

@@ -11,7 +11,7 @@ import torch
 
 from recipes.translate import translate_all
 from recipes.translator.lexicon import lexicon
-from recipes.translator.train import MARKS, averaged
+from recipes.translator.train import averaged
 from recipes.translator.training_set import DIRECTIONS, Line, read_lines
 from tests.translation.everyday import sentences, share_held
 from vizformer.checkpoints import Checkpoint
@@ -21,8 +21,8 @@ MAX_NEW = 60  # tokens
 TOKENIZE = {"zh-en": "13a", "en-zh": "zh"}  # words and marks; single characters
 
 
-def translate(checkpoint: Checkpoint, direction: str, texts: Sequence[str]) -> list[str]:
-    return translate_all(checkpoint, [MARKS[direction] + text for text in texts], max_new=MAX_NEW)
+def translate(checkpoint: Checkpoint, texts: Sequence[str]) -> list[str]:
+    return translate_all(checkpoint, texts, max_new=MAX_NEW)
 
 
 def named(chinese: str, words: Iterable[str]) -> set[str]:
@@ -43,15 +43,15 @@ def measure(checkpoint: Checkpoint, folder: Path, part: str, most: int) -> dict[
     held_out = read_lines(folder / f"{part}.tsv")
     for way in DIRECTIONS:
         lines = [line for line in held_out if line.direction == way][:most]
-        outputs = translate(checkpoint, way, [line.text for line in lines])
+        outputs = translate(checkpoint, [line.text for line in lines])
         references = [[line.translation for line in lines]]
         found[f"{way} BLEU"] = sacrebleu.corpus_bleu(outputs, references, tokenize=TOKENIZE[way]).score
         found[f"{way} chrF"] = sacrebleu.corpus_chrf(outputs, references).score
-        everyday = translate(checkpoint, way, [one.text for one in sentences(way)])
+        everyday = translate(checkpoint, [one.text for one in sentences(way)])
         found[f"{way} everyday"] = 100 * share_held(everyday, way)
     pairs = [line for line in read_lines(folder / "held_out_nouns.tsv") if line.direction == "en-zh"]
     pairs = [line for line in pairs if line.source.startswith("coreference")][:most]
-    outputs = translate(checkpoint, "en-zh", [line.text for line in pairs])
+    outputs = translate(checkpoint, [line.text for line in pairs])
     right = [resolved(output, line) for output, line in zip(outputs, pairs, strict=True)]
     return {**found, "en-zh coreference": 100 * sum(right) / len(right)}
 

@@ -25,8 +25,8 @@ from vizformer.model import Transformer
 from vizformer.text import Tokenizer
 from vizformer.training.batches import PairBatch
 
-MARKS = {"zh-en": "<2en>", "en-zh": "<2zh>"}
-"""The first token of a text: the language it is to be translated into."""
+FIRST_TOKENS = {"CJK": "<2en>", "LATIN": "<2zh>"}
+"""The first token of a text, by its script: the language it is to be translated into."""
 SIZES: Mapping[str, Mapping[str, int]] = {
     "full": dict(d_model=256, n_heads=4, d_ff=1024, n_encoder_layers=3, n_decoder_layers=3),
     "small": dict(d_model=128, n_heads=4, d_ff=512, n_encoder_layers=2, n_decoder_layers=2),
@@ -44,16 +44,20 @@ class BlockIsOverError(Exception):
     """Raised after a state was written."""
 
 
-def marked(line: Line) -> Pair:
-    return Pair(MARKS[line.direction] + line.text, line.translation)
+def pairs_of(lines: Sequence[Line]) -> list[Pair]:
+    return [Pair(line.text, line.translation) for line in lines]
 
 
 def learn_vocabulary(lines: Sequence[Line], vocab_size: int) -> Tokenizer:
-    """One vocabulary of both languages and the marks of direction, its last tokens."""
+    """One vocabulary of both languages; its last tokens are the first ones of texts."""
     texts = dict.fromkeys(text for line in lines for text in (line.text, line.translation))
-    backend = train_bpe(texts, vocab_size - len(MARKS))
-    backend.add_special_tokens(list(MARKS.values()))
+    backend = train_bpe(texts, vocab_size - len(FIRST_TOKENS))
+    backend.add_special_tokens(list(FIRST_TOKENS.values()))
     return Tokenizer(backend)
+
+
+def read_vocabulary(work: Path) -> Tokenizer:
+    return Tokenizer.from_file(work / TOKENIZER).with_first_tokens(FIRST_TOKENS)
 
 
 def slice_of(lines: Sequence[Line], index: int, seed: int) -> list[Line]:
@@ -93,6 +97,7 @@ def train(
     without: Sequence[str],
     seed: int,
     bfloat16: bool,
+    another_set: bool,
 ) -> None:
     """Trains for a block of time, or goes on with what `work` holds; writes the averaged model in the end.
 
@@ -109,24 +114,28 @@ def train(
     options = dict(
         size=size, vocabulary=vocab_size, without=sorted(without), seed=seed, lines=len(lines), digest=digest
     )
-    if (work / OPTIONS).is_file() and json.loads((work / OPTIONS).read_text(encoding="utf-8")) != options:
+    before = json.loads((work / OPTIONS).read_text(encoding="utf-8")) if (work / OPTIONS).is_file() else None
+    if another_set and before is not None:
+        before.update(lines=len(lines), digest=digest)
+    if before not in (None, options):
         raise click.ClickException(
-            f"{work} was begun with other options or another training set: choose another folder."
+            f"{work} was begun with other options or another training set: choose another folder, or say --another-set."
         )
-    if not (work / OPTIONS).is_file():
+    if before is None:
         learn_vocabulary(lines, vocab_size).save(work / TOKENIZER)
+    if before is None or another_set:
         (work / OPTIONS).with_suffix(".new").write_text(json.dumps(options) + "\n", encoding="utf-8")
         (work / OPTIONS).with_suffix(".new").replace(work / OPTIONS)
-    tokenizer, device = Tokenizer.from_file(work / TOKENIZER), best_device()
+    tokenizer, device = read_vocabulary(work), best_device()
     held_out = {
-        name: [(pair, len(line.translation)) for line in group for pair in encode_pairs(tokenizer, [marked(line)])]
+        name: [(pair, len(line.translation)) for line in group for pair in encode_pairs(tokenizer, pairs_of([line]))]
         for name, group in checked(folder).items()
     }
     longest = 0.0
     slice_begun = time.monotonic()
 
     def batches(index: int) -> Iterator[PairBatch]:
-        pairs = encode_pairs(tokenizer, list(map(marked, slice_of(lines, index, seed))))
+        pairs = encode_pairs(tokenizer, pairs_of(slice_of(lines, index, seed)))
         for batch in pair_batches(pairs, tokens_per_batch=ZH_EN.tokens_per_batch, pad_id=pad_id, seed=index):
             yield batch.to(device)
 
@@ -189,7 +198,7 @@ def averaged(work: Path) -> Checkpoint:
     model.load_state_dict(
         {name.removeprefix("module."): value for name, value in state["average"].items() if name != "n_averaged"}
     )
-    return Checkpoint(name="zh-en", model=model, tokenizer=Tokenizer.from_file(work / TOKENIZER))
+    return Checkpoint(name="zh-en", model=model, tokenizer=read_vocabulary(work))
 
 
 @click.command()
@@ -201,6 +210,7 @@ def averaged(work: Path) -> Checkpoint:
 @click.option("--vocabulary", "vocab_size", default=8000, show_default=True)
 @click.option("--without", multiple=True, help="A source that is left out: tatoeba, grammar, coreference, senses, ...")
 @click.option("--seed", default=0, show_default=True)
+@click.option("--another-set", is_flag=True, help="Go on with the lines of SET, although WORK was begun with others.")
 @click.option("--bfloat16", is_flag=True, help="Faster on a processor that has it, ten times slower on others.")
 def main(folder: Path, work: Path, **options: Any) -> None:
     """Train on the folder SET that training_set wrote, and keep the state in the folder WORK.

@@ -4,14 +4,15 @@ import json
 import re
 import shutil
 
+import click
 import pytest
 import torch
 from click.testing import CliRunner
 
-from recipes.pairs import Pair
-from recipes.translator import measure, vocabularies
+from recipes.bundled_models.zh_en import encode_pairs
+from recipes.translator import measure, packed_state, vocabularies
 from recipes.translator import train as recipe
-from recipes.translator.train import MARKS, averaged, main, marked, slice_of
+from recipes.translator.train import averaged, main, pairs_of, read_vocabulary, slice_of
 from recipes.translator.training_set import Line, both_ways
 from vizformer.checkpoints import load
 
@@ -56,11 +57,11 @@ def test_a_block_ends_when_its_time_is_over_and_leaves_a_model(folder):
     code, said = run(folder, "short", "--minutes", "0")
     assert code == 0, said
     opened = load(folder / "short" / "model")
-    tokens = opened.encode(MARKS["en-zh"] + "I drink tea.")
+    tokens = opened.encode("I drink tea.")
     assert (tokens[0].piece, tokens[0].special) == ("<2zh>", True)
     assert tokens[-1].piece == "</s>"
     assert "<2" not in opened.tokenizer.decode([token.id for token in tokens])
-    assert opened.generate(MARKS["zh-en"] + "我喝茶。", max_new=5).ids
+    assert opened.generate("我喝茶。", max_new=5).ids
 
 
 def test_other_options_or_another_set_are_refused(folder):
@@ -71,10 +72,38 @@ def test_other_options_or_another_set_are_refused(folder):
     (folder / "train.tsv").write_text("".join("\t".join(line) + "\n" for line in LINES[1:]), encoding="utf-8")
     assert run(folder, "work", "--minutes", "0")[0] == 1
 
+    assert run(folder, "work", "--minutes", "0", "--another-set")[0] == 0
+    assert run(folder, "work", "--minutes", "0")[0] == 0  # what it goes on with is written down
 
-def test_the_first_token_says_the_direction():
-    assert marked(LINES[0]) == Pair("<2en>我喝茶。", "I drink tea.")
-    assert marked(LINES[1]) == Pair("<2zh>I drink tea.", "我喝茶。")
+
+def test_the_first_token_says_the_direction(folder):
+    run(folder, "work", "--minutes", "0")
+    pairs = encode_pairs(read_vocabulary(folder / "work"), pairs_of(LINES[:2]))
+    pieces = [[token.piece for token in read_vocabulary(folder / "work").tokens(ids)] for pair in pairs for ids in pair]
+    assert [(line[0], line[-1]) for line in pieces] == [
+        ("<2en>", "</s>"),
+        ("<s>", "</s>"),
+        ("<2zh>", "</s>"),
+        ("<s>", "</s>"),
+    ]
+    assert not any(piece.startswith("<2") for line in pieces for piece in line[1:])
+
+
+def test_a_training_goes_on_from_a_packed_state(folder):
+    assert run(folder, "work", "--updates", "1")[0] == 0
+    packed_state.pack(folder / "work", folder / "packed")
+    assert (
+        sum(file.stat().st_size for file in (folder / "packed").iterdir())
+        < 0.25 * (folder / "work" / "state.pt").stat().st_size
+    )
+    packed_state.unpack(folder / "packed", folder / "carried")
+    before, after = (averaged(folder / name).model.state_dict() for name in ("work", "carried"))
+    assert all((after[name] - before[name]).abs().max() <= before[name].abs().max() / 254 * 1.001 for name in before)
+    code, said = run(folder, "carried", "--updates", "2")
+    assert code == 0, said
+    assert json.loads((folder / "carried" / "log.jsonl").read_text().splitlines()[-1])["updates"] == 2
+    with pytest.raises(click.ClickException, match="holds a training"):
+        packed_state.unpack(folder / "packed", folder / "carried")
 
 
 def test_every_line_of_a_turn_comes_once_and_those_of_the_grammar_every_other_turn(monkeypatch):

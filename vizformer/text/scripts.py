@@ -4,8 +4,10 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from vizformer.text.tokenizer import Tokenizer
+if TYPE_CHECKING:
+    from vizformer.text.tokenizer import Tokenizer
 
 HAN, LATIN = "CJK", "LATIN"
 LOOKED_AT = 2000  # characters of a text, which take 5 ms
@@ -34,7 +36,7 @@ def script(text: str) -> str:
     return first if most > less else ""
 
 
-def scripts_of(vocabulary: Tokenizer) -> Mapping[str, float]:
+def scripts_of(vocabulary: "Tokenizer") -> Mapping[str, float]:
     """The share of each script among the tokens that hold a letter, the largest first; estimated from every n-th token.
 
     Nothing where no token holds a letter, as where texts are token ids.

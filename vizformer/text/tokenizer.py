@@ -1,11 +1,12 @@
 """The `tokenizers` library under one small type: text to tokens a person can read, with their place in the text."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tokenizers import Encoding
@@ -15,6 +16,7 @@ from vizformer.errors import TokenizerError
 from vizformer.messages import N_, Message
 from vizformer.text import text_growth
 from vizformer.text.pieces import Spelling, piece_bytes, readable
+from vizformer.text.scripts import script
 
 UNKNOWN_PIECES = ("<unk>", "[UNK]", "<UNK>")
 _SHORT = 10_000  # characters; longer texts are cut while the interpreter does something else
@@ -46,8 +48,13 @@ class Token:
 class Tokenizer:
     """Text to tokens and back.
 
+    Attributes:
+        first_tokens: by the script of a text, the token that is put before it (`with_first_tokens`); most have none.
+
     Raises (all methods): TokenizerError, naming the value, the rule and the way out.
     """
+
+    first_tokens: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, backend: Backend, target: Backend | None = None) -> None:
         self._backend, self._target = backend, target
@@ -105,7 +112,8 @@ class Tokenizer:
 
     def encode(self, text: str, *, special: bool = True) -> tuple[Token, ...]:
         """The tokens of `text`; with `special`, also those the model expects around it (such as its end mark)."""
-        return self._encoded(self._backend, text, special)
+        first = self.tokens(self._first_ids(text)) if special else ()
+        return (*first, *self._encoded(self._backend, text, special))
 
     def encode_target(self, text: str) -> tuple[Token, ...]:
         """The tokens of a given translation, without marks; some models split translations otherwise than texts."""
@@ -141,12 +149,37 @@ class Tokenizer:
         wider._rows = rows
         return wider
 
+    def with_first_tokens(self, first_tokens: Mapping[str, str]) -> "Tokenizer":
+        """The same for a translator of both directions, which is told by a first token what a text is to become.
+
+        It reads `<2en>我爱中国。` and `<2zh>I love China.`: the script that most of a text is in decides.  A text in none of
+        the scripts (numbers, another language) gets the first of the tokens.
+        Source: Johnson et al. 2017, section 3.
+
+        Args:
+            first_tokens: by the script, as Unicode calls it: `{"CJK": "<2en>", "LATIN": "<2zh>"}`.
+        """
+        missing = next((piece for piece in first_tokens.values() if self.id_of(piece) is None), None)
+        if missing is not None:
+            raise TokenizerError("The first token {piece} is not in the vocabulary.", piece=repr(missing)[:80])
+        marked = copy(self)
+        marked.first_tokens = MappingProxyType(dict(first_tokens))
+        return marked
+
+    def _first_ids(self, text: str) -> list[int]:
+        by_script = self.first_tokens
+        if not by_script:
+            return []
+        id = self.id_of(by_script.get(script(text), next(iter(by_script.values()))))
+        return [] if id is None else [id]
+
     def encode_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of many texts at once, with the special tokens the model expects: for training."""
         if not all(map(self._growth[0].allows, texts)):
             raise _too_long(max(map(len, texts)))
         with _calling(_not_split):
-            return [encoding.ids for encoding in self._backend.encode_batch_fast(list(texts))]
+            cut = self._backend.encode_batch_fast(list(texts))
+        return [[*self._first_ids(text), *encoding.ids] for text, encoding in zip(texts, cut, strict=True)]
 
     def tokens(self, ids: list[int]) -> tuple[Token, ...]:
         """Tokens of ids that did not come from a text (a generated target): without offsets and word indices."""

@@ -101,6 +101,8 @@ class Checkpoint:
         digest.update(self.tokenizer.to_json().encode() + self.tokenizer.target_json.encode())
         if self.source_tokenizer is not None:
             digest.update(b"source" + self.source_tokenizer.to_json().encode())
+        if first_tokens := self.tokenizer_of("encoder").first_tokens:
+            digest.update(repr(sorted(first_tokens.items())).encode())
         for name, tensor in self.model.tensors():
             digest.update(name.encode())
             digest.update(tensor.cpu().contiguous().view(torch.uint8).numpy().tobytes())

@@ -1,7 +1,8 @@
 """Our own format: a folder with config.json, model.safetensors and tokenizer.json.
 
 tokenizer_of_targets.json is there as well where translations are split otherwise than texts, into the same ids, and
-source_tokenizer.json where texts have a vocabulary of their own; tokenizer.json is then the target's.
+source_tokenizer.json where texts have a vocabulary of their own; tokenizer.json is then the target's.  A translator of
+both directions says in config.json which token it puts before a text: `"first_tokens": {"CJK": "<2en>", ...}`.
 """
 
 import json
@@ -32,6 +33,7 @@ from vizformer.text import Tokenizer
 FORMAT = "vizformer-1"
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
 _MOST_NUMBERS = 2**28  # of a table of positions; 2 GB while it is computed
+FIRST_TOKENS = "first_tokens"  # in CONFIG
 TARGETS = "tokenizer_of_targets.json"  # only where translations are split otherwise than texts
 
 
@@ -67,6 +69,9 @@ def examine(folder: Folder, raw: dict[str, Any]) -> Examined:
         source = _tokenizer(folder, SOURCES, config.source_vocab_size, most)
     if folder.has(TARGETS):
         tokenizer = tried(tokenizer.with_target(read_tokenizer(folder, TARGETS, most)))
+    if FIRST_TOKENS in raw:
+        marked = _two_way(source or tokenizer, raw[FIRST_TOKENS])
+        tokenizer, source = (marked, None) if source is None else (tokenizer, marked)
     report = Report(
         name=folder.name,
         format="vizformer",
@@ -100,6 +105,12 @@ def _tokenizer(folder: Folder, name: str, rows: int, most: int) -> Tokenizer:
     return tokenizer
 
 
+def _two_way(tokenizer: Tokenizer, first_tokens: Any) -> Tokenizer:
+    if not isinstance(first_tokens, dict) or not all(isinstance(piece, str) for piece in first_tokens.values()):
+        raise damaged(CONFIG, f"{FIRST_TOKENS} must give a token for each script")
+    return guarded(CONFIG, lambda: tokenizer.with_first_tokens(first_tokens))
+
+
 def save_own(checkpoint: Checkpoint, folder: Path, dtype: torch.dtype) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     weights = {name: tensor.to(dtype).contiguous() for name, tensor in checkpoint.model.state_dict().items()}
@@ -108,7 +119,9 @@ def save_own(checkpoint: Checkpoint, folder: Path, dtype: torch.dtype) -> None:
         weights[name] = tensor.clone() if tensor.data_ptr() in held else tensor
         held.add(tensor.data_ptr())
     write_weights(weights, folder / WEIGHTS, {"format": FORMAT})
-    options = {"format": FORMAT, "model": checkpoint.model.config.to_dict()}
+    options: dict[str, Any] = {"format": FORMAT, "model": checkpoint.model.config.to_dict()}
+    if first_tokens := checkpoint.tokenizer_of("encoder").first_tokens:
+        options[FIRST_TOKENS] = dict(first_tokens)
     (folder / CONFIG).write_text(json.dumps(options, indent=2) + "\n", encoding="utf-8")
     checkpoint.tokenizer.save(folder / TOKENIZER)
     if checkpoint.source_tokenizer is not None:
