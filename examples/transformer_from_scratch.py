@@ -20,14 +20,14 @@ from torch import Tensor, nn
 Steps = dict[str, Tensor]  # what a forward leaves to be looked at, by name
 
 
-# %% Lesson 2: tokens and embeddings. A row for each token, times sqrt(d_model).
+# %% Tokens and embeddings. A row for each token, times sqrt(d_model).
 
 
 def embed(table: Tensor, ids: Tensor) -> Tensor:
     return table[ids] * math.sqrt(table.shape[1])  # [n, d_model]
 
 
-# %% Lesson 3: positions. Fast waves in the low dimensions, slow ones in the high ones.
+# %% Positions. Fast waves in the low dimensions, slow ones in the high ones.
 
 
 def positional_encoding(n: int, d_model: int) -> Tensor:
@@ -39,7 +39,7 @@ def positional_encoding(n: int, d_model: int) -> Tensor:
     return P.float()
 
 
-# %% Lesson 4: query, key, value. softmax(Q K^T / sqrt(d_k) + mask) V, with every step on the way.
+# %% Query, key, value. softmax(Q K^T / sqrt(d_k) + mask) V, with every step on the way.
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, steps: Steps, name: str) -> Tensor:
@@ -54,7 +54,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, steps: Steps
     return z
 
 
-# %% Lesson 5: many heads. Cut d_model into heads; afterwards write the heads of a token side by side.
+# %% Many heads. Cut d_model into heads; afterwards write the heads of a token side by side.
 
 
 def split_heads(x: Tensor, n_heads: int) -> Tensor:
@@ -85,14 +85,14 @@ class MultiHeadAttention(nn.Module):
         return out
 
 
-# %% Lesson 6: masks. -inf above the diagonal, added before the softmax.
+# %% Masks. -inf above the diagonal, added before the softmax.
 
 
 def causal_mask(n: int) -> Tensor:
     return torch.full((n, n), -torch.inf).triu(1)
 
 
-# %% Lesson 7: add & norm, feed-forward. x <- norm(x + sublayer(x)), twice.
+# %% Add & norm, feed-forward. x <- norm(x + sublayer(x)), twice.
 
 
 class FeedForward(nn.Module):
@@ -135,7 +135,7 @@ class Stack(nn.Module):
         self.layers = nn.ModuleList(Layer(d_model, n_heads, d_ff, cross) for _ in range(n_layers))
 
 
-# %% Lesson 8: encoder meets decoder. The decoder's queries look at the encoder's output.
+# %% Encoder meets decoder. The decoder's queries look at the encoder's output.
 
 
 class Transformer(nn.Module):
@@ -161,7 +161,7 @@ class Transformer(nn.Module):
         return x
 
 
-# %% Lesson 9: writing a text. The most probable token each time, until the end mark.
+# %% Writing a text. The most probable token each time, until the end mark.
 
 BOS, EOS = 1, 2
 

@@ -1,4 +1,4 @@
-"""Lesson 11: what attention costs, how it was made cheaper, what became of the model, and what it reached."""
+"""Costs, variants, results: what attention costs, how it was made cheaper, what became of the model, and what it reached."""
 
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons import costs

@@ -1,4 +1,4 @@
-"""Lesson 12: nine programs with one wrong line each, as they are copied from tutorial to tutorial."""
+"""Find the error: nine programs with one wrong line each, as they are copied from tutorial to tutorial."""
 
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons import errors

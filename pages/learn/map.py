@@ -1,4 +1,4 @@
-"""Lesson 1: the whole model as a drawing with live shapes, and why it is not an RNN."""
+"""The map: the whole model as a drawing with live shapes, and why it is not an RNN."""
 
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons import map as map_
@@ -13,9 +13,7 @@ def page() -> None:
         "layer",
         "parameter",
         "model-width",
-        "residual-stream",
         "feed-forward",
-        "self-attention",
         "rnn",
         "gru",
         "path-length",

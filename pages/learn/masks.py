@@ -15,7 +15,6 @@ def page() -> None:
         "prefix-mask",
         "sliding-window",
         "bigbird",
-        "softmax",
         "leakage",
     )
     lesson.show(sitemap.MASKS, masks.PARTS, terms=terms)

@@ -1,4 +1,4 @@
-"""Lesson 10: the loss, its smoothing, the learning rate, Adam, the gradient, and what a training does without."""
+"""Training: the loss, its smoothing, the learning rate, Adam, the gradient, and what a training does without."""
 
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons import training

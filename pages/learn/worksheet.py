@@ -11,7 +11,7 @@ from vizformer.web.widgets.questions import Registry
 
 _PARTS = tuple(
     lesson.PARTS
-    for lesson in (map_, tokens, positions, qkv, heads, masks, block, cross, decoding, training, costs, errors)
+    for lesson in (map_, tokens, qkv, heads, masks, positions, block, cross, decoding, training, costs, errors)
 )
 LESSONS: Mapping[str, Registry] = {parts[0].lesson: questions(parts) for parts in _PARTS}
 

@@ -1,4 +1,4 @@
-"""The drawing of lesson 1 in a browser: all of it is seen at once."""
+"""The drawing of the lesson The map in a browser: all of it is seen at once."""
 
 import pytest
 from playwright.sync_api import expect

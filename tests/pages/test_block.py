@@ -1,4 +1,4 @@
-"""Lesson 7, Add & norm, feed-forward: what is on the screen is what the library computes, and the code on it runs."""
+"""The lesson Add & norm, feed-forward: what is on the screen is what the library computes, and the code on it runs."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Lesson 11, Costs, variants, results: what is on the screen is what the library computes, and the code on it runs."""
+"""The lesson Costs, variants, results: what is on the screen is what the library computes, and the code on it runs."""
 
 import json
 import math

@@ -46,7 +46,7 @@ def test_the_views_of_a_door_share_what_is_looked_at(open_app):
 
 
 def test_a_lesson_has_the_one_before_and_the_one_after_beside_it(open_app):
-    assert links(open_app("pages/learn/masks.py"), "page-views") == ["heads", "block"]
+    assert links(open_app("pages/learn/masks.py"), "page-views") == ["heads", "positions"]
     assert links(open_app("pages/learn/map.py"), "page-views") == ["tokens"]
 
 

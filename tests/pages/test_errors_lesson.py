@@ -1,4 +1,4 @@
-"""Lesson 12, Find the error: a line is chosen first, then the proof is shown, and its numbers are the library's."""
+"""The lesson Find the error: a line is chosen first, then the proof is shown, and its numbers are the library's."""
 
 import pytest
 from streamlit.testing.v1 import AppTest

@@ -1,4 +1,4 @@
-"""Lesson 5, Many heads: what is on the screen is what the library computes, and the code on it runs."""
+"""The lesson Many heads: what is on the screen is what the library computes, and the code on it runs."""
 
 import numpy as np
 import pytest

@@ -294,6 +294,9 @@ SETTINGS = {
     ],
     "/masks?part=mistakes&dials=masks.mistake%3Azero": ["Mistake: zero"],
     "/worksheet?dials=worksheet.seed%3A7~worksheet.key%3A1": ["Version: 7", "Show the answers: True"],
+    "/worksheet?dials=worksheet.lessons%3A3": [
+        "until its wave has come round once"
+    ],  # Positions, then the third lesson
 }
 
 # From when "/" was the page Attention: whatever says something that the start page does not show.

@@ -1,4 +1,4 @@
-"""Lesson 4, Query, key, value: what is on the screen is what the library computes, and the code on it runs."""
+"""The lesson Query, key, value: what is on the screen is what the library computes, and the code on it runs."""
 
 import numpy as np
 import pytest
@@ -127,7 +127,7 @@ def test_the_scores_stand_side_by_side(open_app: Open, model: str, kind: str) ->
     assert [number(row[3]) for row in rows] == pytest.approx([0.0] * len(rows), abs=1e-9)
     assert marked(app, 0) == [2]
     found = qk_circuit.bilinear(checkpoint, trace, site, 2)
-    assert any(f"its rank is {found.rank}" in box.value for box in app.markdown)
+    assert any(f"only {found.rank} of its rows are independent" in box.value for box in app.markdown)
     assert any(f"{found.proof.difference:.1g}" in box.value for box in app.success)
 
 

@@ -1,4 +1,4 @@
-"""Lesson 2: what is on the screen is what the library computes."""
+"""The lesson Tokens and embeddings: what is on the screen is what the library computes."""
 
 import json
 import re
@@ -234,7 +234,7 @@ def test_lengths_with_and_without_the_factor(open_app: Open, scaled: bool) -> No
 
 def test_a_model_without_added_positions_says_so(open_app: Open) -> None:
     app = open_app(PAGE, part="norms", model="stories", text=CAT)
-    assert any("adds no position vectors (it uses RoPE)" in info.value for info in app.info)
+    assert any("adds no position vectors:" in info.value for info in app.info)
     assert len(chart(app)["data"]) == 1
 
 

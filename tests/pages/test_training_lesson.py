@@ -1,4 +1,4 @@
-"""Lesson 10, Training: what is on the screen is what the library computes, and the code on it runs."""
+"""The lesson Training: what is on the screen is what the library computes, and the code on it runs."""
 
 import math
 

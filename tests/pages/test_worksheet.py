@@ -11,12 +11,12 @@ from tests.pages.conftest import Open
 from tests.pages.reading import said
 from vizformer.explain.paper_calculations import SEEDS, worksheet
 from vizformer.web.frame import progress
-from vizformer.web.frame.sitemap import COURSE
+from vizformer.web.tools.worksheet.sheet import IN_LINKS
 from vizformer.web.widgets.lesson_text import lesson_prose
 
 PAGE = "pages/learn/worksheet.py"
 SENTENCE = "我有一只猫。"
-LESSONS = {entry.url: number for number, entry in enumerate(COURSE, 1)}
+LESSONS = {url: number for number, url in enumerate(IN_LINKS, 1)}
 SUBJECTS = {
     "zh-en": SENTENCE,
     "stories": "The cat sat on the mat.",

@@ -75,14 +75,14 @@ def _input(o: Operands) -> Step:
         "input",
         N_("The input row") if norm is None else N_("The input row, normalised"),
         N_(
-            "Position {query} holds a vector of {d_model} numbers in the residual stream at {place}. This pre-norm model "
-            "first divides it by its root mean square, then scales each number.",
+            "Position {query} holds a vector of {d_model} numbers in the residual stream at {place}. A norm first "
+            "divides it by its root mean square, then scales each number.",
             **given,
         )
         if norm is not None and norms.is_rms(norm)
         else N_(
-            "Position {query} holds a vector of {d_model} numbers in the residual stream at {place}. This pre-norm model "
-            "first shifts it to mean 0, divides by its standard deviation, then scales and shifts each number.",
+            "Position {query} holds a vector of {d_model} numbers in the residual stream at {place}. A norm first "
+            "shifts it to mean 0, divides by its standard deviation, then scales and shifts each number.",
             **given,
         )
         if norm is not None
@@ -94,7 +94,7 @@ def _input(o: Operands) -> Step:
         if around.after is None
         else N_(
             "Position {query} holds a vector of {d_model} numbers in the residual stream at {place}. "
-            "This post-norm model hands it to attention as it is.",
+            "Attention reads it as it is.",
             **given,
         ),
         r"x_i = r_i" if norm is None else norms.formula(norm, "x_i", "r_i"),

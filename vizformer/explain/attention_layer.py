@@ -97,7 +97,7 @@ def attention_sublayer(
     weights_ = softmax(masked)
     z = stored(weights_ @ vh, dtype)  # [h, n_q, d_head]
     fused = torch.stack([record.z(head) for head in range(h)])
-    z_anchor = N_("z from the model's own fused attention: {place}", place=in_words(site))
+    z_anchor = N_("z from the model's own attention: {place}", place=in_words(site))
     as_fused = Proof.compare(z_anchor, z, fused, terms=weights_ @ np.abs(vh) if short else 0.0)
     through_z, w = replace(as_fused, direct=False), ".float()" if short else ""
     make = at.maker(through_z, MAPS)

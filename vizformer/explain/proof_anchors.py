@@ -6,7 +6,7 @@ from vizformer.messages import N_, Message
 
 
 def recorded(name: str) -> Message:
-    return N_("the residual stream recorded at {place}", place=in_words(name))
+    return N_("the rows recorded at {place}", place=in_words(name))
 
 
 def recorded_head(letter: str, o: Operands) -> Message:
@@ -15,4 +15,4 @@ def recorded_head(letter: str, o: Operands) -> Message:
 
 
 def fused(o: Operands) -> Message:
-    return N_("z from the model's own fused attention: {place}, head {head}", place=in_words(o.site.name), head=o.head)
+    return N_("z from the model's own attention: {place}, head {head}", place=in_words(o.site.name), head=o.head)

@@ -19,7 +19,7 @@ ENGLISH: Mapping[str, str] = {
     "cost_at": N_("{name}, {n} tokens: {value}"),
     "cost_yours": N_("your sentence"),
     "gradient_back": N_("tokens before the last"),
-    "gradient_size": N_("gradient, against the last token's own"),
+    "gradient_size": N_("derivative, against the last token's own"),
     "gradient_at": N_("{name}, token “{token}”, {back} before the last: {value}"),
 }
 """Every text of these figures; pages pass the same names in the reader's language."""

@@ -114,5 +114,5 @@ def head_look_up(trace: Trace, site: str, head: int, query: int, *, temperature:
     found = look_up(scores, v, temperature=temperature)
     if temperature != 1.0:
         return HeadLookUp(dots, found, v, None)
-    anchor = N_("z from the model's own fused attention: {place}, head {head}", place=in_words(site), head=head)
+    anchor = N_("z from the model's own attention: {place}, head {head}", place=in_words(site), head=head)
     return HeadLookUp(dots, found, v, Proof.compare(anchor, found.soft, z[query], terms=found.weights @ np.abs(v)))

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 import streamlit as st
 
 from vizformer.components import memory
+from vizformer.web.frame.numbering import titled
 from vizformer.web.frame.sitemap import COURSE, Entry
 from vizformer.web.words import lesson_words
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _
 
 # lesson (its address) -> its questions, one or more in each part; what is counted
 QUESTIONS: Mapping[str, tuple[str, ...]] = {lesson.url: lesson_words.asked(lesson.url) for lesson in COURSE}
@@ -35,10 +36,9 @@ def answered(lesson: str) -> int:
 def said(lesson: Entry) -> str:
     """The lesson's number and title; once it was begun, how many of its questions have been answered."""
     of, done = len(QUESTIONS[lesson.url]), answered(lesson.url)
-    named = {"number": COURSE.index(lesson) + 1, "title": translate(lesson.title)}
     if not done:
-        return "{number} · {title}".format(**named)
-    return _("{number} · {title}: {answered} of {of} questions", answered=done, of=of, **named)
+        return titled(lesson)
+    return _("{lesson}: {answered} of {of} questions", lesson=titled(lesson), answered=done, of=of)
 
 
 def forget() -> None:

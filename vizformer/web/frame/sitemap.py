@@ -48,13 +48,6 @@ TOKENS = Entry(
     minutes=60,
     after=("map",),
 )
-POSITIONS = Entry(
-    "pages/learn/positions.py",
-    N_("Positions"),
-    N_("How a model that sees a set of tokens learns their order: waves, clocks, rotations, biases."),
-    minutes=50,
-    after=("tokens",),
-)
 QKV = Entry(
     "pages/learn/qkv.py",
     N_("Query, key, value"),
@@ -75,6 +68,13 @@ MASKS = Entry(
     N_("Who may look at whom, and why a blocked cell is blocked; leakage measured."),
     minutes=40,
     after=("qkv",),
+)
+POSITIONS = Entry(
+    "pages/learn/positions.py",
+    N_("Positions"),
+    N_("How a model that sees a set of tokens learns their order: waves, clocks, rotations, biases."),
+    minutes=50,
+    after=("heads", "masks"),
 )
 BLOCK = Entry(
     "pages/learn/block.py",
@@ -121,10 +121,10 @@ ERRORS = Entry(
 COURSE = (
     MAP,
     TOKENS,
-    POSITIONS,
     QKV,
     HEADS,
     MASKS,
+    POSITIONS,
     BLOCK,
     CROSS,
     DECODING,
@@ -132,7 +132,7 @@ COURSE = (
     COSTS,
     ERRORS,
 )
-"""The lessons, in the order in which a sentence flows."""
+"""The lessons, in the order in which they are taught: none uses a term of a later one without saying so."""
 
 LAYER = Entry(
     "pages/learn/layer.py",
@@ -226,7 +226,7 @@ HEAD_REPORT = Entry(
 LEARN = Entry(
     "pages/doors/learn.py",
     N_("Learn"),
-    N_("The course: twelve lessons, in the order in which a sentence flows through the model."),
+    N_("The course: twelve lessons, each built on those before it."),
 )
 EXPLORE = Entry(
     "pages/doors/explore.py",

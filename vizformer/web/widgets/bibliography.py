@@ -9,6 +9,7 @@ from functools import cache
 import streamlit as st
 
 from vizformer.assets import asset
+from vizformer.web.frame.numbering import numbered
 from vizformer.web.link.languages import SOURCE
 from vizformer.web.words.i18n import _
 
@@ -31,7 +32,14 @@ def items(code: str) -> tuple[Item, ...]:
     with asset("lessons", "reading.toml").open("rb") as file:
         listed = tomllib.load(file)["item"]
     return tuple(
-        Item(e["kind"], e["title"], e["authors"], e["year"], e.get(f"where_{code}", e["where"]), e.get(code, e[SOURCE]))
+        Item(
+            e["kind"],
+            e["title"],
+            e["authors"],
+            e["year"],
+            e.get(f"where_{code}", e["where"]),
+            numbered(e.get(code, e[SOURCE])),
+        )
         for e in listed
     )
 

@@ -23,6 +23,7 @@ from typing import Any, TypeVar, cast
 import streamlit as st
 
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.frame.numbering import numbered
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.choices import line
 from vizformer.web.widgets.laboratories import laboratory
@@ -100,7 +101,7 @@ class Laboratory:
 
     def text(self, name: str, /, **values: object) -> str:
         """One of its texts in the reader's language."""
-        return lesson_words.say(self.lesson, self.key, name, **values)
+        return lesson_words.say(self.lesson, self.key, name, numbered, **values)
 
     def texts(self, name: str, keys: Sequence[Any]) -> dict[Any, str]:
         """Several texts of one table, by their keys."""

@@ -16,7 +16,7 @@ import streamlit as st
 from vizformer.explain import standalone
 from vizformer.explain.snippets import Given
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.frame import inline_scripts, presenting, progress
+from vizformer.web.frame import inline_scripts, numbering, presenting, progress
 from vizformer.web.frame.sitemap import COURSE, GLOSSARY, Entry
 from vizformer.web.link import link_settings, state
 from vizformer.web.link.link_settings import Setting
@@ -107,7 +107,7 @@ def _about(entry: Entry) -> None:
     """Which lesson this is, what has been answered, how long it takes, and which lessons come before it."""
     where = _(
         "Lesson {number} of {count} · {answered} of {questions} questions answered",
-        number=COURSE.index(entry) + 1,
+        number=numbering.number(entry.url),
         count=len(COURSE),
         answered=progress.answered(entry.url),
         questions=len(progress.QUESTIONS[entry.url]),
@@ -119,10 +119,9 @@ def _about(entry: Entry) -> None:
 
 def _before(entry: Entry) -> str:
     """How long the lesson takes, and which lessons come before it."""
-    titles = {one.url: f"{number} · {translate(one.title)}" for number, one in enumerate(COURSE, 1)}
     if not entry.after:
         return _("About {minutes} minutes. No lesson has to come before it.", minutes=entry.minutes)
-    lessons = _("; ").join(titles[url] for url in entry.after)
+    lessons = _("; ").join(numbering.titled(one) for one in COURSE if one.url in entry.after)
     return _("About {minutes} minutes. Before it: {lessons}", minutes=entry.minutes, lessons=lessons)
 
 

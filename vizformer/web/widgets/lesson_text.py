@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 
+from vizformer.web.frame.numbering import numbered
 from vizformer.web.link.languages import SOURCE
 from vizformer.web.words import lesson_words
 from vizformer.web.words.i18n import language
@@ -27,6 +28,8 @@ def lesson_prose(lesson: str, code: str) -> dict[str, Prose]:
     """Part -> words of a lesson in the language `code`, in English where there is no translation."""
     tables = lesson_words.parts(lesson, code) or lesson_words.parts(lesson, SOURCE)
     return {
-        part: Prose(words["text"].strip(), *(tuple(words.get(key, ())) for key in ("try", "wrong")))
+        part: Prose(
+            numbered(words["text"].strip()), *(tuple(map(numbered, words.get(key, ()))) for key in ("try", "wrong"))
+        )
         for part, words in tables.items()
     }

@@ -81,7 +81,7 @@ def bytes_said(texts: Sequence[str]) -> str:
     if shown is None:
         return ""
     return _(
-        "{shown}: bytes of UTF-8, in hexadecimal. The vocabulary has no entry for the whole character, so it is "
+        "{shown}: bytes of UTF-8, in hexadecimal. The model has no token for the whole character, so it is "
         "read in parts; a Chinese character has three bytes.",
         shown=shown,
     )

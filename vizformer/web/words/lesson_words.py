@@ -13,10 +13,11 @@
     question = "How many outputs move?"
     why = "Said with the answer."
 
-What several parts say stands before the first of them.  What a translation lacks is said in English.
+What several parts say stands before the first of them.  Numbers of lessons are names: "lesson @block" (`frame.numbering`).  What a translation lacks is said in English.
 """
 
 import tomllib
+from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
@@ -48,8 +49,10 @@ def _found(lesson: str, name: str, code: str) -> tuple[Any, str]:
     return found, code
 
 
-def say(lesson: str, part: str, name: str, /, **values: object) -> str:
+def say(lesson: str, part: str, name: str, numbered: Callable[[str], str] = str, /, **values: object) -> str:
     """A text of a part, or of all parts, in the reader's language, with its placeholders filled.
+
+    Before that, `numbered` puts the numbers of lessons into it.
 
     Raises:
         KeyError: the lesson has no such text.
@@ -64,6 +67,7 @@ def say(lesson: str, part: str, name: str, /, **values: object) -> str:
         found = found[int(plurals(code)[1](int(str(values["n"]))))]
     if not isinstance(found, str):
         raise KeyError(f"{lesson}: {part}.{name}")
+    found = numbered(found)
     return found.format(**values) if values else found
 
 

@@ -40,19 +40,19 @@ BOXES: dict[str, tuple[str, tuple[Entry, ...]]] = {
     "positions": ("table", (sitemap.POSITIONS,)),
     "norm": ("norm", _LAYER),
     "attention": ("attention", (sitemap.QKV, sitemap.HEADS)),
-    "cross": ("attention", (sitemap.QKV, sitemap.MASKS)),
-    "mask": ("attention", (sitemap.MASKS,)),
-    "rotation": ("attention", (sitemap.POSITIONS,)),
-    "alibi": ("attention", (sitemap.POSITIONS,)),
-    "relative": ("attention", (sitemap.POSITIONS,)),
-    "disentangled": ("attention", (sitemap.POSITIONS, sitemap.LAYER)),
+    "cross": ("attention", (sitemap.QKV, sitemap.CROSS)),
+    "mask": ("attention", (sitemap.QKV, sitemap.MASKS)),
+    "rotation": ("attention", (sitemap.QKV, sitemap.POSITIONS)),
+    "alibi": ("attention", (sitemap.HEADS, sitemap.POSITIONS)),
+    "relative": ("attention", (sitemap.HEADS, sitemap.POSITIONS)),
+    "disentangled": ("attention", (sitemap.QKV, sitemap.POSITIONS, sitemap.LAYER)),
     "feedforward": ("feedforward", _LAYER),
     "add": ("norm", _LAYER),
     "add_norm": ("norm", _LAYER),
-    "transform": ("feedforward", (sitemap.LAYER,)),
+    "transform": ("feedforward", _LAYER),
     "unembedding": ("table", (sitemap.LAYER,)),
     "logit_bias": ("table", (sitemap.LAYER,)),
-    "softmax": ("plain", (sitemap.GENERATION,)),
+    "softmax": ("plain", (sitemap.QKV, sitemap.GENERATION)),
 }
 """Kind of box -> its colour, and the lessons and pages that take it apart."""
 ASKED = {
@@ -221,8 +221,10 @@ def _mask(config: ModelConfig) -> str:
 
 def leads_to(box: Box, config: ModelConfig) -> tuple[Entry, ...]:
     """The lessons and pages that take the box apart."""
-    blanks = box.kind == "softmax" and config.architecture == "encoder-only"
-    return (sitemap.BLANKS,) if blanks else BOXES[box.kind][1]
+    if box.kind == "softmax" and config.architecture == "encoder-only":
+        return sitemap.QKV, sitemap.BLANKS
+    experts = box.kind == "feedforward" and config.n_experts is not None
+    return (*BOXES[box.kind][1], *((sitemap.COSTS,) if experts else ()))
 
 
 def shape(dims: Sequence[int]) -> str:

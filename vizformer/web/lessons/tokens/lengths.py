@@ -59,7 +59,7 @@ def draw(subject: Subject) -> None:
     )
     lab.note("trained", form="scaled" if found.scaled else "plain")
     if found.positions is None:
-        st.info(lab.text("none", positions=labels.places(config)))
+        st.info(lab.text("none"))
     else:
         lab.say("average", **_compared(found, scaled))
     if scaled != found.scaled and config.architecture != "encoder-only" and model_cache.predicts(model):

@@ -29,7 +29,7 @@ def draw_doors() -> None:
 
 def _learn() -> None:
     st.subheader(_("Learn"), anchor=False)
-    st.text(_("The course: {count} lessons, in the order in which a sentence flows.", count=len(COURSE)))
+    st.text(_("The course: {count} lessons, each built on those before it.", count=len(COURSE)))
     done = {entry.url: progress.answered(entry.url) for entry in COURSE}
     going_on = next((entry for entry in COURSE if done[entry.url] < len(progress.QUESTIONS[entry.url])), COURSE[0])
     title = translate(going_on.title)

@@ -8,6 +8,7 @@ from vizformer.components import matrix
 from vizformer.errors import VizformerError
 from vizformer.explain.paper_calculations import SEEDS, Problem, worksheet
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.frame.numbering import titled
 from vizformer.web.frame.sitemap import COURSE
 from vizformer.web.link import state
 from vizformer.web.tools.worksheet import paper
@@ -17,9 +18,24 @@ from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.questions import Question, Registry
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _
 
-USUAL = "4"  # the lessons whose questions are printed, by number; "0": none
+IN_LINKS = (
+    "map",
+    "tokens",
+    "positions",
+    "qkv",
+    "heads",
+    "masks",
+    "block",
+    "cross",
+    "decoding",
+    "training",
+    "costs",
+    "errors",
+)
+"""A link names a lesson by its place here, from 1: that of before, whatever the order of the course becomes."""
+USUAL = "4"  # the lessons whose questions are printed; "0": none
 _LESSONS = "worksheet.chosen"
 
 
@@ -65,7 +81,7 @@ def draw_sheet(subject: Subject, registries: Mapping[str, Registry]) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", key="worksheet-head"):
         st.markdown(heading, width="content")
         st.html(paper.name_line(_("Name"), _("Date")))
-    titles = {entry.url: f"{number} · {translate(entry.title)}" for number, entry in enumerate(COURSE, 1)}
+    titles = {entry.url: titled(entry) for entry in COURSE}
     for number, problem in enumerate(problems, 1):
         with st.container(key=f"worksheet-problem-{problem.key}"):
             paper.problem(number, problem, titles[problem.lesson])
@@ -110,7 +126,7 @@ def _questions(subject: Subject, registries: Mapping[str, Registry]) -> tuple[li
 def _lessons() -> list[str]:
     """The addresses of the lessons whose questions are printed."""
     written = str(lesson.value("worksheet.lessons", USUAL)).split(",")
-    titles = {str(number): f"{number} · {translate(entry.title)}" for number, entry in enumerate(COURSE, 1)}
+    titles = {str(IN_LINKS.index(entry.url) + 1): titled(entry) for entry in COURSE}
     known = [number for number in titles if number in written]
     state.show(_LESSONS, known)
     st.pills(
@@ -121,7 +137,7 @@ def _lessons() -> list[str]:
         key=_LESSONS,
         on_change=_take,
     )
-    return [COURSE[int(number) - 1].url for number in known]
+    return [IN_LINKS[int(number) - 1] for number in known]
 
 
 def _take() -> None:
