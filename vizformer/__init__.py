@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from vizformer import analysis as analysis
     from vizformer import components as components
     from vizformer import errors as errors
+    from vizformer import exercises as exercises
     from vizformer import explain as explain
     from vizformer import figures as figures
     from vizformer.attention_view import view as view
     from vizformer.checkpoints import evidence as evidence
     from vizformer.checkpoints import load as load
     from vizformer.config import ModelConfig as ModelConfig
+    from vizformer.exercises.path import exercise as exercise
     from vizformer.model import Trace as Trace
     from vizformer.model import Transformer as Transformer
     from vizformer.model.trace_file import open_trace as open_trace

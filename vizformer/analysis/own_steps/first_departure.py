@@ -210,7 +210,7 @@ def agrees(given: ndarray, value: ndarray, tolerance: float) -> Bool[ndarray, ".
     """Cell by cell, whether two tensors of the same shape are the same within a tolerance."""
     size = np.where(np.isfinite(value), np.abs(value), 0.0)
     with np.errstate(invalid="ignore"):
-        found: ndarray = differences(given, value) <= tolerance * np.maximum(1.0, size)
+        found: ndarray = np.asarray(differences(given, value) <= tolerance * np.maximum(1.0, size))
     return found
 
 

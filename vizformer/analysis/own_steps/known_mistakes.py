@@ -75,10 +75,16 @@ def _places(steps: list[Step], layer: str) -> Iterator[tuple[int, str, str]]:
 
 
 def same(wrong: object, given: ndarray, tolerance: float) -> bool:
-    """Whether a mistake gives the numbers that were given."""
+    """Whether a mistake gives the numbers that were given.
+
+    Where it leaves no number (a row of which all is blocked), there may be none in what was given, or zeros.
+    """
     values = float64(wrong) if isinstance(wrong, Tensor) else np.asarray(wrong)
     own = unbatched(given, values.ndim)
-    return own.shape == values.shape and bool(agrees(own, values, tolerance).all())
+    if own.shape != values.shape:
+        return False
+    none = np.isnan(values)
+    return bool((agrees(own, values, tolerance) | (none & (np.isnan(own) | (own == 0)))).all())
 
 
 def _run(step: Step, names: Names) -> None:

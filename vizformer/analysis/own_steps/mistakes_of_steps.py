@@ -131,16 +131,18 @@ def _of_projections(step: Step, before: Names, after: Names) -> Iterator[Mistake
     weights = [name for name in after if name.startswith("W_") and name in step.inputs]
     biases = [name for name in step.inputs if name.startswith("b_")]
     square = all(after[name].shape[0] == after[name].shape[1] for name in weights)
-    bias = torch.cat([after[name] for name in biases]) if biases else 0.0
-    if square:
-        turned = torch.cat([after[name].T for name in weights], dim=1)
-        yield (
-            N_("W is transposed: nn.Linear keeps W as [out, in] and computes x Wᵀ."),
-            {step.variable: x @ turned + bias},
-        )
-    if biases:
-        straight = torch.cat([after[name] for name in weights], dim=1)
-        yield N_("The bias of the projection is missing."), {step.variable: x @ straight}
+    for wrong in (weights, *([name] for name in weights if len(weights) > 1)):  # all of them, or one alone
+        if square:
+            turned = torch.cat([after[name].T if name in wrong else after[name] for name in weights], dim=1)
+            bias = torch.cat([after[name] for name in biases]) if biases else 0.0
+            yield (
+                N_("W is transposed: nn.Linear keeps W as [out, in] and computes x Wᵀ."),
+                {step.variable: x @ turned + bias},
+            )
+        if biases:
+            straight = torch.cat([after[name] for name in weights], dim=1)
+            kept = [after[name] * (name.replace("b_", "W_") not in wrong) for name in biases]
+            yield N_("The bias of the projection is missing."), {step.variable: x @ straight + torch.cat(kept)}
 
 
 def _of_heads(before: Names, after: Names, *, cross: bool) -> Iterator[Mistake]:

@@ -1,0 +1,134 @@
+"""Where results of a student's function depart from the right ones, and which known mistakes give exactly her numbers.
+
+Mistakes in the arithmetic of a layer are those of the page Check your own (`vizformer.analysis.own_steps`), each told
+there once; the others are slips of an exercise: its own solution with other text in one of its lines.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy import ndarray
+from torch import Tensor
+
+from vizformer.analysis.own_steps.first_departure import TOLERANCE, agrees, differences
+from vizformer.analysis.own_steps.known_mistakes import general, hints, same
+from vizformer.exercises.task import Case, Function, Task, slipped
+from vizformer.messages import N_, Message
+
+MOST = 3  # that are named
+
+
+@dataclass(frozen=True)
+class Departure:
+    """A result that is not the right one.
+
+    Attributes:
+        name: of the result.
+        given, right: the numbers.
+        index: of the first that departs; None where the shapes differ.
+        off: how many depart.
+    """
+
+    name: str
+    given: ndarray
+    right: ndarray
+    index: tuple[int, ...] | None = None
+    off: int = 0
+
+    @property
+    def largest(self) -> float:
+        """|given - right|, the largest of all; inf where a number is none."""
+        return float(np.nan_to_num(differences(self.given, self.right), nan=np.inf).max(initial=0.0))
+
+
+class Diagnosis(NamedTuple):
+    """What is known of a function that departs.
+
+    Attributes:
+        known: the mistakes that give exactly its numbers.
+        elsewhere: of which case, where it is not the first that departs.
+        alike: what can be said without a known mistake.
+    """
+
+    known: tuple[Message, ...] = ()
+    elsewhere: Message | None = None
+    alike: tuple[Message, ...] = ()
+
+
+def numbers(value: Any) -> ndarray:
+    """The numbers of a tensor, of a list or of one number.
+
+    Raises:
+        TypeError, ValueError, RuntimeError: it holds none.
+    """
+    if isinstance(value, Tensor):
+        found: ndarray = value.detach().double().cpu().numpy()
+        return found
+    if isinstance(value, list | tuple):
+        value = [x.item() if isinstance(x, Tensor) else x for x in value]
+    return np.asarray(value, dtype=np.float64)
+
+
+def departure_of(name: str, given: ndarray, right: ndarray) -> Departure | None:
+    """Where a result departs; None where it agrees."""
+    if given.shape != right.shape:
+        return Departure(name, given, right)
+    off = ~agrees(given, right, TOLERANCE)
+    if not off.any():
+        return None
+    return Departure(name, given, right, tuple(int(i) for i in np.argwhere(off)[0]), int(off.sum()))
+
+
+def diagnosed(task: Task, functions: tuple[Function, ...], cases: list[Case]) -> Diagnosis:
+    """Which mistakes give the numbers of functions that depart in the first of these cases, or in one after it."""
+    if not _all_same(*(_arrays(task, functions, cases[0]) for _ in range(2))):
+        said = N_("It gives other numbers each time: something in it is drawn at random, such as a dropout.")
+        return Diagnosis(alike=(said,))
+    slips = {slip: slipped(task.solutions, slip) for slip in task.slips}
+    alike: tuple[Message, ...] = ()
+    for number, case in enumerate(cases):
+        right, given = (_arrays(task, some, case) for some in (task.solutions, functions))
+        off = next((n for n in right if n in given and departure_of(n, given[n], right[n]) is not None), None)
+        if off is None:
+            continue
+        close = [slip for slip in slips if _same(_arrays(task, slips[slip], case).get(off), given[off])]
+        for other in cases:  # where several give this result, those stay that give all others too
+            if len(close) > 1:
+                own = _arrays(task, functions, other)
+                close = [slip for slip in close if _all_same(_arrays(task, slips[slip], other), own)] or close
+        found = [*(task.slips[slip] for slip in close), *_of_layer(case, off, given[off], right[off])]
+        if found:
+            different = tuple(said for i, said in enumerate(found) if said not in found[:i])
+            return Diagnosis(different[:MOST], case.title if number else None)
+        alike = alike or general(given[off], right[off], TOLERANCE)
+    return Diagnosis(alike=alike)
+
+
+def _arrays(task: Task, functions: tuple[Function, ...], case: Case) -> dict[str, ndarray]:
+    """The results of functions that may do anything; none where they fail."""
+    try:
+        return {name: numbers(value) for name, value in task.results(functions, case.arguments()).items()}
+    except Exception:
+        return {}
+
+
+def _same(made: ndarray | None, given: ndarray) -> bool:
+    return made is not None and same(made, given, TOLERANCE)
+
+
+def _all_same(made: dict[str, ndarray], own: dict[str, ndarray]) -> bool:
+    return made.keys() == own.keys() and all(_same(made[name], own[name]) for name in own)
+
+
+def _of_layer(case: Case, name: str, given: ndarray, right: ndarray) -> tuple[Message, ...]:
+    """The mistakes of a layer's steps that give this result."""
+    place = case.places.get(name)
+    if place is None or case.reading is None:
+        return ()
+    brought = place.brought(torch.from_numpy(given)).numpy() if given.shape == right.shape else given
+    checkpoint, trace = case.reading.checkpoint, case.reading.trace
+    said = hints(checkpoint, trace, place.step, brought, (place.agreed,), TOLERANCE)
+    without = general(brought, place.brought(torch.from_numpy(right)).numpy(), TOLERANCE)
+    return tuple(one for one in said if one not in without)

@@ -1,0 +1,81 @@
+"""Exercise 8: a layer of the encoder."""
+
+from collections.abc import Iterator
+
+from torch import Tensor
+
+from vizformer.exercises.add_norm import add_and_norm
+from vizformer.exercises.attention_over_source import cross_attention
+from vizformer.exercises.feedforward import feed_forward
+from vizformer.exercises.task import (
+    Case,
+    Place,
+    Task,
+    below,
+    bundled_reading,
+    given,
+    layer_weights,
+    random_reading,
+)
+from vizformer.messages import N_
+
+
+def encoder_layer(x: Tensor, w: dict[str, Tensor], n_heads: int) -> tuple[Tensor, Tensor]:
+    weights, out = cross_attention(x, x, below(w, "self_attention."), n_heads)
+    x = add_and_norm(x, out, w["self_norm.weight"], w["self_norm.bias"])
+    out = feed_forward(x, below(w, "feedforward."))
+    x = add_and_norm(x, out, w["feedforward_norm.weight"], w["feedforward_norm.bias"])
+    return weights, x
+
+
+def _cases(text: str) -> Iterator[Case]:
+    for reading, layer in ((random_reading(), "encoder.0"), (bundled_reading(text), "encoder.1")):
+        places = {
+            "weights": Place(f"{layer}.self.weights", f"{layer}.input"),
+            "x": Place(f"{layer}.feedforward.norm", f"{layer}.self.weights"),
+        }
+        title = N_("{where}: {site}", where=reading.title, site=layer)
+        arguments = given(
+            reading.trace.residual(f"{layer}.pre"),
+            layer_weights(reading, layer),
+            reading.checkpoint.model.config.n_heads,
+        )
+        yield Case(title, arguments, reading, places)
+
+
+SLIPS = {
+    'w["self_norm.weight"], w["self_norm.bias"] ⟶ w["other.weight"], w["other.bias"]\n'
+    'w["feedforward_norm.weight"], w["feedforward_norm.bias"] ⟶ w["self_norm.weight"], w["self_norm.bias"]\n'
+    'w["other.weight"], w["other.bias"] ⟶ w["feedforward_norm.weight"], w["feedforward_norm.bias"]': N_(
+        "The two norms of the layer are exchanged: each sublayer has its own γ and β."
+    ),
+    'feed_forward(x, below(w, "feedforward.")) ⟶ feed_forward(out, below(w, "feedforward."))': N_(
+        "The feed-forward reads what the attention found (out); it reads the normalised sum."
+    ),
+}
+"""Mistakes that a layer of the decoder shares."""
+
+TASK = Task(
+    "encoder_layer",
+    N_("Encoder layer"),
+    N_(
+        "Put together what you have: self-attention, add & norm, feed-forward, add & norm. w holds the weights of the whole "
+        "layer by the names of a checkpoint; below(w, prefix) gives those of a part. Return the weights of the attention, "
+        "and x."
+    ),
+    ("x ← add_and_norm(x, cross_attention(x, x))", "x ← add_and_norm(x, feed_forward(x))"),
+    (
+        "x [n, d_model], n_heads",
+        'w: "self_attention.W_Q.weight", ..., "self_norm.weight", ..., "feedforward.W_in.weight", ...',
+        "→ weights [n_heads, n, n], x [n, d_model]",
+    ),
+    (encoder_layer,),
+    (
+        "weights",
+        "x",
+    ),
+    _cases,
+    slips=SLIPS,
+    uses=("cross_attention", "add_norm", "feedforward"),
+    helpers=(below,),
+)

@@ -1,0 +1,137 @@
+"""Exercise 12: one step of a training."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from vizformer.exercises.task import (
+    Case,
+    Function,
+    Results,
+    Task,
+    UnusableError,
+    bundled_reading,
+    layer_weights,
+    named,
+    random_reading,
+)
+from vizformer.messages import N_
+
+STEPS = 3
+
+
+def training_step(
+    loss_of: Callable[[], Tensor],
+    parameters: list[Tensor],
+    optimizer: torch.optim.Optimizer,
+    step: int,
+    d_model: int,
+    warmup: int,
+) -> float:
+    rate = d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    optimizer.zero_grad()
+    loss = loss_of()
+    loss.backward()  # type: ignore[no-untyped-call]
+    torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+    optimizer.step()
+    return loss.item()
+
+
+def _run(functions: tuple[Function, ...], arguments: tuple[Any, ...]) -> Results:
+    loss_of, parameters, optimizer, *sizes = arguments
+    found: Results = {}
+    for step in range(1, STEPS + 1):
+        made = named(functions[0](loss_of, parameters, optimizer, step, *sizes), "loss")["loss"]
+        if isinstance(made, Tensor) and made.requires_grad:
+            raise UnusableError(
+                N_("The loss still holds the graph of the forward, which then stays in memory: return loss.item().")
+            )
+        found[f"loss {step}"] = made
+        found[f"parameters {step}"] = torch.cat([p.detach().flatten() for p in parameters])
+    return found
+
+
+def _cases(text: str) -> Iterator[Case]:
+    def by_hand() -> tuple[Any, ...]:
+        w = torch.tensor([3.0], requires_grad=True)
+        return lambda: (w**2 / 2).sum(), [w], torch.optim.SGD([w], lr=0.01), 4, 1
+
+    yield Case(N_("by hand: w = 3, loss w² / 2"), by_hand)
+
+    def random() -> tuple[Any, ...]:
+        generator = torch.Generator().manual_seed(1)
+        x, y, w, b = (torch.randn(*size, generator=generator) for size in ((7, 5), (7, 2), (5, 2), (2,)))
+        parameters = [w.requires_grad_(), b.requires_grad_()]
+        return lambda: 10 * F.mse_loss(x @ w + b, y), parameters, torch.optim.SGD(parameters, 0.01, momentum=0.9), 16, 2
+
+    yield Case(random_reading().title, random)
+    reading = bundled_reading(text)
+    model, trace = reading.checkpoint.model, reading.trace
+    weights = layer_weights(reading, f"decoder.{model.config.n_decoder_layers - 1}")
+    gamma, beta = weights["feedforward_norm.weight"], weights["feedforward_norm.bias"]
+    rows = (trace.residual("decoder.final") - beta) / gamma
+    wanted = torch.tensor([*(token.id for token in trace.tokens["decoder"][1:]), model.config.eos_id])
+
+    def bundled() -> tuple[Any, ...]:
+        parameters = [gamma.clone().requires_grad_(), beta.clone().requires_grad_()]
+
+        def loss_of() -> Tensor:
+            return F.cross_entropy(model.logits((rows * parameters[0] + parameters[1])[None])[0], wanted)
+
+        return loss_of, parameters, _adam(parameters), model.config.d_model, 4
+
+    yield Case(N_("{where}: the last norm", where=reading.title), bundled)
+
+
+def _adam(parameters: list[Tensor]) -> torch.optim.Optimizer:
+    return torch.optim.Adam(parameters, lr=0.01, betas=(0.9, 0.98), eps=1e-9)
+
+
+TASK = Task(
+    "training",
+    N_("A training step"),
+    N_(
+        "Set the learning rate of the paper, forget the gradients of the step before, compute the loss (loss_of()) and its "
+        "gradients, cut their common norm to 1 (clip_grad_norm_), and let the optimizer move the parameters. Return the "
+        "loss before the move as a number. It is called three times, with step = 1, 2, 3."
+    ),
+    ("rate = d_model^−0.5 · min(step^−0.5, step · warmup^−1.5)",),
+    ("loss_of: () → loss [], parameters: a list of tensors, optimizer of torch.optim, step, d_model, warmup → float",),
+    (training_step,),
+    ("loss",),
+    _cases,
+    run=_run,
+    slips={
+        "optimizer.zero_grad() ⟶ pass": N_(
+            "The gradients of the step before are not forgotten: optimizer.zero_grad()."
+        ),
+        "optimizer.step() ⟶ pass": N_(
+            "Nothing moves: loss.backward() or optimizer.step() is missing, or the gradients are forgotten between the two."
+        ),
+        "torch.nn.utils.clip_grad_norm_(parameters, 1.0) ⟶ pass": N_(
+            "The gradients are not cut before the move: clip_grad_norm_ belongs before optimizer.step()."
+        ),
+        "clip_grad_norm_ ⟶ clip_grad_value_": N_(
+            "Each gradient is cut by itself; it is their common norm that is cut."
+        ),
+        'group["lr"] = rate ⟶ pass': N_("The learning rate is not set: it stays what the optimizer began with."),
+        "min(step**-0.5, step * warmup**-1.5) ⟶ step**-0.5": N_(
+            "The learning rate has no warm-up: the smaller of the two counts."
+        ),
+        "min( ⟶ max(": N_("The learning rate is the larger of the two; the smaller one counts."),
+        "d_model**-0.5 *  ⟶ ": N_("The learning rate lacks the factor d_model^−0.5."),
+        "min(step**-0.5, step * ⟶ min((step + 1)**-0.5, (step + 1) *": N_(
+            "The learning rate counts the steps from 2; the first one is step 1."
+        ),
+        "return loss.item() ⟶ return loss_of().item()": N_(
+            "The loss is computed again after the move: that before it is asked for."
+        ),
+        "loss.backward() ⟶ (-loss).backward()": N_("It moves uphill: the sign of the loss is wrong."),
+    },
+    trains=True,
+)

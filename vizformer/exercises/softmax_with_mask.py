@@ -1,0 +1,68 @@
+"""Exercise 1: softmax with a mask."""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from vizformer.exercises.task import Case, Place, Task, given, readings
+from vizformer.messages import N_
+
+
+def masked_softmax(scores: Tensor, blocked: Tensor | None = None) -> Tensor:
+    if blocked is None:
+        return torch.softmax(scores, dim=-1)
+    weights = torch.softmax(scores.masked_fill(blocked, -torch.inf), dim=-1)
+    return weights.masked_fill(blocked.all(dim=-1, keepdim=True), 0.0)
+
+
+def _cases(text: str) -> Iterator[Case]:
+    scores = torch.tensor([[1.0, 2.0, 4.0], [3.0, 1.0, 2.0]]).log()
+    blocked = torch.tensor([[False, False, True], [False, True, False]])
+    yield Case(N_("by hand: nothing is blocked"), given(scores))
+    yield Case(N_("by hand: some keys are blocked"), given(scores, blocked))
+    for reading in readings(text):
+        name = "decoder.0.self"
+        record = reading.trace[name]
+        all_scores = torch.stack([record.scores(head) for head in range(record.n_heads)])
+        place = Place(f"{name}.weights", f"{name}.scores")
+        yield Case(reading.title, given(all_scores, record.reason(0) > 0), reading, {"weights": place})
+    large = torch.tensor([[1000.0, 1000.0, 0.0]])
+    yield Case(N_("by hand: large scores"), given(large))
+    nothing = torch.tensor([[True, True, True], [False, True, True]])
+    yield Case(N_("by hand: a row of which every key is blocked"), given(scores, nothing))
+
+
+TASK = Task(
+    "softmax",
+    N_("Softmax with a mask"),
+    N_(
+        "Turn each row of scores into weights that sum to 1. Where blocked is True, the weight is 0: the score becomes −∞ "
+        "before the softmax. A row of which every key is blocked gets weights of 0, not NaN. blocked may be None: then "
+        "nothing is blocked."
+    ),
+    ("weights_ij = exp(s_ij) / Σ_j' exp(s_ij')",),
+    ("scores [..., n_q, n_k], blocked [n_q, n_k] (bool) → weights [..., n_q, n_k]",),
+    (masked_softmax,),
+    ("weights",),
+    _cases,
+    slips={
+        "weights.masked_fill(blocked.all(dim=-1, keepdim=True), 0.0) ⟶ weights": N_(
+            "A row of which every key is blocked becomes NaN: a softmax of nothing but −∞ is 0 / 0. Give it zeros."
+        ),
+        "-torch.inf ⟶ -1e9\nweights.masked_fill(blocked.all(dim=-1, keepdim=True), 0.0) ⟶ weights": N_(
+            "A row of which every key is blocked gets equal weights: with −1e9 in place of −∞. Give it zeros."
+        ),
+        "return torch.softmax(scores, dim=-1) ⟶ return scores.exp() / scores.exp().sum(-1, keepdim=True)": N_(
+            "The exponential of a large score is infinite: take the largest score of the row off first."
+        ),
+        "return torch.softmax(scores, dim=-1) ⟶ return scores.exp()\n"
+        "torch.softmax(scores.masked_fill(blocked, -torch.inf), dim=-1) ⟶ scores.exp() * ~blocked": N_(
+            "The weights are not divided by their sum."
+        ),
+        "return torch.softmax(scores, dim=-1) ⟶ return torch.log_softmax(scores, dim=-1)\n"
+        "torch.softmax(scores.m ⟶ torch.log_softmax(scores.m": N_(
+            "These are log-probabilities: softmax belongs there, not log_softmax."
+        ),
+    },
+)
