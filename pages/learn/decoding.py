@@ -1,4 +1,4 @@
-"""Writing a text: shifted by one, one wrong token, ways of choosing, token by token, the KV cache."""
+"""Writing a text: shifted by one, one wrong token, ways of choosing, token by token, BLEU by hand, the KV cache."""
 
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons import decoding
@@ -6,7 +6,7 @@ from vizformer.web.widgets import lesson
 
 
 def page() -> None:
-    terms = ("autoregressive", "teacher-forcing", "beam-search", "temperature", "perplexity", "kv-cache")
+    terms = ("autoregressive", "teacher-forcing", "beam-search", "temperature", "perplexity", "bleu", "kv-cache")
     lesson.show(sitemap.DECODING, decoding.PARTS, terms=terms)
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from tests.bundled import load
 from tests.pages.conftest import Open
-from tests.pages.reading import run, tables
+from tests.pages.reading import marked, run, tables
+from vizformer.analysis.decoding.bleu import bleu
 from vizformer.analysis.decoding.teacher_forcing import OneError, forced_rows, one_error, right_rows
 from vizformer.analysis.decoding.ways import beams, first_token, written
 from vizformer.checkpoints import Checkpoint
@@ -134,3 +135,30 @@ def test_the_page_shows_the_trace_that_the_library_makes(open_app: Open) -> None
     assert [cells[2] for cells in shown] == [row.wanted.text for row in rows]
     total = math.fsum(row.loss for row in rows)
     assert any(f"L = {total:.4f}" in formula.value for formula in app.latex)
+
+
+def test_the_score_of_a_translation_is_worked_out_from_its_counts(open_app: Open) -> None:
+    app = open_app(PAGE, part="bleu", model="zh-en", text="我有一只猫。")
+    own = app.text_input(key="view.third").value
+    found = bleu(own, app.text_input(key="view.second").value)
+    assert 0 < found.score < 0.6
+    runs = found.runs[1]
+    least = {run: min(n, runs.in_reference[run]) for run, n in runs.in_text.items()}
+    shown = [(" ".join(run), str(n), str(runs.in_reference[run]), str(least[run])) for run, n in runs.in_text.items()]
+    assert [tuple(row) for row in tables(app)[0]] == shown
+    assert marked(app, 0) == [i for i, (__, n, ___, counts) in enumerate(shown) if n != counts]
+    assert float(run(app.code[-1].value)["bleu"]) == pytest.approx(found.score, abs=1e-6)  # in float32
+    assert any(f"{found.score:.4f}" in one.value for one in app.latex)
+    app = app.text_input(key="view.third").set_value("the the the the the").run()
+    assert any("One of the shares is 0" in one.value for one in app.caption)
+    app = app.text_input(key="view.third").set_value(" ").run()
+    assert any("Type a translation" in one.value for one in app.info)
+
+
+def test_a_sentence_that_nobody_has_translated_asks_for_a_reference(open_app: Open) -> None:
+    app = open_app(PAGE, part="bleu", model="zh-en", text="我们明天去。", target="We go tomorrow.")
+    assert app.text_input(key="view.third").value == "We go tomorrow."
+    assert any("Type a translation" in one.value for one in app.info)
+    app = app.text_input(key="view.second").set_value("We will go tomorrow.").run()
+    assert "".join(app.query_params["second"]) == "We will go tomorrow."
+    assert tables(app)

@@ -99,6 +99,7 @@ PARTS = {
     "/decoding?part=free&dials=decoding.step%3A2": ["Part: free", "Token that goes wrong: 2"],
     "/decoding?part=ways": ["Part: ways", "Beam width: 2"],
     "/decoding?part=steps": ["Part: steps"],
+    "/decoding?part=bleu": ["Part: bleu", "Words in a run: 2"],
     "/decoding?part=cache": ["Part: cache", "New tokens, n: 64"],
     "/training?part=smoothing&dials=training.eps%3A0.2": ["Part: smoothing", "ε: taken from the right token: 0.2"],
     "/training?part=rate": ["Part: rate", "Warm-up steps: 4000"],

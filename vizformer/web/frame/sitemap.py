@@ -93,8 +93,8 @@ CROSS = Entry(
 DECODING = Entry(
     "pages/learn/decoding.py",
     N_("Writing a text"),
-    N_("From probabilities to a text: shifted by one, one wrong token, ways of choosing, the KV cache."),
-    minutes=35,
+    N_("From probabilities to a text: shifted by one, one wrong token, ways of choosing, BLEU by hand, the KV cache."),
+    minutes=40,
     after=("cross",),
 )
 TRAINING = Entry(

@@ -13,7 +13,8 @@
     question = "How many outputs move?"
     why = "Said with the answer."
 
-What several parts say stands before the first of them.  Numbers of lessons are names: "lesson @block" (`frame.numbering`).  What a translation lacks is said in English.
+What several parts say stands before the first of them.  Numbers of lessons are names, "lesson @block" (`frame.numbering`).
+What a translation lacks is said in English.
 """
 
 import tomllib
