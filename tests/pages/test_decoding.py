@@ -8,7 +8,7 @@ import pytest
 from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import marked, run, tables
-from vizformer.analysis.decoding.bleu import bleu
+from vizformer.analysis.decoding.ngram_counts import bleu
 from vizformer.analysis.decoding.teacher_forcing import OneError, forced_rows, one_error, right_rows
 from vizformer.analysis.decoding.ways import beams, first_token, written
 from vizformer.checkpoints import Checkpoint

@@ -12,7 +12,7 @@ from babel.messages.pofile import read_po, write_po
 
 from tests.pages.reading import said
 from tests.pages.test_every_page import places
-from vizformer.analysis.decoding.bleu import bleu
+from vizformer.analysis.decoding.ngram_counts import bleu
 from vizformer.assets import asset
 from vizformer.web.frame import bar, search
 from vizformer.web.lessons.decoding.translation_score import PAIR
@@ -33,12 +33,12 @@ EXAMPLES = (
     "Transformer base",
     "Transformer big",
     *source_language.MEANINGS.values(),
-    *PAIR,  # and its runs of words
-    *(" ".join(run) for text in PAIR for one in bleu(text, text).runs[1:] for run in one.in_text),
     # The texts of head reports.
     *filter(None, asset("corpora", "en.txt").read_text(encoding="utf-8").splitlines()),
     *filter(None, re.split(r"[\t\n]", asset("corpora", "zh.tsv").read_text(encoding="utf-8"))),
     *(text for one in OCCASIONS for text in (one.first, one.second, one.third)),
+    *PAIR,  # and its runs of words, last: they stand in other examples too
+    *(" ".join(run) for text in PAIR for one in bleu(text, text).runs[1:] for run in one.in_text),
 )
 ELSEWHERE = ("pages/learn/reading.py", "pages/learn/glossary.py")  # titles of papers; terms in the other languages
 # Code, formulas, markup.

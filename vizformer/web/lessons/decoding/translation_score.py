@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from vizformer.analysis.decoding.bleu import LONGEST, Bleu, bleu
+from vizformer.analysis.decoding.ngram_counts import LONGEST, Bleu, bleu
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.explain import latex
