@@ -46,8 +46,8 @@ def test_the_views_of_a_door_share_what_is_looked_at(open_app):
 
 
 def test_a_lesson_has_the_one_before_and_the_one_after_beside_it(open_app):
-    assert links(open_app("pages/learn/masks.py"), "page-views") == ["heads", "positions"]
-    assert links(open_app("pages/learn/map.py"), "page-views") == ["tokens"]
+    assert links(open_app("pages/learn/masks.py"), "page-views") == ["path", "heads", "positions"]
+    assert links(open_app("pages/learn/map.py"), "page-views") == ["path", "tokens"]
 
 
 def test_the_tiles_of_the_course_say_what_was_done(open_app):
@@ -55,8 +55,8 @@ def test_the_tiles_of_the_course_say_what_was_done(open_app):
     app.session_state[progress._DONE] = frozenset({"map/share", "map/path"})
     app.run()
     labels = [link.proto.label for link in block(app, "tiles").get("page_link")]
-    assert labels[0] == "1 · The map: 2 of 4 questions"
-    assert labels[1] == "2 · Tokens and embeddings"
+    assert labels[1] == "1 · The map: 2 of 4 questions"
+    assert labels[2] == "2 · Tokens and embeddings"
 
 
 @pytest.mark.parametrize("code", LANGUAGES)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from vizformer.components import memory as memory
     from vizformer.components import player as player
     from vizformer.components import sortable as sortable
+    from vizformer.components import stations as stations
     from vizformer.components import table as table
     from vizformer.components import tokens as tokens
     from vizformer.components import tree as tree

@@ -82,8 +82,10 @@ def _here(label: str, *, is_here: bool) -> str:
 
 def _way(entry: Entry, other: Entry) -> str:
     """The label of the way from a page to one beside it: back and on in the course."""
-    title, way = translate(other.title), COURSE.index(other) - COURSE.index(entry) if other in COURSE else 0
-    return f"← {title}" if way < 0 else f"{title} →" if way > 0 else title
+    title = translate(other.title)
+    if entry not in COURSE or other not in COURSE:
+        return title
+    return f"← {title}" if COURSE.index(other) < COURSE.index(entry) else f"{title} →"
 
 
 def _fold() -> None:

@@ -134,6 +134,12 @@ COURSE = (
 )
 """The lessons, in the order in which they are taught: none uses a term of a later one without saying so."""
 
+PATH = Entry(
+    "pages/learn/path.py",
+    N_("The path"),
+    N_("From your sentence to a prediction in twelve pictures: at each you predict, then see. About an hour."),
+    holds=("model", "text", "target", "part", "slide", "lang"),
+)
 LAYER = Entry(
     "pages/learn/layer.py",
     N_("A layer by hand"),
@@ -244,7 +250,7 @@ MODELS = Entry(
     N_("Open a model of your own, and see what is in it."),
 )
 DOORS: dict[Entry, tuple[Entry, ...]] = {
-    LEARN: (*COURSE, PAPER, LAYER),
+    LEARN: (PATH, *COURSE, PAPER, LAYER),
     EXPLORE: (ATTENTION, GENERATION, BLANKS, LENS, WHAT_IF, SIDE_BY_SIDE),
     TEACH: (WORKSHEET, COMPARE, TRAIN),
     MODELS: (OPEN, REPORT, HEAD_REPORT, ELSEWHERE),
@@ -266,9 +272,11 @@ def door_of(entry: Entry) -> Entry | None:
 
 
 def beside(entry: Entry) -> tuple[Entry, ...]:
-    """The pages that are one press away from a page: the views of its door; of a lesson the one before and the next one."""
+    """The pages that are one press away from a page: the views of its door; of a lesson the path and its neighbours."""
     if entry in COURSE:
         at = COURSE.index(entry)
-        return COURSE[max(at - 1, 0) : at] + COURSE[at + 1 : at + 2]
+        return (PATH, *COURSE[max(at - 1, 0) : at], *COURSE[at + 1 : at + 2])
+    if entry is PATH:
+        return COURSE[:1]
     groups = (HELP, (PAPER, LAYER), *(DOORS[door] for door in (EXPLORE, TEACH, MODELS)))
     return next((group for group in groups if entry in group), ())

@@ -29,13 +29,15 @@ def draw_doors() -> None:
 
 def _learn() -> None:
     st.subheader(_("Learn"), anchor=False)
-    st.text(_("The course: {count} lessons, each built on those before it.", count=len(COURSE)))
+    st.text(translate(sitemap.PATH.summary))
+    if presses.button(_("Walk the path →"), type="primary", key="start.path"):
+        st.switch_page(sitemap.PATH.file)
     done = {entry.url: progress.answered(entry.url) for entry in COURSE}
     going_on = next((entry for entry in COURSE if done[entry.url] < len(progress.QUESTIONS[entry.url])), COURSE[0])
     title = translate(going_on.title)
     begun = any(done.values())
     label = _("Continue with: {title} →", title=title) if begun else _("Begin with: {title} →", title=title)
-    if presses.button(label, type="primary", key="start.learn"):
+    if presses.button(label, key="start.learn"):
         st.switch_page(going_on.file)
     questions = sum(map(len, progress.QUESTIONS.values()))
     st.caption(_("{answered} of {questions} questions answered", answered=sum(done.values()), questions=questions))

@@ -1,0 +1,87 @@
+"""The stations in Chromium: a prediction before the answer, a dial, keys, and what the browser keeps."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.components.conftest import OpenFile
+from tests.components.test_stations import MODEL, path
+from vizformer.components import stations
+
+pytestmark = pytest.mark.browser
+
+WIDTH = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+def step(page: Page, station: str, number: int) -> None:
+    root = page.locator(".vf-stations")
+    expect(root).to_have_attribute("data-station", station)
+    expect(root).to_have_attribute("data-step", str(number))
+
+
+def onwards(page: Page):
+    return page.locator(".vf-stations-next")
+
+
+def test_nobody_goes_on_without_a_prediction(open_file: OpenFile) -> None:
+    page = open_file(stations.to_html(path(), MODEL))
+    step(page, "one", 0)
+    onwards(page).click()
+    step(page, "one", 1)
+    expect(onwards(page)).to_be_disabled()
+    page.locator(".vf-stations").press("ArrowRight")
+    step(page, "one", 1)
+    expect(page.locator(".vf-station-grid")).to_have_count(0)  # the answer is not drawn yet
+    page.locator(".vf-stations-option", has_text="cat").click()
+    expect(page.locator(".vf-stations-because")).to_have_text("Not so. The answer is “dog”. It is not.")
+    expect(page.locator(".vf-stations-option.vf-right")).to_have_text("dog")
+    expect(page.locator(".vf-stations-option").first).to_be_disabled()  # no second guess
+    onwards(page).click()
+    step(page, "one", 2)
+    cells = page.locator(".vf-station-cell")
+    assert cells.all_inner_texts() == [".25", "", "−.12", "1.00"]
+    assert cells.nth(1).get_attribute("title") == "“a” → “b”: blocked"
+    assert cells.nth(2).get_attribute("title") == "“b” → “a”: −0.123"
+
+
+def test_a_dial_draws_the_picture_of_its_tick(open_file: OpenFile) -> None:
+    page = open_file(stations.to_html(path(), MODEL))
+    page.locator(".vf-stations-line button").nth(1).click()
+    step(page, "two", 0)
+    expect(page.locator(".vf-station-bar")).to_have_count(2)
+    page.locator(".vf-stations-dial input").fill("1")
+    expect(page.locator(".vf-stations-dial output")).to_have_text("× 2")
+    expect(page.locator(".vf-station-post .vf-station-value").first).to_have_text("0.75")
+    onwards(page).click()
+    expect(page.locator(".vf-station-curve circle")).to_have_count(1)
+    expect(onwards(page)).to_be_disabled()
+    expect(page.locator(".vf-stations-bar .vf-caption")).to_contain_text("0 of 0")
+
+
+def test_the_browser_keeps_answers_and_where_the_reader_was(open_file: OpenFile) -> None:
+    page = open_file(stations.to_html(path(), MODEL))
+    onwards(page).click()
+    page.locator(".vf-stations-option", has_text="dog").click()
+    expect(page.locator(".vf-stations-because")).to_have_text("Right. It is.")
+    onwards(page).click()
+    expect(page.locator(".vf-stations-line button").first).to_have_class("vf-done")
+    page.locator(".vf-stations-box", has_text="Attention").click()
+    step(page, "two", 0)
+    page.reload()
+    step(page, "two", 0)
+    expect(page.locator(".vf-stations-line button").first).to_have_class("vf-done")
+    onwards(page).click()
+    expect(page.locator(".vf-stations-bar .vf-caption")).to_contain_text("1 of 1")
+    page.locator(".vf-stations-line button").first.click()
+    onwards(page).click()
+    expect(page.locator(".vf-stations-option.vf-right")).to_have_text("dog")  # answered before
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_a_phone(open_file: OpenFile, scheme: str) -> None:
+    page = open_file(stations.to_html(path(), MODEL), width=400, scheme=scheme)
+    assert page.evaluate(WIDTH) <= 0
+    onwards(page).click()
+    assert page.evaluate(WIDTH) <= 0
+    page.locator(".vf-stations-option").first.click()
+    onwards(page).click()
+    assert page.evaluate(WIDTH) <= 0

@@ -1,0 +1,164 @@
+"""What the stations of the path show of one forward, besides the numbers of its scenes (`forward_scenes`)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy import ndarray
+from torch import Tensor
+
+from vizformer.analysis.attribution.forward_scenes import CELLS, Look, Walkthrough
+from vizformer.analysis.heads.maps import site_name
+from vizformer.checkpoints import Checkpoint
+from vizformer.model.trace import Trace
+
+FACTORS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""What scores are multiplied by, before their softmax."""
+TEMPERATURES = (0.25, 0.5, 1.0, 1.5, 2.0, 4.0)
+PLACES = 12  # at which a token is tried
+
+Stack = Literal["encoder", "decoder"]
+
+
+@dataclass(frozen=True)
+class HeadRow:
+    """One head, between the tokens that are shown, with what its weights are made of.
+
+    Attributes:
+        scores: what softmax sees; NaN where the mask blocks.
+        weighted: weight times value row, one row for each key, of the query that is followed: its first cells.
+        z: their sum, what the head finds: its first cells.
+        z_length: the length of the whole.
+        d_head: numbers of a query, a key and a value.
+    """
+
+    scores: Float[ndarray, "n_q n_k"]
+    weighted: Float[ndarray, "n_k cells"]
+    z: Float[ndarray, " cells"]
+    z_length: float
+    d_head: int
+
+
+@torch.inference_mode()
+def head_row(trace: Trace, stack: Stack, look: Look) -> HeadRow:
+    """What the weights of a head are made of, and what they are for: z = sum over keys of weight times value."""
+    record = trace[site_name(stack, look.layer)]
+    n_q, n_k = look.weights.shape
+    scores = record.scores(look.head)[:n_q, :n_k].float().cpu().numpy()
+    values = record.v[record.kv_head(look.head)].float()  # [all keys, d_head]
+    weights = record.pattern(look.head)[look.query].float()  # [all keys]
+    weighted = weights[:, None] * values
+    z = weighted.sum(dim=0)
+    return HeadRow(
+        np.where(look.blocked, np.nan, scores),
+        weighted[:n_k, :CELLS].cpu().numpy(),
+        z[:CELLS].cpu().numpy(),
+        float(z.norm()),
+        values.shape[1],
+    )
+
+
+def scaled(scores: Float[ndarray, " n"], factor: float) -> Float[ndarray, " n"]:
+    """softmax(factor * scores) over what is not NaN."""
+    exponents = factor * scores - np.nanmax(factor * scores)
+    powers = np.where(np.isnan(exponents), 0.0, np.exp(exponents))
+    weights: ndarray = powers / powers.sum()
+    return weights
+
+
+@torch.inference_mode()
+def layer_maps(trace: Trace, stack: Stack, look: Look) -> Float[ndarray, "heads n_q n_k"]:
+    """The weights of all heads of the layer, between the tokens that are shown."""
+    record = trace[site_name(stack, look.layer)]
+    n_q, n_k = look.weights.shape
+    return np.stack([record.pattern(head)[:n_q, :n_k].float().cpu().numpy() for head in range(record.n_heads)])
+
+
+def previous_shares(maps: Float[ndarray, "heads n n"]) -> Float[ndarray, " heads"]:
+    """Of what each head gives, the share that goes to the token before; the mean over all rows but the first."""
+    return np.array([np.diagonal(one, -1).mean() if len(one) > 1 else 0.0 for one in maps])
+
+
+@dataclass(frozen=True)
+class Unmasked:
+    """A head of causal attention as it is, and the same scores without the mask.
+
+    Attributes:
+        masked, open: the weights [n, n]; NaN where the mask blocks.
+        ahead: of the attention without a mask, the share that goes to later tokens; the mean of all rows but the last.
+    """
+
+    layer: int
+    head: int
+    masked: Float[ndarray, "n n"]
+    open: Float[ndarray, "n n"]
+    ahead: float
+
+
+@torch.inference_mode()
+def unmasked(trace: Trace, shown: int) -> Unmasked:
+    """Of the decoder's first layer, the head that would look ahead most if nothing were blocked."""
+    record = trace[site_name("decoder", 0)]
+    n = min(shown, record.q.shape[1])
+    found = []
+    for head in range(record.n_heads):
+        scores = record.scores(head)[:n, :n].float()
+        free = torch.softmax(scores, dim=-1)
+        ahead = float(free.triu(1)[:-1].sum(dim=1).mean()) if n > 1 else 0.0
+        found.append((ahead, head, free))
+    ahead, head, free = max(found, key=lambda one: one[0])
+    blocked = record.reason(head)[:n, :n].cpu().numpy() > 0
+    pattern = record.pattern(head)[:n, :n].float().cpu().numpy()
+    return Unmasked(0, head, np.where(blocked, np.nan, pattern), free.cpu().numpy(), ahead)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """One token at several places.
+
+    Attributes:
+        rows: the first cells of embedding + position, for each place.
+        cosines: of the whole rows with the one at place 0.
+    """
+
+    rows: Float[ndarray, "places cells"]
+    cosines: Float[ndarray, " places"]
+
+
+@torch.inference_mode()
+def placed(checkpoint: Checkpoint, found: Walkthrough, stack: Stack) -> Placed | None:
+    """The row of the token that is followed, at place 0, 1, ...; None where no position vectors are added to it."""
+    if found.added is None or not found.plain:
+        return None
+    model = checkpoint.model
+    positions = model.positions(PLACES, stack)
+    assert positions is not None  # found.added is not
+    table = model.token_table(stack).weight
+    row: Tensor = model.token_rows(table[[found.tokens[found.followed].id]]).float()
+    rows = row * model.config.embedding_factor + positions.float()  # [PLACES, d_model]
+    cosines = torch.cosine_similarity(rows[:1], rows, dim=1)
+    return Placed(rows[:, :CELLS].cpu().numpy(), cosines.cpu().numpy())
+
+
+@torch.inference_mode()
+def tempered(trace: Trace, position: int, ids: Sequence[int]) -> Float[ndarray, "temperatures ids"]:
+    """softmax(logits / T) of some tokens, for each of `TEMPERATURES`."""
+    logits = trace.logits[position].double().cpu()
+    return np.stack([torch.softmax(logits / t, dim=-1)[list(ids)].numpy() for t in TEMPERATURES])
+
+
+@torch.inference_mode()
+def nearest(checkpoint: Checkpoint, ids: Sequence[int], stack: Stack, count: int) -> list[list[tuple[int, float]]]:
+    """For each token the rows of the embedding table with the largest cosines to its own, and these cosines."""
+    table = checkpoint.model.token_table(stack).weight.float()  # [vocab_size, d_table]
+    lengths = table.norm(dim=1).clamp(min=1e-12)
+    found = []
+    for id in ids:
+        cosines = table @ table[id] / (lengths * lengths[id])  # [vocab_size]
+        cosines[id] = -torch.inf
+        best = cosines.topk(min(count, len(cosines) - 1))
+        found.append(list(zip(best.indices.tolist(), best.values.tolist(), strict=True)))
+    return found

@@ -1,0 +1,70 @@
+/** What the path of stations is told. */
+
+import type { Sent } from "./types.d.ts";
+
+export interface ChipsPart { kind: "chips"; names: string[]; notes: string[]; lit: number[]; title: string }
+export interface GridPart {
+  kind: "grid";
+  title: string;
+  rows: string[];
+  columns: string[];
+  /** null where nothing may be seen. */
+  cells: (number | null)[][];
+  signed: boolean;
+  written: boolean;
+  texts: string[][];
+  lit: number | null;
+  notes: string[];
+  small: boolean;
+}
+export interface BarsPart {
+  kind: "bars";
+  title: string;
+  names: string[];
+  values: number[];
+  texts: string[];
+  most: number;
+  upright: boolean;
+  lit: number | null;
+}
+export interface CurvePart {
+  kind: "curve";
+  title: string;
+  x_name: string;
+  y_name: string;
+  x: number[];
+  y: number[];
+  points: [number, number, string][];
+  lit: number | null;
+}
+export interface SaidPart { kind: "said"; text: string }
+export type Part = ChipsPart | GridPart | BarsPart | CurvePart | SaidPart;
+
+/** A step, see stations.py: `frames` has one picture, or one for each tick of a dial. */
+export interface StationStep {
+  kind: "show" | "ask" | "turn";
+  words: string;
+  frames: Part[][];
+  options?: { text: string; because: string }[];
+  right?: number;
+  label?: string;
+  ticks?: string[];
+  at?: number;
+}
+
+export interface StationData { name: string; title: string; deeper: string; steps: StationStep[] }
+export interface BoxData { title: string; station: string; column: number; lit_at: string[]; starts: string }
+
+export interface SentStations extends Sent<null> {
+  stations: StationData[];
+  model: BoxData[];
+  at: string;
+  text: string;
+}
+
+/** What is kept in the browser: the answer to each question about a text, and which stations were gone through. */
+export interface Kept {
+  answers: Record<string, { choice: number; text: string; right: boolean }>;
+  done: string[];
+  at: string;
+}

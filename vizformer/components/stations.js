@@ -1,0 +1,292 @@
+// @ts-check
+// The path: stations that are stepped through.  A picture, a sentence; a prediction before the answer is drawn; a dial.
+// Python hears to which station the reader goes, and of nothing else; what she answered is kept in this browser.
+
+import { readTheme } from "./js/colours.js";
+import { present } from "./js/conversation.js";
+import { element, isShortcut } from "./js/dom.js";
+import { within } from "./js/numbers.js";
+import { drawFrame } from "./js/station_parts.js";
+import { fill } from "./js/text.js";
+
+/** @import { Component } from "./js/types.d.ts" */
+/** @import { Kept, SentStations, StationData, StationStep } from "./js/station_types.d.ts" */
+
+const STORE = "vizformer.path";
+
+class Stations {
+  /** @type {SentStations} */ data;
+  /** @type {Component<SentStations>["setStateValue"]} */ send;
+  /** @type {Kept} */ kept = readKept();
+  /** @type {Map<string, number>} The step at which each station was left. */ left = new Map();
+  /** @type {Map<StationStep, number>} Where each dial stands. */ turned = new Map();
+  told = "";  // the station of which Python spoke last
+  station = 0;
+  step = 0;
+
+  /** @param {HTMLElement} parent */
+  constructor(parent) {
+    this.root = element("section", "vf-stations");
+    this.root.setAttribute("role", "group");
+    this.line = element("ol", "vf-stations-line");
+    this.head = element("h3", "vf-title");
+    this.deeper = element("button", "vf-link");
+    this.deeper.type = "button";
+    this.deeper.onclick = () => this.tell(true);
+    this.words = element("p", "vf-stations-words");
+    this.words.setAttribute("aria-live", "polite");
+    this.asked = element("div", "vf-stations-asked");
+    this.dial = element("label", "vf-stations-dial");
+    this.picture = element("div", "vf-stations-picture");
+    this.drawing = element("nav", "vf-stations-model");
+    this.back = plainButton("vf-stations-back", () => this.go(-1));
+    this.next = plainButton("vf-stations-next", () => this.go(1));
+    this.place = element("span", "vf-caption");
+    const top = element("div", "vf-bar");
+    top.append(this.head, this.deeper);
+    const bar = element("div", "vf-bar vf-stations-bar");
+    bar.append(this.back, this.next, this.place);
+    const main = element("div", "vf-stations-main");
+    main.append(top, this.words, bar, this.asked, this.dial, this.picture);
+    const both = element("div", "vf-stations-both");
+    both.append(main, this.drawing);
+    this.root.append(this.line, both);
+    this.root.addEventListener("keydown", (event) => this.press(event));
+    parent.append(this.root);
+  }
+
+  /** @param {Component<SentStations>} component */
+  update({ data, setStateValue }) {
+    const first = this.data === undefined;
+    const before = first ? "" : this.data.stations[this.station]?.name;
+    this.data = data;
+    this.send = setStateValue;
+    this.root.setAttribute("aria-label", data.words.path);
+    this.line.setAttribute("aria-label", data.words.stations);
+    const names = data.stations.map(({ name }) => name);
+    const wished = data.at && data.at !== this.told ? data.at : before || (first ? this.kept.at : "");
+    this.told = data.at;
+    this.turned.clear();
+    const at = Math.max(0, names.indexOf(wished));
+    this.enter(at, names[at] === before ? this.step : this.left.get(names[at]) ?? 0, false);
+  }
+
+  /** @param {number} station @param {number} step @param {boolean} tell */
+  enter(station, step, tell) {
+    this.station = within(station, this.data.stations.length);
+    this.step = within(step, this.here.steps.length);
+    const asked = this.here.steps.findIndex((one) => one.kind === "ask");
+    if (asked >= 0 && this.step > asked && !this.answer) this.step = asked;
+    this.kept.at = this.here.name;
+    if (tell) this.tell(false);
+    this.show();
+  }
+
+  get here() {
+    return this.data.stations[this.station];
+  }
+
+  // What was predicted here for this sentence, if anything was.
+  get answer() {
+    const kept = this.kept.answers[this.here.name];
+    return kept?.text === this.data.text ? kept : undefined;
+  }
+
+  /** @param {number} by */
+  go(by) {
+    const { steps } = this.here;
+    if (by > 0 && steps[this.step].kind === "ask" && !this.answer) return;
+    const step = this.step + by;
+    if (step >= 0 && step < steps.length) this.enter(this.station, step, false);
+    else if (step < 0 && this.station > 0) this.enter(this.station - 1, Infinity, true);
+    else if (by > 0 && this.station + 1 < this.data.stations.length) this.enter(this.station + 1, 0, true);
+  }
+
+  /** @param {KeyboardEvent} event */
+  press(event) {
+    if (isShortcut(event) || event.target instanceof HTMLInputElement) return;
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (by === undefined) return;
+    this.go(by);
+    event.preventDefault();
+  }
+
+  /** @param {boolean} deeper */
+  tell(deeper) {
+    this.told = this.here.name;
+    if (this.send) this.send("selected", { station: this.here.name, deeper, seq: Date.now() });
+  }
+
+  show() {
+    const { data: { words, stations: all }, here, step } = this;
+    const now = here.steps[step];
+    this.left.set(here.name, step);
+    if (step === here.steps.length - 1 && !this.kept.done.includes(here.name)) this.kept.done.push(here.name);
+    writeKept(this.kept);
+    this.line.replaceChildren(...all.map((station, index) => this.stop(station, index)));
+    const current = this.line.children[this.station];
+    if (current instanceof HTMLElement) this.line.scrollLeft = current.offsetLeft - this.line.clientWidth / 2;
+    this.head.textContent = `${this.station + 1} · ${here.title}`;
+    this.deeper.textContent = `${here.deeper} →`;
+    this.deeper.hidden = !here.deeper || !this.send;
+    this.words.textContent = now.words;
+    this.back.textContent = words.back;
+    this.back.disabled = this.station === 0 && step === 0;
+    const last = step === here.steps.length - 1;
+    const following = all[this.station + 1];
+    this.next.textContent = last && following ? fill(words.onwards, { title: following.title }) : words.next;
+    this.next.disabled = (now.kind === "ask" && !this.answer) || (last && !following);
+    this.place.textContent = last && !following ? this.result() : fill(words.place, { number: step + 1, count: here.steps.length });
+    this.root.dataset.station = here.name;
+    this.root.dataset.step = String(step);
+    this.drawModel();
+    this.ask(now);
+    this.turn(now);
+    this.draw(now);
+  }
+
+  result() {
+    const answers = this.data.stations.map(({ name }) => this.kept.answers[name]).filter(Boolean);
+    return fill(this.data.words.finished, { right: answers.filter(({ right }) => right).length, count: answers.length });
+  }
+
+  /** @param {StationData} station @param {number} index */
+  stop(station, index) {
+    const { words, stations: all } = this.data;
+    const done = this.kept.done.includes(station.name);
+    const made = plainButton(done ? "vf-done" : "", () => this.enter(index, this.left.get(station.name) ?? 0, true));
+    made.textContent = String(index + 1);
+    const said = fill(words.station, { number: index + 1, count: all.length, title: station.title });
+    made.title = station.title;
+    made.setAttribute("aria-label", done ? `${said}, ${words.done}` : said);
+    if (index === this.station) made.setAttribute("aria-current", "step");
+    const item = element("li");
+    item.append(made);
+    return item;
+  }
+
+  drawModel() {
+    const { model, words } = this.data;
+    this.drawing.setAttribute("aria-label", words.model);
+    const had = this.drawing.contains(document.activeElement);
+    const columns = [0, 1].map((column) => {
+      const box = element("div", "vf-stations-stack");
+      for (const part of model) {
+        if (part.column !== column) continue;
+        if (part.starts) box.prepend(element("div", "vf-stations-times", part.starts));
+        const made = plainButton("vf-stations-box", () => {
+          const to = this.data.stations.findIndex(({ name }) => name === part.station);
+          if (to >= 0) this.enter(to, this.left.get(part.station) ?? 0, true);
+        });
+        made.textContent = part.title;
+        if (part.lit_at.includes(this.here.name)) made.setAttribute("aria-current", "true");
+        box.prepend(made);
+      }
+      return box;
+    });
+    this.drawing.replaceChildren(...columns.filter((box) => box.childElementCount));
+    this.drawing.hidden = !model.length;
+    if (had) this.drawing.querySelector("button")?.focus({ preventScroll: true });
+  }
+
+  /** @param {StationStep} now */
+  ask(now) {
+    const { words, text } = this.data;
+    this.asked.hidden = now.kind !== "ask";
+    if (!now.options || now.right === undefined) return;
+    const { options, right } = now;
+    const given = this.answer;
+    const chosen = given && options[given.choice] ? given.choice : -1;
+    const said = element("p", "vf-stations-because");
+    said.setAttribute("role", "status");
+    const buttons = options.map((option, index) => {
+      const made = plainButton("vf-stations-option", () => {
+        this.kept.answers[this.here.name] = { choice: index, text, right: index === right };
+        this.show();
+        this.next.focus({ preventScroll: true });
+      });
+      made.textContent = option.text;
+      made.disabled = chosen >= 0;
+      if (chosen >= 0 && index === right) made.classList.add("vf-right");
+      if (chosen === index && index !== right) made.classList.add("vf-wrong");
+      return made;
+    });
+    if (chosen >= 0) {
+      const verdict = chosen === right ? words.right : `${words.wrong} ${fill(words.answer, { answer: options[right].text })}`;
+      said.textContent = `${verdict} ${options[chosen].because}`;
+    }
+    const row = element("div", "vf-stations-options");
+    row.append(...buttons);
+    this.asked.replaceChildren(element("b", "", words.predict), row, said);
+  }
+
+  /** @param {StationStep} now */
+  turn(now) {
+    this.dial.hidden = now.kind !== "turn";
+    if (!now.ticks) return;
+    const { ticks } = now;
+    const at = this.turned.get(now) ?? now.at ?? 0;
+    const slider = element("input");
+    slider.type = "range";
+    slider.min = "0";
+    slider.max = String(ticks.length - 1);
+    slider.step = "1";
+    slider.value = String(at);
+    slider.setAttribute("aria-valuetext", ticks[at]);
+    const shown = element("output", "", ticks[at]);
+    slider.oninput = () => {
+      const place = within(slider.value, ticks.length);
+      this.turned.set(now, place);
+      shown.textContent = ticks[place];
+      slider.setAttribute("aria-valuetext", ticks[place]);
+      this.draw(now);
+    };
+    this.dial.replaceChildren(element("span", "", now.label), slider, shown);
+  }
+
+  /** @param {StationStep} now */
+  draw(now) {
+    const frame = now.frames[this.turned.get(now) ?? now.at ?? 0];
+    this.picture.replaceChildren(...drawFrame(frame, readTheme(this.root), this.data.words, this.picture.clientWidth));
+  }
+
+  close() {
+    this.root.remove();
+  }
+}
+
+/** @param {string} className @param {() => void} action */
+function plainButton(className, action) {
+  const made = element("button", className);
+  made.type = "button";
+  made.onclick = action;
+  return made;
+}
+
+/** @returns {Kept} */
+function readKept() {
+  try {
+    const kept = JSON.parse(localStorage.getItem(STORE) ?? "{}");
+    return {
+      answers: typeof kept.answers === "object" && kept.answers ? kept.answers : {},
+      done: Array.isArray(kept.done) ? kept.done : [],
+      at: typeof kept.at === "string" ? kept.at : "",
+    };
+  } catch {
+    return { answers: {}, done: [], at: "" };  // this browser keeps nothing, or something else stands there
+  }
+}
+
+/** @param {Kept} kept */
+function writeKept(kept) {
+  try {
+    localStorage.setItem(STORE, JSON.stringify(kept));
+  } catch {
+    // this browser keeps nothing
+  }
+}
+
+/** @param {Component<SentStations>} component */
+export default function stations(component) {
+  return present(Stations, component);
+}

@@ -1,0 +1,326 @@
+"""The stations of a path: pictures that are stepped through, a prediction before each answer, one thing to turn.
+
+    station = mount(stations, model, at="query", key="path")      # the station that the reader has gone to, or None
+    to_html(stations, model)                                      # the same, as a file
+
+All pictures go to the browser at once; it steps, asks and turns without the server, and keeps what was answered.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vizformer.components import _mount
+from vizformer.components._mount import N_
+
+__all__ = [
+    "ENGLISH",
+    "Ask",
+    "Bars",
+    "Box",
+    "Chips",
+    "Curve",
+    "Frame",
+    "Grid",
+    "Option",
+    "Said",
+    "Show",
+    "Station",
+    "Turn",
+    "mount",
+    "to_html",
+]
+
+ENGLISH: Mapping[str, str] = {
+    "path": N_("The path. The arrow keys go one step back or on."),
+    "stations": N_("Stations"),
+    "station": N_("Station {number} of {count}: {title}"),
+    "done": N_("done"),
+    "next": N_("Next"),
+    "back": N_("Back"),
+    "onwards": N_("Next station: {title}"),
+    "place": N_("{number} of {count}"),
+    "predict": N_("Your prediction"),
+    "right": N_("Right."),
+    "wrong": N_("Not so."),
+    "answer": N_("The answer is “{answer}”."),
+    "model": N_("The model: press a part to go to its station"),
+    "blocked": N_("blocked"),
+    "finished": N_("That is the whole way. {right} of {count} predictions were right."),
+    "cell": N_("“{row}” → “{column}”: {value}"),
+    "number": N_("“{row}”, number {index} of the row: {value}"),
+    "bar": N_("“{name}”: {value}"),
+}
+"""Every text of the component; a page passes the same names in the reader's language."""
+
+_COMPONENT = _mount.Component("stations")
+
+
+@dataclass(frozen=True)
+class Chips:
+    """A row of tokens.
+
+    Attributes:
+        names: what each reads.
+        notes: what stands below each; empty for nothing.
+        lit: which are set off.
+    """
+
+    names: Sequence[str]
+    notes: Sequence[str] = ()
+    lit: Sequence[int] = ()
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Numbers as colours.
+
+    Attributes:
+        rows, columns: what they are called; no columns where they are only numbers of a row.
+        cells: [rows, columns]; NaN where nothing may be seen (blocked).
+        signed: orange below 0 and blue above it, else from 0 to 1.
+        written: whether each number stands in its cell.
+        texts: what is written in the cells instead of their numbers, row by row; empty for nothing else.
+        lit: the row that is set off, or None.
+        notes: what stands behind each row; empty for nothing.
+        small: whether it is drawn small, without names, beside others.
+    """
+
+    title: str
+    rows: Sequence[str]
+    columns: Sequence[str]
+    cells: NDArray[np.floating] = field(repr=False)
+    signed: bool = False
+    written: bool = False
+    texts: Sequence[Sequence[str]] = ()
+    lit: int | None = None
+    notes: Sequence[str] = ()
+    small: bool = False
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Numbers from 0 on as bars, each with what it is called and how it is written.
+
+    Attributes:
+        most: what the longest bar possible stands for.
+        lit: the bar that is set off, or None.
+        upright: whether they stand side by side, as tokens do.
+    """
+
+    title: str
+    names: Sequence[str]
+    values: Sequence[float]
+    texts: Sequence[str]
+    most: float
+    lit: int | None = None
+    upright: bool = False
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line, with points on it that have names.
+
+    Attributes:
+        x, y: of the line.
+        points: x, y and name of each.
+        lit: the point that is set off, or None.
+    """
+
+    title: str
+    x_name: str
+    y_name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    points: Sequence[tuple[float, float, str]] = ()
+    lit: int | None = None
+
+
+@dataclass(frozen=True)
+class Said:
+    """A formula or a sum with its numbers, on a line of its own."""
+
+    text: str
+
+
+Part = Chips | Grid | Bars | Curve | Said
+Frame = Sequence[Part]
+"""A picture: its parts, from top to bottom."""
+
+
+@dataclass(frozen=True)
+class Show:
+    """A step: a sentence and its picture."""
+
+    words: str
+    frame: Frame
+
+
+@dataclass(frozen=True)
+class Option:
+    """What may be predicted, and what is said to whoever predicted it."""
+
+    text: str
+    because: str
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A step that goes on only after a prediction: the picture is that before the answer."""
+
+    words: str
+    options: Sequence[Option]
+    right: int
+    frame: Frame
+
+    def __post_init__(self) -> None:
+        texts = [option.text for option in self.options]
+        if not 0 <= self.right < len(texts) or len({*texts}) < len(texts) or len(texts) < 2:
+            raise ValueError(f"one of {texts} is to be right, and it is said to be number {self.right}")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A step with a dial: a picture for each of its ticks.
+
+    Attributes:
+        label: what is turned.
+        ticks: what each place of the dial is called.
+        at: where it stands at first.
+    """
+
+    words: str
+    label: str
+    ticks: Sequence[str]
+    frames: Sequence[Frame]
+    at: int = 0
+
+    def __post_init__(self) -> None:
+        if len(self.ticks) != len(self.frames) or not 0 <= self.at < len(self.ticks):
+            raise ValueError(f"{len(self.frames)} pictures and the place {self.at} do not fit {len(self.ticks)} ticks")
+
+
+Step = Show | Ask | Turn
+
+
+@dataclass(frozen=True)
+class Station:
+    """One station.
+
+    Attributes:
+        name: of the station in links.
+        steps: in order.
+        deeper: where the reader can go deeper, in words.
+    """
+
+    name: str
+    title: str
+    steps: Sequence[Step]
+    deeper: str
+
+
+@dataclass(frozen=True)
+class Box:
+    """A part of the small drawing of the model.
+
+    Attributes:
+        title: what stands in it.
+        station: where a press leads, the name of a station.
+        column: 0 or 1: the side on which it stands.
+        lit_at: the stations at which it is lit.
+        starts: whether a new group of boxes begins with it, and what that is called ("3 times"); else empty.
+    """
+
+    title: str
+    station: str
+    column: int
+    lit_at: Sequence[str]
+    starts: str = ""
+
+
+def mount(
+    stations: Sequence[Station],
+    model: Sequence[Box],
+    *,
+    at: str = "",
+    text: str = "",
+    words: Mapping[str, str] = ENGLISH,
+    key: str,
+) -> tuple[str, bool] | None:
+    """Shows the path on a Streamlit page.
+
+    Args:
+        stations: in order.
+        model: the boxes of the drawing, from the bottom to the top of each side.
+        at: the station that a link asks for; empty: where the reader was.
+        text: names the sentence, so that answers about another one are not taken for answers about this one.
+
+    Returns:
+        the station to which the reader has gone, and whether she asked to go deeper there, once; else None.
+    """
+    import streamlit as st
+
+    heard, report = f"_heard of {key}", _mount.reported(key).get("selected")
+    gone: tuple[str, bool] | None = None
+    if isinstance(report, Mapping) and report.get("seq") not in (None, st.session_state.get(heard)):
+        st.session_state[heard] = report["seq"]
+        name = next((station.name for station in stations if station.name == report.get("station")), None)
+        gone = None if name is None else (name, report.get("deeper") is True)
+    data = {**_data(stations, model, words, text), "at": at if gone is None else gone[0]}
+    _COMPONENT.mount(key=key, data=data, columns={}, version=0, selected=None)
+    return gone
+
+
+def to_html(
+    stations: Sequence[Station], model: Sequence[Box], *, words: Mapping[str, str] = ENGLISH, title: str = "Path"
+) -> _mount.Html:
+    """The same path as the text of one HTML file that works without a server; its links lead nowhere, and are left out."""
+    data = {**_data(stations, model, words, ""), "at": ""}
+    return _COMPONENT.page(data=data, columns={}, selected=None, title=title)
+
+
+def _data(stations: Sequence[Station], model: Sequence[Box], words: Mapping[str, str], text: str) -> dict[str, Any]:
+    return {
+        "stations": [
+            {
+                "name": station.name,
+                "title": station.title,
+                "deeper": station.deeper,
+                "steps": [_step(step) for step in station.steps],
+            }
+            for station in stations
+        ],
+        "model": [asdict(box) for box in model],
+        "text": text,
+        "words": {**ENGLISH, **words},
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    common = {"kind": type(step).__name__.lower(), "words": step.words}
+    if isinstance(step, Turn):
+        frames = [_frame(frame) for frame in step.frames]
+        return {**common, "label": step.label, "ticks": list(step.ticks), "frames": frames, "at": step.at}
+    if isinstance(step, Ask):
+        options = [asdict(option) for option in step.options]
+        return {**common, "options": options, "right": step.right, "frames": [_frame(step.frame)]}
+    return {**common, "frames": [_frame(step.frame)]}
+
+
+def _frame(frame: Frame) -> list[dict[str, Any]]:
+    return [{"kind": type(part).__name__.lower(), **{k: _plain(v) for k, v in vars(part).items()}} for part in frame]
+
+
+def _plain(value: Any) -> Any:
+    """As JSON takes it: four digits of a number are more than a colour shows, and NaN is null."""
+    if isinstance(value, np.ndarray):
+        return [_plain(row) for row in value.tolist()]
+    if isinstance(value, float):
+        return float(f"{value:.4g}") if np.isfinite(value) else None
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(one) for one in value]
+    return value

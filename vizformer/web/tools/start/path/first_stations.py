@@ -1,0 +1,164 @@
+"""Stations 1 to 4: the whole machine, tokens, rows of the table, places."""
+
+import numpy as np
+
+from vizformer.analysis.attribution import station_numbers
+from vizformer.analysis.attribution.predictions import next_tokens
+from vizformer.components.stations import Ask, Bars, Chips, Frame, Grid, Option, Show, Station, Step, Turn
+from vizformer.text.schemes import SCHEMES, cut
+from vizformer.web.tools.start.path.sentence import Sentence, each, number, share, words_of
+from vizformer.web.words import labels, lesson_words
+
+_NEAREST = 6
+_MOST_PIECES = 60  # that are drawn of one way to cut
+
+
+def machine(about: Sentence) -> Station:
+    """Tokens in, a probability for each token of the vocabulary out."""
+    say, found, stack = words_of("machine"), about.found, about.subject.config.architecture
+    fills = stack == "encoder-only"
+    values = {"n": found.count, "vocabulary": f"{about.subject.config.vocab_size:,}"}
+    chips = Chips(about.texts)
+    steps: list[Step] = [Show(say("fill" if fills else "see", **values), [chips])]
+    if found.candidates:
+        rows = about.written or found.tokens
+        at = found.followed if fills else len(rows) - 1 if about.stack == "decoder" else len(rows) // 2
+        prefix = rows[at].text if fills else _joined(about, at)
+        best = next_tokens(about.subject.checkpoint, about.subject.trace, at, _NEAREST)
+        names, p = labels.told_apart([one.token for one in best]), [one.probability for one in best]
+        first = int(np.argmax(p))
+        chosen = sorted(range(min(4, len(p))), key=lambda i: names[i])
+        given = each(say, names, chosen, first, list(map(share, p)))
+        asked = [chips] if fills or about.stack == "decoder" else [chips, Chips(labels.texts(rows[: at + 1]))]
+        if first in chosen and len({one.text for one in given}) == len(given) > 1:
+            steps.append(
+                Ask(say("ask.fill" if fills else "ask.next", prefix=prefix), given, chosen.index(first), asked)
+            )
+        frames = [_candidates(about, row) for row in range(len(rows))]
+        steps.append(Show(say("answer"), frames[at]))
+        ticks = [f"{row} · {token.text}" for row, token in enumerate(rows)]
+        steps.append(Turn(say("turn_fill" if fills else "turn"), say("place"), ticks, frames, at))
+    return Station("machine", say("title"), steps, "")
+
+
+def _joined(about: Sentence, at: int) -> str:
+    """What is written up to a row, as a text."""
+    tokens = [token for token in about.written[: at + 1] if not token.special]
+    reader = about.subject.checkpoint.tokenizer
+    return reader.decode([token.id for token in tokens]).strip() if tokens else about.written[at].text
+
+
+def _candidates(about: Sentence, row: int) -> Frame:
+    best = next_tokens(about.subject.checkpoint, about.subject.trace, row, _NEAREST)
+    names, p = labels.told_apart([one.token for one in best]), [one.probability for one in best]
+    rows = about.written or about.found.tokens
+    return [
+        Chips(labels.texts(rows), lit=[row]),
+        Bars(words_of("machine")("out"), names, p, [share(one) for one in p], 1.0, 0),
+    ]
+
+
+def tokens(about: Sentence) -> Station:
+    """Characters, tokens, numbers; other ways to cut."""
+    say, found, text = words_of("tokens"), about.found, about.subject.text.strip()
+    n, words = found.count, max(len(text.split()), len(text) // 2)
+    counts = sorted({n, len(text), words, n + 3})
+    chosen = sorted({n, *[one for one in counts if one != n][:2]} | {max(counts)})
+    given = [Option(f"{one}", say("because.right" if one == n else "because.wrong")) for one in chosen]
+    characters = Chips([sign if sign.strip() else "␣" for sign in text[:_MOST_PIECES]])
+    values = {"n": len(text), "vocabulary": f"{about.subject.config.input_vocab_size:,}"}
+    ids = [str(token.id) for token in found.tokens]
+    own = Chips(about.texts, ids)
+    ways = [[piece.text for piece in cut(scheme, text)] for scheme in SCHEMES]
+    named = [lesson_words.say("tokens", "pieces", f"scheme.{scheme}") for scheme in SCHEMES]
+    frames: list[Frame] = [[own], *([Chips(pieces[:_MOST_PIECES])] for pieces in ways)]
+    ticks = [
+        f"{name}: {say('counted', n=count)}"
+        for name, count in zip([say("own"), *named], [n, *map(len, ways)], strict=True)
+    ]
+    steps: list[Step] = [
+        Show(say("see", **values), [characters]),
+        Ask(say("ask"), given, chosen.index(n), [characters]),
+        Show(say("answer"), [own]),
+        Turn(say("turn"), say("way"), ticks, frames),
+    ]
+    return Station("tokens", say("title"), steps, "")
+
+
+def rows(about: Sentence) -> Station:
+    """The row that a token picks, and the rows like it."""
+    say, found, at = words_of("rows"), about.found, about.found.followed
+    width, checkpoint = found.embedded.shape[1], about.subject.checkpoint
+    title = say("cells", cells=width, width=found.width)
+    values = {"id": found.tokens[at].id, "token": about.token, "width": found.width}
+    one: Frame = [Chips(about.texts, [str(token.id) for token in found.tokens], [at]),
+                  Grid(title, [about.token], [], found.embedded[[at]], signed=True)]  # fmt: skip
+    every: Frame = [Grid(title, about.texts, [], found.embedded, signed=True, lit=at)]
+    near = station_numbers.nearest(checkpoint, [token.id for token in found.tokens], about.stack, 40)
+    reader = checkpoint.tokenizer_of(about.stack)
+    frames = []
+    for token, rows_like in zip(found.tokens, near, strict=True):
+        best = reader.tokens([id for id, _ in rows_like[:_NEAREST]])
+        cosines = [cosine for _, cosine in rows_like[:_NEAREST]]
+        bars = Bars(say("nearest", token=token.text), labels.told_apart(best), cosines, list(map(number, cosines)), 1.0)
+        frames.append([bars])
+    candidates = [near[at][0], near[at][len(near[at]) // 2], near[at][-1]]
+    names = [token.text for token in reader.tokens([id for id, _ in candidates])]
+    steps: list[Step] = [Show(say("see", **values), one), Show(say("all"), every)]
+    if len({*names}) == len(names) and all(name.strip() for name in names):
+        order = sorted(range(len(names)), key=lambda i: names[i])
+        given = each(say, names, order, 0, [number(cosine) for _, cosine in candidates])
+        steps.append(Ask(say("ask", token=about.token), given, order.index(0), every))
+    steps.append(Turn(say("turn"), say("token"), labels.numbered(found.tokens), frames, at))
+    return Station("rows", say("title"), steps, "")
+
+
+def places(about: Sentence) -> Station | None:
+    """The row of its place that is added to each token; None where nothing is added."""
+    placed = station_numbers.placed(about.subject.checkpoint, about.found, about.stack)
+    say, found, at = words_of("places"), about.found, about.found.followed
+    if placed is None or found.added is None:
+        return None
+    title = words_of("rows")("cells", cells=found.embedded.shape[1], width=found.width)
+    three = np.stack([found.embedded[at], found.added[at], found.entering[at]])
+    names = [say("token", token=about.token), say("wave", place=at), say("sum")]
+    frame: Frame = [Grid(title, names, [], three, signed=True)]
+    far = min(7, len(placed.cosines) - 1)
+    values = {"place": far, "cosine": number(float(placed.cosines[far]))}
+    choices = ("same", "differ", "strangers")
+    given = [Option(say(f"choices.{one}"), say(f"because.{one}", **values)) for one in choices]
+    frames: list[Frame] = []
+    for place in range(len(placed.rows)):
+        two = np.stack([placed.rows[0], placed.rows[place]])
+        notes = ["", say("cosine", cosine=number(float(placed.cosines[place])))]
+        both = [say("moved", place=0), say("moved", place=place)]
+        frames.append([Grid(title, both, [], two, signed=True, lit=1, notes=notes)])
+    steps: list[Step] = [
+        Show(say("see"), frame),
+        Ask(say("ask", place=far), given, 1, frame),
+        Turn(say("turn", token=about.token), say("place"), [str(i) for i in range(len(frames))], frames, 1),
+    ]
+    return Station("places", say("title"), steps, "")
+
+
+def turned(about: Sentence) -> Station | None:
+    """The angles by which the queries and keys of each place are turned (RoPE); None where they are not."""
+    say, found, at = words_of("turned"), about.found, about.found.followed
+    if found.angles is None:
+        return None
+    degrees = np.degrees(found.angles)  # [n, pairs]
+    pairs = [say("pair", pair=pair + 1) for pair in range(degrees.shape[1])]
+    frames: list[Frame] = []
+    for place, row in enumerate(degrees):
+        shown = [f"{value:,.1f}°" for value in row]
+        frames.append(
+            [Bars(say("angles", place=place), pairs, list(map(float, row)), shown, float(degrees.max()) or 1.0)]
+        )
+    choices = ("same", "grows", "shrinks")
+    given = [Option(say(f"choices.{one}"), say(f"because.{one}")) for one in choices]
+    steps: list[Step] = [
+        Show(say("see"), frames[at]),
+        Ask(say("ask"), given, 0, frames[at]),
+        Turn(say("turn", token=about.token), say("place"), [str(i) for i in range(len(frames))], frames, at),
+    ]
+    return Station("places", say("title"), steps, "")

@@ -1,0 +1,111 @@
+"""Stations 9 to 12: the rest of a layer, the decoder's look at the source, writing, the loss."""
+
+import math
+
+import numpy as np
+
+from vizformer.analysis.attribution import station_numbers
+from vizformer.analysis.attribution.station_numbers import TEMPERATURES
+from vizformer.components.stations import Ask, Bars, Chips, Curve, Frame, Grid, Show, Station, Step, Turn
+from vizformer.web.tools.start import scenes
+from vizformer.web.tools.start.path.sentence import Sentence, best_of, each, fixed, number, share, words_of
+from vizformer.web.words import labels
+
+
+def layer(about: Sentence) -> Station:
+    """A row before and after attention and the network; the same row from layer to layer."""
+    say, found = words_of("layer"), about.found
+    title = words_of("rows")("cells", cells=found.sublayers.cells.shape[1], width=found.width)
+    lengths = [say("length", length=scenes.number(float(one))) for one in found.sublayers.lengths]
+    names = scenes.sublayer_names(found, about.subject.config)
+    frame: Frame = [Grid(title, names, [], found.sublayers.cells, signed=True, notes=lengths)]
+    frames: list[Frame] = []
+    ticks = scenes.layer_names(found)
+    for index in range(len(found.layers.cells)):
+        rows = found.layers.cells[[0, index]]
+        notes = ["", say("cosine", cosine=number(float(found.cosines[index])))]
+        frames.append([Grid(title, [ticks[0], ticks[index]], [], rows, signed=True, lit=1, notes=notes)])
+    steps: list[Step] = [
+        Show(say("see"), frame),
+        Ask(say("ask", token=about.token), fixed(say, ("none", "beside", "all")), 0, frame),
+        Turn(say("turn", layers=len(ticks) - 1, token=about.token), say("after"), ticks, frames, len(ticks) - 1),
+    ]
+    return Station("layer", say("title"), steps, "")
+
+
+def cross(about: Sentence) -> Station | None:
+    """Where the rows of the decoder look in the source; None where there is no encoder to look at."""
+    look, writing = about.found.cross, about.found.writing
+    if look is None or writing is None:
+        return None
+    say, sources = words_of("cross"), about.texts
+    nexts = [choice.next.text for choice in writing.choices][: len(look.weights)]
+    at, best = look.query, int(np.argmax(look.weights[look.query]))
+    weights = [float(weight) for weight in look.weights[at]]
+    both: Frame = [Chips(sources), Chips(nexts, lit=[at])]
+    steps: list[Step] = [Show(say("see"), both)]
+    if (chosen := best_of(sources, weights)) is not None and best in chosen:
+        given = each(say, sources, chosen, best, list(map(number, weights)))
+        asked = say("ask", next=nexts[at], layer=look.layer, head=look.head)
+        steps.append(Ask(asked, given, chosen.index(best), both))
+    title = say("site", layer=look.layer, head=look.head)
+    steps.append(Show(say("answer"), [Grid(title, nexts, sources, look.weights[: len(nexts)], lit=at)]))
+    frames: list[Frame] = []
+    for row in range(len(nexts)):
+        shown = [float(weight) for weight in look.weights[row]]
+        frames.append([
+            Chips(nexts, lit=[row]),
+            Bars(title, sources, shown, list(map(number, shown)), 1.0, int(np.argmax(shown)), upright=True),
+        ])  # fmt: skip
+    ticks = [f"{row + 1} · {name}" for row, name in enumerate(nexts)]
+    steps.append(Turn(say("turn"), say("writes"), ticks, frames, at))
+    return Station("cross", say("title"), steps, "")
+
+
+def writing(about: Sentence) -> Station | None:
+    """Probabilities of the next token, at several temperatures; None of a model that predicts nothing."""
+    found = about.found
+    if not found.candidates:
+        return None
+    say = words_of("writing")
+    names = labels.told_apart([one.token for one in found.candidates])
+    rows = station_numbers.tempered(about.subject.trace, found.position, [one.token.id for one in found.candidates])
+    frames: list[Frame] = []
+    for row in rows:
+        values = [float(p) for p in row]
+        frames.append([Bars(words_of("machine")("out"), names, values, [share(p) for p in values], 1.0, 0)])
+    one, two = TEMPERATURES.index(1.0), TEMPERATURES.index(2.0)
+    best = int(np.argmax(rows[one]))
+    given = fixed(say, ("less", "more", "same"), then=share(float(rows[two, best])))
+    fewer = rows[two, best] < rows[one, best]  # (with very many candidates alike it could stay)
+    steps: list[Step] = [Show(say("see"), frames[one])]
+    if fewer:
+        steps.append(Ask(say("ask", p=share(float(rows[one, best])), best=names[best]), given, 0, frames[one]))
+    ticks = [f"{temperature:g}" for temperature in TEMPERATURES]
+    steps.append(Turn(say("turn"), say("temperature"), ticks, frames, one))
+    return Station("writing", say("title"), steps, "")
+
+
+def loss(about: Sentence) -> Station | None:
+    """-ln p of each token that follows, and where each lies on the curve; None where nothing follows."""
+    writing = about.found.writing
+    if writing is None or not len(writing.probabilities):
+        return None
+    say = words_of("loss")
+    p = [float(one) for one in writing.probabilities]
+    names = [choice.next.text for choice in writing.choices][: len(p)]
+    losses = [-math.log(max(one, 1e-12)) for one in p]
+    each: Frame = [Bars(say("each"), names, losses, list(map(number, losses)), max(max(losses), 0.1))]
+    x = [0.01 * step for step in range(1, 101)]
+    y = [-math.log(one) for one in x]
+    points = [(max(a, 0.01), min(b, y[0]), f"{name}: {number(b)}") for a, b, name in zip(p, losses, names, strict=True)]
+    frames: list[Frame] = [[Curve("", say("p"), say("nats"), x, y, points, index)] for index in range(len(points))]
+    at = int(np.argmax(losses))
+    ticks = [f"{name}: {share(one)}" for name, one in zip(names, p, strict=True)]
+    steps: list[Step] = [
+        Show(say("see"), each),
+        Ask(say("ask", p=share(p[at])), fixed(say, ("plus", "twice", "half")), 0, each),
+        Turn(say("turn"), words_of("rows")("token"), ticks, frames, at),
+        Show(say("answer"), frames[at]),
+    ]
+    return Station("loss", say("title"), steps, "")

@@ -1,0 +1,115 @@
+"""What the stations are about: one forward of the reader's sentence, and the words of a station."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from vizformer.analysis.attribution import station_numbers
+from vizformer.analysis.attribution.forward_scenes import SHOWN, Look, Walkthrough, walkthrough
+from vizformer.analysis.attribution.station_numbers import HeadRow, Stack
+from vizformer.components.stations import Option
+from vizformer.text import Token
+from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link.view import usual_query
+from vizformer.web.words import labels, lesson_words
+
+MOST_OPTIONS = 4
+
+Say = Callable[..., str]
+"""A text of a station by its name, with values for its placeholders."""
+
+
+def words_of(station: str) -> Say:
+    def say(name: str, /, **values: object) -> str:
+        return lesson_words.say("path", station, name, **values)
+
+    return say
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence in a model, with the numbers that several stations show."""
+
+    subject: Subject
+
+    @cached_property
+    def found(self) -> Walkthrough:
+        """The numbers of the scenes, the first `SHOWN` tokens of them, for the token that is followed."""
+        tokens = self.subject.tokens[:SHOWN]
+        alone = self.stack == "decoder"
+        row = len(tokens) - 1 if alone else usual_query(tokens)
+        predicts = model_cache.predicts(self.subject.model)
+        return walkthrough(self.subject.checkpoint, self.subject.trace, row, predicts=predicts)
+
+    @property
+    def stack(self) -> Stack:
+        """The stack that reads the text."""
+        return "decoder" if self.subject.config.architecture == "decoder-only" else "encoder"
+
+    @property
+    def texts(self) -> list[str]:
+        return labels.texts(self.found.tokens)
+
+    @property
+    def token(self) -> str:
+        """The token that is followed."""
+        return self.texts[self.found.followed]
+
+    @property
+    def look(self) -> Look:
+        return self.found.look
+
+    @cached_property
+    def row(self) -> HeadRow:
+        return station_numbers.head_row(self.subject.trace, self.stack, self.look)
+
+    @property
+    def head(self) -> dict[str, int]:
+        """Layer and head that are shown, for the words of a station."""
+        return {"layer": self.look.layer, "head": self.look.head}
+
+    @cached_property
+    def written(self) -> tuple[Token, ...]:
+        """The tokens of the decoder that are shown: what it has written, its start mark first."""
+        return self.found.target or (self.found.tokens if self.stack == "decoder" else ())
+
+
+def number(value: float) -> str:
+    """A weight or a probability, with a true minus sign."""
+    return f"{value:.2f}".replace("-", "−")
+
+
+def share(value: float) -> str:
+    return labels.percent(value)
+
+
+def best_of(names: Sequence[str], values: Sequence[float], most: int = MOST_OPTIONS) -> list[int] | None:
+    """Which of them to choose from, in their order: the largest, and others that read differently; None for one alone.
+
+    The others are those of the largest values but the last, so that the choice is not too easy.
+    """
+    order = sorted(range(len(names)), key=lambda i: -values[i])
+    chosen: list[int] = []
+    for index in order:
+        if names[index].strip() and names[index] not in [names[one] for one in chosen]:
+            chosen.append(index)
+    return sorted(chosen[:most]) if len(chosen) > 1 and chosen[0] == order[0] else None
+
+
+def each(say: Say, names: Sequence[str], chosen: Sequence[int], right: int, values: Sequence[str]) -> list[Option]:
+    """Options of which each has a number, that of the right one the largest: who chose one is told both."""
+    return [
+        Option(
+            names[i],
+            say("because.right", value=values[i])
+            if i == right
+            else say("because.wrong", value=values[i], best=names[right], best_value=values[right]),
+        )
+        for i in chosen
+    ]
+
+
+def fixed(say: Say, names: Sequence[str], **values: object) -> list[Option]:
+    """The options of a question that are in the words of the station, by their names."""
+    return [Option(say(f"choices.{name}"), say(f"because.{name}", **values)) for name in names]

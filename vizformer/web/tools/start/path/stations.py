@@ -1,0 +1,91 @@
+"""All stations for a sentence, and where each leads deeper."""
+
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from vizformer.components import stations as component
+from vizformer.components.stations import Station
+from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.frame import sitemap
+from vizformer.web.frame.sitemap import Entry
+from vizformer.web.link import state
+from vizformer.web.tools.start.path import attention_stations, first_stations, last_stations
+from vizformer.web.tools.start.path.model_drawing import boxes
+from vizformer.web.tools.start.path.sentence import Sentence
+from vizformer.web.words.errors import guarded
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import language, translate
+
+MADE = (
+    first_stations.machine,
+    first_stations.tokens,
+    first_stations.rows,
+    first_stations.places,
+    attention_stations.query,
+    attention_stations.softmax,
+    attention_stations.heads,
+    attention_stations.mask,
+    first_stations.turned,  # of queries and keys, which are known by now
+    last_stations.layer,
+    last_stations.cross,
+    last_stations.writing,
+    last_stations.loss,
+)
+
+
+@cached
+def _made(subject: Subject, code: str) -> tuple[Station, ...]:
+    about = Sentence(subject)
+    made = (make(about) for make in MADE)
+    return tuple(replace(one, deeper=translate(leads_to(one.name, about)[0].title)) for one in made if one is not None)
+
+
+def all_stations(subject: Subject) -> tuple[Station, ...]:
+    """The stations that this model has, in the reader's language: a model without an encoder does not look at one."""
+    return _made(subject, language())
+
+
+def leads_to(station: str, about: Sentence) -> tuple[Entry, dict[str, Any]]:
+    """The page that takes a station further, and what it is to show: the same token, layer and head."""
+    look, kind = about.look, about.stack
+    looked: dict[str, Any] = {"kind": kind, "layer": look.layer, "head": look.head, "query": look.query}
+    crossed = about.found.cross
+    if crossed is not None and station == "cross":
+        looked = {"kind": "cross", "layer": crossed.layer, "head": crossed.head, "query": crossed.query}
+    pages: dict[str, tuple[Entry, dict[str, Any]]] = {
+        "machine": (sitemap.MAP, {"part": ""}),
+        "tokens": (sitemap.TOKENS, {"part": "pieces"}),
+        "rows": (sitemap.TOKENS, {"part": "lookup"}),
+        "places": (sitemap.POSITIONS, {"part": ""}),
+        "query": (sitemap.QKV, {"part": "arithmetic", "step": 0, **looked}),
+        "softmax": (sitemap.QKV, {"part": "scaling", **looked}),
+        "heads": (sitemap.HEADS, {"part": "", **looked}),
+        "mask": (sitemap.MASKS, {"part": ""}),
+        "layer": (sitemap.BLOCK, {"part": "stream", **looked}),
+        "cross": (sitemap.CROSS, {"part": "memory", **looked}),
+        "writing": (sitemap.DECODING, {"part": "ways"}),
+        "loss": (sitemap.TRAINING, {"part": "loss"}),
+    }
+    return pages[station]
+
+
+@st.fragment
+@guarded()
+def draw_path(subject: Subject) -> None:
+    """The component, and what follows from what the reader does in it."""
+    made = all_stations(subject)
+    names = {station.name for station in made}
+    drawing, at = boxes(subject.config, names), state.view().part
+    at = at if at in names else ""  # a part of a lesson, from which the reader comes back
+    told = component.mount(made, drawing, at=at, text=repr(subject), words=words(component.ENGLISH), key="path")
+    if told is None:
+        return
+    name, deeper = told
+    if deeper:
+        entry, changes = leads_to(name, Sentence(subject))
+        state.update(**changes)
+        st.switch_page(entry.file)
+    state.update(part=name)
