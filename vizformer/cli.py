@@ -291,6 +291,20 @@ def heads(
 
 
 @main.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--language", default="en", show_default=True, metavar="NAME", help="en or zh: in which it is told.")
+def exercises(folder: Path, language: str) -> None:
+    """Lay out twelve exercises: files and a notebook, each with a function of a Transformer to be written, and its check.
+
+    What you write runs on your computer when you run it, and nowhere else.
+    """
+    from vizformer.exercises.folder import write
+
+    first, *_ = paths = write(folder, language)
+    click.echo(f"{len(paths)} files in {folder}. Begin with {first.name}, or open exercises.ipynb.")
+
+
+@main.command()
 @click.argument("model", metavar="CHECKPOINT")
 @click.option("--text", required=True, metavar="TEXT", help="What the model reads.")
 @click.option("--target", metavar="TEXT", help="The translation, for a model that has one.  [default: its own]")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from vizformer.exercises.task import Case, Place, Task, bundled_reading, given, layer_weights, random_reading
+from vizformer.exercises.task import Case, Place, Task, bundled_reading, random_reading
 from vizformer.explain import layer_steps
 from vizformer.messages import N_
 
@@ -21,7 +21,7 @@ def _cases(text: str) -> Iterator[Case]:
     x, out = torch.tensor([[1.0, 0.0, 2.0, 5.0]]), torch.tensor([[0.0, 1.0, 1.0, -2.0]])
     yield Case(
         N_("by hand: the sum is 1, 1, 3, 3; γ = 2, β = 10"),
-        given(x, out, torch.full((4,), 2.0), torch.full((4,), 10.0), 0.0),
+        (x, out, torch.full((4,), 2.0), torch.full((4,), 10.0), 0.0),
     )
     for reading in (random_reading(norm_eps=0.05), bundled_reading(text)):
         for name, residual, step, eps in (
@@ -30,11 +30,11 @@ def _cases(text: str) -> Iterator[Case]:
         ):
             steps = {one.key: one for one in layer_steps(reading.checkpoint, reading.trace, "encoder.0")}
             out = torch.from_numpy(steps[step].result).float()
-            weights = layer_weights(reading, "encoder.0")
+            weights = reading.weights("encoder.0")
             gamma, beta = weights[f"{name}_norm.weight"], weights[f"{name}_norm.bias"]
             place = Place(f"encoder.0.{name}.norm", f"encoder.0.{step}")
-            title = N_("{where}: {site}", where=reading.title, site=f"encoder.0.{name}")
-            yield Case(title, given(reading.trace.residual(residual), out, gamma, beta, eps), reading, {"x": place})
+            title = reading.at(f"encoder.0.{name}")
+            yield Case(title, (reading.trace.residual(residual), out, gamma, beta, eps), reading, {"x": place})
 
 
 TASK = Task(

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from vizformer.exercises.one_head import head
 from vizformer.exercises.split_and_join import join, split
-from vizformer.exercises.task import Case, Place, Task, below, given, layer_weights, readings
+from vizformer.exercises.task import Case, Place, Task, below, readings
 from vizformer.messages import N_
 
 
@@ -29,15 +29,12 @@ def _cases(text: str) -> Iterator[Case]:
             ("decoder.0", "self", "decoder.0.pre", "decoder.0.pre"),
         ):
             site, trace = f"{layer}.{kind}", reading.trace
-            weights = below(layer_weights(reading, layer), f"{kind}_attention.")
+            weights = below(reading.weights(layer), f"{kind}_attention.")
             before = f"{layer}.self.norm" if kind == "cross" else f"{layer}.input"
-            places = {
-                "weights": Place(f"{site}.weights", before),
-                "out": Place(f"{site}.out", before),
-            }
+            places = {"weights": Place(f"{site}.weights", before), "out": Place(f"{site}.out", before)}
             blocked = (trace[site].reason(0) > 0,) if site == "decoder.0.self" else ()
-            arguments = given(trace.residual(rows), trace.residual(source), weights, n_heads, *blocked)
-            yield Case(N_("{where}: {site}", where=reading.title, site=site), arguments, reading, places)
+            arguments = (trace.residual(rows), trace.residual(source), weights, n_heads, *blocked)
+            yield Case(reading.at(site), arguments, reading, places)
 
 
 TASK = Task(
@@ -55,10 +52,7 @@ TASK = Task(
         "→ weights [n_heads, n_q, n_k], out [n_q, d_model]",
     ),
     (cross_attention,),
-    (
-        "weights",
-        "out",
-    ),
+    ("weights", "out"),
     _cases,
     uses=("head", "split_join"),
 )

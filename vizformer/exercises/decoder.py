@@ -9,16 +9,7 @@ from vizformer.exercises.add_norm import add_and_norm
 from vizformer.exercises.attention_over_source import cross_attention
 from vizformer.exercises.encoder import SLIPS
 from vizformer.exercises.feedforward import feed_forward
-from vizformer.exercises.task import (
-    Case,
-    Place,
-    Task,
-    below,
-    bundled_reading,
-    given,
-    layer_weights,
-    random_reading,
-)
+from vizformer.exercises.task import Case, Place, Task, below, bundled_reading, random_reading
 from vizformer.messages import N_
 
 
@@ -43,8 +34,8 @@ def _cases(text: str) -> Iterator[Case]:
         }
         trace, n_heads = reading.trace, reading.checkpoint.model.config.n_heads
         rows, memory = trace.residual(f"{layer}.pre"), trace.residual("encoder.final")
-        title = N_("{where}: {site}", where=reading.title, site=layer)
-        yield Case(title, given(rows, memory, layer_weights(reading, layer), n_heads), reading, places)
+        title = reading.at(layer)
+        yield Case(title, (rows, memory, reading.weights(layer), n_heads), reading, places)
 
 
 TASK = Task(
@@ -67,11 +58,7 @@ TASK = Task(
         "→ own [n_heads, n, n], cross [n_heads, n, m], x [n, d_model]",
     ),
     (decoder_layer,),
-    (
-        "own",
-        "cross",
-        "x",
-    ),
+    ("own", "cross", "x"),
     _cases,
     slips={
         "triu(1) ⟶ triu(0)": N_("A position does not see itself: the diagonal is not to be blocked, triu(1)."),

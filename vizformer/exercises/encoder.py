@@ -7,16 +7,7 @@ from torch import Tensor
 from vizformer.exercises.add_norm import add_and_norm
 from vizformer.exercises.attention_over_source import cross_attention
 from vizformer.exercises.feedforward import feed_forward
-from vizformer.exercises.task import (
-    Case,
-    Place,
-    Task,
-    below,
-    bundled_reading,
-    given,
-    layer_weights,
-    random_reading,
-)
+from vizformer.exercises.task import Case, Place, Task, below, bundled_reading, random_reading
 from vizformer.messages import N_
 
 
@@ -34,10 +25,10 @@ def _cases(text: str) -> Iterator[Case]:
             "weights": Place(f"{layer}.self.weights", f"{layer}.input"),
             "x": Place(f"{layer}.feedforward.norm", f"{layer}.self.weights"),
         }
-        title = N_("{where}: {site}", where=reading.title, site=layer)
-        arguments = given(
+        title = reading.at(layer)
+        arguments = (
             reading.trace.residual(f"{layer}.pre"),
-            layer_weights(reading, layer),
+            reading.weights(layer),
             reading.checkpoint.model.config.n_heads,
         )
         yield Case(title, arguments, reading, places)
@@ -70,10 +61,7 @@ TASK = Task(
         "→ weights [n_heads, n, n], x [n, d_model]",
     ),
     (encoder_layer,),
-    (
-        "weights",
-        "x",
-    ),
+    ("weights", "x"),
     _cases,
     slips=SLIPS,
     uses=("cross_attention", "add_norm", "feedforward"),

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from vizformer.exercises.task import Case, Place, Task, below, given, layer_weights, readings
+from vizformer.exercises.task import Case, Place, Task, below, readings
 from vizformer.messages import N_
 
 
@@ -22,11 +22,11 @@ def _cases(text: str) -> Iterator[Case]:
         "W_out.bias": torch.tensor([0.0, 10.0]),
     }
     x = torch.tensor([[2.0, 1.0], [-1.0, 1.0]])
-    yield Case(N_("by hand: two numbers, three neurons"), given(x, w))
+    yield Case(N_("by hand: two numbers, three neurons"), (x, w))
     for reading in readings(text):
         place = Place("encoder.0.feedforward.narrow", "encoder.0.self.norm")
-        weights = below(layer_weights(reading, "encoder.0"), "feedforward.")
-        yield Case(reading.title, given(reading.trace.residual("encoder.0.mid"), weights), reading, {"out": place})
+        weights = below(reading.weights("encoder.0"), "feedforward.")
+        yield Case(reading.title, (reading.trace.residual("encoder.0.mid"), weights), reading, {"out": place})
 
 
 TASK = Task(

@@ -9,19 +9,18 @@ from torch import Tensor
 from vizformer.exercises.task import (
     Case,
     Function,
+    Kept,
     Reading,
     Results,
     Task,
     UnusableError,
     bundled_reading,
-    given,
     named,
     random_reading,
 )
 from vizformer.messages import N_
 from vizformer.model import Cache
 
-Kept = list[Tensor]
 Step = Callable[[Tensor, Kept | None], tuple[Tensor, Kept]]
 
 
@@ -106,6 +105,9 @@ def model_step(reading: Reading) -> Step:
     @torch.no_grad()
     def step(new: Tensor, cache: Kept | None) -> tuple[Tensor, Kept]:
         kept = Cache()
+        if cache is None:  # of a model that is told a language, one more mark before the start mark
+            marks = torch.tensor([reading.checkpoint.model.config.start_ids[:-1]] * len(new), dtype=torch.long)
+            new = torch.cat([marks, new], dim=1)
         sites = [name for name in reading.trace.sites if name.startswith("decoder")]
         if cache is not None:
             kept.keys, kept.values = (
@@ -120,18 +122,18 @@ def model_step(reading: Reading) -> Step:
 
 
 def _cases(text: str) -> Iterator[Case]:
-    yield Case(N_("by hand: width 1, which is greedy"), given(_by_hand, 0, 1, 1, 5, 0.0))
-    yield Case(N_("by hand: width 2 finds what is likelier"), given(_by_hand, 0, 1, 2, 5, 0.0))
+    yield Case(N_("by hand: width 1, which is greedy"), (_by_hand, 0, 1, 1, 5, 0.0))
+    yield Case(N_("by hand: width 2 finds what is likelier"), (_by_hand, 0, 1, 2, 5, 0.0))
     random = random_reading().title
     for width, longest, end in ((1, 6, 1), (3, 8, 1), (4, 5, 8)):
         title = N_("{where}: width {width}", where=random, width=width)
-        yield Case(title, given(_all_before, 0, end, width, longest))
+        yield Case(title, (_all_before, 0, end, width, longest))
     reading = bundled_reading(text)
     config = reading.checkpoint.model.config
     for width in (1, 4):
         title = N_("{where}: width {width}", where=reading.title, width=width)
         marks = config.start_ids[-1], config.eos_id
-        yield Case(title, given(model_step(reading), *marks, width, 2 * len(reading.trace.tokens["encoder"]) + 10))
+        yield Case(title, (model_step(reading), *marks, width, 2 * len(reading.trace.tokens["encoder"]) + 10))
 
 
 TASK = Task(

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from vizformer.exercises.softmax_with_mask import masked_softmax
-from vizformer.exercises.task import Case, Place, Task, given, readings
+from vizformer.exercises.task import Case, Place, Task, readings
 from vizformer.messages import N_
 
 
@@ -20,7 +20,7 @@ def head(q: Tensor, k: Tensor, v: Tensor, blocked: Tensor | None = None) -> tupl
 def _cases(text: str) -> Iterator[Case]:
     q = torch.tensor([[2 * math.log(3), 0.0, 0.0, 0.0]])
     k, v = torch.tensor([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]), torch.tensor([[4.0, 0.0], [0.0, 8.0]])
-    yield Case(N_("by hand: weights of 3/4 and 1/4"), given(q, k, v))
+    yield Case(N_("by hand: weights of 3/4 and 1/4"), (q, k, v))
     random, bundled = readings(text)
     for reading, site in (
         (random, "encoder.0.self"), (random, "decoder.0.self"), (random, "decoder.0.cross"),
@@ -28,12 +28,9 @@ def _cases(text: str) -> Iterator[Case]:
     ):  # fmt: skip
         record = reading.trace[site]
         blocked = (record.reason(0) > 0,) if site == "decoder.0.self" else ()
-        places = {
-            "weights": Place(f"{site}.weights", f"{site}.heads.q"),
-            "z": Place(f"{site}.z", f"{site}.weights"),
-        }
-        title = N_("{where}: {site}", where=reading.title, site=site)
-        yield Case(title, given(record.q, record.k, record.v, *blocked), reading, places)
+        places = {"weights": Place(f"{site}.weights", f"{site}.heads.q"), "z": Place(f"{site}.z", f"{site}.weights")}
+        title = reading.at(site)
+        yield Case(title, (record.q, record.k, record.v, *blocked), reading, places)
 
 
 TASK = Task(
@@ -47,10 +44,7 @@ TASK = Task(
     ("weights = softmax(q kᵀ / √d_k)", "z = weights v"),
     ("q [..., n_q, d_k], k [..., n_k, d_k], v [..., n_k, d_v] → weights [..., n_q, n_k], z [..., n_q, d_v]",),
     (head,),
-    (
-        "weights",
-        "z",
-    ),
+    ("weights", "z"),
     _cases,
     uses=("softmax",),
 )

@@ -1,6 +1,7 @@
 """Exercise 12: one step of a training."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,7 +15,6 @@ from vizformer.exercises.task import (
     Task,
     UnusableError,
     bundled_reading,
-    layer_weights,
     named,
     random_reading,
 )
@@ -51,17 +51,18 @@ def _run(functions: tuple[Function, ...], arguments: tuple[Any, ...]) -> Results
             raise UnusableError(
                 N_("The loss still holds the graph of the forward, which then stays in memory: return loss.item().")
             )
-        found[f"loss {step}"] = made
-        found[f"parameters {step}"] = torch.cat([p.detach().flatten() for p in parameters])
+        found[f"step {step}: loss"] = made
+        found[f"step {step}: parameters"] = torch.cat([p.detach().flatten() for p in parameters])
     return found
 
 
 def _cases(text: str) -> Iterator[Case]:
-    def by_hand() -> tuple[Any, ...]:
-        w = torch.tensor([3.0], requires_grad=True)
+    def by_hand(start: float) -> tuple[Any, ...]:
+        w = torch.tensor([start], requires_grad=True)
         return lambda: (w**2 / 2).sum(), [w], torch.optim.SGD([w], lr=0.01), 4, 1
 
-    yield Case(N_("by hand: w = 3, loss w² / 2"), by_hand)
+    for start in (3.0, 0.8):
+        yield Case(N_("by hand: w = {start}, loss w² / 2", start=f"{start:g}"), partial(by_hand, start))
 
     def random() -> tuple[Any, ...]:
         generator = torch.Generator().manual_seed(1)
@@ -72,7 +73,7 @@ def _cases(text: str) -> Iterator[Case]:
     yield Case(random_reading().title, random)
     reading = bundled_reading(text)
     model, trace = reading.checkpoint.model, reading.trace
-    weights = layer_weights(reading, f"decoder.{model.config.n_decoder_layers - 1}")
+    weights = reading.weights(f"decoder.{model.config.n_decoder_layers - 1}")
     gamma, beta = weights["feedforward_norm.weight"], weights["feedforward_norm.bias"]
     rows = (trace.residual("decoder.final") - beta) / gamma
     wanted = torch.tensor([*(token.id for token in trace.tokens["decoder"][1:]), model.config.eos_id])

@@ -91,9 +91,9 @@ class Exercise:
     @property
     def stub(self) -> str:
         """The functions that are to be written, without their bodies; before them those that are given."""
-        return "\n\n\n".join(
-            f"{_signature(solution)}\n    raise NotImplementedError" for solution in self.task.solutions
-        )
+        ready = [inspect.getsource(helper).strip() for helper in self.task.helpers]
+        bare = [f"{_signature(solution)}\n    raise NotImplementedError" for solution in self.task.solutions]
+        return "\n\n\n".join([*ready, *bare])
 
     @property
     def solution(self) -> str:

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vizformer.exercises.task import Case, Function, Reading, Task, given, readings
+from vizformer.exercises.task import Case, Function, Reading, Task, readings
 from vizformer.messages import N_
 
 
@@ -24,10 +24,10 @@ def _cases(text: str) -> Iterator[Case]:
     ).log()
     hand = torch.tensor([[1, 3, 2]])
     padded = torch.tensor([[1, 3, 3, 3, 2], [1, 4, 2, 0, 0]])
-    yield Case(N_("by hand: (ln 2 + ln 4) / 2"), given(lambda read: table[read], hand, 0))
-    yield Case(N_("by hand: two rows, one of them padded"), given(lambda read: table[read], padded, 0))
+    yield Case(N_("by hand: (ln 2 + ln 4) / 2"), (lambda read: table[read], hand, 0))
+    yield Case(N_("by hand: two rows, one of them padded"), (lambda read: table[read], padded, 0))
     for reading in readings(text):
-        yield Case(reading.title, given(*_read_by(reading)))
+        yield Case(reading.title, _read_by(reading))
 
 
 def _read_by(reading: Reading) -> tuple[Function, Tensor, int]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from vizformer.exercises.task import Case, Place, Task, given, readings
+from vizformer.exercises.task import Case, Place, Task, readings
 from vizformer.messages import N_
 
 
@@ -21,13 +21,13 @@ def positional_encoding(n: int, d_model: int) -> Tensor:
 
 
 def _cases(text: str) -> Iterator[Case]:
-    yield Case(N_("by hand: the first position"), given(1, 4))
-    yield Case(N_("by hand: two positions, four dimensions"), given(2, 4))
+    yield Case(N_("by hand: the first position"), (1, 4))
+    yield Case(N_("by hand: two positions, four dimensions"), (2, 4))
     for reading in readings(text):
         model, tokens = reading.checkpoint.model, reading.trace.tokens["encoder"]
         rows = model.embedding.weight[[token.id for token in tokens]].detach() * math.sqrt(model.config.d_model)
         place = Place("encoder.0.input", "", brought=lambda P, rows=rows: rows + P)  # type: ignore[misc]
-        yield Case(reading.title, given(*rows.shape), reading, {"P": place})
+        yield Case(reading.title, tuple(rows.shape), reading, {"P": place})
 
 
 TASK = Task(

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vizformer.exercises.task import Case, Function, Place, Results, Task, given, named, readings
+from vizformer.exercises.task import Case, Function, Place, Results, Task, named, readings
 from vizformer.messages import N_
 
 
@@ -28,16 +28,13 @@ def _run(functions: tuple[Function, ...], arguments: tuple[Any, ...]) -> Results
 def _cases(text: str) -> Iterator[Case]:
     x = torch.arange(12.0).reshape(3, 4)
     z = torch.tensor([[[0.0, 1.0], [4.0, 5.0], [8.0, 9.0]], [[2.0, 3.0], [6.0, 7.0], [10.0, 11.0]]])
-    yield Case(N_("by hand: three tokens, two heads"), given(x, 2, z))
+    yield Case(N_("by hand: three tokens, two heads"), (x, 2, z))
     site = "encoder.0.self"
     for reading in readings(text):
         record = reading.trace[site]
         z = torch.stack([record.z(head) for head in range(record.n_heads)])
-        places = {
-            "split": Place(f"{site}.heads.q", "encoder.0.input"),
-            "join": Place(f"{site}.concat", f"{site}.z"),
-        }
-        yield Case(reading.title, given(join(record.q), record.n_heads, z), reading, places)
+        places = {"split": Place(f"{site}.heads.q", "encoder.0.input"), "join": Place(f"{site}.concat", f"{site}.z")}
+        yield Case(reading.title, (join(record.q), record.n_heads, z), reading, places)
 
 
 TASK = Task(

@@ -18,6 +18,7 @@ from vizformer.text import IdTokenizer
 
 Function = Callable[..., Any]
 Results = dict[str, Any]
+Kept = list[Tensor]  # a cache: tensors with a row for each hypothesis
 
 MODEL = "zh-en"
 SENTENCE = "我有一只猫。"
@@ -30,6 +31,15 @@ class Reading:
     title: Message
     checkpoint: Checkpoint
     trace: Trace
+
+    def at(self, site: str) -> Message:
+        """The title of a case at a site, or in a layer."""
+        return N_("{where}: {site}", where=self.title, site=site)
+
+    def weights(self, layer: str) -> dict[str, Tensor]:
+        """Those of "encoder.0" as a checkpoint names them: "self_attention.W_Q.weight", ..."""
+        stack, number = layer.split(".")
+        return below(self.checkpoint.model.state_dict(), f"{stack}.layers.{number}.")
 
 
 @lru_cache(maxsize=4)
@@ -86,12 +96,21 @@ class Place:
 
 @dataclass(frozen=True)
 class Case:
-    """Arguments, made anew for each call, and where the results stand in a layer of a model, if they do."""
+    """What an exercise is tried on.
+
+    Attributes:
+        given: the arguments; or what makes them, where a copy is not enough.
+        reading, places: where the results stand in a layer of a model, if they do.
+    """
 
     title: Message
-    arguments: Callable[[], tuple[Any, ...]]
+    given: tuple[Any, ...] | Callable[[], tuple[Any, ...]]
     reading: Reading | None = None
     places: Mapping[str, Place] = field(default_factory=dict)
+
+    def arguments(self) -> tuple[Any, ...]:
+        """The arguments for one call, which may change them."""
+        return tuple(map(copied, self.given)) if isinstance(self.given, tuple) else self.given()
 
 
 def slipped(solutions: tuple[Function, ...], slip: str) -> tuple[Function, ...]:
@@ -182,11 +201,6 @@ class Task:
             return named(functions[0](*arguments), *self.returns)
 
 
-def given(*arguments: object) -> Callable[[], tuple[Any, ...]]:
-    """Makes a copy of these arguments for each call."""
-    return lambda: tuple(copied(argument) for argument in arguments)
-
-
 def copied(argument: Any) -> Any:
     """A tensor, or a dict of them, that a function may change without harm to others."""
     if isinstance(argument, Tensor):
@@ -197,9 +211,3 @@ def copied(argument: Any) -> Any:
 def below(w: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """The tensors whose names begin so, without that beginning: of a layer, or of a part of it."""
     return {name.removeprefix(prefix): x for name, x in w.items() if name.startswith(prefix)}
-
-
-def layer_weights(reading: Reading, layer: str) -> dict[str, Tensor]:
-    """The weights of "encoder.0" as a checkpoint names them: "self_attention.W_Q.weight", ..."""
-    stack, number = layer.split(".")
-    return below(reading.checkpoint.model.state_dict(), f"{stack}.layers.{number}.")

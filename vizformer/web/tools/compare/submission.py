@@ -28,8 +28,9 @@ def hand_in(subject: Subject) -> None:
         st.markdown(
             _(
                 "Write a Transformer of your own, give it this model's weights and this sentence, and hand in the numbers "
-                "that it computes on the way. The page finds the first step that departs from the model's own, and tries "
-                "known mistakes on it."
+                "that it computes on the way. The page finds the first step that departs, and tries known mistakes on it. "
+                "Or build it function by function: `vizformer exercises FOLDER` lays out twelve exercises that are checked "
+                "on your computer."
             )
         )
         _form(subject)
