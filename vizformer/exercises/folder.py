@@ -1,6 +1,7 @@
 """The exercises as files: a plain .py file for each, a notebook with all of them, and what to do with them."""
 
 import json
+import re
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -157,7 +158,7 @@ def _check(one: Exercise) -> str:
 
 
 def _wrapped(text: str) -> str:
-    """Lines of at most `WIDTH` columns; a Chinese character takes two of them."""
-    lines = text.splitlines()
+    """Lines of at most `WIDTH` columns; a Chinese character takes two, and a Chinese sentence begins a line."""
+    lines = re.sub(r"。(?=.)", "。\n", text).splitlines()
     wide = [WIDTH // 2 if len(line.encode()) > 1.5 * len(line) else WIDTH for line in lines]
     return "\n".join(map(textwrap.fill, lines, wide))
