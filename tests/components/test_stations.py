@@ -9,7 +9,21 @@ from streamlit.testing.v1 import AppTest
 
 from tests.components.test_mount import sent
 from vizformer.components import stations
-from vizformer.components.stations import Ask, Bars, Box, Chips, Curve, Frame, Grid, Option, Show, Station, Turn
+from vizformer.components.stations import (
+    Ask,
+    Bars,
+    Box,
+    Chips,
+    Curve,
+    Frame,
+    Grid,
+    Option,
+    Show,
+    Station,
+    TestQuestion,
+    Tests,
+    Turn,
+)
 
 TOKENS = Chips(["我", "</script>"], ["7", "9"], [1])
 CELLS = np.array([[0.25, np.nan], [-0.123456, 1.0]])
@@ -25,19 +39,29 @@ def path() -> list[Station]:
     curve: Frame = [Curve("", "p", "loss", [0.1, 1.0], [2.3, 0.0], [(0.5, 0.69, "half")], 0)]
     options = [Option("cat", "It is not."), Option("dog", "It is."), Option("<b>", "Nor this.")]
     turn = Turn("Turn it.", "Factor", ["× 1", "× 2"], [[bars(0.5)], [bars(0.75, upright=True)]], 0)
+    ask = Ask("Which?", options, 1, [TOKENS], "Once more: which?")
     return [
-        Station(
-            "one", "One", [Show("See.", [TOKENS]), Ask("Which?", options, 1, [TOKENS]), Show("So.", [GRID])], "More"
-        ),
+        Station("one", "One", [Show("See.", [TOKENS]), ask, Show("So.", [GRID])], "More"),
         Station("two", "Two", [turn, Show("The end.", curve)], ""),
     ]
 
 
+HEADS, MASK = ("Heads", "Eight."), ("Mask", "So it is.")
+
+
+def question(concept: tuple[str, str], asked: str, options: list[str], right: int) -> TestQuestion:
+    return TestQuestion(concept[0], asked, options, right, concept[1])
+
+
+TESTS: Tests = {
+    "a": [question(HEADS, "How many?", ["1", "8"], 1), question(MASK, "Ahead?", ["yes", "no"], 1)],
+    "b": [question(HEADS, "Which?", ["b1", "8"], 1), question(MASK, "Why?", ["so", "not"], 0)],
+}
 MODEL = [Box("Tokens", "one", 0, ["one"]), Box("Attention", "two", 0, ["two"], "× 3")]
 
 
 def test_what_travels() -> None:
-    data = json.loads(json.dumps(stations._data(path(), MODEL, {"next": "下一步"}, "text")))  # plain JSON
+    data = json.loads(json.dumps(stations._data(path(), MODEL, {"next": "下一步"}, "text", TESTS)))  # plain JSON
     assert data["words"]["next"] == "下一步"
     assert data["words"]["back"] == "Back"
     one, two = data["stations"]
@@ -46,6 +70,8 @@ def test_what_travels() -> None:
     assert grid["cells"] == [[0.25, None], [-0.1235, 1.0]]  # four digits; blocked is null
     assert two["steps"][0]["ticks"] == ["× 1", "× 2"]
     assert [frame[0]["upright"] for frame in two["steps"][0]["frames"]] == [False, True]
+    assert one["steps"][1]["again"] == "Once more: which?"
+    assert data["tests"]["b"][1]["question"] == "Why?"
     assert [box["starts"] for box in data["model"]] == ["", "× 3"]
 
 

@@ -1,10 +1,12 @@
 """The stations in Chromium: a prediction before the answer, a dial, keys, and what the browser keeps."""
 
+import json
+
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.components.conftest import OpenFile
-from tests.components.test_stations import MODEL, path
+from tests.components.test_stations import MODEL, TESTS, path
 from vizformer.components import stations
 
 pytestmark = pytest.mark.browser
@@ -74,6 +76,78 @@ def test_the_browser_keeps_answers_and_where_the_reader_was(open_file: OpenFile)
     page.locator(".vf-stations-line button").first.click()
     onwards(page).click()
     expect(page.locator(".vf-stations-option.vf-right")).to_have_text("dog")  # answered before
+
+
+def test_a_wrong_prediction_is_asked_again_at_the_next_station(open_file: OpenFile) -> None:
+    page = open_file(stations.to_html(path(), MODEL))
+    onwards(page).click()
+    page.locator(".vf-stations-option", has_text="cat").click()
+    onwards(page).click()
+    onwards(page).click()
+    step(page, "two", 0)
+    expect(page.locator(".vf-stations-words")).to_have_text("Once more: which?")
+    expect(page.locator(".vf-stations-asked b")).to_have_text("Once more, from station 1, One:")
+    expect(page.locator(".vf-stations-option")).to_have_text(["<b>", "dog", "cat"])  # the other way round
+    expect(page.locator(".vf-stations-dial")).to_be_hidden()
+    page.locator(".vf-stations-option", has_text="dog").click()
+    expect(page.locator(".vf-stations-because")).to_have_text("Right. It is.")
+    onwards(page).click()
+    step(page, "two", 0)
+    expect(page.locator(".vf-stations-words")).to_have_text("Turn it.")
+    expect(page.locator(".vf-stations-dial")).to_be_visible()
+    page.locator(".vf-stations-back").click()
+    onwards(page).click()
+    expect(page.locator(".vf-stations-words")).to_have_text("Turn it.")  # not asked a third time today
+
+
+def test_what_was_right_is_asked_again_the_next_day(open_file: OpenFile) -> None:
+    page = open_file(stations.to_html(path(), MODEL))
+    onwards(page).click()
+    page.locator(".vf-stations-option", has_text="dog").click()
+    onwards(page).click()
+    page.evaluate("""() => {
+      const kept = JSON.parse(localStorage.getItem("vizformer.path"));
+      kept.answers.one.when -= 21 * 3600 * 1000;
+      localStorage.setItem("vizformer.path", JSON.stringify(kept));
+    }""")
+    page.reload()
+    step(page, "one", 0)
+    for _ in range(3):
+        onwards(page).click()
+    step(page, "two", 0)
+    expect(page.locator(".vf-stations-words")).to_have_text("Once more: which?")
+    onwards(page).click()  # nobody is held up
+    expect(page.locator(".vf-stations-words")).to_have_text("Turn it.")
+
+
+def test_a_test_before_and_another_form_after(open_file: OpenFile) -> None:
+    page = open_file(stations.to_html(path(), MODEL, tests=TESTS))
+    ends = page.locator(".vf-stations-test")
+    exam = page.locator(".vf-stations-exam")
+    asked: dict[str, list[str]] = {"before": [], "after": []}
+    for end, when in ((ends.first, "before"), (ends.last, "after")):
+        end.click()
+        exam.get_by_role("button", name="Begin").click()
+        for _ in range(2):
+            question = exam.locator(".vf-stations-words").inner_text()
+            asked[when].append(question)
+            exam.get_by_role(
+                "button", name={"Ahead?": "no", "Why?": "so"}.get(question, "I do not know"), exact=True
+            ).click()
+    assert {*asked["before"]} | {*asked["after"]} == {"How many?", "Ahead?", "Which?", "Why?"}
+    expect(exam.locator(".vf-stations-words")).to_have_text("1 of 2 right; in the first test: 1.")
+    rows = exam.locator("tr")
+    assert rows.nth(1).locator("td").all_inner_texts()[:3] == ["Heads", "✗", "✗"]
+    assert rows.nth(1).locator("td").nth(3).inner_text().split("\n")[1:] == ["8", "Eight."]
+    assert rows.nth(2).locator("td").all_inner_texts() == ["Mask", "✓", "✓", ""]
+    with page.expect_download() as kept:
+        exam.get_by_role("button", name="Keep the answers as a file").click()
+    assert json.loads(kept.value.path().read_text("utf-8"))["right"] == {"before": 1, "after": 1}
+    page.reload()
+    page.locator(".vf-stations-test").first.click()
+    expect(exam.locator(".vf-stations-words")).to_contain_text("1 of 2 right. Now walk the path")
+    page.locator(".vf-stations-line button").nth(1).click()
+    step(page, "one", 0)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -18,7 +18,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.link.languages import SOURCE
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.start.path import model_drawing, sentence, stations
+from vizformer.web.tools.start.path import knowledge_tests, model_drawing, sentence, stations
 from vizformer.web.words import lesson_words
 
 PAGE = "pages/learn/path.py"
@@ -86,9 +86,10 @@ def test_every_text_is_said(monkeypatch) -> None:
     say = lesson_words.say
 
     def heard(lesson: str, part: str, name: str, /, **values: object) -> str:
-        found = f"{part}.{name}"
         if lesson == "path":
-            asked.add(found if lesson_words._found(lesson, found, SOURCE)[0] else name)
+            own = lesson_words._found(lesson, f"{part}.{name}", SOURCE)[0]
+            form = f".{values['form']}" if isinstance(own, dict) else ""
+            asked.add(f"{part}.{name}{form}" if own else name)
         return say(lesson, part, name, **values)
 
     monkeypatch.setattr(sentence.lesson_words, "say", heard)
@@ -98,6 +99,36 @@ def test_every_text_is_said(monkeypatch) -> None:
             make(about)
     asked |= {f"{part}.title" for part in lesson_words.parts("path", SOURCE)}
     assert {path for path, _ in leaves(lesson_words.tables("path", SOURCE))} == asked
+
+
+@pytest.mark.parametrize("code", ["en", "zh_CN"])
+def test_both_forms_ask_about_the_same_things_and_every_choice_is_another_one(monkeypatch, code) -> None:
+    monkeypatch.setattr(lesson_words, "language", lambda: code)
+    asked = knowledge_tests.forms()
+    assert [one.concept for one in asked["a"]] == [one.concept for one in asked["b"]]
+    assert len(asked["a"]) == 15
+    for one in (*asked["a"], *asked["b"]):
+        assert len({*one.options}) == 4, one.question
+    for form in asked.values():
+        places = [one.right for one in form]
+        assert max(places.count(place) for place in range(4)) <= 7  # nobody is right by always taking the same place
+    words = {path for path, _ in leaves(lesson_words.tables("path_tests", SOURCE))}
+    assert len(words) == 15 * (2 + 2 * 5)
+
+
+def test_the_numbers_of_the_tests_are_right() -> None:
+    """What is asserted there as a number, worked out here."""
+    asked = {
+        (one.concept, one.question[:20]): one.options[one.right]
+        for form in knowledge_tests.forms().values()
+        for one in form
+    }
+    found = {concept: [said for (about, _), said in asked.items() if about == concept] for concept, _ in asked}
+    assert f"{-np.log(0.25):.2f}" in found["Loss"]
+    assert f"{np.exp(1) / (5 * np.exp(1)):.1f}" in found["Softmax"]
+    q, k = np.random.default_rng(0).standard_normal((2, 20_000, 256))
+    assert (q * k).sum(1).std() / (q[:, :64] * k[:, :64]).sum(1).std() == pytest.approx(2, rel=0.03)  # "doubles"
+    assert "doubles" in found["√d_k"]
 
 
 def answered(name: str, case: tuple[str, str] = CHINESE) -> tuple[Ask, str]:

@@ -5,14 +5,17 @@
 import { readTheme } from "./js/colours.js";
 import { present } from "./js/conversation.js";
 import { element, isShortcut } from "./js/dom.js";
+import { KnowledgeTest } from "./js/knowledge_test.js";
 import { within } from "./js/numbers.js";
+import { readKept, writeKept } from "./js/station_memory.js";
 import { drawFrame } from "./js/station_parts.js";
+import { drawQuestion, plainButton } from "./js/station_questions.js";
 import { fill } from "./js/text.js";
 
 /** @import { Component } from "./js/types.d.ts" */
-/** @import { Kept, SentStations, StationData, StationStep } from "./js/station_types.d.ts" */
+/** @import { Kept, SentStations, StationData, StationStep, When } from "./js/station_types.d.ts" */
 
-const STORE = "vizformer.path";
+const NEXT_DAY = 20 * 3600 * 1000;  // ms after which what was answered rightly is asked again
 
 class Stations {
   /** @type {SentStations} */ data;
@@ -20,6 +23,9 @@ class Stations {
   /** @type {Kept} */ kept = readKept();
   /** @type {Map<string, number>} The step at which each station was left. */ left = new Map();
   /** @type {Map<StationStep, number>} Where each dial stands. */ turned = new Map();
+  /** @type {When | null} The test that is shown in the place of a station. */ test = null;
+  /** @type {{ station: StationData, chosen: number } | null} An earlier question, asked again before this station. */
+  recalled = null;
   told = "";  // the station of which Python spoke last
   station = 0;
   step = 0;
@@ -38,6 +44,8 @@ class Stations {
     this.asked = element("div", "vf-stations-asked");
     this.dial = element("label", "vf-stations-dial");
     this.picture = element("div", "vf-stations-picture");
+    this.exam = element("div", "vf-stations-exam");
+    this.knowledge = new KnowledgeTest(this.exam, () => this.show());
     this.drawing = element("nav", "vf-stations-model");
     this.back = plainButton("vf-stations-back", () => this.go(-1));
     this.next = plainButton("vf-stations-next", () => this.go(1));
@@ -46,10 +54,10 @@ class Stations {
     top.append(this.head, this.deeper);
     const bar = element("div", "vf-bar vf-stations-bar");
     bar.append(this.back, this.next, this.place);
-    const main = element("div", "vf-stations-main");
-    main.append(top, this.words, bar, this.asked, this.dial, this.picture);
+    this.main = element("div", "vf-stations-main");
+    this.main.append(top, this.words, bar, this.asked, this.dial, this.picture);
     const both = element("div", "vf-stations-both");
-    both.append(main, this.drawing);
+    both.append(this.main, this.exam, this.drawing);
     this.root.append(this.line, both);
     this.root.addEventListener("keydown", (event) => this.press(event));
     parent.append(this.root);
@@ -73,13 +81,25 @@ class Stations {
 
   /** @param {number} station @param {number} step @param {boolean} tell */
   enter(station, step, tell) {
+    const comes = tell && station > this.station;
+    this.test = null;
     this.station = within(station, this.data.stations.length);
     this.step = within(step, this.here.steps.length);
-    const asked = this.here.steps.findIndex((one) => one.kind === "ask");
+    const asked = this.here.steps.findIndex(({ kind }) => kind === "ask");
     if (asked >= 0 && this.step > asked && !this.answer) this.step = asked;
     this.kept.at = this.here.name;
+    this.recalled = comes && this.step === 0 ? this.due() : null;
     if (tell) this.tell(false);
     this.show();
+  }
+
+  // The first station before this one whose question is due again: at once where the prediction was wrong, else next day.
+  due() {
+    const station = this.data.stations.slice(0, this.station).find((one) => {
+      const kept = this.kept.answers[one.name];
+      return kept && questionOf(one)?.again && ((!kept.right && !kept.again) || Date.now() - (kept.when ?? 0) > NEXT_DAY);
+    });
+    return station ? { station, chosen: -1 } : null;
   }
 
   get here() {
@@ -95,6 +115,13 @@ class Stations {
   /** @param {number} by */
   go(by) {
     const { steps } = this.here;
+    if (this.recalled) {
+      this.recalled = null;
+      if (by > 0) {
+        this.show();
+        return;
+      }
+    }
     if (by > 0 && steps[this.step].kind === "ask" && !this.answer) return;
     const step = this.step + by;
     if (step >= 0 && step < steps.length) this.enter(this.station, step, false);
@@ -120,10 +147,20 @@ class Stations {
   show() {
     const { data: { words, stations: all }, here, step } = this;
     const now = here.steps[step];
+    this.main.hidden = this.test !== null;
+    this.exam.hidden = this.test === null;
+    this.drawing.hidden = this.test !== null;
+    if (this.test && this.data.tests) {
+      writeKept(this.kept);
+      this.root.dataset.station = this.test;
+      this.line.replaceChildren(...this.stops());
+      this.knowledge.draw(this.test, this.kept.tests, this.data.tests, words);
+      return;
+    }
     this.left.set(here.name, step);
     if (step === here.steps.length - 1 && !this.kept.done.includes(here.name)) this.kept.done.push(here.name);
     writeKept(this.kept);
-    this.line.replaceChildren(...all.map((station, index) => this.stop(station, index)));
+    this.line.replaceChildren(...this.stops());
     const current = this.line.children[this.station];
     if (current instanceof HTMLElement) this.line.scrollLeft = current.offsetLeft - this.line.clientWidth / 2;
     this.head.textContent = `${this.station + 1} · ${here.title}`;
@@ -145,6 +182,26 @@ class Stations {
     this.draw(now);
   }
 
+  // The numbers of the stations, between the two tests.
+  stops() {
+    const { stations: all, tests, words } = this.data;
+    const made = all.map((station, index) => this.stop(station, index));
+    if (!tests) return made;
+    const ends = (/** @type {When[]} */ (["before", "after"])).map((when) => {
+      const done = this.kept.tests[when]?.length === tests.a.length;
+      const button = plainButton(done ? "vf-stations-test vf-done" : "vf-stations-test", () => {
+        this.test = when;
+        this.show();
+      });
+      button.textContent = words[`test_${when}`];
+      if (this.test === when) button.setAttribute("aria-current", "step");
+      const item = element("li");
+      item.append(button);
+      return item;
+    });
+    return [ends[0], ...made, ends[1]];
+  }
+
   result() {
     const answers = this.data.stations.map(({ name }) => this.kept.answers[name]).filter(Boolean);
     return fill(this.data.words.finished, { right: answers.filter(({ right }) => right).length, count: answers.length });
@@ -159,7 +216,7 @@ class Stations {
     const said = fill(words.station, { number: index + 1, count: all.length, title: station.title });
     made.title = station.title;
     made.setAttribute("aria-label", done ? `${said}, ${words.done}` : said);
-    if (index === this.station) made.setAttribute("aria-current", "step");
+    if (index === this.station && !this.test) made.setAttribute("aria-current", "step");
     const item = element("li");
     item.append(made);
     return item;
@@ -189,40 +246,33 @@ class Stations {
     if (had) this.drawing.querySelector("button")?.focus({ preventScroll: true });
   }
 
+  // The question of this step, or that of an earlier station, which is asked once more with its options turned round.
   /** @param {StationStep} now */
   ask(now) {
-    const { words, text } = this.data;
-    this.asked.hidden = now.kind !== "ask";
-    if (!now.options || now.right === undefined) return;
-    const { options, right } = now;
-    const given = this.answer;
-    const chosen = given && options[given.choice] ? given.choice : -1;
-    const said = element("p", "vf-stations-because");
-    said.setAttribute("role", "status");
-    const buttons = options.map((option, index) => {
-      const made = plainButton("vf-stations-option", () => {
-        this.kept.answers[this.here.name] = { choice: index, text, right: index === right };
-        this.show();
-        this.next.focus({ preventScroll: true });
-      });
-      made.textContent = option.text;
-      made.disabled = chosen >= 0;
-      if (chosen >= 0 && index === right) made.classList.add("vf-right");
-      if (chosen === index && index !== right) made.classList.add("vf-wrong");
-      return made;
-    });
-    if (chosen >= 0) {
-      const verdict = chosen === right ? words.right : `${words.wrong} ${fill(words.answer, { answer: options[right].text })}`;
-      said.textContent = `${verdict} ${options[chosen].because}`;
-    }
-    const row = element("div", "vf-stations-options");
-    row.append(...buttons);
-    this.asked.replaceChildren(element("b", "", words.predict), row, said);
+    const { recalled, here, data: { words, text, stations: all } } = this;
+    const station = recalled?.station ?? here;
+    const asked = recalled ? questionOf(station) : now;
+    this.asked.hidden = !asked?.options;
+    if (!asked?.options) return;
+    const { right } = asked;
+    const number = all.indexOf(station) + 1;
+    const heading = recalled ? fill(words.again, { number, title: station.title }) : words.predict;
+    const chosen = recalled ? recalled.chosen : this.answer?.choice ?? -1;
+    this.asked.replaceChildren(...drawQuestion({ asked, heading, chosen, turned: recalled !== null, words }, (choice) => {
+      this.kept.answers[station.name] = { choice, text, right: choice === right, when: Date.now(), again: recalled !== null };
+      if (recalled) recalled.chosen = choice;
+      this.show();
+      this.next.focus({ preventScroll: true });
+    }));
+    if (!recalled) return;
+    this.words.textContent = asked.again ?? asked.words;
+    this.next.textContent = words.next;
+    this.next.disabled = false;  // nobody is held up by a repetition
   }
 
   /** @param {StationStep} now */
   turn(now) {
-    this.dial.hidden = now.kind !== "turn";
+    this.dial.hidden = now.kind !== "turn" || this.recalled !== null;
     if (!now.ticks) return;
     const { ticks } = now;
     const at = this.turned.get(now) ?? now.at ?? 0;
@@ -246,7 +296,8 @@ class Stations {
 
   /** @param {StationStep} now */
   draw(now) {
-    const frame = now.frames[this.turned.get(now) ?? now.at ?? 0];
+    const asked = this.recalled && questionOf(this.recalled.station);
+    const frame = asked ? asked.frames[0] : now.frames[this.turned.get(now) ?? now.at ?? 0];
     this.picture.replaceChildren(...drawFrame(frame, readTheme(this.root), this.data.words, this.picture.clientWidth));
   }
 
@@ -255,35 +306,9 @@ class Stations {
   }
 }
 
-/** @param {string} className @param {() => void} action */
-function plainButton(className, action) {
-  const made = element("button", className);
-  made.type = "button";
-  made.onclick = action;
-  return made;
-}
-
-/** @returns {Kept} */
-function readKept() {
-  try {
-    const kept = JSON.parse(localStorage.getItem(STORE) ?? "{}");
-    return {
-      answers: typeof kept.answers === "object" && kept.answers ? kept.answers : {},
-      done: Array.isArray(kept.done) ? kept.done : [],
-      at: typeof kept.at === "string" ? kept.at : "",
-    };
-  } catch {
-    return { answers: {}, done: [], at: "" };  // this browser keeps nothing, or something else stands there
-  }
-}
-
-/** @param {Kept} kept */
-function writeKept(kept) {
-  try {
-    localStorage.setItem(STORE, JSON.stringify(kept));
-  } catch {
-    // this browser keeps nothing
-  }
+/** @param {StationData} station */
+function questionOf({ steps }) {
+  return steps.find(({ kind }) => kind === "ask");
 }
 
 /** @param {Component<SentStations>} component */

@@ -8,7 +8,7 @@ All pictures go to the browser at once; it steps, asks and turns without the ser
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ __all__ = [
     "Said",
     "Show",
     "Station",
+    "TestQuestion",
+    "Tests",
     "Turn",
     "mount",
     "to_html",
@@ -42,7 +44,7 @@ ENGLISH: Mapping[str, str] = {
     "next": N_("Next"),
     "back": N_("Back"),
     "onwards": N_("Next station: {title}"),
-    "place": N_("{number} of {count}"),
+    "place": N_("Step {number} of {count}"),
     "predict": N_("Your prediction"),
     "right": N_("Right."),
     "wrong": N_("Not so."),
@@ -53,6 +55,28 @@ ENGLISH: Mapping[str, str] = {
     "cell": N_("“{row}” → “{column}”: {value}"),
     "number": N_("“{row}”, number {index} of the row: {value}"),
     "bar": N_("“{name}”: {value}"),
+    "again": N_("Once more, from station {number}, {title}:"),
+    "test_before": N_("First test"),
+    "test_after": N_("Last test"),
+    "test_before_about": N_(
+        "Fifteen short questions before you begin, three minutes. At the end of the path come fifteen others about the same "
+        "things, so that you see what it taught you. Answers stay in this browser."
+    ),
+    "test_after_about": N_(
+        "Fifteen questions about the same things as in the first test. Answers stay in this browser."
+    ),
+    "test_begin": N_("Begin"),
+    "test_place": N_("Question {number} of {count}"),
+    "test_unknown": N_("I do not know"),
+    "test_before_result": N_(
+        "{right} of {count} right. Now walk the path; which ones were right is said after the last test."
+    ),
+    "test_after_result": N_("{right} of {count} right; in the first test: {before}."),
+    "test_keep": N_("Keep the answers as a file"),
+    "test_concept": N_("About"),
+    "test_was": N_("Before"),
+    "test_is": N_("After"),
+    "test_why": N_("The answer, where yours was another one"),
 }
 """Every text of the component; a page passes the same names in the reader's language."""
 
@@ -170,12 +194,17 @@ class Option:
 
 @dataclass(frozen=True)
 class Ask:
-    """A step that goes on only after a prediction: the picture is that before the answer."""
+    """A step that goes on only after a prediction: the picture is that before the answer.
+
+    Attributes:
+        again: the question in other words, for a later station or the next day; empty: it is asked once.
+    """
 
     words: str
     options: Sequence[Option]
     right: int
     frame: Frame
+    again: str = ""
 
     def __post_init__(self) -> None:
         texts = [option.text for option in self.options]
@@ -205,6 +234,28 @@ class Turn:
 
 
 Step = Show | Ask | Turn
+
+
+@dataclass(frozen=True)
+class TestQuestion:
+    """A question of the tests before and after the path.
+
+    Attributes:
+        concept: what it is about, the same at the same place of both forms.
+        why: said after the last test.
+    """
+
+    __test__ = False  # for pytest
+
+    concept: str
+    question: str
+    options: Sequence[str]
+    right: int
+    why: str
+
+
+Tests = Mapping[Literal["a", "b"], Sequence[TestQuestion]]
+"""Two forms of a test, one for before the path and one for after it."""
 
 
 @dataclass(frozen=True)
@@ -248,6 +299,7 @@ def mount(
     *,
     at: str = "",
     text: str = "",
+    tests: Tests | None = None,
     words: Mapping[str, str] = ENGLISH,
     key: str,
 ) -> tuple[str, bool] | None:
@@ -258,6 +310,7 @@ def mount(
         model: the boxes of the drawing, from the bottom to the top of each side.
         at: the station that a link asks for; empty: where the reader was.
         text: names the sentence, so that answers about another one are not taken for answers about this one.
+        tests: two forms of a test; the browser draws by lot which comes first.
 
     Returns:
         the station to which the reader has gone, and whether she asked to go deeper there, once; else None.
@@ -270,20 +323,27 @@ def mount(
         st.session_state[heard] = report["seq"]
         name = next((station.name for station in stations if station.name == report.get("station")), None)
         gone = None if name is None else (name, report.get("deeper") is True)
-    data = {**_data(stations, model, words, text), "at": at if gone is None else gone[0]}
+    data = {**_data(stations, model, words, text, tests), "at": at if gone is None else gone[0]}
     _COMPONENT.mount(key=key, data=data, columns={}, version=0, selected=None)
     return gone
 
 
 def to_html(
-    stations: Sequence[Station], model: Sequence[Box], *, words: Mapping[str, str] = ENGLISH, title: str = "Path"
+    stations: Sequence[Station],
+    model: Sequence[Box],
+    *,
+    tests: Tests | None = None,
+    words: Mapping[str, str] = ENGLISH,
+    title: str = "Path",
 ) -> _mount.Html:
     """The same path as the text of one HTML file that works without a server; its links lead nowhere, and are left out."""
-    data = {**_data(stations, model, words, ""), "at": ""}
+    data = {**_data(stations, model, words, "", tests), "at": ""}
     return _COMPONENT.page(data=data, columns={}, selected=None, title=title)
 
 
-def _data(stations: Sequence[Station], model: Sequence[Box], words: Mapping[str, str], text: str) -> dict[str, Any]:
+def _data(
+    stations: Sequence[Station], model: Sequence[Box], words: Mapping[str, str], text: str, tests: Tests | None
+) -> dict[str, Any]:
     return {
         "stations": [
             {
@@ -296,6 +356,7 @@ def _data(stations: Sequence[Station], model: Sequence[Box], words: Mapping[str,
         ],
         "model": [asdict(box) for box in model],
         "text": text,
+        "tests": None if tests is None else {form: [asdict(one) for one in asked] for form, asked in tests.items()},
         "words": {**ENGLISH, **words},
     }
 
@@ -307,7 +368,7 @@ def _step(step: Step) -> dict[str, Any]:
         return {**common, "label": step.label, "ticks": list(step.ticks), "frames": frames, "at": step.at}
     if isinstance(step, Ask):
         options = [asdict(option) for option in step.options]
-        return {**common, "options": options, "right": step.right, "frames": [_frame(step.frame)]}
+        return {**common, "options": options, "right": step.right, "again": step.again, "frames": [_frame(step.frame)]}
     return {**common, "frames": [_frame(step.frame)]}
 
 

@@ -47,10 +47,18 @@ export interface StationStep {
   frames: Part[][];
   options?: { text: string; because: string }[];
   right?: number;
+  /** The question in other words, for a later station. */
+  again?: string;
   label?: string;
   ticks?: string[];
   at?: number;
 }
+
+/** A question of the tests before and after the path. */
+export interface TestQuestion { concept: string; question: string; options: string[]; right: number; why: string }
+export type When = "before" | "after";
+/** Which form came first, and the option chosen for each question; -1 for "I do not know". */
+export interface KeptTests { first?: "a" | "b"; before?: number[]; after?: number[] }
 
 export interface StationData { name: string; title: string; deeper: string; steps: StationStep[] }
 export interface BoxData { title: string; station: string; column: number; lit_at: string[]; starts: string }
@@ -60,11 +68,17 @@ export interface SentStations extends Sent<null> {
   model: BoxData[];
   at: string;
   text: string;
+  /** Two forms of the test; none where there is no test. */
+  tests: Record<"a" | "b", TestQuestion[]> | null;
 }
+
+/** What was predicted at a station, when (ms), and whether it was asked again since. */
+export interface Answer { choice: number; text: string; right: boolean; when: number; again: boolean }
 
 /** What is kept in the browser: the answer to each question about a text, and which stations were gone through. */
 export interface Kept {
-  answers: Record<string, { choice: number; text: string; right: boolean }>;
+  answers: Record<string, Answer>;
   done: string[];
   at: string;
+  tests: KeptTests;
 }

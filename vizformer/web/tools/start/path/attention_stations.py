@@ -7,8 +7,8 @@ import numpy as np
 
 from vizformer.analysis.attribution import station_numbers
 from vizformer.analysis.attribution.station_numbers import FACTORS
-from vizformer.components.stations import Ask, Bars, Chips, Frame, Grid, Show, Station, Step, Turn
-from vizformer.web.tools.start.path.sentence import Sentence, best_of, each, fixed, number, share, words_of
+from vizformer.components.stations import Bars, Chips, Frame, Grid, Show, Station, Step, Turn
+from vizformer.web.tools.start.path.sentence import Sentence, asked, best_of, each, fixed, number, share, words_of
 from vizformer.web.words import labels
 
 _MAPS = 4  # heads whose maps are compared
@@ -25,7 +25,7 @@ def query(about: Sentence) -> Station:
     steps: list[Step] = [Show(say("see"), [chips])]
     if (chosen := best_of(texts, weights)) is not None and best in chosen:
         given = each(say, texts, chosen, best, list(map(number, weights)))
-        steps.append(Ask(say("ask", token=about.token, **about.head), given, chosen.index(best), [chips]))
+        steps.append(asked(say, given, chosen.index(best), [chips], token=about.token, **about.head))
     frames = [_row(about, row) for row in range(len(texts))]
     score = number(float(about.row.scores[at, best]))
     steps.append(Show(say("answer", score=score, best=texts[best]), frames[at]))
@@ -71,7 +71,7 @@ def softmax(about: Sentence) -> Station:
     steps: list[Step] = [Show(say("see"), table)]
     if len(seen) > 1:
         given = fixed(say, ("times", "larger", "same"), then=then)
-        steps.append(Ask(say("ask", weight=number(first)), given, 1, frames[FACTORS.index(1.0)]))
+        steps.append(asked(say, given, 1, frames[FACTORS.index(1.0)], weight=number(first)))
     ticks = [f"× {factor:g}" for factor in FACTORS]
     turned = say("turn", d_head=about.row.d_head)
     steps.append(Turn(turned, say("factor"), ticks, frames, FACTORS.index(1.0)))
@@ -97,7 +97,7 @@ def heads(about: Sentence) -> Station:
     if len(compared) > 1 and len(about.texts) > 2:
         small: Frame = [replace(drawn[head], title=named[head], small=True) for head in compared]
         given = each(say, named, compared, best, list(map(share, map(float, shares))))
-        steps.append(Ask(say("ask", layer=look.layer), given, compared.index(best), small))
+        steps.append(asked(say, given, compared.index(best), small, layer=look.layer))
     frames: list[Frame] = [[one] for one in drawn]
     ticks = [say("site", layer=look.layer, head=head) for head in range(len(maps))]
     steps.append(Turn(say("turn"), say("which"), ticks, frames, look.head))
@@ -118,7 +118,7 @@ def mask(about: Sentence) -> Station | None:
     off: Frame = [Grid(title, texts, texts, found.open)]
     steps: list[Step] = [
         Show(say("see"), [chips]),
-        Ask(say("ask", token=texts[at]), fixed(say, ("all", "upto", "before")), 1, [chips]),
+        asked(say, fixed(say, ("all", "upto", "before")), 1, [chips], token=texts[at]),
         Show(say("answer"), on),
         Turn(say("turn", ahead=share(found.ahead)), say("switch"), [say("on"), say("off")], [on, off]),
     ]

@@ -4,9 +4,9 @@ import numpy as np
 
 from vizformer.analysis.attribution import station_numbers
 from vizformer.analysis.attribution.predictions import next_tokens
-from vizformer.components.stations import Ask, Bars, Chips, Frame, Grid, Option, Show, Station, Step, Turn
+from vizformer.components.stations import Bars, Chips, Frame, Grid, Option, Show, Station, Step, Turn
 from vizformer.text.schemes import SCHEMES, cut
-from vizformer.web.tools.start.path.sentence import Sentence, each, number, share, words_of
+from vizformer.web.tools.start.path.sentence import Sentence, asked, each, number, share, words_of
 from vizformer.web.words import labels, lesson_words
 
 _NEAREST = 6
@@ -29,11 +29,10 @@ def machine(about: Sentence) -> Station:
         first = int(np.argmax(p))
         chosen = sorted(range(min(4, len(p))), key=lambda i: names[i])
         given = each(say, names, chosen, first, list(map(share, p)))
-        asked = [chips] if fills or about.stack == "decoder" else [chips, Chips(labels.texts(rows[: at + 1]))]
+        before = [chips] if fills or about.stack == "decoder" else [chips, Chips(labels.texts(rows[: at + 1]))]
         if first in chosen and len({one.text for one in given}) == len(given) > 1:
-            steps.append(
-                Ask(say("ask.fill" if fills else "ask.next", prefix=prefix), given, chosen.index(first), asked)
-            )
+            form = "fill" if fills else "next"
+            steps.append(asked(say, given, chosen.index(first), before, form=form, prefix=prefix))
         frames = [_candidates(about, row) for row in range(len(rows))]
         steps.append(Show(say("answer"), frames[at]))
         ticks = [f"{row} · {token.text}" for row, token in enumerate(rows)]
@@ -78,7 +77,7 @@ def tokens(about: Sentence) -> Station:
     ]
     steps: list[Step] = [
         Show(say("see", **values), [characters]),
-        Ask(say("ask"), given, chosen.index(n), [characters]),
+        asked(say, given, chosen.index(n), [characters]),
         Show(say("answer"), [own]),
         Turn(say("turn"), say("way"), ticks, frames),
     ]
@@ -108,7 +107,7 @@ def rows(about: Sentence) -> Station:
     if len({*names}) == len(names) and all(name.strip() for name in names):
         order = sorted(range(len(names)), key=lambda i: names[i])
         given = each(say, names, order, 0, [number(cosine) for _, cosine in candidates])
-        steps.append(Ask(say("ask", token=about.token), given, order.index(0), every))
+        steps.append(asked(say, given, order.index(0), every, token=about.token))
     steps.append(Turn(say("turn"), say("token"), labels.numbered(found.tokens), frames, at))
     return Station("rows", say("title"), steps, "")
 
@@ -135,7 +134,7 @@ def places(about: Sentence) -> Station | None:
         frames.append([Grid(title, both, [], two, signed=True, lit=1, notes=notes)])
     steps: list[Step] = [
         Show(say("see"), frame),
-        Ask(say("ask", place=far), given, 1, frame),
+        asked(say, given, 1, frame, place=far),
         Turn(say("turn", token=about.token), say("place"), [str(i) for i in range(len(frames))], frames, 1),
     ]
     return Station("places", say("title"), steps, "")
@@ -158,7 +157,7 @@ def turned(about: Sentence) -> Station | None:
     given = [Option(say(f"choices.{one}"), say(f"because.{one}")) for one in choices]
     steps: list[Step] = [
         Show(say("see"), frames[at]),
-        Ask(say("ask"), given, 0, frames[at]),
+        asked(say, given, 0, frames[at]),
         Turn(say("turn", token=about.token), say("place"), [str(i) for i in range(len(frames))], frames, at),
     ]
     return Station("places", say("title"), steps, "")

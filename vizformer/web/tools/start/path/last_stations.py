@@ -6,9 +6,9 @@ import numpy as np
 
 from vizformer.analysis.attribution import station_numbers
 from vizformer.analysis.attribution.station_numbers import TEMPERATURES
-from vizformer.components.stations import Ask, Bars, Chips, Curve, Frame, Grid, Show, Station, Step, Turn
+from vizformer.components.stations import Bars, Chips, Curve, Frame, Grid, Show, Station, Step, Turn
 from vizformer.web.tools.start import scenes
-from vizformer.web.tools.start.path.sentence import Sentence, best_of, each, fixed, number, share, words_of
+from vizformer.web.tools.start.path.sentence import Sentence, asked, best_of, each, fixed, number, share, words_of
 from vizformer.web.words import labels
 
 
@@ -27,7 +27,7 @@ def layer(about: Sentence) -> Station:
         frames.append([Grid(title, [ticks[0], ticks[index]], [], rows, signed=True, lit=1, notes=notes)])
     steps: list[Step] = [
         Show(say("see"), frame),
-        Ask(say("ask", token=about.token), fixed(say, ("none", "beside", "all")), 0, frame),
+        asked(say, fixed(say, ("none", "beside", "all")), 0, frame, token=about.token),
         Turn(say("turn", layers=len(ticks) - 1, token=about.token), say("after"), ticks, frames, len(ticks) - 1),
     ]
     return Station("layer", say("title"), steps, "")
@@ -46,8 +46,8 @@ def cross(about: Sentence) -> Station | None:
     steps: list[Step] = [Show(say("see"), both)]
     if (chosen := best_of(sources, weights)) is not None and best in chosen:
         given = each(say, sources, chosen, best, list(map(number, weights)))
-        asked = say("ask", next=nexts[at], layer=look.layer, head=look.head)
-        steps.append(Ask(asked, given, chosen.index(best), both))
+        site = {"layer": look.layer, "head": look.head}
+        steps.append(asked(say, given, chosen.index(best), both, next=nexts[at], **site))
     title = say("site", layer=look.layer, head=look.head)
     steps.append(Show(say("answer"), [Grid(title, nexts, sources, look.weights[: len(nexts)], lit=at)]))
     frames: list[Frame] = []
@@ -80,7 +80,7 @@ def writing(about: Sentence) -> Station | None:
     fewer = rows[two, best] < rows[one, best]  # (with very many candidates alike it could stay)
     steps: list[Step] = [Show(say("see"), frames[one])]
     if fewer:
-        steps.append(Ask(say("ask", p=share(float(rows[one, best])), best=names[best]), given, 0, frames[one]))
+        steps.append(asked(say, given, 0, frames[one], p=share(float(rows[one, best])), best=names[best]))
     ticks = [f"{temperature:g}" for temperature in TEMPERATURES]
     steps.append(Turn(say("turn"), say("temperature"), ticks, frames, one))
     return Station("writing", say("title"), steps, "")
@@ -95,7 +95,7 @@ def loss(about: Sentence) -> Station | None:
     p = [float(one) for one in writing.probabilities]
     names = [choice.next.text for choice in writing.choices][: len(p)]
     losses = [-math.log(max(one, 1e-12)) for one in p]
-    each: Frame = [Bars(say("each"), names, losses, list(map(number, losses)), max(max(losses), 0.1))]
+    bars: Frame = [Bars(say("each"), names, losses, list(map(number, losses)), max(max(losses), 0.1))]
     x = [0.01 * step for step in range(1, 101)]
     y = [-math.log(one) for one in x]
     points = [(max(a, 0.01), min(b, y[0]), f"{name}: {number(b)}") for a, b, name in zip(p, losses, names, strict=True)]
@@ -103,8 +103,8 @@ def loss(about: Sentence) -> Station | None:
     at = int(np.argmax(losses))
     ticks = [f"{name}: {share(one)}" for name, one in zip(names, p, strict=True)]
     steps: list[Step] = [
-        Show(say("see"), each),
-        Ask(say("ask", p=share(p[at])), fixed(say, ("plus", "twice", "half")), 0, each),
+        Show(say("see"), bars),
+        asked(say, fixed(say, ("plus", "twice", "half")), 0, bars, p=share(p[at])),
         Turn(say("turn"), words_of("rows")("token"), ticks, frames, at),
         Show(say("answer"), frames[at]),
     ]

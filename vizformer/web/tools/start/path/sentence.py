@@ -7,7 +7,7 @@ from functools import cached_property
 from vizformer.analysis.attribution import station_numbers
 from vizformer.analysis.attribution.forward_scenes import SHOWN, Look, Walkthrough, walkthrough
 from vizformer.analysis.attribution.station_numbers import HeadRow, Stack
-from vizformer.components.stations import Option
+from vizformer.components.stations import Ask, Frame, Option
 from vizformer.text import Token
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
@@ -108,6 +108,11 @@ def each(say: Say, names: Sequence[str], chosen: Sequence[int], right: int, valu
         )
         for i in chosen
     ]
+
+
+def asked(say: Say, given: Sequence[Option], right: int, frame: Frame, **values: object) -> Ask:
+    """The question of a station, in its words for the first time and for a later one."""
+    return Ask(say("ask", **values), given, right, frame, say("again", **values))
 
 
 def fixed(say: Say, names: Sequence[str], **values: object) -> list[Option]:

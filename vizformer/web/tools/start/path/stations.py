@@ -13,6 +13,7 @@ from vizformer.web.frame import sitemap
 from vizformer.web.frame.sitemap import Entry
 from vizformer.web.link import state
 from vizformer.web.tools.start.path import attention_stations, first_stations, last_stations
+from vizformer.web.tools.start.path.knowledge_tests import forms
 from vizformer.web.tools.start.path.model_drawing import boxes
 from vizformer.web.tools.start.path.sentence import Sentence
 from vizformer.web.words.errors import guarded
@@ -80,7 +81,8 @@ def draw_path(subject: Subject) -> None:
     names = {station.name for station in made}
     drawing, at = boxes(subject.config, names), state.view().part
     at = at if at in names else ""  # a part of a lesson, from which the reader comes back
-    told = component.mount(made, drawing, at=at, text=repr(subject), words=words(component.ENGLISH), key="path")
+    texts = words(component.ENGLISH)
+    told = component.mount(made, drawing, at=at, text=repr(subject), tests=forms(), words=texts, key="path")
     if told is None:
         return
     name, deeper = told
