@@ -6,8 +6,6 @@ import torch
 from torch.autograd.functional import jacobian
 
 from tests import tiny
-from tests.bundled import load
-from vizformer.analysis.corpus_heads import bundled_corpus
 from vizformer.analysis.training.recurrent import felt, gru_gradients, jacobian_cost, least_felt, transformer_gradients
 from vizformer.assets import asset
 from vizformer.training.gru import GRULanguageModel, load_gru
@@ -108,19 +106,3 @@ def test_an_exact_jacobian_costs_rows_times_tokens_times_the_parameters_of_the_l
 
 def test_the_gru_counts_its_own_parameters(small: GRULanguageModel) -> None:
     assert small.n_parameters == 20 * 5 + 3 * 7 * (5 + 7 + 2) + 5 * 7 + 5
-
-
-@pytest.mark.sweep
-def test_from_eight_tokens_on_the_transformer_feels_more_and_close_by_the_gru_does() -> None:
-    # What the lesson says of 80 texts (seven of ten, nineteen of twenty), on a few of them.
-    model, tokenizer = load_gru(asset("lessons", "map"))
-    stories = load("stories").model
-    near, far = [], []
-    for text in [*bundled_corpus("zh").passages[:4], *bundled_corpus("en").passages[:4]]:
-        ids = tokenizer.encode_ids([text.text])[0][:24]
-        recurrent, attending = gru_gradients(model, ids), transformer_gradients(stories, ids)
-        more = (attending / attending[-1] > recurrent / recurrent[-1])[::-1]
-        near += more[1:4].tolist()
-        far += more[8:].tolist()
-    assert np.mean(near) < 0.45
-    assert np.mean(far) > 0.85

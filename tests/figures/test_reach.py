@@ -70,3 +70,12 @@ def test_a_token_out_of_reach_has_no_logarithm() -> None:
     assert np.isnan(logarithmic.y[0])
     assert logarithmic.y[1:].tolist() == linear.y[1:].tolist() == [0.5, 1]
     assert linear.y[0] == 0
+
+
+def test_the_spread_of_other_texts_is_a_band_behind_its_curve():
+    curves = {"one": (["a", "b"], np.array([1.0, 2.0])), "two": (["a", "b"], np.array([2.0, 2.0]))}
+    low, high = np.array([1.0, 0.25]), np.array([1.0, 0.75])
+    lone, above, below, curve = figures.gradient_reach(curves, {"two": (low, high)}).data
+    assert (lone.name, below.name, curve.name) == ("one", "two, spread", "two")
+    assert [list(line.y) for line in (above, below)] == [[1, 0.75], [1, 0.25]]
+    assert below.fill == "tonexty"

@@ -21,6 +21,7 @@ from vizformer.analysis.training.recurrent import gru_gradients, transformer_gra
 from vizformer.assets import asset
 from vizformer.training.gru import load_gru
 from vizformer.web.lessons.map import gru as felt
+from vizformer.web.link.beginnings import CHINESE, ENGLISH, Beginning
 from vizformer.web.widgets.lesson_text import lesson_prose
 from vizformer.web.words.errors import plain
 
@@ -224,6 +225,11 @@ def test_costs_are_those_of_the_sentence_and_the_model(open_app: Open, count: st
     assert last_line(app.code[0].value) is (n < 256)
 
 
+def curves(app: AppTest) -> list[dict[str, Any]]:
+    """The lines of the two networks, without the bands behind them."""
+    return [trace for trace in figure(app)["data"] if trace["mode"] == "lines+markers"]
+
+
 @pytest.mark.sweep
 def test_gradients_are_those_of_the_trained_models(open_app: Open) -> None:
     app = open_app(PAGE, part="gru", text=LONG, model="cloze", dials="map.back:20")
@@ -232,7 +238,7 @@ def test_gradients_are_those_of_the_trained_models(open_app: Open) -> None:
     cloze = load("cloze")
     sizes = gru_gradients(gru, tokenizer.encode_ids([LONG])[0])
     own = transformer_gradients(cloze.model, [token.id for token in cloze.encode(LONG)])
-    for trace, expected in zip(figure(app)["data"], (sizes, own), strict=True):
+    for trace, expected in zip(curves(app), (sizes, own), strict=True):
         assert numbers(trace["y"]) == pytest.approx(expected / expected[-1], rel=1e-4)
     t = len(sizes) - 21
     assert any(f"= {sizes[t] / sizes[-1]:.4f}" in latex.value for latex in app.latex)
@@ -288,18 +294,42 @@ def test_a_model_too_large_to_be_differentiated_is_said_to_be(open_app: Open, mo
     assert len(figure(app)["data"]) == 1
 
 
-def test_the_lesson_begins_with_a_sentence_in_which_the_gru_forgets_more(open_app: Open) -> None:
-    app = open_app(PAGE, part="gru")
+@pytest.mark.parametrize("beginning", [CHINESE, ENGLISH], ids=["zh", "en"])
+def test_the_lesson_begins_with_a_sentence_in_which_the_gru_forgets_more(open_app: Open, beginning: Beginning) -> None:
+    app = open_app(PAGE, part="gru", text=beginning.text, model=beginning.model.name)
     assert not app.exception
-    recurrent, attending = (numbers(trace["y"]) for trace in figure(app)["data"])
-    assert len(recurrent) > 20
-    both = min(len(recurrent), len(attending))
-    assert (attending[::-1][10:both] > recurrent[::-1][10:both]).all()
+    recurrent, attending = curves(app)
+    assert [recurrent["name"], attending["name"]] == ["GRU", "Transformer stories"]
+    recurrent, attending = (numbers(trace["y"]) for trace in (recurrent, attending))
+    assert len(recurrent) == len(attending) > 20
+    assert (attending[:-10] > recurrent[:-10]).all()
+    assert max(attending[1:6]) >= attending[-2]  # the first words are felt as strongly as the last but one
+    assert max(recurrent[1:6]) < recurrent[-2] / 3
+    assert [len(numbers(one["y"])) for one in figure(app)["data"] if one["mode"] == "lines"] == [20] * 4
     app = app.toggle(key="setting.map.long").set_value(False).run()
-    assert len(numbers(figure(app)["data"][0]["y"])) == len(load_gru(asset("lessons", "map"))[1].encode("我有一只猫。"))
+    here = load_gru(asset("lessons", "map"))[1].encode(beginning.text)
+    assert len(numbers(curves(app)[0]["y"])) == len(here)
     app = open_app(PAGE, part="gru", text="我有一只狗。")  # what somebody typed is what is read
     assert app.toggle(key="setting.map.long").value is False
-    assert not open_app(PAGE, part="gru", text=LONG).toggle
+    assert not open_app(PAGE, part="gru", text=felt.EXAMPLES["zh"]).toggle
+
+
+def test_what_is_said_of_ten_sentences_is_counted_in_them(open_app: Open) -> None:
+    app = open_app(PAGE, part="gru")
+    with asset("lessons", "map", "ten_sentences.json").open(encoding="utf-8") as file:
+        found = json.load(file)
+    pairs = [list(zip(own, other, strict=True)) for own, other in zip(found["gru"], found["stories"], strict=True)]
+    near = [own >= other for one in pairs for own, other in one[1:4]]
+    far = [other > own for one in pairs for own, other in one[8:-1]]
+    early, own = ([max(one[-6:-1]) >= one[1] for one in found[name]] for name in ("stories", "gru"))
+    said = next(caption.value for caption in app.caption if caption.value.startswith("Ten sentences"))
+    assert f"of the {len(near)} tokens at most three places before the last, the GRU feels {sum(near)} more" in said
+    assert f"of the {len(far)} tokens eight places before it and more, the Transformer {sum(far)}." in said
+    assert f"by the Transformer in {sum(early)} of 10 sentences, by the GRU in {sum(own)}." in said
+    assert sum(near) > 0.9 * len(near)
+    assert sum(far) > 0.9 * len(far)
+    assert sum(early) >= 7
+    assert sum(own) == 0
 
 
 @pytest.mark.parametrize(("part", "name", "right"), [("rnn", "path", 2), ("cost", "cost", 0)])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.figure import Figure, bar, frame, scatter
+from vizformer.figures.figure import Figure, band, bar, frame, scatter
 from vizformer.figures.style import DASHES, N_, QUALITATIVE, fill, safe
 
 ENGLISH: Mapping[str, str] = {
@@ -67,21 +67,8 @@ def similarity_curves(
     names = [words["table"], entry, *(words["after"].replace("{layer}", str(layer)) for layer in range(count - 2))]
     places = np.arange(count, dtype=np.int32)
     figure = Figure()
-    band = [np.asarray(values, dtype=np.float32) for values in (high, low)]
-    for values, area in zip(band, (None, "tonexty"), strict=True):
-        figure.add_trace(
-            scatter(
-                x=places[1:],
-                y=values,
-                mode="lines",
-                line={"width": 0},
-                fill=area,
-                hoverinfo="skip",
-                fillcolor="rgba(128,128,128,0.25)",
-                name=safe(words["pairs"]),
-                showlegend=area is not None,
-            )
-        )
+    for trace in band(places[1:], low, high, safe(words["pairs"]), "rgba(128,128,128,0.25)"):
+        figure.add_trace(trace)
     lines = [Curve(words["pairs_mean"], np.asarray([np.nan, *other])), *curves]
     for order, curve in enumerate(lines):
         figure.add_trace(

@@ -21,6 +21,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vizformer.figures.style import GRID, safe
 from vizformer.figures.svg import svg
@@ -51,6 +52,24 @@ def heatmap(**properties: Any) -> Trace:
 def scatter(**properties: Any) -> Trace:
     """Lines, markers and texts."""
     return {"type": "scatter", **properties}
+
+
+def band(x: NDArray[Any], low: NDArray[Any], high: NDArray[Any], name: str, colour: str) -> list[Trace]:
+    """The area between two lines, with one place in the legend and nothing said of its points."""
+    return [
+        scatter(
+            x=x,
+            y=np.asarray(values, dtype=np.float32),
+            mode="lines",
+            line={"width": 0},
+            fill=area,
+            fillcolor=colour,
+            hoverinfo="skip",
+            name=name,
+            showlegend=area is not None,
+        )
+        for values, area in ((high, None), (low, "tonexty"))
+    ]
 
 
 class Figure:

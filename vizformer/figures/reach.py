@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.figure import Figure, frame, scatter
+from vizformer.figures.figure import Figure, band, frame, scatter
 from vizformer.figures.style import DASHES, MASKED_LINE, N_, QUALITATIVE, fill, safe
 
 ENGLISH: Mapping[str, str] = {
@@ -20,6 +20,7 @@ ENGLISH: Mapping[str, str] = {
     "cost_yours": N_("your sentence"),
     "gradient_back": N_("tokens before the last"),
     "gradient_size": N_("derivative, against the last token's own"),
+    "gradient_spread": N_("{name}, spread"),
     "gradient_at": N_("{name}, token “{token}”, {back} before the last: {value}"),
 }
 """Every text of these figures; pages pass the same names in the reader's language."""
@@ -183,6 +184,7 @@ def _upright(figure: Figure, at: float, text: str) -> None:
 
 def gradient_reach(
     curves: Mapping[str, tuple[Sequence[str], NDArray[np.floating]]],
+    spread: Mapping[str, tuple[NDArray[np.floating], NDArray[np.floating]]] | None = None,
     *,
     back: int | None = None,
     logarithmic: bool = True,
@@ -194,6 +196,8 @@ def gradient_reach(
     Args:
         curves: name -> tokens, first to last, and the size of the gradient of each; 0 for a token out of reach (of a
             sliding window), which a logarithmic scale has no place for: a gap. The last one is above 0.
+        spread: name -> the lowest and the highest share of the last token's own in other texts, from the last token
+            back; bands behind the curves of these names.
         back: how many tokens before the last one is marked.
         logarithmic: the scale of the sizes; a straight line is then an exponential fall.
 
@@ -209,6 +213,11 @@ def gradient_reach(
                 f"{name}: {len(tokens)} tokens for {sizes.shape} sizes, none below 0 and the last one above"
             )
         drawn = np.where(sizes > 0, sizes, np.nan) if logarithmic else sizes
+        if spread and name in spread:
+            (low, high), told = spread[name], words["gradient_spread"].replace("{name}", safe(name))
+            pale = ",".join(str(int(QUALITATIVE[index][at : at + 2], 16)) for at in (1, 3, 5))
+            for trace in band(np.arange(len(low), dtype=np.float32), low, high, told, f"rgba({pale},0.2)"):
+                figure.add_trace(trace)
         figure.add_trace(
             scatter(
                 x=np.arange(len(tokens), dtype=np.float32)[::-1],
@@ -230,7 +239,9 @@ def gradient_reach(
         figure.update_yaxes(dtick=1)
     else:
         figure.update_yaxes(rangemode="tozero")
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.25, "yanchor": "top"})
+    figure.update_layout(
+        showlegend=True, legend={"orientation": "h", "y": -0.25, "yanchor": "top", "traceorder": "normal"}
+    )
     if back is not None:
         figure.add_vline(x=back, line={"color": MASKED_LINE, "width": 2, "dash": "dot"})
     return figure

@@ -15,20 +15,25 @@ from vizformer.explain import latex
 from vizformer.figures import reach as reach_figures
 from vizformer.text import Token, Tokenizer
 from vizformer.training.gru import GRULanguageModel, load_gru
-from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.torch_setup import prepare_torch
+from vizformer.web.link.beginnings import CHINESE, ENGLISH
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.link.view import View
-from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets import chart, lesson, source_language
 from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
 
 lab = Laboratory("map", "gru")
-EXAMPLE = "那个我在北京上大学时认识的朋友，现在在那个城市工作。"
+STORIES = ModelRef("bundled", "stories")  # the tokens and the training text of the GRU
+EXAMPLES = {
+    "zh": "坐在窗户旁边看书的那个女孩是我们的新老师。",
+    "en": "The old man who lived in the little house at the end of the road had a dog that was very fond of him.",
+}
+NEAR, FAR, EARLY = slice(1, 4), slice(8, -1), slice(-6, -1)  # places before the last; the start mark does not count
 LONGEST = 48
 """Tokens whose gradients are computed: an exact Jacobian takes a second for 27 of them, and grows with their number."""
 AFFORDABLE = 6 * 10**10
@@ -56,6 +61,13 @@ def losses() -> tuple[float, float]:
     return own, other
 
 
+@cached
+def ten_sentences() -> dict[str, list[np.ndarray]]:
+    """What `recipes.felt_tokens` measured of the GRU and of `stories`: shares of the last token's own, from it back."""
+    found = json.loads(asset("lessons", "map", "ten_sentences.json").read_text(encoding="utf-8"))
+    return {name: [np.array(shares) for shares in found[name]] for name in ("gru", "stories")}
+
+
 def read(text: str) -> tuple[Token, ...]:
     """The first tokens of the text as the GRU reads them."""
     return trained()[1].encode(text)[:LONGEST]
@@ -78,22 +90,27 @@ def transformer_gradients(model: ModelRef, text: str) -> Float[np.ndarray, " n"]
 @lab.draws
 def draw(subject: Subject) -> None:
     """How much every token still counts at the last one: in a small trained GRU, and in the chosen model."""
-    text = subject.text
+    text, model = subject.text, subject.model
     lesson.ask(question(subject))
-    settings = controls()
-    if text != EXAMPLE and model_cache.reads(subject.model, EXAMPLE):
-        untouched = text == View().text  # a short one, in which no token is far from the last
+    settings, example = controls(), EXAMPLES.get(source_language.written_in(text) or "zh", EXAMPLES["zh"])
+    if text != example:
+        untouched = text in (CHINESE.text, ENGLISH.text)  # short ones, in which no token is far from the last
         with settings:
-            text = EXAMPLE if lab.toggle("long", untouched, text=EXAMPLE) else text
-    curves = _curves(subject, text)
+            if lab.toggle("long", untouched, text=example):
+                text, model = example, STORIES
+    curves = _curves(model, text)
+    spread = dict(zip(curves, map(_band, ten_sentences().values()), strict=False)) if model == STORIES else {}
     furthest = min(len(sizes) for texts, sizes in curves.values()) - 1
     with settings:
         back = lab.slider("back", 0, furthest, furthest) if furthest > 0 else furthest
         logarithmic = lab.buttons("scale", ("log", "linear")) == "log"
     title, said = lab.text("strongly"), words(reach_figures.ENGLISH)
     chart.show(
-        figures.gradient_reach(curves, back=back, logarithmic=logarithmic, title=title, words=said), key="map.gradients"
+        figures.gradient_reach(curves, spread, back=back, logarithmic=logarithmic, title=title, words=said),
+        key="map.gradients",
     )
+    if spread:
+        _count()
     for name, (texts, sizes) in curves.items():
         at, least = felt(sizes, back), least_felt(sizes)
         here = {"at": at.token, "token": texts[at.token], "share": labels.percent(at.share)}
@@ -134,14 +151,31 @@ def question(subject: Subject) -> lesson.Number | None:
     return lesson.Number(answer=100 * share, tolerance=10, written="{:.1f}".format, **said)
 
 
-def _curves(subject: Subject, text: str) -> dict[str, tuple[list[str], np.ndarray]]:
+def _band(sentences: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest and the highest of several sentences, as far back as all of them reach."""
+    shares = np.stack([one[: min(map(len, sentences))] for one in sentences])
+    return shares.min(0), shares.max(0)
+
+
+def _count() -> None:
+    """How often either network feels more in the ten sentences, near the last token and far from it."""
+    recurrent, attending = ten_sentences().values()
+    more = [other > own for own, other in zip(recurrent, attending, strict=True)]
+    near, far = (np.concatenate([one[part] for one in more]) for part in (NEAR, FAR))
+    early = [sum(int(shares[EARLY].max() >= shares[1]) for shares in listed) for listed in (attending, recurrent)]
+    counted = {"near": len(near), "own": int((~near).sum()), "far": len(far), "other": int(far.sum())}
+    counted |= {"n": len(more), "early": early[0], "early_own": early[1]}
+    lab.note("spread", command="python -m recipes.felt_tokens", **counted)
+
+
+def _curves(model: ModelRef, text: str) -> dict[str, tuple[list[str], np.ndarray]]:
     """Name -> tokens of the text, and how strongly each is felt at the last one."""
-    checkpoint = model_cache.checkpoint(subject.model)
+    checkpoint = model_cache.checkpoint(model)
     tokens = labels.texts(checkpoint.encode(text))[:LONGEST]
     with st.spinner(lab.text("computing"), show_time=False):
         found = {"GRU": (labels.texts(read(text)), gru_gradients(text))}
         if jacobian_cost(checkpoint.model, len(tokens)) <= AFFORDABLE:
-            found[lab.text("transformer", model=subject.title)] = tokens, transformer_gradients(subject.model, text)
+            found[lab.text("transformer", model=sources.title(model))] = tokens, transformer_gradients(model, text)
         else:
             st.info(lab.text("large"))
     return found

@@ -105,15 +105,14 @@ def field(model: ModelRef, question: Question, known: object) -> object:
     choices = question.choices or tuple(sorted({*question.likely, *([] if known is None else [float(str(known))])}))
     usual = question.usual if question.insists else None
 
-    def worded(value: object) -> str:
-        said = report_words.answer(question.name, value)
-        return said if usual is None or value != usual else _("{answer} (usual)", answer=said)
-
+    said = {value: report_words.answer(question.name, value) for value in choices}
+    if usual in said:
+        said[usual] = _("{answer} (usual)", answer=said[usual])
     return st.selectbox(
         label,
         choices,
         index=choices.index(known) if known in choices else None,
         key=key,
-        format_func=worded,
+        format_func=said.__getitem__,
         placeholder=_("Choose"),
     )
