@@ -17,6 +17,7 @@ from vizformer.components.stations import (
     Curve,
     Frame,
     Grid,
+    Inside,
     Option,
     Show,
     Station,
@@ -57,7 +58,9 @@ TESTS: Tests = {
     "a": [question(HEADS, "How many?", ["1", "8"], 1), question(MASK, "Ahead?", ["yes", "no"], 1)],
     "b": [question(HEADS, "Which?", ["b1", "8"], 1), question(MASK, "Why?", ["so", "not"], 0)],
 }
-MODEL = [Box("Tokens", "one", 0, ["one"]), Box("Attention", "two", 0, ["two"], "× 3")]
+TIPS = Grid("", [""], ["a", "b"], np.array([[1.0, 2.0]]), written=True, tips=[["1 × 1 = 1", "1 × 2 = 2"]])
+INSIDE = [Inside("Dots", "Multiply.", TIPS, "3e-8 away"), Inside("Then", "Next.", GRID, "")]
+MODEL = [Box("Tokens", "one", 0, ["one"], "", INSIDE), Box("Attention", "two", 0, ["two"], "× 3")]
 
 
 def test_what_travels() -> None:

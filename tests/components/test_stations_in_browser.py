@@ -150,6 +150,26 @@ def test_a_test_before_and_another_form_after(open_file: OpenFile) -> None:
     step(page, "one", 0)
 
 
+def test_a_lit_box_opens_down_to_a_product_and_closes(open_file: OpenFile) -> None:
+    page = open_file(stations.to_html(path(), MODEL))
+    box = page.get_by_role("button", name="Tokens: look inside")
+    box.click()
+    inside = page.locator(".vf-stations-exam")
+    expect(inside.locator(".vf-title")).to_have_text("Tokens")
+    expect(inside.locator(".vf-stations-option")).to_have_text(["1 · Dots", "2 · Then"])
+    expect(inside.locator(".vf-caption")).to_have_text("3e-8 away")
+    expect(page.locator(".vf-stations-main")).to_be_hidden()
+    inside.locator(".vf-station-cell").nth(1).click()
+    expect(inside.locator(".vf-station-said")).to_have_text("1 × 2 = 2")
+    inside.locator(".vf-stations-option").nth(1).click()
+    expect(inside.locator(".vf-station-said")).to_have_text("")  # nothing to press here
+    inside.get_by_role("button", name="Back to the station").click()
+    step(page, "one", 0)
+    expect(page.locator(".vf-stations-main")).to_be_visible()
+    page.locator(".vf-stations-box", has_text="Attention").click()  # not lit: it leads to its station
+    step(page, "two", 0)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_a_phone(open_file: OpenFile, scheme: str) -> None:
     page = open_file(stations.to_html(path(), MODEL), width=400, scheme=scheme)

@@ -18,7 +18,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.link.languages import SOURCE
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.start.path import knowledge_tests, model_drawing, sentence, stations
+from vizformer.web.tools.start.path import knowledge_tests, sentence, stations
 from vizformer.web.words import lesson_words
 
 PAGE = "pages/learn/path.py"
@@ -97,6 +97,7 @@ def test_every_text_is_said(monkeypatch) -> None:
         about = sentence.Sentence(subject(*case))
         for make in stations.MADE:
             make(about)
+        stations._drawing(about.subject, f"heard {case}")  # (a key that no cache has)
     asked |= {f"{part}.title" for part in lesson_words.parts("path", SOURCE)}
     assert {path for path, _ in leaves(lesson_words.tables("path", SOURCE))} == asked
 
@@ -187,10 +188,31 @@ def test_the_drawing_leads_only_to_stations_that_there_are() -> None:
     for case in CASES:
         about = subject(*case)
         names = {one.name for one in stations.all_stations(about)}
-        boxes = model_drawing.boxes(about.config, names)
+        boxes = stations.drawing(about)
         assert {box.station for box in boxes} <= names
         assert names - {"machine", "query", "softmax", "heads", "loss", "writing"} <= {box.station for box in boxes}
         assert {name for box in boxes for name in box.lit_at} >= names
+
+
+def test_inside_a_box_every_number_has_its_sum() -> None:
+    about = subject(*CHINESE)
+    opened = {box.station: box.inside for box in stations.drawing(about) if box.inside}
+    assert set(opened) == {"query", "mask", "cross"}
+    assert all(step.proof for steps in opened.values() for step in steps)
+    look = sentence.Sentence(about).look
+    record = load("zh-en").trace(CHINESE[1])[f"encoder.{look.layer}.self"]
+    made = {step.title: step.grid for step in opened["query"]}
+    weights = made["Softmax, 4: divide"]
+    assert not weights.signed
+    np.testing.assert_allclose(weights.cells[0], record.pattern(look.head)[look.query].numpy(), atol=1e-6)
+    dots = made["Query times every key"]
+    q, k = record.q[look.head][look.query], record.k[look.head]
+    np.testing.assert_allclose(dots.cells[0], (k @ q).numpy(), atol=1e-4)
+    for column, tip in enumerate(dots.tips[0]):  # "0.123 × (−0.456) + 0.789 × 0.012 + … (64 products) = 1.234"
+        a, b, c, d, total = (float(x) for x in re.findall(r"\d+\.\d+", tip))
+        np.testing.assert_allclose([a, b, c, d], np.abs([q[0], k[column][0], q[1], k[column][1]]), atol=6e-4)
+        assert total == pytest.approx(abs(float(k[column] @ q)), abs=6e-4)
+        assert "(64 products)" in tip
 
 
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])

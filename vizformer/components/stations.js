@@ -7,6 +7,9 @@ import { present } from "./js/conversation.js";
 import { element, isShortcut } from "./js/dom.js";
 import { KnowledgeTest } from "./js/knowledge_test.js";
 import { within } from "./js/numbers.js";
+import { drawModel, isOpened } from "./js/model_drawing.js";
+import { drawInside } from "./js/opened_box.js";
+import { drawLine } from "./js/station_line.js";
 import { readKept, writeKept } from "./js/station_memory.js";
 import { drawFrame } from "./js/station_parts.js";
 import { drawQuestion, plainButton } from "./js/station_questions.js";
@@ -26,6 +29,7 @@ class Stations {
   /** @type {When | null} The test that is shown in the place of a station. */ test = null;
   /** @type {{ station: StationData, chosen: number } | null} An earlier question, asked again before this station. */
   recalled = null;
+  /** @type {{ box: number, step: number } | null} The box of the drawing that is looked into. */ opened = null;
   told = "";  // the station of which Python spoke last
   station = 0;
   step = 0;
@@ -83,6 +87,7 @@ class Stations {
   enter(station, step, tell) {
     const comes = tell && station > this.station;
     this.test = null;
+    this.opened = null;
     this.station = within(station, this.data.stations.length);
     this.step = within(step, this.here.steps.length);
     const asked = this.here.steps.findIndex(({ kind }) => kind === "ask");
@@ -147,22 +152,25 @@ class Stations {
   show() {
     const { data: { words, stations: all }, here, step } = this;
     const now = here.steps[step];
-    this.main.hidden = this.test !== null;
-    this.exam.hidden = this.test === null;
+    const aside = this.test !== null || this.opened !== null;
+    this.main.hidden = aside;
+    this.exam.hidden = !aside;
     this.drawing.hidden = this.test !== null;
     if (this.test && this.data.tests) {
       writeKept(this.kept);
       this.root.dataset.station = this.test;
-      this.line.replaceChildren(...this.stops());
+      this.drawLine();
       this.knowledge.draw(this.test, this.kept.tests, this.data.tests, words);
+      return;
+    }
+    if (this.opened) {
+      this.lookInside(this.opened);
       return;
     }
     this.left.set(here.name, step);
     if (step === here.steps.length - 1 && !this.kept.done.includes(here.name)) this.kept.done.push(here.name);
     writeKept(this.kept);
-    this.line.replaceChildren(...this.stops());
-    const current = this.line.children[this.station];
-    if (current instanceof HTMLElement) this.line.scrollLeft = current.offsetLeft - this.line.clientWidth / 2;
+    this.drawLine();
     this.head.textContent = `${this.station + 1} · ${here.title}`;
     this.deeper.textContent = `${here.deeper} →`;
     this.deeper.hidden = !here.deeper || !this.send;
@@ -182,24 +190,21 @@ class Stations {
     this.draw(now);
   }
 
-  // The numbers of the stations, between the two tests.
-  stops() {
-    const { stations: all, tests, words } = this.data;
-    const made = all.map((station, index) => this.stop(station, index));
-    if (!tests) return made;
-    const ends = (/** @type {When[]} */ (["before", "after"])).map((when) => {
-      const done = this.kept.tests[when]?.length === tests.a.length;
-      const button = plainButton(done ? "vf-stations-test vf-done" : "vf-stations-test", () => {
-        this.test = when;
+  /** @param {{ box: number, step: number }} opened */
+  lookInside({ box, step }) {
+    this.exam.replaceChildren(...drawInside(this.data.model[box], step, {
+      theme: readTheme(this.root),
+      words: this.data.words,
+      room: this.exam.clientWidth,
+      go: (to) => {
+        this.opened = { box, step: to };
         this.show();
-      });
-      button.textContent = words[`test_${when}`];
-      if (this.test === when) button.setAttribute("aria-current", "step");
-      const item = element("li");
-      item.append(button);
-      return item;
-    });
-    return [ends[0], ...made, ends[1]];
+      },
+      close: () => {
+        this.opened = null;
+        this.show();
+      },
+    }));
   }
 
   result() {
@@ -207,43 +212,26 @@ class Stations {
     return fill(this.data.words.finished, { right: answers.filter(({ right }) => right).length, count: answers.length });
   }
 
-  /** @param {StationData} station @param {number} index */
-  stop(station, index) {
-    const { words, stations: all } = this.data;
-    const done = this.kept.done.includes(station.name);
-    const made = plainButton(done ? "vf-done" : "", () => this.enter(index, this.left.get(station.name) ?? 0, true));
-    made.textContent = String(index + 1);
-    const said = fill(words.station, { number: index + 1, count: all.length, title: station.title });
-    made.title = station.title;
-    made.setAttribute("aria-label", done ? `${said}, ${words.done}` : said);
-    if (index === this.station && !this.test) made.setAttribute("aria-current", "step");
-    const item = element("li");
-    item.append(made);
-    return item;
+  // The numbers of the stations, between the two tests.
+  drawLine() {
+    drawLine(this.line, this.data, this.kept, { station: this.station, test: this.test }, {
+      enter: (index) => this.enter(index, this.left.get(this.data.stations[index].name) ?? 0, true),
+      begin: (when) => {
+        this.test = when;
+        this.show();
+      },
+    });
   }
 
   drawModel() {
-    const { model, words } = this.data;
-    this.drawing.setAttribute("aria-label", words.model);
-    const had = this.drawing.contains(document.activeElement);
-    const columns = [0, 1].map((column) => {
-      const box = element("div", "vf-stations-stack");
-      for (const part of model) {
-        if (part.column !== column) continue;
-        if (part.starts) box.prepend(element("div", "vf-stations-times", part.starts));
-        const made = plainButton("vf-stations-box", () => {
-          const to = this.data.stations.findIndex(({ name }) => name === part.station);
-          if (to >= 0) this.enter(to, this.left.get(part.station) ?? 0, true);
-        });
-        made.textContent = part.title;
-        if (part.lit_at.includes(this.here.name)) made.setAttribute("aria-current", "true");
-        box.prepend(made);
-      }
-      return box;
+    const { model, words, stations: all } = this.data;
+    drawModel(this.drawing, model, this.here.name, words, (part) => {
+      const to = all.findIndex(({ name }) => name === part.station);
+      if (isOpened(part, this.here.name)) {
+        this.opened = { box: model.indexOf(part), step: 0 };
+        this.show();
+      } else if (to >= 0) this.enter(to, this.left.get(part.station) ?? 0, true);
     });
-    this.drawing.replaceChildren(...columns.filter((box) => box.childElementCount));
-    this.drawing.hidden = !model.length;
-    if (had) this.drawing.querySelector("button")?.focus({ preventScroll: true });
   }
 
   // The question of this step, or that of an earlier station, which is asked once more with its options turned round.

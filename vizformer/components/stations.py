@@ -25,6 +25,7 @@ __all__ = [
     "Curve",
     "Frame",
     "Grid",
+    "Inside",
     "Option",
     "Said",
     "Show",
@@ -51,6 +52,9 @@ ENGLISH: Mapping[str, str] = {
     "answer": N_("The answer is “{answer}”."),
     "model": N_("The model: press a part to go to its station"),
     "blocked": N_("blocked"),
+    "open": N_("{title}: look inside"),
+    "close": N_("Back to the station"),
+    "press": N_("Press a number to see its sum."),
     "finished": N_("That is the whole way. {right} of {count} predictions were right."),
     "cell": N_("“{row}” → “{column}”: {value}"),
     "number": N_("“{row}”, number {index} of the row: {value}"),
@@ -112,6 +116,7 @@ class Grid:
         lit: the row that is set off, or None.
         notes: what stands behind each row; empty for nothing.
         small: whether it is drawn small, without names, beside others.
+        tips: what is said of a cell that is pressed, row by row; empty for nothing.
     """
 
     title: str
@@ -124,6 +129,7 @@ class Grid:
     lit: int | None = None
     notes: Sequence[str] = ()
     small: bool = False
+    tips: Sequence[Sequence[str]] = ()
 
 
 @dataclass(frozen=True)
@@ -275,6 +281,21 @@ class Station:
 
 
 @dataclass(frozen=True)
+class Inside:
+    """A step of what happens inside a box.
+
+    Attributes:
+        text: what is done, and why, in one sentence.
+        proof: how near this is to the model's own number, in words.
+    """
+
+    title: str
+    text: str
+    grid: Grid
+    proof: str
+
+
+@dataclass(frozen=True)
 class Box:
     """A part of the small drawing of the model.
 
@@ -284,6 +305,7 @@ class Box:
         column: 0 or 1: the side on which it stands.
         lit_at: the stations at which it is lit.
         starts: whether a new group of boxes begins with it, and what that is called ("3 times"); else empty.
+        inside: what opens when it is pressed while it is lit.
     """
 
     title: str
@@ -291,6 +313,7 @@ class Box:
     column: int
     lit_at: Sequence[str]
     starts: str = ""
+    inside: Sequence[Inside] = ()
 
 
 def mount(
@@ -354,7 +377,13 @@ def _data(
             }
             for station in stations
         ],
-        "model": [asdict(box) for box in model],
+        "model": [
+            {
+                **{name: value for name, value in vars(box).items() if name != "inside"},
+                "inside": [{**vars(one), "grid": _frame([one.grid])} for one in box.inside],
+            }
+            for box in model
+        ],
         "text": text,
         "tests": None if tests is None else {form: [asdict(one) for one in asked] for form, asked in tests.items()},
         "words": {**ENGLISH, **words},

@@ -16,6 +16,7 @@ export interface GridPart {
   lit: number | null;
   notes: string[];
   small: boolean;
+  tips: string[][];
 }
 export interface BarsPart {
   kind: "bars";
@@ -61,7 +62,16 @@ export type When = "before" | "after";
 export interface KeptTests { first?: "a" | "b"; before?: number[]; after?: number[] }
 
 export interface StationData { name: string; title: string; deeper: string; steps: StationStep[] }
-export interface BoxData { title: string; station: string; column: number; lit_at: string[]; starts: string }
+/** A step of what happens inside a box. */
+export interface InsideData { title: string; text: string; grid: Part[]; proof: string }
+export interface BoxData {
+  title: string;
+  station: string;
+  column: number;
+  lit_at: string[];
+  starts: string;
+  inside: InsideData[];
+}
 
 export interface SentStations extends Sent<null> {
   stations: StationData[];

@@ -1,14 +1,18 @@
-"""The small drawing of the reader's model beside the stations: its parts, and the station of each."""
+"""The small drawing of the reader's model beside the stations: its parts, the station of each, and what is inside."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 
-from vizformer.components.stations import Box
+from vizformer.components.stations import Box, Inside
 from vizformer.config import ModelConfig
 from vizformer.web.words.i18n import _
 
 
-def boxes(config: ModelConfig, stations: Collection[str]) -> list[Box]:
-    """The parts of a model from the bottom to the top of each stack; those alone that have a station."""
+def boxes(config: ModelConfig, stations: Collection[str], inside: Mapping[str, Sequence[Inside]]) -> list[Box]:
+    """The parts of a model from the bottom to the top of each stack; those alone that have a station.
+
+    Args:
+        inside: what opens in the boxes "attention", "mask" and "cross".
+    """
     attention = ("query", "softmax", "heads")
     output = ("machine", "writing", "loss")
     found: list[Box] = []
@@ -18,7 +22,7 @@ def boxes(config: ModelConfig, stations: Collection[str]) -> list[Box]:
             Box(_("Tokens"), "tokens", 0, ("machine", "tokens")),
             Box(_("Rows of a table"), "rows", 0, ("rows",)),
             Box(_("Places"), "places", 0, ("places",)),
-            Box(_("Attention"), "query", 0, attention, f"× {config.n_encoder_layers}"),
+            Box(_("Attention"), "query", 0, attention, f"× {config.n_encoder_layers}", inside.get("attention", ())),
             Box(_("Add, norm, network"), "layer", 0, ("layer",)),
         ]
     if config.n_decoder_layers:
@@ -34,8 +38,13 @@ def boxes(config: ModelConfig, stations: Collection[str]) -> list[Box]:
                 side,
                 (*attention, "mask") if alone else ("mask",),
                 f"× {config.n_decoder_layers}",
+                inside.get("attention" if alone else "mask", ()),
             ),
-            *([] if alone else [Box(_("Attention to the source"), "cross", side, ("cross",))]),
+            *(
+                []
+                if alone
+                else [Box(_("Attention to the source"), "cross", side, ("cross",), "", inside.get("cross", ()))]
+            ),
             Box(_("Add, norm, network"), "layer", side, ("layer",) if alone else ()),
         ]
     found.append(Box(_("Probabilities"), "writing" if "writing" in stations else "machine", 0 if alone else 1, output))

@@ -5,8 +5,10 @@ from typing import Any
 
 import streamlit as st
 
+from vizformer.analysis.attribution.station_numbers import unmasked
+from vizformer.analysis.heads.maps import site_name
 from vizformer.components import stations as component
-from vizformer.components.stations import Station
+from vizformer.components.stations import Box, Station
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
@@ -15,6 +17,7 @@ from vizformer.web.link import state
 from vizformer.web.tools.start.path import attention_stations, first_stations, last_stations
 from vizformer.web.tools.start.path.knowledge_tests import forms
 from vizformer.web.tools.start.path.model_drawing import boxes
+from vizformer.web.tools.start.path.opened_boxes import attention
 from vizformer.web.tools.start.path.sentence import Sentence
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
@@ -49,6 +52,23 @@ def all_stations(subject: Subject) -> tuple[Station, ...]:
     return _made(subject, language())
 
 
+@cached
+def _drawing(subject: Subject, code: str) -> tuple[Box, ...]:
+    about = Sentence(subject)
+    look, crossed = about.look, about.found.cross
+    inside = {"attention": attention(about, site_name(about.stack, look.layer), look.head, look.query)}
+    if crossed is not None:
+        inside["cross"] = attention(about, site_name("cross", crossed.layer), crossed.head, crossed.query)
+        seen = unmasked(subject.trace, len(about.written))
+        inside["mask"] = attention(about, site_name("decoder", seen.layer), seen.head, len(about.written) // 2)
+    return tuple(boxes(subject.config, {station.name for station in _made(subject, code)}, inside))
+
+
+def drawing(subject: Subject) -> tuple[Box, ...]:
+    """The drawing of the model, in the reader's language."""
+    return _drawing(subject, language())
+
+
 def leads_to(station: str, about: Sentence) -> tuple[Entry, dict[str, Any]]:
     """The page that takes a station further, and what it is to show: the same token, layer and head."""
     look, kind = about.look, about.stack
@@ -79,10 +99,10 @@ def draw_path(subject: Subject) -> None:
     """The component, and what follows from what the reader does in it."""
     made = all_stations(subject)
     names = {station.name for station in made}
-    drawing, at = boxes(subject.config, names), state.view().part
+    at = state.view().part
     at = at if at in names else ""  # a part of a lesson, from which the reader comes back
     texts = words(component.ENGLISH)
-    told = component.mount(made, drawing, at=at, text=repr(subject), tests=forms(), words=texts, key="path")
+    told = component.mount(made, drawing(subject), at=at, text=repr(subject), tests=forms(), words=texts, key="path")
     if told is None:
         return
     name, deeper = told
