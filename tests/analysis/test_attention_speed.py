@@ -9,12 +9,17 @@ import torch
 import torch.nn.functional as F
 
 from vizformer.analysis.costs.attention_speed import (
+    COMPARISONS,
+    LAYER_WAYS,
+    LONGEST_BACKWARD,
     REACH,
     RESULTS,
     SETTINGS,
     WAYS,
     WIDTH,
     attend,
+    due,
+    layer_call,
     main,
     measure,
     median_seconds,
@@ -86,8 +91,29 @@ def test_the_median_leaves_the_first_call_out() -> None:
     assert len(calls) == 4
 
 
+def test_layers_read_every_token_and_take_the_gradients_of_all_weights() -> None:
+    x = torch.randn(6, 8)
+    for way in ("attention", "gru"):
+        out = layer_call(way, x)()
+        assert isinstance(out, torch.Tensor)
+        assert out.shape == (1, 6, 8)
+        assert not out.requires_grad  # what reads alone keeps nothing for a gradient
+        gradients = layer_call(f"{way}_backward", x)()  # type: ignore[arg-type]
+        assert sum(one.numel() for one in gradients) in (4 * 8 * 9, 6 * 8 * 9)  # type: ignore[attr-defined]
+
+
+def test_gradients_are_measured_on_short_texts_alone() -> None:
+    found = due("layers", (LONGEST_BACKWARD, 2 * LONGEST_BACKWARD))
+    assert [way for way, n in found if n == LONGEST_BACKWARD] == list(LAYER_WAYS)
+    assert [way for way, n in found if n > LONGEST_BACKWARD] == ["attention", "gru"]
+    measured = list(measure((4, 8), kind="layers"))
+    assert [(one.way, one.n) for one in measured] == due("layers", (4, 8))
+    assert all(one.seconds > 0 for one in measured)
+    assert COMPARISONS["layers"].seconds <= 5
+
+
 def settings(folder: Path, lengths: list[int], seconds: float) -> None:
-    (folder / SETTINGS).write_text(json.dumps({"lengths": lengths, "seconds": seconds}))
+    (folder / SETTINGS).write_text(json.dumps({"kind": "heads", "lengths": lengths, "seconds": seconds}))
     (folder / WATCHED).touch()
 
 

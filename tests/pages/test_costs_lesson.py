@@ -12,7 +12,7 @@ from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, number, opens_well, run, said, tables
 from tests.pages.test_questions import enter, right
 from tests.refs import subject
-from vizformer.analysis.costs.attention_speed import WAYS, Measured
+from vizformer.analysis.costs.attention_speed import COMPARISONS, WAYS, Kind, Measured
 from vizformer.analysis.costs.experts import mixture
 from vizformer.analysis.costs.layer_complexity import table_one
 from vizformer.analysis.costs.model_costs import model_cost, overtakes
@@ -234,14 +234,14 @@ def test_what_was_measured_is_drawn_and_can_be_begun_and_stopped(
         def __init__(self) -> None:
             self.running, self.found = False, tuple[Measured, ...]()
 
-        def look(self) -> speed_run.SpeedState:
+        def look(self, kind: Kind) -> speed_run.SpeedState:
             return speed_run.SpeedState(self.found, self.running, "" if self.running or not self.found else "stopped")
 
-        def start(self) -> None:
+        def start(self, kind: Kind) -> None:
             self.running = True
             self.found = tuple(Measured(way, n, n / 1e5, 4 * n) for n in (128, 256) for way in WAYS)
 
-        def stop(self) -> None:
+        def stop(self, kind: Kind) -> None:
             self.running = False
 
     fake = Run()
@@ -249,7 +249,7 @@ def test_what_was_measured_is_drawn_and_can_be_begun_and_stopped(
     app = open_app(PAGE, **link("zh-en", "measured"))
     assert not app.exception
     known = json.loads(asset("lessons", "costs", "attention_speed.json").read_text(encoding="utf-8"))
-    full = [1e3 * one["seconds"] for one in known["measured"] if one["way"] == "full"]
+    full = [1e3 * one["seconds"] for one in known["heads"] if one["way"] == "full"]
     np.testing.assert_allclose(array(chart(app, 0)["data"][0]["y"]), full, rtol=1e-5)
     assert known["processor"] in said(app)
     assert run(app.code[0].value)["same"]
@@ -266,6 +266,25 @@ def test_what_was_measured_is_drawn_and_can_be_begun_and_stopped(
     assert app.button(key="costs.speed.start").label == "Measure again"
     n = own_tokens("zh-en")
     assert right(enter(app, "costs", "bytes", 4 * n * n))
+
+
+def test_a_layer_of_attention_is_timed_beside_a_recurrent_one(open_app: Open) -> None:
+    app = open_app(PAGE, **link("zh-en", "measured", "costs.compared:layers"))
+    assert not app.exception
+    known = json.loads(asset("lessons", "costs", "attention_speed.json").read_text(encoding="utf-8"))["layers"]
+    for trace, way in zip(chart(app, 0)["data"], COMPARISONS["layers"].ways, strict=True):
+        own = [1e3 * one["seconds"] for one in known if one["way"] == way]
+        np.testing.assert_allclose(array(trace["y"]), own, rtol=1e-5)
+    times, theory = tables(app)
+    assert (
+        [row[0] for row in times] == [row[0] for row in theory] == ["32", "64", "128", "256", "512", "1,024", "2,048"]
+    )
+    for row in theory:
+        n, d = int(number(row[0])), 128
+        assert (number(row[1]), number(row[2])) == (2 * n * n * d + 4 * n * d * d, 6 * n * d * d)
+        assert (row[4], row[5]) == ("1", row[0])
+    assert next(row for row in theory if row[0] == "128")[3] == "1.00"  # n = d
+    run(app.code[0].value)
 
 
 @pytest.mark.sample(1)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from vizformer.analysis.costs.attention_speed import LAYER_WAYS
 from vizformer.web.catalogue.speed_run import SpeedRun, SpeedState
 
 
@@ -28,9 +29,9 @@ def run(tmp_path):
 def test_it_is_measured_once_for_all_who_ask_and_the_results_stay(run: SpeedRun) -> None:
     assert run.look() == SpeedState((), False, "")
     run.start()
-    process = run._jobs["speed"].process
+    process = run._jobs["heads"].process
     run.start()  # another reader presses the button: the same process
-    assert run._jobs["speed"].process is process
+    assert run._jobs["heads"].process is process
     now = over(run)
     assert now.ending == "done"
     assert len(now.found) == 8
@@ -60,8 +61,18 @@ def test_it_can_be_stopped_and_begun_again(tmp_path: Path) -> None:
 
 def test_one_that_breaks_off_is_said_to_have(run: SpeedRun) -> None:
     run.start()
-    process = run._jobs["speed"].process
+    process = run._jobs["heads"].process
     assert process is not None
     process.kill()
     process.wait()
     assert run.look().ending == "failed"
+
+
+@pytest.mark.slow
+@pytest.mark.sweep
+def test_the_layers_are_another_measurement_of_the_same_queue(run: SpeedRun) -> None:
+    run.start("layers")
+    while run.look("layers").running:
+        time.sleep(0.05)
+    assert {one.way for one in run.look("layers").found} == set(LAYER_WAYS)
+    assert run.look() == SpeedState((), False, "")

@@ -21,6 +21,7 @@ Given = ndarray | Tensor | int | float | Mapping[Any, Any] | Sequence[Any]
 WRITTEN_OUT = 64  # numbers of a tensor; of longer ones a stand-in has the shape
 _MODULES = {
     "math": "import math",
+    "timeit": "import timeit",
     "Counter": "from collections import Counter",
     "pairwise": "from itertools import pairwise",
     "torch": "import torch",

@@ -1,11 +1,16 @@
-"""Four ways of attention measured on this machine: time and memory against the number of tokens.
+"""Four ways of attention, and a layer of attention beside a recurrent one, measured on this machine against the length.
 
     full       softmax(q k^T / sqrt(d)) v, each product by itself: the n x n map is written down twice
     fused      the same in one call of `F.scaled_dot_product_attention`, which keeps no map
     windowed   every query sees the keys at most r away, computed in blocks of r queries and 3 r keys
     linear     phi(q) (phi(k)^T v), phi = elu + 1
 
-One head without a mask, in float32, on one thread.  Started as `python -m vizformer.analysis.costs.attention_speed FOLDER
+One head without a mask, in float32, on one thread.  Whole layers of one width are compared by their times alone:
+
+    attention, gru                       `torch.nn.MultiheadAttention` and `torch.nn.GRU` read n tokens
+    attention_backward, gru_backward     and then the gradient of the sum of what comes out, for all their weights
+
+Started as `python -m vizformer.analysis.costs.attention_speed FOLDER
 PARENT` it is a process of its own, of low priority, which writes a line of JSON for each measurement into the folder,
 and ends when somebody stops it, nobody looks at it any more, or its time is over (`vizformer.jobs.worker.Watch`).
 """
@@ -15,10 +20,11 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 import torch
 import torch.nn.functional as F
@@ -28,22 +34,40 @@ from torch import Tensor
 from vizformer.jobs.worker import Watch, take_low_priority
 
 Way = Literal["full", "fused", "windowed", "linear"]
+LayerWay = Literal["attention", "gru", "attention_backward", "gru_backward"]
+Kind = Literal["heads", "layers"]
 WAYS: tuple[Way, ...] = get_args(Way)
-LENGTHS = (128, 256, 512, 1024, 2048, 4096)
+LAYER_WAYS: tuple[LayerWay, ...] = get_args(LayerWay)
 WIDTH, REACH = 64, 64  # d of the head; r of the window
-REPEATS = 5
-SECONDS = 30.0  # of measuring, whatever the machine
+LAYER_WIDTH, LAYER_HEADS = 128, 4  # d of a layer, and the heads of the one of attention
+REPEATS, LAYER_REPEATS = 5, 3
+LONGEST_BACKWARD = 512  # tokens: the gradients of a GRU for more take half a second a call
 RESULTS, SETTINGS = "measured.jsonl", "settings.json"
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One way at one length: the median time of a call, and the most bytes that it held beside its input."""
+class Comparison:
+    """What is measured at which numbers of tokens, and for how many seconds at most, whatever the machine."""
 
-    way: Way
+    ways: tuple[str, ...]
+    lengths: tuple[int, ...]
+    seconds: float
+
+
+COMPARISONS: Mapping[Kind, Comparison] = {
+    "heads": Comparison(WAYS, (128, 256, 512, 1024, 2048, 4096), 30.0),
+    "layers": Comparison(LAYER_WAYS, (32, 64, 128, 256, 512, 1024, 2048), 5.0),
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One way at one length: the median time of a call, and the most bytes that it held beside its input (of a head)."""
+
+    way: str
     n: int
     seconds: float
-    nbytes: int
+    nbytes: int = 0
 
 
 def attend(
@@ -105,18 +129,53 @@ def median_seconds(call: Callable[[], object], repeats: int = REPEATS) -> float:
     return statistics.median(times)
 
 
-def measure(lengths: Sequence[int] = LENGTHS, stop: Callable[[], bool] = lambda: False) -> Iterator[Measured]:
+def layer_call(way: LayerWay, x: Float[Tensor, "n d"]) -> Callable[[], object]:
+    """A call that reads the tokens with a new layer as wide as they are, and for "..._backward" takes the gradients too."""
+    d = x.shape[1]
+    gru = torch.nn.GRU(d, d, batch_first=True)
+    attention = torch.nn.MultiheadAttention(d, LAYER_HEADS, batch_first=True)
+    rows = x[None]
+
+    def forward() -> Tensor:
+        found: Tensor = gru(rows)[0] if way.startswith("gru") else attention(rows, rows, rows, need_weights=False)[0]
+        return found
+
+    def backward() -> object:
+        layer = gru if way.startswith("gru") else attention
+        return torch.autograd.grad(forward().sum(), tuple(layer.parameters()))
+
+    return backward if way.endswith("backward") else torch.inference_mode()(forward)
+
+
+def due(kind: Kind, lengths: Sequence[int] | None = None) -> list[tuple[str, int]]:
+    """What is measured, in order: every way at every length (default: those of the comparison), gradients of short texts."""
+    usual = COMPARISONS[kind]
+    every = ((way, n) for n in lengths or usual.lengths for way in usual.ways)
+    return [(way, n) for way, n in every if n <= LONGEST_BACKWARD or not way.endswith("_backward")]
+
+
+def measure(
+    lengths: Sequence[int] | None = None, stop: Callable[[], bool] = lambda: False, kind: Kind = "heads"
+) -> Iterator[Measured]:
     """Every way at every length, short ones first; asks before each whether to stop."""
     generator = torch.Generator().manual_seed(0)
-    for n in lengths:
-        q, k, v = (torch.randn(n, WIDTH, generator=generator) for __ in range(3))
-        for way in WAYS:
-            if stop():
-                return
-            with torch.inference_mode():
-                seconds = median_seconds(lambda way=way, q=q, k=k, v=v: attend(way, q, k, v))  # type: ignore[misc]
-                nbytes = peak_bytes(lambda way=way, q=q, k=k, v=v: attend(way, q, k, v))  # type: ignore[misc]
-            yield Measured(way, n, seconds, nbytes)
+    inputs: dict[int, list[Tensor]] = {}
+    for way, n in due(kind, lengths):
+        if n not in inputs:
+            width, count = (WIDTH, 3) if kind == "heads" else (LAYER_WIDTH, 1)
+            inputs[n] = [torch.randn(n, width, generator=generator) for __ in range(count)]
+        if stop():
+            return
+        if kind == "layers":
+            call = layer_call(cast("LayerWay", way), *inputs[n])
+            yield Measured(way, n, median_seconds(call, LAYER_REPEATS))
+            continue
+        with torch.inference_mode():
+            q, k, v = inputs[n]
+            attending = partial(attend, cast("Way", way), q, k, v)
+            seconds = median_seconds(attending)
+            nbytes = peak_bytes(attending)
+        yield Measured(way, n, seconds, nbytes)
 
 
 def read(folder: Path) -> tuple[list[Measured], str]:
@@ -147,7 +206,7 @@ def main(folder: Path, parent: int) -> None:
         return ending != "done"
 
     with (folder / RESULTS).open("a", encoding="utf-8") as file:
-        for one in measure(settings["lengths"], stop):
+        for one in measure(settings["lengths"], stop, settings["kind"]):
             file.write(json.dumps(asdict(one)) + "\n")
             file.flush()
         file.write(json.dumps({"ending": ending}) + "\n")

@@ -1,4 +1,4 @@
-"""The measurement of attention on this machine: one process at a time for all readers of a worker; its results are kept."""
+"""The measurements of attention on this machine: one process at a time for all readers of a worker; results are kept."""
 
 import json
 import shutil
@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vizformer.analysis.costs.attention_speed import LENGTHS, SECONDS, SETTINGS, Measured, read
+from vizformer.analysis.costs.attention_speed import COMPARISONS, SETTINGS, Kind, Measured, read
 from vizformer.jobs.queue import Job, JobQueue
 from vizformer.web.catalogue import session_folders
 
 GRACE = 30.0  # seconds that a process may take beyond its time
-_NAME = "speed"
 
 
 @dataclass(frozen=True)
@@ -30,10 +29,10 @@ class SpeedState:
 
 
 class SpeedRun(JobQueue[None]):
-    """Starts, looks at and stops the process: a queue with one job.
+    """Starts, looks at and stops the processes: a queue with one job for each comparison.
 
     Args:
-        lengths, seconds: what is measured and for how long; those of `attention_speed` if not given.
+        lengths, seconds: what is measured and for how long; those of the comparison if not given.
     """
 
     module = "vizformer.analysis.costs.attention_speed"
@@ -42,27 +41,29 @@ class SpeedRun(JobQueue[None]):
 
     def __init__(self, root: Path, lengths: Sequence[int] | None = None, seconds: float | None = None) -> None:
         super().__init__(root)
-        seconds = SECONDS if seconds is None else seconds
-        self._settings = {"lengths": list(lengths or LENGTHS), "seconds": seconds}
-        self.longest = seconds + GRACE
+        self._lengths, self._seconds = lengths, seconds
+        self.longest = GRACE + max(seconds or one.seconds for one in COMPARISONS.values())
 
-    def start(self) -> None:
+    def start(self, kind: Kind = "heads") -> None:
         """Begins to measure, unless it is measured already."""
+        usual = COMPARISONS[kind]
+        seconds = usual.seconds if self._seconds is None else self._seconds
+        settings = {"kind": kind, "lengths": list(self._lengths or usual.lengths), "seconds": seconds}
 
         def write(folder: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
-            (folder / SETTINGS).write_text(json.dumps(self._settings), encoding="utf-8")
+            (folder / SETTINGS).write_text(json.dumps(settings), encoding="utf-8")
 
-        self.add(_NAME, write, "")
+        self.add(kind, write, "")
 
-    def look(self) -> SpeedState:
+    def look(self, kind: Kind = "heads") -> SpeedState:
         """How it stands.  Who stops asking counts as gone: after a minute it ends."""
-        if (now := self.standing(_NAME, "")) is None:
+        if (now := self.standing(kind, "")) is None:
             return SpeedState((), False, "")
-        return SpeedState(tuple(read(self.root / _NAME)[0]), now.phase != "over", now.ending)
+        return SpeedState(tuple(read(self.root / kind)[0]), now.phase != "over", now.ending)
 
-    def stop(self, name: str = _NAME, who: str = "") -> bool:
+    def stop(self, name: str = "heads", who: str = "") -> bool:
         """Ends it for all readers; what was measured stays."""
         return super().stop(name, who)
 

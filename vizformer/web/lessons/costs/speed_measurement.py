@@ -1,4 +1,4 @@
-"""The laboratory Measured: four ways of attention, as they were recorded and, at the press of a button, on this machine."""
+"""The laboratory Measured: ways of attention, or an RNN beside it, as recorded and, at a press, on this machine."""
 
 import json
 from dataclasses import dataclass
@@ -8,10 +8,22 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.costs.attention_speed import LENGTHS, REACH, WAYS, Measured
+from vizformer.analysis.costs.attention_speed import (
+    COMPARISONS,
+    LAYER_HEADS,
+    LAYER_WAYS,
+    LAYER_WIDTH,
+    LONGEST_BACKWARD,
+    REACH,
+    WAYS,
+    Kind,
+    Measured,
+    due,
+)
+from vizformer.analysis.costs.layer_types import LayerType, Sizes, full_cost
 from vizformer.assets import asset
 from vizformer.components import table
-from vizformer.components.table import Number, Row
+from vizformer.components.table import Number, Row, numbers
 from vizformer.web.catalogue import speed_run
 from vizformer.web.catalogue.speed_run import SpeedState
 from vizformer.web.catalogue.subject import Subject
@@ -29,6 +41,11 @@ q, k, v = torch.randn(3, n, d)
 full = torch.softmax(q @ k.T / d**0.5, -1) @ v  # [n, n] is written down
 fused = F.scaled_dot_product_attention(q[None, None], k[None, None], v[None, None])[0, 0]
 same = torch.allclose(full, fused, atol=1e-5)"""
+LAYERS_CODE = """n, d = 512, {d}
+x = torch.randn(1, n, d)
+attention, gru = torch.nn.MultiheadAttention(d, {heads}, batch_first=True), torch.nn.GRU(d, d, batch_first=True)
+seconds = [timeit.timeit(call, number=10) / 10 for call in (lambda: attention(x, x, x), lambda: gru(x))]"""
+LAYERS: tuple[LayerType, ...] = ("attention", "recurrent")
 
 
 @dataclass(frozen=True)
@@ -37,23 +54,29 @@ class Recorded:
 
     processor: str
     torch: str
-    found: tuple[Measured, ...]
+    found: dict[Kind, tuple[Measured, ...]]
 
 
 @cache
 def recorded() -> Recorded:
     """What is shown until something has been measured on this machine."""
     said = json.loads(asset("lessons", "costs", "attention_speed.json").read_text(encoding="utf-8"))
-    return Recorded(said["processor"], said["torch"], tuple(Measured(**one) for one in said["measured"]))
+    found = {kind: tuple(Measured(**one) for one in said[kind]) for kind in COMPARISONS}
+    return Recorded(said["processor"], said["torch"], found)
 
 
 @lab.draws
 def draw(subject: Subject) -> None:
     """The button, the curves as they come, and the table."""
     st.html(table.style())
-    lesson.ask(written(subject))
-    now = speed_run.speed_run().look()
-    st.fragment(guarded()(_watch), run_every=POLL if now.running else None)(was_running=now.running)
+    with controls():
+        kind: Kind = lab.buttons("compared", ("heads", "layers"))
+    lesson.ask(written(subject) if kind == "heads" else crossing(subject), folded=kind == "layers")
+    now = speed_run.speed_run().look(kind)
+    st.fragment(guarded()(_watch), run_every=POLL if now.running else None)(kind, was_running=now.running)
+    if kind == "layers":
+        _theory()
+        return
     lesson.formula(
         r"\begin{aligned} \text{full:}\; & 2 n^2 \text{ numbers} & \text{fused:}\; & O(n d) \\ \text{window:}\; & O(n r) & "
         r"\text{linear:}\; & O(n d + d^2) \end{aligned}",
@@ -76,60 +99,98 @@ def doubled(subject: Subject) -> lesson.Choice:
     return lab.choice("doubled", ("twice", "four", "same"), "four")
 
 
-def _watch(was_running: bool) -> None:
+@lab.asks("crossing")
+def crossing(subject: Subject) -> lesson.Choice:
+    """By the recorded times: from which length on is the layer of attention the slower one?"""
+    times = {(one.way, one.n): one.seconds for one in recorded().found["layers"]}
+    slower = [n for n in COMPARISONS["layers"].lengths if times["attention", n] > times["gru", n]]
+    right = "never" if not slower else "theory" if slower[0] <= LAYER_WIDTH else "later"
+    longest = max(n for way, n in times if way.startswith("gru"))
+    said = {
+        "d": LAYER_WIDTH,
+        "n": longest,
+        "gru": f"{1e3 * times['gru', longest]:.0f}",
+        "attention": f"{1e3 * times['attention', longest]:.0f}",
+    }
+    return lab.choice("crossing", ("theory", "later", "never"), right, **said)
+
+
+def _theory() -> None:
+    """What Table 1 of the paper says of the two layers, counted for each of the lengths."""
+    rows = []
+    for n in COMPARISONS["layers"].lengths:
+        own, other = (int(full_cost(kind, Sizes(n, LAYER_WIDTH))) for kind in LAYERS)
+        rows.append(Row((*numbers(",", n, own, other), *numbers(".2f", other / own), *numbers(",", 1, n))))
+    columns = (lab.text("place"), *lab.columns("attention", "gru", "times", "attention_steps", "gru_steps"))
+    st.html(table.to_html(columns, rows, caption=lab.text("theory", d=LAYER_WIDTH)))
+    lesson.formula(
+        r"\begin{aligned} \text{attention:}\; & 2 n^2 d + 4 n d^2, & O(1) \text{ steps} \\"
+        r" \text{GRU:}\; & 6 n d^2, & O(n) \text{ steps} \end{aligned}",
+        live=rf"2 n^2 d + 4 n d^2 < 6 n d^2 \iff n < d = {LAYER_WIDTH}",
+        code=LAYERS_CODE.format(d=LAYER_WIDTH, heads=LAYER_HEADS),
+    )
+
+
+def _watch(kind: Kind, was_running: bool) -> None:
     """Drawn again every second while it is measured."""
-    now = speed_run.speed_run().look()
+    now = speed_run.speed_run().look(kind)
     if now.running != was_running:
         st.rerun()  # the whole page: it asks again, or no more
-    _control(now)
-    _results(now.found or recorded().found)
+    _control(kind, now)
+    _results(kind, now.found or recorded().found[kind])
 
 
-def _control(now: SpeedState) -> None:
+def _control(kind: Kind, now: SpeedState) -> None:
     run = speed_run.speed_run()
+    seconds = f"{COMPARISONS[kind].seconds:g}"
     if now.running:
-        done, of = len(now.found), len(LENGTHS) * len(WAYS)
+        done, of = len(now.found), len(due(kind))
         st.progress(min(1.0, done / of), text=lab.text("done", done=done, of=of))
         if presses.button(lab.text("stop"), key="costs.speed.stop"):
-            run.stop()
+            run.stop(kind)
         return
     if now.ending in ENDINGS:
-        st.info(lab.text(f"ending.{now.ending}"))
-    label, kind = ("again", "secondary") if now.found else ("begin", "primary")
+        st.info(lab.text(f"ending.{now.ending}", seconds=seconds))
+    label, look = ("again", "secondary") if now.found else ("begin", "primary")
     with controls():
-        if presses.button(lab.text(label), type=kind, key="costs.speed.start"):
-            run.start()
+        if presses.button(lab.text(label), type=look, key="costs.speed.start"):
+            run.start(kind)
             st.rerun()
         if not now.found:
-            lab.note("recorded", processor=recorded().processor, torch=recorded().torch)
+            lab.note("recorded", processor=recorded().processor, torch=recorded().torch, seconds=seconds)
 
 
-def _results(found: tuple[Measured, ...]) -> None:
+def _results(kind: Kind, found: tuple[Measured, ...]) -> None:
     """What was measured until now, as curves and as a table."""
     lengths, cells = sorted({one.n for one in found}), {(one.way, one.n): one for one in found}
-    ways = {way: lab.text(f"way.{way}", r=REACH) for way in WAYS}
-    for key, unit, shown in (
-        ("time", lab.text("milliseconds"), {place: 1e3 * one.seconds for place, one in cells.items()}),
-        ("memory", "MiB", {place: one.nbytes / 2**20 for place, one in cells.items()}),
-    ):
+    ways = {way: lab.text(f"way.{way}", r=REACH) for way in (WAYS if kind == "heads" else LAYER_WAYS)}
+    shown = {"time": (lab.text("milliseconds"), {place: 1e3 * one.seconds for place, one in cells.items()})}
+    if kind == "heads":
+        shown["memory"] = "MiB", {place: one.nbytes / 2**20 for place, one in cells.items()}
+    for key, (unit, values) in shown.items():
         figure = figures.line_curves(
             np.array(lengths),
             {
-                name: np.array([shown[way, n] for n in lengths if (way, n) in cells])
+                name: np.array([values[way, n] for n in lengths if (way, n) in cells])
                 for way, name in ways.items()
                 if (way, lengths[0]) in cells
             },
             place_title=lab.text("place"),
             value_title=unit,
             hover=lab.text("hover"),
-            title=lab.text(f"curves.{key}"),
+            title=lab.text(f"curves.{key}", form=kind, d=LAYER_WIDTH),
         )
         figure.update_traces(mode="lines+markers").update_xaxes(type="log", dtick=0.30103)
-        chart.show(figure.update_yaxes(type="log"), key=f"costs.speed.{key}")
+        chart.show(figure.update_yaxes(type="log"), key=f"costs.speed.{kind}.{key}")
     rows = []
     for n in lengths:
         line = (cells.get((way, n)) for way in ways)
-        texts = ("" if one is None else f"{1e3 * one.seconds:.2f} ms, {labels.size(one.nbytes)}" for one in line)
-        rows.append(Row((Number(n, f"{n:,}"), *texts)))
+        rows.append(Row((Number(n, f"{n:,}"), *("" if one is None else _told(kind, one) for one in line))))
     st.html(table.to_html((lab.text("place"), *ways.values()), rows))
-    lab.note("how")
+    lab.note("how", form=kind, d=LAYER_WIDTH, heads=LAYER_HEADS, n=LONGEST_BACKWARD)
+
+
+def _told(kind: Kind, one: Measured) -> str:
+    """A time and, of a head, the memory."""
+    time = f"{1e3 * one.seconds:.2f} ms"
+    return f"{time}, {labels.size(one.nbytes)}" if kind == "heads" else time

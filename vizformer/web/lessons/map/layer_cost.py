@@ -9,6 +9,7 @@ from vizformer.analysis.costs.layer_types import LayerType, Sizes, full_cost, ta
 from vizformer.figures import reach as reach_figures
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.frame import sitemap
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts
@@ -63,6 +64,11 @@ def draw(subject: Subject) -> None:
         ("2n^2d + 4nd^2 < 6nd^2", "2 * n**2 * d + 4 * n * d**2 < 6 * n * d**2")
         if full
         else ("n^2 d < n d^2", "n**2 * d < n * d**2")
+    )
+    st.page_link(
+        sitemap.COSTS.file,
+        query_params={"part": "measured", "dials": "costs.compared:layers"},
+        label=lab.text("timed"),
     )
     lesson.formula(rf"{compared} \iff n < d", live=f"{own} {sign} {other}", code=code, given={"n": n, "d": d})
 
