@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from vizformer.analysis.attribution.input_gradients import InputAttribution, input_attribution
     from vizformer.analysis.attribution.lens import LogitLens, logit_lens
     from vizformer.analysis.attribution.predictions import Choice, Prediction, choices, next_tokens
+    from vizformer.analysis.attribution.score_writers import ScoreSplit, Writer, score_split, writer_tokens
     from vizformer.analysis.attribution.terms import LogitAttribution, Term
     from vizformer.analysis.causes.patching import Patched, attribution_patches, patch_of, patch_runs
     from vizformer.analysis.causes.path_patching import PathPatched, Receiver, path_edit, path_patch_runs, path_patches

@@ -3,6 +3,7 @@
 What is frozen and why the terms sum to where the way begins is said in `vizformer.analysis.attribution.direct`.
 """
 
+from collections.abc import Collection
 from typing import Literal
 
 import numpy as np
@@ -11,7 +12,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor, nn
 
-from vizformer.analysis.attribution.lens import final_stack, predicting_stack
+from vizformer.analysis.attribution.lens import predicting_stack
 from vizformer.analysis.attribution.terms import Against, Part, Row, Term
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.activations import activation_kind
@@ -50,10 +51,13 @@ class Backward:
         self.directions: dict[str, Rows] = {}
         self.squares = 0.0
 
-    def stack(self) -> None:
-        """From the last rows to the tables of the embedding."""
-        stack = predicting_stack(self.checkpoint)
-        layers, norm = len(final_stack(self.checkpoint.model).layers), final_stack(self.checkpoint.model).final_norm
+    def stack(self, name: Literal["encoder", "decoder"] | None = None) -> None:
+        """From the last rows of a stack, that which predicts if it is not named, to the tables of the embedding."""
+        model = self.checkpoint.model
+        stack = predicting_stack(self.checkpoint) if name is None else name
+        module = model.encoder if stack == "encoder" else model.decoder
+        assert module is not None
+        layers, norm = len(module.layers), module.final_norm
         self.squares += float(((self.g * self.row(f"{stack}.final")) ** 2).sum())
         last = self.row(f"{stack}.{layers - 1}.post")
         self.set_by_hand(f"{stack}.final", last if norm is None else normalise(last, norm))
@@ -65,7 +69,14 @@ class Backward:
 
     def layer(self, block: Block, at: str) -> None:
         """Through a layer, its last sublayer first."""
-        for kind, __, before, after in reversed(sublayers(block)):
+        self.sublayers(block, at, ("self", "cross", "feedforward"))
+        previous = int(at.split(".")[1]) - 1
+        if previous >= 0:  # what a layer begins with, the one before it has ended with, unless it was set by hand
+            self.set_by_hand(f"{at}.pre", self.row(f"{at.split('.')[0]}.{previous}.post"))
+
+    def sublayers(self, block: Block, at: str, kinds: Collection[str]) -> None:
+        """Through some sublayers of a layer, the last first."""
+        for kind, __, before, after in reversed([one for one in sublayers(block) if one[0] in kinds]):
             x, around = self.row(f"{at}.{before}"), block.around(kind)
             parts, bias = self.written(block, at, kind)
             made = parts.sum(0) + bias
@@ -79,12 +90,9 @@ class Backward:
             if around.output is not None:
                 self.through(around.output, made, place)
             self.directions[place] = self.g
-            self.squares += float(((stream * x) ** 2).sum() + ((parts * self.g) ** 2).sum())
+            self.squares += self.squared(stream, x) + self.squared(self.g, parts)
             self.sublayer(block, place, kind, parts, bias)
             self.g = stream  # what was there before goes by the norm of what was added
-        previous = int(at.split(".")[1]) - 1
-        if previous >= 0:  # what a layer begins with, the one before it has ended with, unless it was set by hand
-            self.set_by_hand(f"{at}.pre", self.row(f"{at.split('.')[0]}.{previous}.post"))
 
     def sublayer(
         self, block: Block, place: str, kind: str, parts: Float[ndarray, "parts rows d_model"], bias: Row
@@ -182,6 +190,10 @@ class Backward:
         edit = self.trace.edit
         if edit is not None and any(self.rows.start <= cell.index[0] < self.rows.stop for cell in edit.cells_of(name)):
             self.add("by_hand", name, self.g * (self.row(name) - computed))
+
+    def squared(self, g: Float[ndarray, "_g d_model"], rows: Float[ndarray, "*_parts d_model"]) -> float:
+        """The sum of the squares of the products of directions and rows."""
+        return float(((rows * g) ** 2).sum())
 
     def row(self, name: str) -> Rows:
         return float64(self.trace.residual(name)[self.rows])

@@ -10,6 +10,7 @@ from vizformer.web.tools.attention.head_lines import as_lines, as_lines_together
 from vizformer.web.tools.attention.head_maps import as_map, as_one_map
 from vizformer.web.tools.attention.head_text import as_text
 from vizformer.web.tools.attention.heads_of_kind import Heads
+from vizformer.web.tools.attention.score_reasons import draw_reasons
 from vizformer.web.widgets import row_names, telling
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words import labels
@@ -52,3 +53,4 @@ def draw_heads(subject: Subject) -> None:
         state.keep_suggested()
         state.update(part="arithmetic")  # of the lesson, which begins with another part
         st.switch_page("pages/learn/qkv.py")
+    draw_reasons(here)

@@ -21,6 +21,7 @@ from vizformer.web.widgets.running_text import tokens_with_spaces
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.part_names import part_name
 
 ANCHOR = "lens-terms"
 BARS = 14
@@ -92,34 +93,9 @@ def bars(subject: Subject, found: LogitAttribution) -> tuple[list[str], np.ndarr
 
 def name(subject: Subject, term: Term) -> str:
     """What a term is called."""
-    if term.part == "head":
-        where = {"layer": term.layer, "head": term.head}
-        if subject.config.architecture == "encoder-decoder":
-            if term.place.endswith("cross"):
-                return _("layer {layer}, cross-attention head {head}", **where)
-            return _("layer {layer}, self-attention head {head}", **where)
-        return _("layer {layer}, head {head}", **where)
-    tokens = subject.trace.tokens
-    if term.part == "token":
-        position, usual = state.view().position, position_choice.usual_position(subject)
-        token = tokens[position_choice.stack(subject)][usual if position is None else position]
-        return _("the token itself, “{token}”", token=token.text)
-    plain_names = {
-        "position": _("its position"),
-        "segment": _("its segment"),
-        "feedforward": _("layer {layer}, feed-forward", layer=term.layer),
-        "attention_bias": _("layer {layer}, bias of attention", layer=term.layer),
-        "feedforward_bias": _("layer {layer}, bias of feed-forward", layer=term.layer),
-        "projection_bias": _("bias of the layer after the embeddings"),
-        "head_bias": _("bias of the head's layer"),
-        "logit_bias": _("bias of the token"),
-        "by_hand": _("set by hand at {place}", place=term.place),
-    }
-    if term.part == "norm_bias":
-        if term.layer is not None:
-            return _("layer {layer}, bias of a norm", layer=term.layer)
-        return _("bias of a norm")
-    return plain_names[term.part]
+    position, usual = state.view().position, position_choice.usual_position(subject)
+    token = subject.trace.tokens[position_choice.stack(subject)][usual if position is None else position]
+    return part_name(subject.config, term.part, term.place, term.head, token.text)
 
 
 def one_part(subject: Subject, asked: Asked, found: LogitAttribution) -> None:

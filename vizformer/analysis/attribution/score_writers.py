@@ -1,0 +1,283 @@
+"""Why a head looks there: a score as a sum over what was written into the row that asks and into the row that is asked.
+
+The row that a head reads is a sum of what the parts of the model before it have written: the token's row of the table, its
+position, each head, each network, biases.  With the numbers by which norms divide held as they were in the forward, every
+way from such a part to the query, or to the key, is linear (`attribution.direct` says the same of a logit), so
+
+    q_i = sum over a of q_i^a        k_j = sum over b of k_j^b        score(i, j) = sum over a, b of scale q_i^a . k_j^b
+
+and the table over a and b sums to the score.  Norms of queries and keys are held like the others, rotations are linear; a
+soft cap bends the sum, and every cell of the table is then multiplied by what it makes of it, cap tanh(s / cap) / s.  What
+is added to the score for the distance (ALiBi, T5, DeBERTa) stands beside the table.
+
+These are shares of a sum, not effects: without a part, the divisors, and what later layers do, would change too.
+
+Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits" (QK circuit); Kissane et al. 2024, "Attention
+Output SAEs" for the question.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+from torch import nn
+
+from vizformer.analysis.attribution.backward import Backward, Rows, output_rows
+from vizformer.analysis.attribution.terms import Part, Row
+from vizformer.checkpoints import Checkpoint
+from vizformer.errors import TraceError
+from vizformer.explain.arrays import float64
+from vizformer.explain.block_rows import find_block
+from vizformer.explain.norms import divisor, is_deviation, is_offset, is_rms
+from vizformer.explain.operands import Operands, gather
+from vizformer.explain.rope import turn
+from vizformer.explain.step import Proof
+from vizformer.messages import N_
+from vizformer.model.block import Block
+from vizformer.model.input_check import row_at
+from vizformer.model.norms import Norm
+from vizformer.model.trace import Trace
+
+Side = Literal["query", "key"]
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A part that has written into a row.
+
+    Attributes:
+        part: what it is, as of `attribution.terms.Term`; "projection_bias" at the site itself is that of W_Q or W_K, and
+            "norm_bias" there that of the queries' or keys' own norm.
+        place, head: where, and which head.
+    """
+
+    part: Part
+    place: str
+    head: int | None = None
+
+    @property
+    def layer(self) -> int | None:
+        """The layer that it belongs to; None for what belongs to none."""
+        number = self.place.split(".")[1] if "." in self.place else ""
+        return int(number) if number.isdecimal() else None
+
+
+@dataclass(frozen=True)
+class ScoreSplit:
+    """A score taken apart.
+
+    Attributes:
+        site, head, query, key: which score.
+        queries, keys: the writers of the two rows, in the order of the data.
+        table: share of each pair of them, [queries, keys].
+        position: what is added for the distance, less its mean where that is taken off; 0 where nothing is.
+        bent: by what the soft cap has multiplied the score; 1 where there is none.
+        score: as softmax sees it, before the mask.
+        proof: the table's sum and `position` against the model's own score.
+        asked, answered: q_i^a of each writer [queries, d_head], and k_j^b [keys, d_head], times what the soft cap makes of
+            the score and less the mean over keys, where that is taken off: table = scale asked answered^T.
+    """
+
+    site: str
+    head: int
+    query: int
+    key: int
+    queries: tuple[Writer, ...]
+    keys: tuple[Writer, ...]
+    table: Float[ndarray, "queries keys"]
+    position: float
+    bent: float
+    score: float
+    proof: Proof
+    asked: Float[ndarray, "queries d_head"]
+    answered: Float[ndarray, "keys d_head"]
+
+    @property
+    def ranked(self) -> list[tuple[Writer, Writer, float]]:
+        """Pairs of writers with their shares, the largest (above or below 0) first."""
+        order = np.argsort(-np.abs(self.table), axis=None, kind="stable")
+        pairs = zip(*np.unravel_index(order, self.table.shape), strict=True)
+        return [(self.queries[a], self.keys[b], float(self.table[a, b])) for a, b in pairs]
+
+    def of(self, side: Side) -> Float[ndarray, " writers"]:
+        """What each writer of a side gives to the score, with all writers of the other."""
+        found: ndarray = self.table.sum(axis=1 if side == "query" else 0)
+        return found
+
+
+def score_split(
+    checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: int, key: int, *, against_mean: bool = False
+) -> ScoreSplit:
+    """The score of a query and a key as a sum over pairs of writers.
+
+    Args:
+        against_mean: less the mean score of all keys that the query may see: what softmax feels of it, since it does not
+            change when the same number is added to every score of a row.
+
+    Raises:
+        TraceError: no such site, head, query or key; a norm of queries over all heads that takes off the mean.
+    """
+    o = gather(checkpoint, trace, site, head, query)
+    query, key = o.query, row_at(key, o.n_k)
+    known: _Known = {}
+    asked = _written(checkpoint, o, "query", query, known)
+    answered = _written(checkpoint, o, "key", key, known)
+    record, seen = o.record, [int(j) for j in np.flatnonzero(o.reasons == 0)]
+    scores, ratios = float64(record.scores(head)[query]), _bent(o)
+    added = np.zeros(o.n_k) if record.position_bias is None else float64(record.position_bias[head, query])
+    k, recorded, position = ratios[key] * answered.vectors, float(scores[key]), float(added[key])
+    if against_mean and seen:
+        others = [ratios[j] * _written(checkpoint, o, "key", j, known).vectors for j in seen]
+        k = k - np.mean(others, axis=0)
+        recorded, position = recorded - float(scores[seen].mean()), position - float(added[seen].mean())
+    table = record.scale * asked.vectors @ k.T
+    total = np.array([table.sum() + position])
+    size = asked.size * answered.size * abs(record.scale)
+    proof = Proof.compare(N_("the model's own score"), total, np.array([recorded]), terms=size, dtype=o.dtype)
+    pair = (site, head, query, key, asked.writers, answered.writers)
+    return ScoreSplit(*pair, table, position, float(ratios[key]), recorded, proof, asked.vectors, k)
+
+
+def _bent(o: Operands) -> Float[ndarray, " n_k"]:
+    """By what the soft cap multiplies the score of each key, at the value that it has; 1 where there is none."""
+    found: ndarray = np.divide(o.capped, o.scores, out=np.ones_like(o.scores), where=o.scores != 0)
+    return found
+
+
+def writer_tokens(
+    checkpoint: Checkpoint, trace: Trace, split: ScoreSplit, side: Side, writer: Writer
+) -> Float[ndarray, " n_k"]:
+    """Of a writer that is a head: its share of the score, token by token that it took it from.
+
+        sum over the writer's keys t of a_t (v_t W_O -> q_i or k_j) . (all of the other side)
+
+    They sum to `split.of(side)` of the writer.  A head that was one of the tokens' writers is followed in the same way, by
+    the split of its own score.
+
+    Raises:
+        TraceError: it is no head.
+    """
+    if writer.head is None:
+        raise TraceError("Only what a head has written came from tokens.")
+    o = gather(checkpoint, trace, split.site, split.head, split.query)
+    row = split.query if side == "query" else split.key
+    way = _written(checkpoint, o, side, row, {}).directions[writer.place]  # [d_head, d_model]
+    record, (stack, layer, kind) = trace[writer.place], writer.place.split(".")
+    block = find_block(checkpoint, stack, int(layer))
+    attention = block.self_attention if kind == "self" else block.cross_attention
+    assert attention is not None
+    values = float64(record.v[record.kv_head(writer.head)]) @ output_rows(attention, writer.head)  # [n_k, d_model]
+    weights = float64(record.pattern(writer.head)[row])
+    other = (split.answered if side == "query" else split.asked).sum(axis=0)
+    bent = 1.0 if side == "query" else split.bent  # (which is in `answered` already)
+    found: ndarray = weights * (values @ way.T @ other) * o.record.scale * bent
+    return found
+
+
+@dataclass(frozen=True)
+class _Written:
+    """What was written into a row, as a query or a key sees it.
+
+    Attributes:
+        directions: place -> the way from there to the query or key, [d_head, d_model].
+        size: of all products that were summed: what rounding is measured by.
+    """
+
+    writers: tuple[Writer, ...]
+    vectors: Float[ndarray, "writers d_head"]
+    directions: dict[str, Rows]
+    size: float
+
+
+_Known = dict[str, tuple[Float[ndarray, "parts n d_model"], Row]]
+"""What the sublayers have written into all rows, by their places: computed once for all ways that pass there."""
+_MOST_ROWS = 256  # whose parts are kept
+
+
+class _Ways(Backward):
+    """The ways from a query or a key back to the parts that wrote its row: a direction for each of its numbers."""
+
+    def __init__(self, checkpoint: Checkpoint, trace: Trace, row: int, g: Rows, known: _Known) -> None:
+        super().__init__(checkpoint, trace, slice(row, row + 1), g)
+        self.vectors: list[tuple[Writer, ndarray]] = []
+        self.known = known
+
+    def add(self, part: Part, place: str, products: Float[ndarray, "..."] | float, head: int | None = None) -> None:
+        rows = np.broadcast_to(np.asarray(products, dtype=float), self.g.shape)
+        self.vectors.append((Writer(part, place, head), rows.sum(axis=-1)))
+
+    def squared(self, g: Float[ndarray, "_g d_model"], rows: Float[ndarray, "*_parts d_model"]) -> float:
+        return float((rows**2 @ (g**2).T).sum())
+
+    def written(self, block: Block, at: str, kind: str) -> tuple[Float[ndarray, "parts rows d_model"], Row]:
+        n = len(self.trace.residual(f"{at}.pre"))
+        if n > _MOST_ROWS:
+            return super().written(block, at, kind)
+        if f"{at}.{kind}" not in self.known:
+            row, self.rows = self.rows, slice(0, n)
+            self.known[f"{at}.{kind}"] = super().written(block, at, kind)
+            self.rows = row
+        parts, bias = self.known[f"{at}.{kind}"]
+        return parts[:, self.rows], bias
+
+    def before(self, site: str) -> None:
+        """From what a sublayer of attention reads to the tables of the embedding."""
+        stack, number, kind = site.split(".")
+        block, at = find_block(self.checkpoint, stack, int(number)), f"{stack}.{number}"
+        norm = block.around("cross" if kind == "cross" else "self").before
+        point = f"{at}.mid_self" if kind == "cross" else f"{at}.pre"
+        if norm is not None:
+            self.through(norm, self.row(point), site)
+        if kind == "cross":
+            self.sublayers(block, at, ("self",))
+        for layer in reversed(range(int(number))):
+            self.layer(find_block(self.checkpoint, stack, layer), f"{stack}.{layer}")
+        self.embedding("encoder" if stack == "encoder" else "decoder")
+
+
+def _written(checkpoint: Checkpoint, o: Operands, side: Side, row: int, known: _Known) -> _Written:
+    """What every writer of a row has of a query or key: the ways back from its numbers, and what they meet."""
+    letter = "Q" if side == "query" else "K"
+    weight, bias = o.head_columns(letter)  # [d_model, d_head]
+    norm = o.site.attention.q_norm if side == "query" else o.site.attention.k_norm
+    projected = o.q_projected if side == "query" else o.k_projected[row]
+    onwards, constant = _onwards(o, letter, norm, projected, row)
+    ways = _Ways(checkpoint, o.trace, row, (weight @ onwards).T, known)
+    if constant.any():
+        ways.vectors.append((Writer("norm_bias", o.site.name), constant))
+    if bias is not None:
+        ways.vectors.append((Writer("projection_bias", o.site.name), bias @ onwards))
+    if side == "key" and o.site.is_cross:
+        ways.stack("encoder")
+    else:
+        ways.before(o.site.name)
+    writers, vectors = zip(*reversed(ways.vectors), strict=True)
+    return _Written(writers, np.stack(vectors), ways.directions, float(np.sqrt(ways.squares)))
+
+
+def _onwards(
+    o: Operands, letter: str, norm: Norm | None, projected: Float[ndarray, " d_head"], row: int
+) -> tuple[Float[ndarray, "d_head d_head"], Float[ndarray, " d_head"]]:
+    """What becomes of a projected row before it is multiplied: a matrix, and what is added. Its norm is held."""
+    matrix, constant = np.eye(len(projected)), np.zeros(len(projected))
+    if norm is not None:
+        whole = projected
+        own = slice(None)
+        if o.normed_together:
+            whole, own = np.atleast_2d(o.all_heads(letter))[0 if letter == "Q" else row], o.own_numbers(letter)
+            if not is_rms(norm):
+                raise TraceError(
+                    "The queries of this model are normalised over all heads together, and their mean is taken off: "
+                    "no head's query is a sum of its own parts."
+                )
+        centred = whole if is_rms(norm) else whole - whole.mean()
+        square = (centred**2).sum(keepdims=True) / (len(whole) - (1 if is_deviation(norm) else 0))
+        scale = (float64(norm.weight) + (1.0 if is_offset(norm) else 0.0))[own] / divisor(square, norm)
+        matrix = (matrix if is_rms(norm) else matrix - 1.0 / len(projected)) * scale
+        if isinstance(norm, nn.LayerNorm):
+            constant = float64(norm.bias)[own]
+    if o.angles is not None:
+        matrix, constant = turn(matrix, o.angles[row]), turn(constant, o.angles[row])
+    return matrix, constant

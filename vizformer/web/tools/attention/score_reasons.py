@@ -1,0 +1,140 @@
+"""Why a head looks there: the score of one query and key as a sum over what was written into their rows."""
+
+import numpy as np
+import streamlit as st
+
+from vizformer import figures
+from vizformer.analysis import ScoreSplit, Writer, score_split, site_name, writer_tokens
+from vizformer.analysis.attribution.score_writers import Side
+from vizformer.figures.logit_bars import ENGLISH as TERMS
+from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link import state
+from vizformer.web.tools.attention.heads_of_kind import Heads
+from vizformer.web.widgets import chart, proof_badge
+from vizformer.web.widgets.folded_box import folded
+from vizformer.web.widgets.in_python import opening
+from vizformer.web.words import labels
+from vizformer.web.words.errors import plain
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _
+from vizformer.web.words.part_names import part_name
+
+BARS, FOLLOWED, TOKENS = 8, 3, 3
+_LONGEST = 512  # tokens: the mean over keys asks for a way back from each
+
+
+@cached
+def split_of(subject: Subject, site: str, head: int, query: int, key: int) -> ScoreSplit:
+    return score_split(subject.checkpoint, subject.trace, site, head, query, key, against_mean=True)
+
+
+@cached
+def came_from(subject: Subject, at: tuple[str, int, int, int], side: Side, writer: Writer) -> np.ndarray:
+    return writer_tokens(subject.checkpoint, subject.trace, split_of(subject, *at), side, writer)
+
+
+def draw_reasons(here: Heads) -> None:
+    """The box under the picture of a head."""
+    view = state.view()
+    query = view.query_of(here.queries)
+    if max(len(here.queries), len(here.keys)) > _LONGEST:
+        return
+    with folded(_("Why does this head look there?"), key="attention.why") as is_open:
+        if is_open:
+            _draw(here, site_name(here.kind, view.layer), view.head, query)
+
+
+def _draw(here: Heads, site: str, head: int, query: int) -> None:
+    subject, record = here.subject, here.subject.trace[site]
+    weights = record.pattern(head)[query].float().cpu().numpy()
+    key = state.view().key
+    key = int(weights.argmax()) if key is None else key
+    if record.reason(head)[query, key]:
+        st.info(_("The mask blocks this key, whatever the score. Choose another one."))
+        return
+    split = split_of(subject, site, head, query, key)
+    asks, answers = here.queries[query].text, here.keys[key].text
+    st.markdown(
+        _(
+            "“{query}” gives “{key}” a weight of **{weight}**: its score is **{score}** above the mean of the keys that it "
+            "sees. That is a sum over what was written into the two rows, what asks and what answers:",
+            query=plain(asks),
+            key=plain(answers),
+            weight=f"{weights[key]:.3f}",
+            score=f"{split.score:.3f}".replace("-", "−"),
+        )
+    )
+    texts = {**words(TERMS), "logit_share": _("share of the score")}
+    sides: tuple[tuple[Side, str], ...] = (
+        ("query", _("What asks, in “{token}”", token=asks)),
+        ("key", _("What answers, in “{token}”", token=answers)),
+    )
+    for column, (side, title) in zip(st.columns(2), sides, strict=True):
+        names, values = _bars(subject, split, side, asks if side == "query" else answers)
+        with column:
+            chart.show(figures.logit_terms(names, values, title=title, words=texts), key=f"attention.why.{side}")
+    for said in _chains(here, split):
+        st.text(said)
+    proof_badge.show(split.proof, edited=bool(subject.edited))
+    st.caption(
+        _(
+            "The numbers by which norms divide are held as they were. These are shares of a sum, not effects: without a "
+            "part, what later layers do would change too."
+        )
+    )
+    call = f"vf.analysis.score_split(checkpoint, trace, {site!r}, {head}, {query}, {key}, against_mean=True)"
+    st.code(
+        "\n".join([*opening(subject), f"split = {call}", "print(split.score, split.ranked[:5])"]), language="python"
+    )
+
+
+def _bars(subject: Subject, split: ScoreSplit, side: Side, token: str) -> tuple[list[str], np.ndarray]:
+    """The largest writers of a side, each with all of the other side, and the others as one."""
+    writers, shares = split.queries if side == "query" else split.keys, split.of(side)
+    order = np.argsort(-np.abs(shares), kind="stable")
+    names = [_name(subject, split, writers[i], token) for i in order[:BARS]]
+    values = [float(shares[i]) for i in order[:BARS]]
+    if len(order) > BARS:
+        names.append(_("{n} others together", n=len(order) - BARS))
+        values.append(float(shares[order[BARS:]].sum()))
+    if split.position:
+        names.append(_("what is added for the distance"))
+        values.append(split.position)
+    return names, np.array(values)
+
+
+def _name(subject: Subject, split: ScoreSplit, writer: Writer, token: str) -> str:
+    if writer.place == split.site:
+        return _("bias of the queries and keys")
+    return part_name(subject.config, writer.part, writer.place, writer.head, token)
+
+
+def _chains(here: Heads, split: ScoreSplit) -> list[str]:
+    """The heads among the strongest writers: from which tokens they took what they wrote."""
+    sides: tuple[tuple[Side, tuple[Writer, ...]], ...] = (("query", split.queries), ("key", split.keys))
+    found = [
+        (float(split.of(side)[index]), side, writer)
+        for side, writers in sides
+        for index, writer in enumerate(writers)
+        if writer.head is not None
+    ]
+    at = split.site, split.head, split.query, split.key
+    said = []
+    for share, side, writer in sorted(found, key=lambda one: -abs(one[0]))[:FOLLOWED]:
+        shares = came_from(here.subject, at, side, writer)
+        stack, __, kind = writer.place.split(".")
+        read = here.subject.trace.tokens["encoder" if kind == "cross" else stack]
+        best = sorted(range(len(shares)), key=lambda i: -abs(shares[i]))[:TOKENS]
+        tokens = labels.texts(read)
+        row = here.queries[split.query].text if side == "query" else here.keys[split.key].text
+        said.append(
+            _(
+                "What {writer} wrote into “{row}” is worth {share} of the score; it took it from {tokens}.",
+                writer=_name(here.subject, split, writer, row),
+                row=row,
+                share=f"{share:+.3f}".replace("-", "−"),
+                tokens=", ".join(f"“{tokens[i]}” {shares[i]:+.3f}".replace("-", "−") for i in best),
+            )
+        )
+    return said
