@@ -18,8 +18,11 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.explain.adam_numbers import adam
 from vizformer.explain.loss_parts import Asked, asked_rows, loss_numbers, losses
 from vizformer.model import Trace
+from vizformer.training.classifier import BODIES, Epoch
 from vizformer.training.schedule import inverse_square_root, peak
-from vizformer.web.lessons.training import batches
+from vizformer.web.catalogue import classifier_run
+from vizformer.web.catalogue.shared_run import RunState
+from vizformer.web.lessons.training import batches, classifier
 from vizformer.web.lessons.training import dropout as passes
 from vizformer.web.lessons.training.adam import GRADIENTS
 from vizformer.web.lessons.training.measurements import notes
@@ -242,3 +245,61 @@ def test_one_token_has_nothing_to_predict(open_app: Open) -> None:
     for part in ("loss", "smoothing", "gradient", "dropout"):
         app = open_app(PAGE, part=part, model="stories", text=" ")
         assert not app.exception, part
+
+
+def test_a_classifier_is_trained_and_sorts_the_readers_sentence(
+    open_app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Run:
+        """A training that is there as soon as it is begun."""
+
+        def __init__(self) -> None:
+            self.running, self.ending = False, ""
+
+        def look(self, language: str) -> RunState[Epoch]:
+            found = (Epoch("words", 0, 1.4, 1.4, 10),) if self.running else ()
+            return RunState(found, self.running, self.ending)
+
+        def start(self, language: str) -> None:
+            self.running = True
+
+        def stop(self, language: str) -> None:
+            self.running, self.ending = False, "stopped"
+
+    fake = Run()
+    monkeypatch.setattr(classifier_run, "classifier_run", lambda: fake)
+    app = open_app(PAGE, **link("stories", "classifier"))
+    assert not app.exception
+    known = classifier.recorded("en")
+    for trace, body in zip(chart(app, 0)["data"], BODIES, strict=True):
+        np.testing.assert_allclose(array(trace["y"]), [100 * one.right / 40 for one in known if one.body == body])
+    (ways,) = tables(app)
+    cloze = load("cloze").model
+    assert [number(row[1]) for row in ways] == [
+        4 * 8001,
+        4 * 257,
+        4 * 257 + sum(one.numel() for one in cloze.parameters()),
+    ]
+    assert [row[2] for row in ways] == [f"{one.right} / 40" for one in known if one.epoch == 8]
+    low = run(app.code[0].value)["low"]
+    assert ways[2][4].startswith(f"{low:.0%} –")
+    app = app.button(key="training.classifier.start").click().run()
+    assert fake.running
+    assert [row[2] for row in tables(app)[0]] == ["10 / 40"]
+    app = app.button(key="training.classifier.stop").click().run()
+    app.run()
+    assert any("Stopped" in info.value for info in app.info)
+    fake.ending = "done"
+    monkeypatch.setattr(classifier_run, "tuned", lambda language: load("cloze"))
+    monkeypatch.setattr(
+        classifier_run, "answers", lambda language, text: {body: [0.7, 0.1, 0.1, 0.1] for body in BODIES}
+    )
+    classifier.before_and_after.clear()
+    app = open_app(PAGE, **link("stories", "classifier"))
+    assert not app.exception
+    assert [row[1:] for row in tables(app)[1]] == [["70%", "10%", "10%", "10%"]] * 3
+    before, after = (array(chart(app, index)["data"][0]["z"]) for index in (1, 2))
+    np.testing.assert_allclose(before, after)  # the same encoder stands for both here
+    pattern = load("cloze").trace(TEXTS["stories"])["encoder.0.self"].pattern(0)
+    np.testing.assert_allclose(before, pattern, atol=1e-6)
+    classifier.before_and_after.clear()

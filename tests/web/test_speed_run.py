@@ -11,7 +11,7 @@ from vizformer.web.catalogue.speed_run import SpeedRun, SpeedState
 
 def over(run: SpeedRun) -> SpeedState:
     end = time.monotonic() + 60
-    while (now := run.look()).running:
+    while (now := run.look("heads")).running:
         assert time.monotonic() < end
         time.sleep(0.05)  # a process is waited for, not a number of seconds
     return now
@@ -27,15 +27,15 @@ def run(tmp_path):
 @pytest.mark.slow
 @pytest.mark.sweep
 def test_it_is_measured_once_for_all_who_ask_and_the_results_stay(run: SpeedRun) -> None:
-    assert run.look() == SpeedState((), False, "")
-    run.start()
+    assert run.look("heads") == SpeedState((), False, "")
+    run.start("heads")
     process = run._jobs["heads"].process
-    run.start()  # another reader presses the button: the same process
+    run.start("heads")  # another reader presses the button: the same process
     assert run._jobs["heads"].process is process
     now = over(run)
     assert now.ending == "done"
     assert len(now.found) == 8
-    assert run.look() == now
+    assert run.look("heads") == now
 
 
 @pytest.mark.sweep
@@ -43,29 +43,29 @@ def test_it_is_measured_once_for_all_who_ask_and_the_results_stay(run: SpeedRun)
 def test_it_can_be_stopped_and_begun_again(tmp_path: Path) -> None:
     run = SpeedRun(tmp_path, lengths=[64] * 5000)
     try:
-        run.start()
+        run.start("heads")
         end = time.monotonic() + 60
-        while not run.look().found:
+        while not run.look("heads").found:
             assert time.monotonic() < end
             time.sleep(0.05)
-        run.stop()
+        run.stop("heads")
         now = over(run)
         assert now.ending == "stopped"
         assert now.found
-        run.start()
-        assert run.look().running
+        run.start("heads")
+        assert run.look("heads").running
     finally:
         run.close()
-    assert not run.look().running
+    assert not run.look("heads").running
 
 
 def test_one_that_breaks_off_is_said_to_have(run: SpeedRun) -> None:
-    run.start()
+    run.start("heads")
     process = run._jobs["heads"].process
     assert process is not None
     process.kill()
     process.wait()
-    assert run.look().ending == "failed"
+    assert run.look("heads").ending == "failed"
 
 
 @pytest.mark.slow
@@ -75,4 +75,4 @@ def test_the_layers_are_another_measurement_of_the_same_queue(run: SpeedRun) -> 
     while run.look("layers").running:
         time.sleep(0.05)
     assert {one.way for one in run.look("layers").found} == set(LAYER_WAYS)
-    assert run.look() == SpeedState((), False, "")
+    assert run.look("heads") == SpeedState((), False, "")

@@ -4,6 +4,7 @@ from vizformer.web.lessons.training import (
     adam,
     averaging,
     batches,
+    classifier,
     dropout,
     gradient,
     left_out,
@@ -13,5 +14,5 @@ from vizformer.web.lessons.training import (
     smoothing,
 )
 
-_IN_ORDER = (loss, smoothing, rate, adam, gradient, left_out, dropout, sharing, batches, averaging)
+_IN_ORDER = (loss, smoothing, rate, adam, gradient, left_out, dropout, sharing, batches, averaging, classifier)
 PARTS = tuple(part.lab for part in _IN_ORDER)

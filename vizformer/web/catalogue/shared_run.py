@@ -1,0 +1,57 @@
+"""Work that is done once for all readers of a worker, by one process at a time; what comes of it is kept."""
+
+import json
+import shutil
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from vizformer.jobs.queue import Job, JobQueue
+
+GRACE = 30.0  # seconds that a process may take beyond its time
+SETTINGS = "settings.json"
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class RunState(Generic[Found]):
+    """How a job stands.
+
+    Attributes:
+        found: so far, or by the last one that ended.
+        running: whether a process works on it, or it waits for one.
+        ending: "done", "time", "stopped", "abandoned" or "failed"; empty while it goes on, or if there was none.
+    """
+
+    found: tuple[Found, ...]
+    running: bool
+    ending: str
+
+
+class SharedRun(JobQueue[None], Generic[Found]):
+    """Starts, looks at and stops the processes, whose job is told by settings.json in their folder."""
+
+    @abstractmethod
+    def read(self, folder: Path) -> tuple[list[Found], str]:
+        """What a process has come to so far, and how it ended ("" while it goes on)."""
+
+    def begin(self, name: str, settings: Mapping[str, Any]) -> None:
+        """Starts the job, unless it is under way, or has ended well and is kept (`good`)."""
+
+        def write(folder: Path) -> None:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            (folder / SETTINGS).write_text(json.dumps(settings), encoding="utf-8")
+
+        self.add(name, write, "")
+
+    def look(self, name: str) -> RunState[Found]:
+        """How it stands.  Who stops asking counts as gone: after a minute it ends."""
+        if (now := self.standing(name, "")) is None:
+            return RunState((), False, "")
+        return RunState(tuple(self.read(self.root / name)[0]), now.phase != "over", now.ending)
+
+    def ending(self, job: Job[None], status: int, cut_off: bool) -> str:
+        return self.read(job.folder)[1] or ("stopped" if job.told_to_stop else "failed")
