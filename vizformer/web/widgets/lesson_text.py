@@ -32,4 +32,5 @@ def lesson_prose(lesson: str, code: str) -> dict[str, Prose]:
             numbered(words["text"].strip()), *(tuple(map(numbered, words.get(key, ()))) for key in ("try", "wrong"))
         )
         for part, words in tables.items()
+        if "text" in words  # (a station of the path has none)
     }

@@ -83,6 +83,7 @@ def draw(subject: Subject) -> None:
         code=CODE,
     )
     lesson.ask(doubled(subject))
+    lesson.ask(crossing(subject), folded=True)
 
 
 @lab.asks("bytes")
