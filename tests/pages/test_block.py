@@ -1,5 +1,7 @@
 """The lesson Add & norm, feed-forward: what is on the screen is what the library computes, and the code on it runs."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from tests.pages.reading import array, chart, number, run, tables
 from vizformer.analysis.heads.telling_head import find_telling_head
 from vizformer.analysis.training import depth_gradients, dropout
 from vizformer.analysis.vectors import neurons
+from vizformer.assets import asset
 from vizformer.explain.block_rows import block_stream, feedforward_input, stack_stream
 from vizformer.explain.feedforward_rows import each_alone, multiplied_out, one_matrix
 from vizformer.explain.norm_rows import find_norm_rows, norm_numbers
@@ -257,13 +260,36 @@ def test_parameters_are_counted(open_app: Open, model: str) -> None:
     assert (done["encoder"], done["decoder"], done["total"]) == (18_914_304, 25_224_192, 63_082_496)
     loaded = load(model).model
     real = sum(parameter.numel() for parameter in loaded.parameters())
-    assert tables(app)[2][-1][1] == f"{real:,}"
-    own = [row for row in tables(app)[1] if row[1] == f"{loaded.config.d_ff:,}"]
-    assert all(row[4] == f"{real:,}" for row in own)
+    assert tables(app)[1][-1][1] == f"{real:,}"
     app = open_app(PAGE, part="count", model=model, text=TEXTS[model], dials="block.encoder:0~block.d:128")
     done = run(app.code[0].value)
     assert {row[0]: row[1] for row in tables(app)[0]}["together"] == f"{done['total']:,}"
     assert f"{done['total']:,} parameters" in app.success[0].value
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_widths_are_compared_at_one_depth_and_at_one_size(open_app: Open, model: str) -> None:
+    app = open_app(PAGE, part="width", model=model, text=TEXTS[model])
+    assert not app.exception
+    bundled = json.loads(asset("lessons", "block", "feed_forward_width.json").read_text(encoding="utf-8"))
+    means = {
+        (one["layers"], one["ratio"]): np.mean([run["held_out"] for run in one["runs"]]) for one in bundled["models"]
+    }
+    drawn = [trace for trace in chart(app, 0)["data"] if trace["mode"] == "lines"]
+    for trace, shapes in zip(drawn, ([(2, 1), (2, 2), (2, 4), (2, 8)], [(4, 1), (3, 2), (2, 4), (1, 10)]), strict=True):
+        values = array(trace["y"])
+        np.testing.assert_allclose(values[~np.isnan(values)], [means[shape] for shape in shapes], rtol=1e-5)
+        np.testing.assert_allclose(array(trace["x"])[~np.isnan(values)], [ratio for __, ratio in shapes])
+    trained, widths = tables(app)
+    assert {(int(row[0]), int(row[1])): number(row[3]) for row in trained} == pytest.approx(means, abs=5e-4)
+    loaded = load(model).model
+    real = sum(parameter.numel() for parameter in loaded.parameters())
+    own = [row for row in widths if row[1] == f"{loaded.config.d_ff:,}"]
+    assert all(row[4] == f"{real:,}" for row in own)
+    assert run(app.code[0].value)["matrices"] == 4 + 2 * 4
+    app = open_app(PAGE, part="width", model=model, text=TEXTS[model], dials="block.against:parameters")
+    places = array(chart(app, 0)["data"][0]["x"])
+    np.testing.assert_allclose(places, sorted(one["parameters"] / 1000 for one in bundled["models"]), rtol=1e-5)
 
 
 def test_the_toy_is_built_until_it_is_pytorchs_own(open_app: Open) -> None:

@@ -1,4 +1,4 @@
-"""What the bundled small trainings of the lesson Training come to: means over seeds, and the mean of checkpoints."""
+"""What the bundled small trainings come to: means over seeds, the mean of checkpoints, losses against widths."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -113,3 +113,56 @@ def left_out_curves(notes: Mapping[str, Any]) -> dict[str, LeftOutCurves]:
         name: LeftOutCurves(np.array(curves), sum(curve[-1] < notes["guessing"] / 4 for curve in curves))
         for name, curves in notes["loss"].items()
     }
+
+
+@dataclass(frozen=True)
+class WidthLosses:
+    """A model with d_ff = `ratio` times d_model, trained once for each seed.
+
+    Attributes:
+        losses: on held-out letters, nats a letter, seed by seed.
+        read: the mean over the seeds of the loss on letters that it was trained on.
+        seconds: of computing, the mean over the seeds.
+    """
+
+    layers: int
+    ratio: int
+    parameters: int
+    losses: tuple[float, ...]
+    read: float
+    seconds: float
+
+    @property
+    def matrices(self) -> int:
+        """Weights of its layers in d^2: L (4 + 2 r), of W_Q, W_K, W_V, W_O, W_1 and W_2."""
+        return self.layers * (4 + 2 * self.ratio)
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.losses))
+
+    @property
+    def spread(self) -> float:
+        """From the best seed to the worst one."""
+        return max(self.losses) - min(self.losses)
+
+
+def width_losses(notes: Mapping[str, Any]) -> dict[str, tuple[WidthLosses, ...]]:
+    """Of the notes that `recipes.feed_forward_width.measure` makes: the models as deep as the first one ("depth"), and
+    those with as many weights in their layers as one of these and another depth ("size"), each by their width.
+    """
+    found = [
+        WidthLosses(
+            one["layers"],
+            one["ratio"],
+            one["parameters"],
+            tuple(run["held_out"] for run in one["runs"]),
+            float(np.mean([run["read"] for run in one["runs"]])),
+            float(np.mean([run["seconds"] for run in one["runs"]])),
+        )
+        for one in notes["models"]
+    ]
+    depth = [one for one in found if one.layers == found[0].layers]
+    size = {one.matrices for one in found if one not in depth}
+    series = {"depth": depth, "size": [one for one in found if one.matrices in size]}
+    return {name: tuple(sorted(rows, key=lambda one: one.ratio)) for name, rows in series.items()}

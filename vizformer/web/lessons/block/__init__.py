@@ -1,6 +1,17 @@
 """The laboratories of the lesson Add & norm, feed-forward, in the order of its parts."""
 
-from vizformer.web.lessons.block import build, count, dropout, feed_forward, neurons, norm, order, residual, stream
+from vizformer.web.lessons.block import (
+    build,
+    count,
+    dropout,
+    feed_forward,
+    neurons,
+    norm,
+    order,
+    residual,
+    stream,
+    width,
+)
 
 PARTS = (
     stream.lab,
@@ -11,5 +22,6 @@ PARTS = (
     neurons.lab,
     dropout.lab,
     count.lab,
+    width.lab,
     build.lab,
 )

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from vizformer.analysis.costs import parameter_count
-from vizformer.analysis.costs.parameter_count import BASE, RATIOS, Counted, Sizes, WidthRatio
+from vizformer.analysis.costs.parameter_count import BASE, RATIOS, Counted, Sizes
 from vizformer.components import table
 from vizformer.components.table import Number, Row, numbers
 from vizformer.web.catalogue import model_cache
@@ -33,12 +33,6 @@ def model_parts(model: ModelRef) -> dict[str, int]:
     return parameter_count.parts(model_cache.checkpoint(model).model)
 
 
-@cached
-def width_ratios(model: ModelRef) -> tuple[WidthRatio, ...]:
-    """The model with feed-forwards 1 to 8 times as wide as the residual stream."""
-    return parameter_count.width_ratios(model_cache.options(model))
-
-
 @lab.draws
 def draw(subject: Subject) -> None:
     """The paper's base model from formulas, any other one, and the one that is loaded."""
@@ -57,7 +51,6 @@ def draw(subject: Subject) -> None:
     _table(sizes, found, COPIED if sizes == BASE else {})
     _formula(sizes, found)
     lesson.ask(question(subject))
-    _ratios(subject)
     _loaded(subject)
 
 
@@ -107,26 +100,6 @@ def _formula(sizes: Sizes, found: Counted) -> None:
         f"decoder = {sizes.decoder_layers} * size({'decoder' if cross == 2 else 'encoder'}_layer)\n"
         "embedding = vocabulary * d\ntotal = encoder + decoder + embedding",
     )
-
-
-def _ratios(subject: Subject) -> None:
-    """The width of the feed-forward against the parameters of this page's model."""
-    st.markdown(lab.text("wide"))
-    d_model, d_ff = subject.config.d_model, subject.config.d_ff
-    rows = [
-        Row(
-            (
-                *numbers(",", one.ratio, one.d_ff, one.feedforward),
-                *numbers(".0%", one.share),
-                *numbers(",", one.model),
-            ),
-            "marked" if one.d_ff == d_ff else "",
-        )
-        for one in width_ratios(subject.model)
-    ]
-    names = [lab.text("ratio"), "d_ff", *lab.texts("ratios", ("feedforward", "share", "model")).values()]
-    caption = lab.text("widths", name=subject.title, own=d_ff / d_model)
-    st.html(table.to_html(names, rows, bar=3, caption=caption))
 
 
 def _loaded(subject: Subject) -> None:
