@@ -19,6 +19,7 @@ def page() -> None:
     for kind, title in titles.items():
         st.subheader(title, anchor=False)
         bibliography.table([item for item in bibliography.items(language()) if item.kind == kind])
+    bibliography.beyond()
 
 
 page()

@@ -1,6 +1,7 @@
 """What the lessons stand on: their words in both languages, settings in the link, the glossary and the reading list."""
 
 import tomllib
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
@@ -151,3 +152,14 @@ def test_only_a_legal_value_of_its_kind_is_taken_from_a_widget(monkeypatch, valu
     monkeypatch.setattr(lesson.state, "update", lambda **changes: taken.update(changes))
     lesson._take("a.b", "setting.a.b", default, options)
     assert taken.get("settings") == written
+
+
+def test_the_drawing_of_two_encoders_has_each_name_and_a_pair_for_every_dot() -> None:
+    drawn = ElementTree.fromstring(bibliography._two_encoders("a &amp; b", "caption", "encoder", "space"))
+    names = [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert sorted(names) == sorted(["a & b", "caption", "encoder", "encoder", "space"])
+    dots, squares = (
+        [one.get("fill") for one in drawn.iter(f"{{http://www.w3.org/2000/svg}}{shape}")]
+        for shape in ("circle", "rect")
+    )
+    assert dots.count("#0072b2") == squares.count("#d55e00") == 5  # one in the box of what is read, four in the space
