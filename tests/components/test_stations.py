@@ -64,7 +64,9 @@ MODEL = [Box("Tokens", "one", 0, ["one"], "", INSIDE), Box("Attention", "two", 0
 
 
 def test_what_travels() -> None:
-    data = json.loads(json.dumps(stations._data(path(), MODEL, {"next": "下一步"}, "text", TESTS)))  # plain JSON
+    packed = stations.pack(path(), MODEL, text="text", tests=TESTS, words={"next": "下一步"})
+    assert packed.names == ("one", "two")
+    data = json.loads(packed.content)
     assert data["words"]["next"] == "下一步"
     assert data["words"]["back"] == "Back"
     one, two = data["stations"]
@@ -90,7 +92,7 @@ def test_questions_and_dials_that_do_not_fit_are_refused() -> None:
 
 
 def test_files_are_whole() -> None:
-    page = stations.to_html(path(), MODEL)
+    page = stations.to_html(stations.pack(path(), MODEL))
     assert page.count("</script>") == 1
 
 
@@ -99,7 +101,7 @@ import streamlit as st
 from tests.components.test_stations import MODEL, path
 from vizformer.components import stations
 
-st.session_state.gone = stations.mount(path(), MODEL, at="one", text="t", key="path")
+st.session_state.gone = stations.mount(stations.pack(path(), MODEL), at="one", key="path")
 """
 
 

@@ -25,7 +25,7 @@ def onwards(page: Page):
 
 
 def test_nobody_goes_on_without_a_prediction(open_file: OpenFile) -> None:
-    page = open_file(stations.to_html(path(), MODEL))
+    page = open_file(stations.to_html(stations.pack(path(), MODEL)))
     step(page, "one", 0)
     onwards(page).click()
     step(page, "one", 1)
@@ -46,7 +46,7 @@ def test_nobody_goes_on_without_a_prediction(open_file: OpenFile) -> None:
 
 
 def test_a_dial_draws_the_picture_of_its_tick(open_file: OpenFile) -> None:
-    page = open_file(stations.to_html(path(), MODEL))
+    page = open_file(stations.to_html(stations.pack(path(), MODEL)))
     page.locator(".vf-stations-line button").nth(1).click()
     step(page, "two", 0)
     expect(page.locator(".vf-station-bar")).to_have_count(2)
@@ -60,7 +60,7 @@ def test_a_dial_draws_the_picture_of_its_tick(open_file: OpenFile) -> None:
 
 
 def test_the_browser_keeps_answers_and_where_the_reader_was(open_file: OpenFile) -> None:
-    page = open_file(stations.to_html(path(), MODEL))
+    page = open_file(stations.to_html(stations.pack(path(), MODEL)))
     onwards(page).click()
     page.locator(".vf-stations-option", has_text="dog").click()
     expect(page.locator(".vf-stations-because")).to_have_text("Right. It is.")
@@ -79,7 +79,7 @@ def test_the_browser_keeps_answers_and_where_the_reader_was(open_file: OpenFile)
 
 
 def test_a_wrong_prediction_is_asked_again_at_the_next_station(open_file: OpenFile) -> None:
-    page = open_file(stations.to_html(path(), MODEL))
+    page = open_file(stations.to_html(stations.pack(path(), MODEL)))
     onwards(page).click()
     page.locator(".vf-stations-option", has_text="cat").click()
     onwards(page).click()
@@ -101,7 +101,7 @@ def test_a_wrong_prediction_is_asked_again_at_the_next_station(open_file: OpenFi
 
 
 def test_what_was_right_is_asked_again_the_next_day(open_file: OpenFile) -> None:
-    page = open_file(stations.to_html(path(), MODEL))
+    page = open_file(stations.to_html(stations.pack(path(), MODEL)))
     onwards(page).click()
     page.locator(".vf-stations-option", has_text="dog").click()
     onwards(page).click()
@@ -121,7 +121,7 @@ def test_what_was_right_is_asked_again_the_next_day(open_file: OpenFile) -> None
 
 
 def test_a_test_before_and_another_form_after(open_file: OpenFile) -> None:
-    page = open_file(stations.to_html(path(), MODEL, tests=TESTS))
+    page = open_file(stations.to_html(stations.pack(path(), MODEL, tests=TESTS)))
     ends = page.locator(".vf-stations-test")
     exam = page.locator(".vf-stations-exam")
     asked: dict[str, list[str]] = {"before": [], "after": []}
@@ -151,7 +151,7 @@ def test_a_test_before_and_another_form_after(open_file: OpenFile) -> None:
 
 
 def test_a_lit_box_opens_down_to_a_product_and_closes(open_file: OpenFile) -> None:
-    page = open_file(stations.to_html(path(), MODEL))
+    page = open_file(stations.to_html(stations.pack(path(), MODEL)))
     box = page.get_by_role("button", name="Tokens: look inside")
     box.click()
     inside = page.locator(".vf-stations-exam")
@@ -172,7 +172,7 @@ def test_a_lit_box_opens_down_to_a_product_and_closes(open_file: OpenFile) -> No
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_a_phone(open_file: OpenFile, scheme: str) -> None:
-    page = open_file(stations.to_html(path(), MODEL), width=400, scheme=scheme)
+    page = open_file(stations.to_html(stations.pack(path(), MODEL)), width=400, scheme=scheme)
     assert page.evaluate(WIDTH) <= 0
     onwards(page).click()
     assert page.evaluate(WIDTH) <= 0

@@ -1,5 +1,6 @@
 """The path: its stations say what the model computes, in few words, in both languages, for every kind of model."""
 
+import json
 import re
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.checkpoints import folders as made
 from tests.components.test_mount import sent
 from tests.test_words import leaves
 from vizformer.checkpoints import save
-from vizformer.components.stations import Ask, Bars, Grid, Show, Turn
+from vizformer.components.stations import Ask, Bars, Box, Grid, Show, Station, Turn
 from vizformer.web.catalogue import server_folder
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
@@ -31,13 +32,22 @@ def subject(model: str, text: str) -> Subject:
     return Subject(ModelRef("bundled", model), text, "")
 
 
+def walked(case: tuple[str, str]) -> tuple[Station, ...]:
+    return stations.all_stations(sentence.Sentence(subject(*case)))
+
+
+def drawing(case: tuple[str, str]) -> list[Box]:
+    return stations.drawing(sentence.Sentence(subject(*case)), {one.name for one in walked(case)})
+
+
 def drawn(app) -> dict[str, Any]:
     [index] = [i for i, one in enumerate(app.get("bidi_component")) if "stations" in one.proto.component_name]
-    return sent(app, index)
+    data = sent(app, index)
+    return {**json.loads(data["content"]), "at": data["at"]}
 
 
 def test_every_kind_of_model_has_its_stations() -> None:
-    names = [[one.name for one in stations.all_stations(subject(*case))] for case in CASES]
+    names = [[one.name for one in walked(case)] for case in CASES]
     assert names[0] == [
         *(
             "machine",
@@ -61,7 +71,7 @@ def test_every_kind_of_model_has_its_stations() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
 def test_a_station_asks_before_it_answers_and_turns_one_thing(case) -> None:
-    for station in stations.all_stations(subject(*case)):
+    for station in walked(case):
         kinds = [type(step) for step in station.steps]
         assert kinds[0] is Show
         assert kinds.count(Ask) == kinds.count(Turn) == 1, station.name
@@ -73,7 +83,7 @@ def test_few_words_drive_a_station(monkeypatch, code) -> None:
     for module in (lesson_words, stations):
         monkeypatch.setattr(module, "language", lambda: code)
     for case in CASES:
-        for station in stations.all_stations(subject(*case)):
+        for station in walked(case):
             said = " ".join(step.words for step in station.steps if not isinstance(step, Ask))
             if code == "en":
                 assert len(said.split()) <= MOST_WORDS, station.name
@@ -97,7 +107,7 @@ def test_every_text_is_said(monkeypatch) -> None:
         about = sentence.Sentence(subject(*case))
         for make in stations.MADE:
             make(about)
-        stations._drawing(about.subject, f"heard {case}")  # (a key that no cache has)
+        drawing(case)
     asked |= {f"{part}.title" for part in lesson_words.parts("path", SOURCE)}
     assert {path for path, _ in leaves(lesson_words.tables("path", SOURCE))} == asked
 
@@ -133,7 +143,7 @@ def test_the_numbers_of_the_tests_are_right() -> None:
 
 
 def answered(name: str, case: tuple[str, str] = CHINESE) -> tuple[Ask, str]:
-    station = next(one for one in stations.all_stations(subject(*case)) if one.name == name)
+    station = next(one for one in walked(case) if one.name == name)
     ask = next(step for step in station.steps if isinstance(step, Ask))
     return ask, ask.options[ask.right].text
 
@@ -170,25 +180,24 @@ def test_what_is_right_is_the_models_own() -> None:
 
 
 def test_the_temperature_and_the_loss_are_those_of_the_pictures() -> None:
-    made = {one.name: one for one in stations.all_stations(subject(*CHINESE))}
+    found = {one.name: one for one in walked(CHINESE)}
     trace = load("zh-en").trace(CHINESE[1])
-    turn = next(step for step in made["writing"].steps if isinstance(step, Turn))
+    turn = next(step for step in found["writing"].steps if isinstance(step, Turn))
     bars = [part for frame in turn.frames for part in frame if isinstance(part, Bars)]
     assert [max(bar.values) for bar in bars] == sorted((max(bar.values) for bar in bars), reverse=True)
-    losses = next(part for part in made["loss"].steps[0].frame if isinstance(part, Bars)).values
+    losses = next(part for part in found["loss"].steps[0].frame if isinstance(part, Bars)).values
     ids = [*(token.id for token in trace.tokens["decoder"][1:]), 2]
     expected = [-float(trace.logits[row].double().log_softmax(-1)[id]) for row, id in enumerate(ids)]
     np.testing.assert_allclose(losses, expected, atol=1e-6)
-    masked = next(step for step in made["mask"].steps if isinstance(step, Turn)).frames[0][0]
+    masked = next(step for step in found["mask"].steps if isinstance(step, Turn)).frames[0][0]
     assert isinstance(masked, Grid)
     assert np.isnan(masked.cells[0, 1:]).all()
 
 
 def test_the_drawing_leads_only_to_stations_that_there_are() -> None:
     for case in CASES:
-        about = subject(*case)
-        names = {one.name for one in stations.all_stations(about)}
-        boxes = stations.drawing(about)
+        names = {one.name for one in walked(case)}
+        boxes = drawing(case)
         assert {box.station for box in boxes} <= names
         assert names - {"machine", "query", "softmax", "heads", "loss", "writing"} <= {box.station for box in boxes}
         assert {name for box in boxes for name in box.lit_at} >= names
@@ -196,7 +205,7 @@ def test_the_drawing_leads_only_to_stations_that_there_are() -> None:
 
 def test_inside_a_box_every_number_has_its_sum() -> None:
     about = subject(*CHINESE)
-    opened = {box.station: box.inside for box in stations.drawing(about) if box.inside}
+    opened = {box.station: box.inside for box in drawing(CHINESE) if box.inside}
     assert set(opened) == {"query", "mask", "cross"}
     assert all(step.proof for steps in opened.values() for step in steps)
     look = sentence.Sentence(about).look

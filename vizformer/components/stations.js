@@ -16,12 +16,13 @@ import { drawQuestion, plainButton } from "./js/station_questions.js";
 import { fill } from "./js/text.js";
 
 /** @import { Component } from "./js/types.d.ts" */
-/** @import { Kept, SentStations, StationData, StationStep, When } from "./js/station_types.d.ts" */
+/** @import { Kept, PathData, SentStations, StationData, StationStep, When } from "./js/station_types.d.ts" */
 
 const NEXT_DAY = 20 * 3600 * 1000;  // ms after which what was answered rightly is asked again
 
 class Stations {
-  /** @type {SentStations} */ data;
+  /** @type {PathData} */ data;
+  content = "";
   /** @type {Component<SentStations>["setStateValue"]} */ send;
   /** @type {Kept} */ kept = readKept();
   /** @type {Map<string, number>} The step at which each station was left. */ left = new Map();
@@ -71,14 +72,17 @@ class Stations {
   update({ data, setStateValue }) {
     const first = this.data === undefined;
     const before = first ? "" : this.data.stations[this.station]?.name;
-    this.data = data;
+    if (data.content !== this.content) {
+      this.content = data.content;
+      this.data = JSON.parse(data.content);
+      this.turned.clear();
+    }
     this.send = setStateValue;
-    this.root.setAttribute("aria-label", data.words.path);
-    this.line.setAttribute("aria-label", data.words.stations);
-    const names = data.stations.map(({ name }) => name);
+    this.root.setAttribute("aria-label", this.data.words.path);
+    this.line.setAttribute("aria-label", this.data.words.stations);
+    const names = this.data.stations.map(({ name }) => name);
     const wished = data.at && data.at !== this.told ? data.at : before || (first ? this.kept.at : "");
     this.told = data.at;
-    this.turned.clear();
     const at = Math.max(0, names.indexOf(wished));
     this.enter(at, names[at] === before ? this.step : this.left.get(names[at]) ?? 0, false);
   }

@@ -1,11 +1,14 @@
 """The stations of a path: pictures that are stepped through, a prediction before each answer, one thing to turn.
 
-    station = mount(stations, model, at="query", key="path")      # the station that the reader has gone to, or None
-    to_html(stations, model)                                      # the same, as a file
+    packed = pack(stations, model)
+    station = mount(packed, at="query", key="path")      # the station that the reader has gone to, or None
+    to_html(packed)                                      # the same, as a file
 
-All pictures go to the browser at once; it steps, asks and turns without the server, and keeps what was answered.
+All pictures go to the browser at once; it steps, asks and turns without the server, and keeps what was answered.  They
+are packed into one text, which a page can keep: what is sent again with each run is not made again.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -27,6 +30,7 @@ __all__ = [
     "Grid",
     "Inside",
     "Option",
+    "Packed",
     "Said",
     "Show",
     "Station",
@@ -34,6 +38,7 @@ __all__ = [
     "Tests",
     "Turn",
     "mount",
+    "pack",
     "to_html",
 ]
 
@@ -316,58 +321,36 @@ class Box:
     inside: Sequence[Inside] = ()
 
 
-def mount(
+@dataclass(frozen=True)
+class Packed:
+    """A path as the browser gets it.
+
+    Attributes:
+        names: of the stations.
+        content: everything, as JSON.
+    """
+
+    names: tuple[str, ...]
+    content: str = field(repr=False)
+
+
+def pack(
     stations: Sequence[Station],
     model: Sequence[Box],
     *,
-    at: str = "",
     text: str = "",
     tests: Tests | None = None,
     words: Mapping[str, str] = ENGLISH,
-    key: str,
-) -> tuple[str, bool] | None:
-    """Shows the path on a Streamlit page.
+) -> Packed:
+    """Makes of a path what is sent.
 
     Args:
         stations: in order.
         model: the boxes of the drawing, from the bottom to the top of each side.
-        at: the station that a link asks for; empty: where the reader was.
         text: names the sentence, so that answers about another one are not taken for answers about this one.
         tests: two forms of a test; the browser draws by lot which comes first.
-
-    Returns:
-        the station to which the reader has gone, and whether she asked to go deeper there, once; else None.
     """
-    import streamlit as st
-
-    heard, report = f"_heard of {key}", _mount.reported(key).get("selected")
-    gone: tuple[str, bool] | None = None
-    if isinstance(report, Mapping) and report.get("seq") not in (None, st.session_state.get(heard)):
-        st.session_state[heard] = report["seq"]
-        name = next((station.name for station in stations if station.name == report.get("station")), None)
-        gone = None if name is None else (name, report.get("deeper") is True)
-    data = {**_data(stations, model, words, text, tests), "at": at if gone is None else gone[0]}
-    _COMPONENT.mount(key=key, data=data, columns={}, version=0, selected=None)
-    return gone
-
-
-def to_html(
-    stations: Sequence[Station],
-    model: Sequence[Box],
-    *,
-    tests: Tests | None = None,
-    words: Mapping[str, str] = ENGLISH,
-    title: str = "Path",
-) -> _mount.Html:
-    """The same path as the text of one HTML file that works without a server; its links lead nowhere, and are left out."""
-    data = {**_data(stations, model, words, "", tests), "at": ""}
-    return _COMPONENT.page(data=data, columns={}, selected=None, title=title)
-
-
-def _data(
-    stations: Sequence[Station], model: Sequence[Box], words: Mapping[str, str], text: str, tests: Tests | None
-) -> dict[str, Any]:
-    return {
+    data = {
         "stations": [
             {
                 "name": station.name,
@@ -388,6 +371,34 @@ def _data(
         "tests": None if tests is None else {form: [asdict(one) for one in asked] for form, asked in tests.items()},
         "words": {**ENGLISH, **words},
     }
+    return Packed(tuple(station.name for station in stations), json.dumps(data, ensure_ascii=False))
+
+
+def mount(packed: Packed, *, at: str = "", key: str) -> tuple[str, bool] | None:
+    """Shows the path on a Streamlit page.
+
+    Args:
+        at: the station that a link asks for; empty: where the reader was.
+
+    Returns:
+        the station to which the reader has gone, and whether she asked to go deeper there, once; else None.
+    """
+    import streamlit as st
+
+    heard, report = f"_heard of {key}", _mount.reported(key).get("selected")
+    gone: tuple[str, bool] | None = None
+    if isinstance(report, Mapping) and report.get("seq") not in (None, st.session_state.get(heard)):
+        st.session_state[heard] = report["seq"]
+        name = next((name for name in packed.names if name == report.get("station")), None)
+        gone = None if name is None else (name, report.get("deeper") is True)
+    data = {"content": packed.content, "at": at if gone is None else gone[0]}
+    _COMPONENT.mount(key=key, data=data, columns={}, version=0, selected=None)
+    return gone
+
+
+def to_html(packed: Packed, *, title: str = "Path") -> _mount.Html:
+    """The same path as the text of one HTML file that works without a server; its links lead nowhere, and are left out."""
+    return _COMPONENT.page(data={"content": packed.content, "at": ""}, columns={}, selected=None, title=title)
 
 
 def _step(step: Step) -> dict[str, Any]:

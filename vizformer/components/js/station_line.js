@@ -5,11 +5,11 @@ import { element } from "./dom.js";
 import { plainButton } from "./station_questions.js";
 import { fill } from "./text.js";
 
-/** @import { Kept, SentStations, When } from "./station_types.d.ts" */
+/** @import { Kept, PathData, When } from "./station_types.d.ts" */
 
 /**
  * @param {HTMLElement} line
- * @param {SentStations} data
+ * @param {PathData} data
  * @param {Kept} kept
  * @param {{ station: number, test: When | null }} here
  * @param {{ enter: (index: number) => void, begin: (when: When) => void }} press

@@ -1,6 +1,6 @@
 /** What the path of stations is told. */
 
-import type { Sent } from "./types.d.ts";
+import type { Sent, Words } from "./types.d.ts";
 
 export interface ChipsPart { kind: "chips"; names: string[]; notes: string[]; lit: number[]; title: string }
 export interface GridPart {
@@ -74,10 +74,16 @@ export interface BoxData {
 }
 
 export interface SentStations extends Sent<null> {
+  /** A PathData as JSON. */
+  content: string;
+  at: string;
+}
+
+export interface PathData {
   stations: StationData[];
   model: BoxData[];
-  at: string;
   text: string;
+  words: Words;
   /** Two forms of the test; none where there is no test. */
   tests: Record<"a" | "b", TestQuestion[]> | null;
 }

@@ -43,10 +43,10 @@ def _sum(step: Step, row: int, column: int) -> str:
     behind = step.contraction
     if behind is None or row >= len(behind.left):
         return ""
-    pairs = list(zip(behind.left[row], behind.right[:, column], strict=True))
-    first = " + ".join(f"{_number(a)} × {_number(b)}" for a, b in pairs[:_PRODUCTS])
+    pairs = zip(behind.left[row, :_PRODUCTS], behind.right[:_PRODUCTS, column], strict=True)
+    first = " + ".join(f"{_number(a)} × {_number(b)}" for a, b in pairs)
     total = float(behind.products(row, column).sum()) + (0.0 if behind.add is None else float(behind.add[column]))
-    return words_of("inside")("sum", first=first, count=len(pairs), total=f"{total:.3f}".replace("-", "−"))
+    return words_of("inside")("sum", first=first, count=behind.left.shape[1], total=f"{total:.3f}".replace("-", "−"))
 
 
 def _number(value: float) -> str:

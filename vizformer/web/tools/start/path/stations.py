@@ -1,5 +1,6 @@
 """All stations for a sentence, and where each leads deeper."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +9,7 @@ import streamlit as st
 from vizformer.analysis.attribution.station_numbers import unmasked
 from vizformer.analysis.heads.maps import site_name
 from vizformer.components import stations as component
-from vizformer.components.stations import Box, Station
+from vizformer.components.stations import Box, Packed, Station
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
@@ -40,33 +41,30 @@ MADE = (
 )
 
 
-@cached
-def _made(subject: Subject, code: str) -> tuple[Station, ...]:
-    about = Sentence(subject)
+def all_stations(about: Sentence) -> tuple[Station, ...]:
+    """The stations that this model has, in the reader's language: a model without an encoder does not look at one."""
     made = (make(about) for make in MADE)
     return tuple(replace(one, deeper=translate(leads_to(one.name, about)[0].title)) for one in made if one is not None)
 
 
-def all_stations(subject: Subject) -> tuple[Station, ...]:
-    """The stations that this model has, in the reader's language: a model without an encoder does not look at one."""
-    return _made(subject, language())
-
-
-@cached
-def _drawing(subject: Subject, code: str) -> tuple[Box, ...]:
-    about = Sentence(subject)
+def drawing(about: Sentence, stations: Collection[str]) -> list[Box]:
+    """The drawing of the model, with what is inside the boxes of the heads that the stations follow."""
     look, crossed = about.look, about.found.cross
     inside = {"attention": attention(about, site_name(about.stack, look.layer), look.head, look.query)}
     if crossed is not None:
         inside["cross"] = attention(about, site_name("cross", crossed.layer), crossed.head, crossed.query)
-        seen = unmasked(subject.trace, len(about.written))
+        seen = unmasked(about.subject.trace, len(about.written))
         inside["mask"] = attention(about, site_name("decoder", seen.layer), seen.head, len(about.written) // 2)
-    return tuple(boxes(subject.config, {station.name for station in _made(subject, code)}, inside))
+    return boxes(about.subject.config, stations, inside)
 
 
-def drawing(subject: Subject) -> tuple[Box, ...]:
-    """The drawing of the model, in the reader's language."""
-    return _drawing(subject, language())
+@cached
+def packed(subject: Subject, code: str) -> Packed:
+    """All of it as it is sent, in the language `code`, which is the reader's."""
+    about = Sentence(subject)
+    made = all_stations(about)
+    drawn = drawing(about, {station.name for station in made})
+    return component.pack(made, drawn, text=repr(subject), tests=forms(), words=words(component.ENGLISH))
 
 
 def leads_to(station: str, about: Sentence) -> tuple[Entry, dict[str, Any]]:
@@ -97,12 +95,9 @@ def leads_to(station: str, about: Sentence) -> tuple[Entry, dict[str, Any]]:
 @guarded()
 def draw_path(subject: Subject) -> None:
     """The component, and what follows from what the reader does in it."""
-    made = all_stations(subject)
-    names = {station.name for station in made}
-    at = state.view().part
-    at = at if at in names else ""  # a part of a lesson, from which the reader comes back
-    texts = words(component.ENGLISH)
-    told = component.mount(made, drawing(subject), at=at, text=repr(subject), tests=forms(), words=texts, key="path")
+    content, at = packed(subject, language()), state.view().part
+    at = at if at in content.names else ""  # a part of a lesson, from which the reader comes back
+    told = component.mount(content, at=at, key="path")
     if told is None:
         return
     name, deeper = told
