@@ -139,6 +139,9 @@ def _watch(kind: Kind, was_running: bool) -> None:
         st.rerun()  # the whole page: it asks again, or no more
     _control(kind, now)
     _results(kind, now.found or recorded().found[kind])
+    if not now.found:
+        seconds = f"{COMPARISONS[kind].seconds:g}"
+        lab.note("recorded", processor=recorded().processor, torch=recorded().torch, seconds=seconds)
 
 
 def _control(kind: Kind, now: SpeedState) -> None:
@@ -157,8 +160,6 @@ def _control(kind: Kind, now: SpeedState) -> None:
         if presses.button(lab.text(label), type=look, key="costs.speed.start"):
             run.start(kind)
             st.rerun()
-        if not now.found:
-            lab.note("recorded", processor=recorded().processor, torch=recorded().torch, seconds=seconds)
 
 
 def _results(kind: Kind, found: tuple[Measured, ...]) -> None:

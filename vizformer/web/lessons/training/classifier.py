@@ -59,12 +59,12 @@ def before_and_after(language: str, text: str) -> tuple[TwoRuns, np.ndarray]:
 def draw(subject: Subject) -> None:
     """The button, the curves and the accuracies; after a training here also the reader's sentence."""
     st.html(table.style())
-    lesson.ask(question(subject), folded=True)
     with controls():
         language = lab.buttons("language", LANGUAGES, reader_language() if reader_language() in LANGUAGES else "en")
         curve = lab.buttons("curve", ("right", "loss", "held_out"))
     now = classifier_run.classifier_run().look(language)
     st.fragment(guarded()(_watch), run_every=POLL if now.running else None)(language, curve, was_running=now.running)
+    lesson.ask(question(subject), folded=True)
     if now.ending == "done":
         _sentence(subject.text, language)
     last, n = _last(recorded(language))["tuned"], len(sentences(language, held_out=True))
@@ -109,15 +109,16 @@ def _watch(language: str, curve: str, was_running: bool) -> None:
         st.progress(min(1.0, done / of), text=lab.text("done", done=done, of=of))
         if presses.button(lab.text("stop"), key="training.classifier.stop"):
             run.stop(language)
-    elif now.ending != "done":
-        if now.ending in ENDINGS:
-            st.info(lab.text(f"ending.{now.ending}"))
-        if presses.button(lab.text("begin"), type="primary", key="training.classifier.start"):
-            run.start(language)
-            st.rerun()
-        if not now.found:
-            lab.note("recorded", n=len(sentences(language, held_out=False)))
     _results(language, curve, now.found or recorded(language))
+    if not now.found:
+        lab.note("recorded", n=len(sentences(language, held_out=False)))
+    if now.running or now.ending == "done":
+        return
+    if now.ending in ENDINGS:
+        st.info(lab.text(f"ending.{now.ending}"))
+    if presses.button(lab.text("begin"), type="primary", key="training.classifier.start"):
+        run.start(language)
+        st.rerun()
 
 
 def _results(language: str, curve: str, found: tuple[Epoch, ...]) -> None:
