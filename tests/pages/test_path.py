@@ -267,3 +267,9 @@ def test_models_of_others(open_app, tmp_path, monkeypatch) -> None:
         app = open_app(PAGE, model=f"models/{name}", text="a cat")
         assert not app.exception
         assert not app.error, [one.value for one in app.error]
+
+
+def test_a_long_text_says_how_much_is_not_drawn() -> None:
+    (chips,) = walked(("zh-en", "我爱北京" * 40))[0].steps[0].frame
+    assert chips.names[-1] == "… + 145"
+    assert len(chips.names) == 17

@@ -18,7 +18,8 @@ def machine(about: Sentence) -> Station:
     say, found, stack = words_of("machine"), about.found, about.subject.config.architecture
     fills = stack == "encoder-only"
     values = {"n": found.count, "vocabulary": f"{about.subject.config.vocab_size:,}"}
-    chips = Chips(about.texts)
+    left = found.count - len(found.tokens)  # a long text goes on behind what is drawn
+    chips = Chips([*about.texts, f"… + {left:,}"] if left else about.texts)
     steps: list[Step] = [Show(say("fill" if fills else "see", **values), [chips])]
     if found.candidates:
         rows = about.written or found.tokens
