@@ -84,7 +84,8 @@ OF_ALL_PAGES = {
     "present-begin",
     "vizformer.language",
 }
-OF_A_PAGE = {"layer": {"view.material"}, "start": {"start.learn"}}  # the toy needs no sentence; the way to another page
+# the toy needs no sentence; the ways to other pages
+OF_A_PAGE = {"layer": {"view.material"}, "start": {"start.learn", "start.path"}}
 
 
 @pytest.mark.sample(12)
