@@ -44,7 +44,6 @@ def draw(subject: Subject) -> None:
         st.info(lab.text("missing"))
         return
     found = bleu(translation, reference)
-    lesson.ask(counted(subject, translation, reference), folded=True)
     with controls():
         n = lab.buttons("n", {n: str(n) for n in range(1, LONGEST + 1)}, 2)
     runs = found.runs[n - 1]
@@ -62,6 +61,7 @@ def draw(subject: Subject) -> None:
     if any(row.kind for row in rows):
         lab.note("clipped")
     lab.say("words", c=found.words, r=found.reference_words)
+    lesson.ask(counted(subject, translation, reference), folded=True)
     _formula(found)
 
 
