@@ -31,7 +31,6 @@ __all__ = [
     "Inside",
     "Option",
     "Packed",
-    "Said",
     "Show",
     "Station",
     "TestQuestion",
@@ -175,14 +174,7 @@ class Curve:
     lit: int | None = None
 
 
-@dataclass(frozen=True)
-class Said:
-    """A formula or a sum with its numbers, on a line of its own."""
-
-    text: str
-
-
-Part = Chips | Grid | Bars | Curve | Said
+Part = Chips | Grid | Bars | Curve
 Frame = Sequence[Part]
 """A picture: its parts, from top to bottom."""
 

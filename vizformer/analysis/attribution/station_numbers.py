@@ -31,14 +31,12 @@ class HeadRow:
         scores: what softmax sees; NaN where the mask blocks.
         weighted: weight times value row, one row for each key, of the query that is followed: its first cells.
         z: their sum, what the head finds: its first cells.
-        z_length: the length of the whole.
         d_head: numbers of a query, a key and a value.
     """
 
     scores: Float[ndarray, "n_q n_k"]
     weighted: Float[ndarray, "n_k cells"]
     z: Float[ndarray, " cells"]
-    z_length: float
     d_head: int
 
 
@@ -56,7 +54,6 @@ def head_row(trace: Trace, stack: Stack, look: Look) -> HeadRow:
         np.where(look.blocked, np.nan, scores),
         weighted[:n_k, :CELLS].cpu().numpy(),
         z[:CELLS].cpu().numpy(),
-        float(z.norm()),
         values.shape[1],
     )
 

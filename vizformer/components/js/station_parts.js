@@ -8,7 +8,7 @@ import { svgElement } from "./svg.js";
 import { fill, visible } from "./text.js";
 
 /** @import { Theme, Words } from "./types.d.ts" */
-/** @import { BarsPart, ChipsPart, CurvePart, GridPart, Part, SaidPart } from "./station_types.d.ts" */
+/** @import { BarsPart, ChipsPart, CurvePart, GridPart, Part } from "./station_types.d.ts" */
 
 const CURVE = { most: 560, least: 300, height: 250, left: 52, right: 16, top: 12, bottom: 44 };
 
@@ -29,8 +29,7 @@ function drawPart(part, theme, words, room) {
     case "chips": return drawChips(part);
     case "grid": return drawGrid(part, theme, words);
     case "bars": return part.upright ? drawUpright(part, words) : drawBars(part, words);
-    case "curve": return drawCurve(part, room);
-    default: return drawSaid(part);
+    default: return drawCurve(part, room);
   }
 }
 
@@ -175,9 +174,4 @@ function drawCurve({ title, x, y, x_name, y_name, points, lit }, room) {
     text(visible(name), { x: px + (near ? -12 : 12), y: py - 8, "text-anchor": near ? "end" : "start", class: "vf-said" });
   });
   return svg;
-}
-
-/** @param {SaidPart} part */
-function drawSaid({ text }) {
-  return element("p", "vf-station-said", text);
 }

@@ -38,8 +38,7 @@ export interface CurvePart {
   points: [number, number, string][];
   lit: number | null;
 }
-export interface SaidPart { kind: "said"; text: string }
-export type Part = ChipsPart | GridPart | BarsPart | CurvePart | SaidPart;
+export type Part = ChipsPart | GridPart | BarsPart | CurvePart;
 
 /** A step, see stations.py: `frames` has one picture, or one for each tick of a dial. */
 export interface StationStep {
