@@ -1,4 +1,4 @@
-"""The lesson Writing a text in a browser: its five laboratories are used, in both languages, and a question answered."""
+"""The lesson Writing a text in a browser: five of its laboratories are used, in both languages, and a question answered."""
 
 import pytest
 from playwright.sync_api import expect
@@ -7,12 +7,13 @@ from vizformer import load
 from vizformer.analysis import answer_cell
 from vizformer.analysis.decoding.teacher_forcing import one_error, right_rows
 from vizformer.analysis.decoding.ways import beams
+from vizformer.web.frame.progress import QUESTIONS
 
 TEXT = "我有一只猫。"
 EXAMPLE = "今天天气"
 MOST_NEW = 12  # tokens that the lesson writes
 ENGLISH = {
-    "answered": "1 of 7 questions answered",
+    "answered": "1 of {questions} questions answered",
     "beam": "beam 4, place 4",
     "header": "without, n = 128",
     "right": "Right.",
@@ -22,7 +23,7 @@ ENGLISH = {
     "new": "New tokens, n",
 }
 CHINESE = {
-    "answered": "已答 1 题，共 7 题",
+    "answered": "已答 1 题，共 {questions} 题",
     "beam": "束宽 4，第 4 名",
     "header": "无缓存，n = 128",
     "right": "答对了。",
@@ -68,7 +69,8 @@ def test_every_part_of_the_lesson_answers(open_tab, locale, said):
     tab.settled()
     expect(cells.nth(asked.query * columns + asked.key)).to_have_text("0.00")
     expect(main.get_by_test_id("stAlert").filter(has_text=said["right"]).first).to_be_visible()
-    expect(main.get_by_text(said["answered"]).first).to_be_visible()
+    answered = said["answered"].format(questions=len(QUESTIONS["decoding"]))
+    expect(main.get_by_text(answered).first).to_be_visible()
 
     open_part(tab, 1)  # one wrong token: another one goes wrong
     rows = right_rows(checkpoint, TEXT, trace)
@@ -93,7 +95,7 @@ def test_every_part_of_the_lesson_answers(open_tab, locale, said):
     taken = main.locator(".vf-table tbody tr td:last-child")
     expect(taken).to_have_text([token.text for token in checkpoint.tokenizer.tokens(ids)])
 
-    open_part(tab, 4)  # the KV cache: a text twice as long
+    open_part(tab, 5)  # the KV cache: a text twice as long
     move(tab, said["new"], "ArrowRight")
     expect(main.locator(".vf-table th").filter(has_text=said["header"])).to_be_visible()
     assert "decoding.n" in tab.address
