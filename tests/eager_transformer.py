@@ -32,6 +32,7 @@ class Call:
     capped: list[Tensor] = field(default_factory=list)  # likewise
     scores: list[Tensor] = field(default_factory=list)
     masked: list[Tensor] = field(default_factory=list)
+    sink: Tensor | None = None
     pattern: list[Tensor] = field(default_factory=list)
     z: list[Tensor] = field(default_factory=list)
     head_out: list[Tensor] = field(default_factory=list)
@@ -200,6 +201,10 @@ class Eager:
                 scores = scores + self._distances(site.split(".")[0], path, head, q, k)
             masked = scores + mask
             pattern = torch.softmax(masked, dim=-1)
+            if c.sinks:
+                call.sink = self.weights[f"{path}.sinks"]
+                given = torch.exp(call.sink[head])
+                pattern = torch.exp(masked) / (given + torch.exp(masked).sum(-1, keepdim=True))
             z = pattern @ v
             kept = dict(
                 capped=capped,
@@ -302,6 +307,9 @@ class Eager:
     def _experts(self, path: str, row: Tensor) -> Tensor:
         """One token: the experts sorted by their scores, the first ones computed and summed."""
         scores = [float(row @ weight) for weight in self.weights[f"{path}.router.weight"]]
+        if self.config.router_bias:
+            own = self.weights[f"{path}.router.bias"].tolist()
+            scores = [score + bias for score, bias in zip(scores, own, strict=True)]
         total = sum(map(math.exp, scores))
         order = sorted(range(len(scores)), key=lambda expert: -scores[expert])[: self.config.experts_per_token]
         chosen = {expert: math.exp(scores[expert]) / total for expert in order}
@@ -324,6 +332,9 @@ class Eager:
             gate = x @ self.weights[f"{path}.W_gate.weight"].T
             if (bias := self._bias(f"{path}.W_gate", slice(None))) is not None:
                 gate = gate + bias
+            if (limit := self.config.gate_limit) is not None:
+                gate = torch.where(gate > limit, limit, gate)
+                hidden = 1 + torch.where(hidden.abs() > limit, limit * hidden.sign(), hidden)
             hidden = self._activation(gate) * hidden
         else:
             hidden = self._activation(hidden)

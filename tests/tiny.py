@@ -127,6 +127,15 @@ QWEN2_MOE: dict[str, Any] = {
     "d_shared_expert": 10,
     "expert_layers": (1,),
 }
+GPT_OSS: dict[str, Any] = {
+    **LLAMA,
+    "bias": True,
+    "sinks": True,
+    "n_experts": 5,
+    "router_bias": True,
+    "activation": "quick_gelu",
+    "gate_limit": 0.4,
+}
 NEOX: dict[str, Any] = dict(
     head_dim=8,
     positions="rope",

@@ -29,7 +29,7 @@ class ModelConfig(Options):
 
     def without_experts(self) -> "ModelConfig":
         """The same options with one feed-forward network of width d_ff in every layer."""
-        return replace(self, n_experts=None, d_expert=None, d_shared_expert=None, expert_layers=None)
+        return replace(self, n_experts=None, d_expert=None, d_shared_expert=None, expert_layers=None, router_bias=False)
 
     def without_distances(self) -> "ModelConfig":
         """The same options with scores of the contents alone."""

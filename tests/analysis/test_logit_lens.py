@@ -46,6 +46,7 @@ MODELS = {
     "neox": ("decoder-only", tiny.NEOX),
     "olmo2": ("decoder-only", tiny.OLMO2),
     "gemma2": ("decoder-only", tiny.GEMMA2),
+    "gpt-oss": ("decoder-only", tiny.GPT_OSS),
     "mixtral": ("decoder-only", tiny.MIXTRAL),
     "qwen2_moe": ("decoder-only", {**tiny.QWEN2_MOE, "bias": True}),
     "sandwich": ("encoder-decoder", {"norm_order": "sandwich", "final_norm": True}),

@@ -34,6 +34,7 @@ KINDS = {
     "modernbert": ("encoder-only", tiny.MODERNBERT),
     "deberta": ("encoder-only", tiny.DEBERTA),
     "deberta-v3": ("encoder-only", tiny.DEBERTA_V3),
+    "gpt-oss": ("decoder-only", tiny.GPT_OSS),
     "mixtral": ("decoder-only", tiny.MIXTRAL),
     "qwen2_moe": ("decoder-only", tiny.QWEN2_MOE),
     "marian": ("encoder-decoder", tiny.MARIAN),

@@ -33,6 +33,8 @@ REFUSED = {
     "normed-stream": "stack_inputs",
     "blenderbot-small": "stack_inputs",
     "mixtral": "n_experts",
+    "gpt-oss": "sinks",
+    "sinks-encoder-decoder": "sinks",
     "qwen2-moe": "n_experts",
     "experts-with-biases": "n_experts",
     "modernbert": "rope_local",

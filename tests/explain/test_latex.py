@@ -38,12 +38,18 @@ def value(formula: str) -> float:
     text = formula.replace(")^2", ")**2")
     text = re.sub(r"10\^\{(-?\d+)\}", r"(10.0**(\1))", text)
     text = re.sub(r"2\^\{([^{}]*)\}", r"(2.0**(\1))", text)
-    text = text.replace(r"\cdot", "*").replace(r"\infty", "inf").replace(r"\exp(", "exp(").replace(r"\max(", "max(")
+    text = (
+        text.replace(r"\cdot", "*")
+        .replace(r"\infty", "inf")
+        .replace(r"\exp(", "exp(")
+        .replace(r"\max(", "max(")
+        .replace(r"\min(", "min(")
+    )
     text = re.sub(r"\\tanh\\frac\{([^{}]*)\}\{([^{}]*)\}", r"tanh((\1)/(\2))", text).replace(r"\sigma(", "sigma(")
     text = re.sub(r"\\sqrt\{([^{}]*)\}", r"sqrt(\1)", text)
     text = re.sub(r"\\frac\{([^{}]*)\}\{([^{}]*)\}", r"((\1)/(\2))", text)
     assert re.fullmatch(r"[-+*/()0-9.,a-z ]*", text), formula
-    names = {"sqrt": math.sqrt, "exp": math.exp, "inf": math.inf, "tanh": math.tanh, "max": max}
+    names = {"sqrt": math.sqrt, "exp": math.exp, "inf": math.inf, "tanh": math.tanh, "max": max, "min": min}
     return float(eval(text, {**names, "sigma": lambda x: 1 / (1 + math.exp(-x))}))
 
 

@@ -64,7 +64,11 @@ def every_step(variant: str) -> list[tuple[str, int, int, list[Step]]]:
 def expected(call: Call, head: int, query: int) -> dict[str, torch.Tensor]:
     """What each step must show."""
     masked = call.masked[head][query]
-    shifted = masked - masked[~masked.isneginf()].max()
+    top = masked[~masked.isneginf()].max()
+    if call.sink is not None:
+        top = torch.maximum(top, call.sink[head])
+    given = 0 if call.sink is None else (call.sink[head] - top).exp()
+    shifted = masked - top
     return {
         "input": call.x[query],
         "q": call.q_projected[head][query],
@@ -81,7 +85,8 @@ def expected(call: Call, head: int, query: int) -> dict[str, torch.Tensor]:
         "mask": masked,
         "shift": shifted,
         "exp": shifted.exp(),
-        "sum": shifted.exp().sum()[None],
+        "sink": torch.atleast_1d(torch.as_tensor(given)),
+        "sum": shifted.exp().sum()[None] + given,
         "weights": call.pattern[head][query],
         "z": call.z[head][query],
         "head_out": call.head_out[head][query],
@@ -159,6 +164,8 @@ def test_the_steps_and_their_order(variant: str) -> None:
             keys.insert(keys.index("add"), "out_norm")
         if VARIANTS[variant][1].get("residual_scale"):
             keys.insert(keys.index("add"), "out_scaled")
+        if VARIANTS[variant][1].get("sinks"):
+            keys.insert(keys.index("sum"), "sink")
         if VARIANTS[variant][1].get("score_cap"):
             keys.insert(keys.index("scores") + 1, "cap")
         assert [step.key for step in steps] == keys + (["norm"] if order == "post" else [])

@@ -48,6 +48,11 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "gemma2-encoder-only": ("encoder-only", {**tiny.BERT, "norm_order": "post", "score_cap": 0.5, "logit_cap": 1.0}),
     "sandwich-encoder-decoder": ("encoder-decoder", dict(norm_order="sandwich", final_norm=True)),
     "mixtral": ("decoder-only", tiny.MIXTRAL),
+    "gpt-oss": ("decoder-only", tiny.GPT_OSS),
+    "sinks-encoder-decoder": (
+        "encoder-decoder",
+        dict(norm_order="post", sinks=True, feedforward="gated", gate_limit=0.3, n_kv_heads=2),
+    ),
     "qwen2-moe": ("decoder-only", tiny.QWEN2_MOE),
     "experts-with-biases": (
         "encoder-decoder",

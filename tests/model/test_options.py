@@ -21,6 +21,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "mixtral": tiny.MIXTRAL,
     "qwen2_moe": tiny.QWEN2_MOE,
     "experts with biases": {**tiny.MIXTRAL, "bias": True, "feedforward": "plain", "residual": "parallel"},
+    "gpt-oss": tiny.GPT_OSS,
     "llama3": tiny.LLAMA3,
     "two bases": {**tiny.LLAMA3, "rope_local_theta": 30.0, "rope_local_layers": (1,)},
     "yarn": tiny.YARN,
@@ -62,8 +63,11 @@ def test_what_each_option_adds() -> None:
     assert count(norm_order="sandwich") == plain + 2 * (16 + 16)
     assert count(head_dim=6) == plain + 2 * 16 * 2 * (4 + 2) * 2
     assert count(norm_offset=True, rope_dims=2, residual="parallel") == plain
+    assert count(sinks=True) == plain + 2 * 4
+    assert count(gate_limit=1.0) == plain
     network, expert, shared = 3 * 16 * 24, 3 * 16 * 8, 3 * 16 * 10
     assert count(n_experts=6) == plain + 2 * (5 * network + 6 * 16)
+    assert count(n_experts=6, router_bias=True) == plain + 2 * (5 * network + 6 * 17)
     assert count(n_experts=6, d_expert=8) == plain + 2 * (6 * expert - network + 6 * 16)
     assert count(n_experts=6, d_expert=8, d_shared_expert=10, expert_layers=(1,)) == (
         plain + 6 * expert - network + 6 * 16 + shared + 16

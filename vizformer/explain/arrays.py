@@ -31,8 +31,14 @@ def stored(array: Float[ndarray, "..."], dtype: torch.dtype) -> Float[ndarray, "
     return float64(torch.from_numpy(np.ascontiguousarray(array)).to(dtype))
 
 
-def softmax(scores: Float[ndarray, "*n m"]) -> Float[ndarray, "*n m"]:
-    """exp(s_j) / sum_j' exp(s_j') along the last axis; a row of nothing but -inf gives 0, as in the fused call."""
+def softmax(scores: Float[ndarray, "*n m"], sink: ndarray | float | None = None) -> Float[ndarray, "*n m"]:
+    """exp(s_j) / sum_j' exp(s_j') along the last axis; a row of nothing but -inf gives 0, as in the fused call.
+
+    `sink`: a score for each row that is in its sum and has no column, of a shape as [..., 1].
+    """
+    if sink is not None:
+        column = np.broadcast_to(sink, (*scores.shape[:-1], 1))
+        return softmax(np.concatenate([scores, column], axis=-1))[..., :-1]
     top = scores.max(-1, keepdims=True)
     exps = np.exp(scores - np.where(np.isfinite(top), top, 0.0))
     total = exps.sum(-1, keepdims=True)

@@ -7,7 +7,7 @@ from numpy import ndarray
 from torch import nn
 
 from vizformer.explain import latex
-from vizformer.explain.activations import activation_kind
+from vizformer.explain.activations import network_activation
 from vizformer.explain.arrays import float64, is_half
 from vizformer.explain.experts_numbers import MixtureNumbers, expert, mixture_numbers
 from vizformer.explain.experts_router import router_steps
@@ -42,7 +42,7 @@ def experts_sublayer(at: Sublayer, network: MixtureOfExperts, site: str) -> list
 def _networks(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: MixtureNumbers, proof: Proof) -> list[Step]:
     """Every token in its experts: the steps of a feed-forward network, its matrices others for each row."""
     used, first = [int(e) for e in np.unique(numbers.chosen)], int(numbers.chosen[0, 0])
-    gate, kind = expert(network, first).W_gate, activation_kind(expert(network, first).activation)
+    gate, kind = expert(network, first).W_gate, network_activation(expert(network, first))
 
     hidden, entering, active, inner, out = (  # each [k, n, width]
         np.stack([getattr(found, part) for found in numbers.networks])
@@ -113,13 +113,13 @@ def _networks(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: Mixt
             make(
                 "gated",
                 N_("Experts, 5b: through the gate"),
-                N_("Number by number, the widened row is multiplied by its opened gate."),
-                r"B = A \odot H",
-                rf"B_{{0,0,0}} = {latex.number(active[0, 0, 0])} \cdot {latex.factor(hidden[0, 0, 0])} = "
-                + latex.number(inner[0, 0, 0]),
+                kind.partner_text(),
+                rf"B = A \odot {kind.partner_symbol('H')}",
+                rf"B_{{0,0,0}} = {latex.number(active[0, 0, 0])} \cdot "
+                rf"{kind.partner_symbol(latex.factor(hidden[0, 0, 0]))} = " + latex.number(inner[0, 0, 0]),
                 "B",
                 inner,
-                "active = active * hidden",
+                f"active = active * {kind.partner_code('hidden')}",
             )
         )
     text = N_("Back to the width of the residual stream: what each chosen expert has found for the token.")

@@ -1,6 +1,6 @@
 """The numbers of a mixture of experts: router, choice, the chosen networks, their weighted sum.
 
-    p = softmax(x W_router),   T = the k largest of p,   y = sum_{e in T} g_e FFN_e(x) (+ sigmoid(x w_shared) FFN_shared(x))
+    p = softmax(x W_router + b_router),   T = the k largest of p,   y = sum_{e in T} g_e FFN_e(x) (+ sigmoid(x w_shared) FFN_shared(x))
 
 Which experts were chosen is read from the trace: where two scores are the same but for the rounding, a recomputation
 could choose the other one and go on with another network.  The choice itself has a proof of its own.
@@ -17,6 +17,7 @@ from numpy import ndarray
 
 from vizformer.explain.arrays import float64, is_half, softmax, stored, was_edited
 from vizformer.explain.feedforward_rows import FeedForwardNumbers, feedforward_numbers
+from vizformer.explain.sublayer import bias_of
 from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.trace import Trace
@@ -27,7 +28,7 @@ class MixtureNumbers:
     """What a mixture of experts computes of some rows.
 
     Attributes:
-        scores: x W_router.
+        scores: x W_router (+ b_router).
         probabilities: their softmax.
         chosen: the numbers of the chosen experts, that with the largest probability first.
         kept: the probabilities of the chosen ones.
@@ -64,7 +65,7 @@ def mixture_numbers(
     """
     routing = trace.routing(site)
     dtype = routing.scores.dtype
-    scores = stored(x @ float64(network.router.weight).T, dtype)
+    scores = stored(x @ float64(network.router.weight).T + bias_of(network.router), dtype)
     as_recorded = is_half(dtype) or was_edited(trace, f"{site}.router")
     probabilities = softmax(float64(routing.scores[rows]) if as_recorded else scores)
     chosen = routing.chosen[rows].cpu().numpy()

@@ -10,7 +10,7 @@ from vizformer.explain.arrays import float64, is_half, set_cells
 from vizformer.explain.experts_numbers import MixtureNumbers
 from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Axis, Contraction, Made, Operand, Proof, Step, sizes
-from vizformer.explain.sublayer import ROWS, Sublayer, entry
+from vizformer.explain.sublayer import ROWS, Sublayer, bias_of, entry, linear_code, linear_inputs
 from vizformer.messages import N_
 from vizformer.model.experts import MixtureOfExperts
 
@@ -20,7 +20,8 @@ OF_EXPERTS: tuple[Axis, ...] = ("queries", "experts")
 def router_steps(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: MixtureNumbers, site: str) -> list[Step]:
     """From the rows to the weights of the experts."""
     routing, n_experts, k = at.trace.routing(site), len(network.experts), network.k
-    W, place = float64(network.router.weight).T, in_words(site)
+    W, b, place = float64(network.router.weight).T, bias_of(network.router), in_words(site)
+    biased = network.router.bias is not None
     scores = set_cells(at.trace, f"{site}.router", numbers.scores)
     # Sums of many terms in the model's precision: what they are off by, their exponentials are off by as a factor.
     loose = sizes(x, W) if is_half(at.dtype) else 0.0
@@ -62,19 +63,21 @@ def router_steps(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: M
                 n=n_experts,
                 k=k,
             ),
-            r"S = X W_\mathrm{router}",
-            entry("S", x[0], W[:, 0], 0.0, scores[0, 0]),
+            r"S = X W_\mathrm{router}" + (r" + b_\mathrm{router}" if biased else ""),
+            entry("S", x[0], W[:, 0], b[0], scores[0, 0]),
             "S",
             scores,
-            "router = x @ W_router",
+            f"router = x{linear_code(network.router, 'router')}",
             operands=(
                 Operand("X", N_("the input, one row per token"), x, ROWS),
                 Operand(
                     r"W_\mathrm{router}", N_("the router's matrix, one column per expert"), W, ("features", "experts")
                 ),
             ),
-            contraction=None if scores is not numbers.scores or is_half(at.dtype) else Contraction(x, W),
-            inputs={"W_router": network.router.weight.detach().T},
+            contraction=None
+            if scores is not numbers.scores or is_half(at.dtype)
+            else Contraction(x, W, b if biased else None),
+            inputs=linear_inputs(network.router, "router"),
             meaning=N_("the scores: one row per token, one column per expert"),
         ),
         make(

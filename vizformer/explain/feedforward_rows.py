@@ -2,6 +2,8 @@
 
     hidden = x W_in + b_in,   active = act(hidden),   out = active W_out + b_out      (gated: act(x W_gate) * hidden)
 
+gate_limit of the options cuts off the gate and what it multiplies (`vizformer.model.feedforward`).
+
 Source: Vaswani et al. 2017, section 3.3; Shazeer 2020, "GLU Variants Improve Transformer".
 """
 
@@ -13,7 +15,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.explain.activations import activation_kind
+from vizformer.explain.activations import network_activation
 from vizformer.explain.arrays import float64, stored
 from vizformer.explain.snippets import light_inputs
 from vizformer.explain.step import Proof
@@ -45,11 +47,11 @@ def feedforward_numbers(
     x: Float[ndarray, "n d_model"], feedforward: FeedForward, dtype: torch.dtype
 ) -> FeedForwardNumbers:
     """All of it in float64, rounded where a model that computes in `dtype` rounds."""
-    gate = feedforward.W_gate
+    gate, kind = feedforward.W_gate, network_activation(feedforward)
     hidden = stored(x @ float64(feedforward.W_in.weight).T + bias_of(feedforward.W_in), dtype)
     entering = hidden if gate is None else stored(x @ float64(gate.weight).T + bias_of(gate), dtype)
-    active = stored(activation_kind(feedforward.activation).compute(entering), dtype)
-    inner = active if gate is None else stored(active * hidden, dtype)
+    active = stored(kind.compute(entering), dtype)
+    inner = active if gate is None else stored(active * stored(kind.partner(hidden), dtype), dtype)
     out = stored(inner @ float64(feedforward.W_out.weight).T + bias_of(feedforward.W_out), dtype)
     return FeedForwardNumbers(hidden, entering, active, inner, out)
 
@@ -101,12 +103,15 @@ def row_of_numbers(x: Float[ndarray, " d_model"], feedforward: FeedForward, dtyp
     numbers = feedforward_numbers(x[None], feedforward, dtype)
     neuron, gate = int(numbers.active[0].argmax()), feedforward.W_gate
     first = feedforward.W_in if gate is None else gate
-    kind = activation_kind(feedforward.activation)
+    kind = network_activation(feedforward)
     lines = [f"hidden = x{linear_code(feedforward.W_in, 'in')}"]
     if gate is None:
         lines.append(f"active = {kind.code('hidden')}")
     else:
-        lines += [f"gate = x{linear_code(gate, 'gate')}", f"active = {kind.code('gate')} * hidden"]
+        lines += [
+            f"gate = x{linear_code(gate, 'gate')}",
+            f"active = {kind.code('gate')} * {kind.partner_code('hidden')}",
+        ]
     lines.append(f"out = active{linear_code(feedforward.W_out, 'out')}")
     given = linear_inputs(feedforward.W_in, "in") | linear_inputs(feedforward.W_out, "out")
     given |= {} if gate is None else linear_inputs(gate, "gate")

@@ -12,7 +12,7 @@ from vizformer.model.forward_pass import ForwardPass
 class MixtureOfExperts(nn.Module):
     """A router scores the experts for every token; those with the k largest scores compute, and are summed by weight.
 
-    p = softmax(x W_router),   T = the k largest of p,   g_e = p_e / sum_{e' in T} p_e'   (or g_e = p_e)
+    p = softmax(x W_router + b_router),   T = the k largest of p,   g_e = p_e / sum_{e' in T} p_e'   (or g_e = p_e)
     y = sum_{e in T} g_e FFN_e(x)   (+ sigmoid(x w_shared) FFN_shared(x))
 
     The softmax and the sum are computed in float32 where the model computes in less, and rounded once.  There is no loss
@@ -28,7 +28,7 @@ class MixtureOfExperts(nn.Module):
         if config.n_experts is None:
             raise ValueError("a layer of experts needs n_experts")
         self.k, self.renormalised = config.experts_per_token, config.expert_weights == "renormalised"
-        self.router = nn.Linear(config.d_model, config.n_experts, bias=False)
+        self.router = nn.Linear(config.d_model, config.n_experts, bias=config.router_bias)
         self.experts = nn.ModuleList(FeedForward(config, config.expert_width) for _ in range(config.n_experts))
         self.shared = None if config.d_shared_expert is None else FeedForward(config, config.d_shared_expert)
         self.shared_gate = None if self.shared is None else nn.Linear(config.d_model, 1, bias=False)

@@ -44,7 +44,10 @@ def activation(config: ModelConfig) -> nn.Module:
 class FeedForward(nn.Module):
     """FFN(x) = act(x W_in + b_in) W_out + b_out;  gated: (act(x W_gate + b_gate) * (x W_in + b_in)) W_out + b_out.
 
-    Source: Vaswani et al. 2017, section 3.3; Shazeer 2020, "GLU Variants Improve Transformer".
+    With gate_limit = L: (act(min(x W_gate + b_gate, L)) * (1 + min(max(x W_in + b_in, -L), L))) W_out + b_out.
+
+    Source: Vaswani et al. 2017, section 3.3; Shazeer 2020, "GLU Variants Improve Transformer"; for the limit OpenAI 2025,
+    "gpt-oss-120b & gpt-oss-20b Model Card", section 2.1, and the code published with it.
     """
 
     def __init__(self, config: ModelConfig, width: int | None = None) -> None:
@@ -54,7 +57,7 @@ class FeedForward(nn.Module):
         self.W_gate = nn.Linear(config.d_model, d_ff, bias=config.bias) if gated else None
         self.W_in = nn.Linear(config.d_model, d_ff, bias=config.bias)
         self.W_out = nn.Linear(d_ff, config.d_model, bias=config.bias)
-        self.activation = activation(config)
+        self.activation, self.limit = activation(config), config.gate_limit
 
     def forward(
         self, x: Float[Tensor, "*n d_model"], run: ForwardPass | None = None, name: str = ""
@@ -63,7 +66,10 @@ class FeedForward(nn.Module):
         if self.W_gate is None:
             hidden = self.activation(self.W_in(x))  # [..., n, d_ff]
         else:
-            hidden = self.activation(self.W_gate(x)) * self.W_in(x)  # [..., n, d_ff]
+            gate, hidden = self.W_gate(x), self.W_in(x)  # [..., n, d_ff] each
+            if self.limit is not None:
+                gate, hidden = gate.clamp(max=self.limit), hidden.clamp(-self.limit, self.limit) + 1
+            hidden = self.activation(gate) * hidden
         hidden = hidden if run is None else run.output(f"{name}.feedforward.hidden", hidden)
         out: Tensor = self.W_out(hidden)  # [..., n, d_model]
         return out

@@ -3,16 +3,16 @@
     trace.save("trace.safetensors", model="zh-en")
     trace = open_trace("trace.safetensors")
 
-Names: "encoder.0.self.q", ".k", ".v", ".bias", ".reason", ".position_bias" and ".pattern" [heads, queries, keys] of every
-attention call, the residual stream ("encoder.0.pre", ...), "decoder.0.feedforward.router", ".probabilities", ".experts",
-".weights" and ".opened" of layers with experts, and "logits".
+Names: "encoder.0.self.q", ".k", ".v", ".bias", ".reason", ".position_bias", ".sinks" [heads] and ".pattern" [heads, queries,
+keys] of every attention call, the residual stream ("encoder.0.pre", ...), "decoder.0.feedforward.router", ".probabilities",
+".experts", ".weights" and ".opened" of layers with experts, and "logits".
 The metadata hold, as JSON, the scales, the soft caps of scores where there are any, the sites of the stream, and the tokens.
 """
 
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from math import isfinite, prod
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -77,6 +77,8 @@ def tensors(trace: Trace) -> dict[str, Tensor]:
         for name, tensor in (parts | {"reason": record.reason_map}).items():
             if tensor is not None:
                 found[f"{site}.{name}"] = tensor
+        if record.scoring.sinks is not None:
+            found[f"{site}.sinks"] = record.scoring.sinks
         if cells * 4 <= MOST_PATTERN_BYTES:
             found[f"{site}.pattern"] = torch.stack([record.pattern(head) for head in range(record.n_heads)])
     for site, routing in trace.routings.items():
@@ -232,6 +234,11 @@ class _Opened:
                 self.refuse(self._wrong(f"{site}.{name}", part))
         if ("bias" in parts) != ("reason" in parts):
             self.refuse(N_("{name} is missing", name=f"{site}.{'reason' if 'bias' in parts else 'bias'}"))
+        if f"{site}.sinks" in self._names:
+            sinks = self.tensor(f"{site}.sinks", 1)
+            if len(sinks) != heads or not bool(sinks.isfinite().all()):
+                self.refuse(self._wrong(f"{site}.sinks", sinks))
+            scoring = replace(scoring, sinks=sinks)
         stack = site.partition(".")[0]
         queries, keys = (labels.get(one, ()) for one in (stack, "encoder" if site.endswith(".cross") else stack))
         for name, n, known in (("queries", n_q, queries), ("keys", n_k, keys)):

@@ -31,6 +31,8 @@ class AttentionOptions(CommonOptions):
             its own for every number (OLMo 2).
         attention_bias: which of the linear layers of attention have biases: the "same" as bias says, "all", those of "qkv"
             but not the last one (Qwen2), or "none".
+        sinks: every head has a learned score beside those of the keys, which takes its share of the softmax and carries no
+            value: a head that finds nothing can give its weight away (Xiao et al. 2023; gpt-oss).
     """
 
     attention_scale: Positive | None = None
@@ -40,6 +42,7 @@ class AttentionOptions(CommonOptions):
     qk_norm: bool = False
     qk_norm_over: NormedOver = "head"
     attention_bias: AttentionBias = "same"
+    sinks: bool = False
 
     @property
     def plain_scores(self) -> bool:
@@ -83,6 +86,11 @@ class AttentionOptions(CommonOptions):
             yield N_("Each query and each key is brought to a standard size before they are compared.")
         if self.score_cap is not None:
             yield N_("A soft cap bends the scores: none goes beyond ±{cap}.", cap=f"{self.score_cap:g}")
+        if self.sinks:
+            yield N_(
+                "Each head has a sink: a learned score that takes a share of the softmax and carries no value, so that the "
+                "weights of the tokens sum to less than 1."
+            )
         if self.kv_heads != self.n_heads:
             yield N_(
                 "{kv_heads} key/value heads serve them: {group} query heads share one.",
@@ -137,6 +145,8 @@ class AttentionOptions(CommonOptions):
             )
         if self.attention_scale is not None:
             yield N_("scores are dot products times {scale}, not over √d_head", scale=f"{self.attention_scale:g}")
+        if self.sinks:
+            yield N_("each head has a sink: a learned score in the softmax that carries no value")
         if self.score_cap is not None:
             yield N_("scores are bent by a soft cap, {cap} · tanh(score / {cap})", cap=f"{self.score_cap:g}")
 

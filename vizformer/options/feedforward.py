@@ -6,7 +6,7 @@ from typing import Literal
 
 from vizformer.messages import N_, Message, ranges
 from vizformer.options.common import CommonOptions
-from vizformer.options.kinds import Count, Layers, are_layers
+from vizformer.options.kinds import Count, Layers, Positive, are_layers
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "quick_gelu", "silu", "relu_squared"]
 FeedForwardKind = Literal["plain", "gated"]
@@ -32,11 +32,14 @@ class FeedForwardOptions(CommonOptions):
             approximation of GELU, "quick_gelu" that by a sigmoid (CLIP).
         feedforward: "plain" act(x W_in) W_out, or "gated" (act(x W_gate) * x W_in) W_out; gated with "silu" is SwiGLU
             (Shazeer 2020).
+        gate_limit: of a gated network, no number of the gate goes above it, none of x W_in beyond it on either side, and 1
+            is added to the latter (gpt-oss); None: neither.
         n_experts: how many feed-forward networks a layer has, of which each token goes through a few, chosen by a router
             (mixture of experts: Shazeer et al. 2017, "Outrageously Large Neural Networks"; Mixtral); None: one, for all.
         experts_per_token: through how many of them.
         expert_weights: by what the outputs of the chosen ones are multiplied before they are summed: the router's
             "probabilities" of them, or those "renormalised" to the sum 1 (Jiang et al. 2024, "Mixtral of Experts", 2.1).
+        router_bias: whether the router adds a number of its own to the score of each expert (gpt-oss).
         d_expert: width of an expert's hidden layer; None: d_ff.
         d_shared_expert: width of one more network beside the experts, which all tokens go through; what it makes is
             multiplied by a number between 0 and 1, for each token another (Qwen2-MoE); None: there is none.
@@ -46,9 +49,11 @@ class FeedForwardOptions(CommonOptions):
 
     activation: Activation = "relu"
     feedforward: FeedForwardKind = "plain"
+    gate_limit: Positive | None = None
     n_experts: Count | None = None
     experts_per_token: Count = 2
     expert_weights: ExpertWeights = "renormalised"
+    router_bias: bool = False
     d_expert: Count | None = None
     d_shared_expert: Count | None = None
     expert_layers: Layers | None = None
@@ -92,6 +97,10 @@ class FeedForwardOptions(CommonOptions):
         return self.n_expert_layers * idle * self.network_parameters(self.expert_width)
 
     def rules(self) -> Iterator[Message]:
+        if self.gate_limit is not None and self.feedforward != "gated":
+            yield N_(
+                "gate_limit={value}: this is an option of feedforward='gated', leave it out", value=self.gate_limit
+            )
         if self.n_experts is None:
             for name in ("d_expert", "d_shared_expert", "expert_layers"):
                 if getattr(self, name) is not None:
@@ -115,6 +124,11 @@ class FeedForwardOptions(CommonOptions):
                 )
 
     def details(self) -> Iterator[Message]:
+        if self.gate_limit is not None:
+            yield N_(
+                "gates are cut off at {limit}, what they multiply at ±{limit}, and 1 is added to the latter",
+                limit=f"{self.gate_limit:g}",
+            )
         if self.n_experts is not None:
             yield N_(
                 "mixture of experts (layers: {layers}): each token goes through {k} of {n} feed-forward networks of width "
@@ -133,4 +147,4 @@ class FeedForwardOptions(CommonOptions):
 
     def without_meaning(self) -> Iterator[str]:
         if self.n_experts is None:
-            yield from ("experts_per_token", "expert_weights")
+            yield from ("experts_per_token", "expert_weights", "router_bias")

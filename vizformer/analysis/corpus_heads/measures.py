@@ -117,7 +117,7 @@ def layer_patterns(record: AttentionRecord) -> Float[Tensor, "n_heads n_q n_k"]:
     bias = total_bias(record.position_bias, record.bias)
     if bias is not None:
         scores += bias
-    return torch.softmax(scores, dim=-1).nan_to_num_(0.0)
+    return record.scoring.weights(scores)
 
 
 def visible_keys(record: AttentionRecord) -> Bool[Tensor, "n_q n_k"]:

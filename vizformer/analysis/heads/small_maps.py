@@ -77,7 +77,7 @@ def _of_layer(record: AttentionRecord, rows: list[int], columns: ndarray) -> tup
         scores = record.scoring.bent(scores)
         if bias is not None:
             scores += bias[:, :, first:last]
-        weights = torch.softmax(scores, dim=-1).nan_to_num_(0.0)  # [heads, queries of the pool, keys]
+        weights = record.scoring.weights(scores)  # [heads, queries of the pool, keys]
         strongest = np.zeros((record.n_heads, n_k), dtype=np.float32)
         strongest[:, first:last] = weights.amax(dim=1).cpu().numpy()
         out[:, index] = np.maximum.reduceat(strongest, columns, axis=1)

@@ -204,6 +204,8 @@ def _of_attention(part: str, before: Names, after: Names, d_model: int) -> Itera
             {"weights": torch.softmax(s, dim=0)},
         )
         yield N_("The softmax is missing."), {"weights": s}
+        if "sinks" in after:
+            yield N_("The sink is missing: the weights of the keys sum to 1."), {"weights": torch.softmax(s, dim=-1)}
         if bool(blocked.any()):
             open_ = before["q"] @ before["k"].mT / math.sqrt(before["q"].shape[-1])
             yield (

@@ -12,7 +12,6 @@ BECAUSE: Mapping[str, Message] = {
     "granitemoeshared": N_("shared_intermediate_size: a shared expert that is added to the others as it is"),
     "jetmoe": N_("num_local_experts: its attention has experts as well"),
     "ernie4_5_moe": N_("a bias of the router that chooses the experts and does not weigh them"),
-    "gpt_oss": N_("attention sinks, and experts whose gates are bent otherwise"),
     "switch_transformers": N_("num_experts: each expert takes so many tokens at most, and leaves out the others"),
     "nllb-moe": N_("num_experts: each expert takes so many tokens at most, and leaves out the others"),
     "internlm2": N_("queries, keys and values in one tensor, and code of its own (auto_map)"),

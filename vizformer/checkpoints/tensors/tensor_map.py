@@ -23,7 +23,7 @@ class Part:
         skip: rows at the start that no position uses (RoBERTa's table begins after the padding's row).
         shared: each of the targets is the whole tensor (Phi's one norm in front of attention and feed-forward).
         matrices: where it is above 0, the file has so many matrices in one tensor, [matrices, rows, columns], which are
-            the targets one under the other (all experts of a layer).
+            the targets one under the other (all experts of a layer); each of them transposed, where it is so.
         order: gives the rows of the file in the order in which the targets, one under the other, have them (GPT-J's
             rotary positions of neighbouring numbers); None: they are in it.
     """
@@ -47,7 +47,8 @@ class Part:
             return (1, first, *rest)
         rows = first + sum(ours[name][0] for name in self.targets[1:]) + self.skip
         if self.matrices:
-            return (self.matrices, rows // self.matrices, *rest)
+            one = (rows // self.matrices, *rest)
+            return (self.matrices, *(reversed(one) if self.transposed else one))
         return tuple(reversed((rows, *rest))) if self.transposed else (rows, *rest)
 
     def split(self, stored: Tensor, ours: Mapping[str, Shape]) -> dict[str, Tensor]:
@@ -57,8 +58,9 @@ class Part:
         if self.row:
             return {self.targets[0]: stored[0]}
         if self.matrices:
-            stored = stored.flatten(0, 1)
-        whole = stored.T if self.transposed and stored.dim() == 2 else stored
+            whole = (stored.mT if self.transposed else stored).flatten(0, 1)
+        else:
+            whole = stored.T if self.transposed and stored.dim() == 2 else stored
         rows = [ours[name][0] for name in self.targets]
         if self.heads:
             by_head = whole.reshape(self.heads, -1, *whole.shape[1:])  # [heads, rows of one head, ...]
@@ -83,7 +85,8 @@ class Part:
         if self.order is not None:
             whole = whole[self.order().argsort()]
         if self.matrices:
-            return whole.reshape(self.matrices, -1, *whole.shape[1:])
+            whole = whole.reshape(self.matrices, -1, *whole.shape[1:])
+            return whole.mT.contiguous() if self.transposed else whole
         return (whole.T if self.transposed and whole.dim() == 2 else whole).contiguous()
 
 

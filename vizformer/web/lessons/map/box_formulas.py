@@ -27,6 +27,9 @@ def _feedforward(config: ModelConfig) -> str:
     into, gate, out = (rf" + b_\text{{{name}}}" if config.bias else "" for name in ("in", "gate", "out"))
     if config.feedforward == "gated":
         spread = rf"(x W_\text{{in}}{into})" if config.bias else r"x W_\text{in}"
+        if (limit := config.gate_limit) is not None:
+            spread = rf"(1 + \operatorname{{clip}}_{{\pm {limit:g}}} {spread})"
+            gate += rf",\ \text{{at most}}\ {limit:g}"
         return rf"({bends}(x W_\text{{gate}}{gate}) \odot {spread})\, W_\text{{out}}{out}"
     return rf"{bends}(x W_\text{{in}}{into})\, W_\text{{out}}{out}"
 
@@ -36,8 +39,9 @@ def _experts(config: ModelConfig) -> str:
     kept = rf"\operatorname{{top}}_{{{config.experts_per_token}}} p"
     weight = rf"\frac{{p_e}}{{\sum_{{{kept}}} p}}" if config.expert_weights == "renormalised" else "p_e"
     summed = rf"\sum_{{e \,\in\, {kept}}} {weight}\, \operatorname{{FFN}}_e(x)"
+    bias = r" + b_\text{router}" if config.router_bias else ""
     shared = r" + \sigma(x w)\, \operatorname{FFN}_\text{shared}(x)" if config.d_shared_expert is not None else ""
-    written = rf"p = \operatorname{{softmax}}(x W_\text{{router}}) \\ {summed}{shared}"
+    written = rf"p = \operatorname{{softmax}}(x W_\text{{router}}{bias}) \\ {summed}{shared}"
     return rf"\begin{{gathered}} {written} \end{{gathered}}"
 
 
@@ -47,6 +51,11 @@ def _distances(config: ModelConfig) -> str:
     terms += [r"k_j \cdot q^r_{\delta(i, j)}"] if config.has_p2c else []
     scale = config.d_head**-0.5 if config.attention_scale is None else config.attention_scale
     return rf"\text{{scores}}_{{ij}} \leftarrow \text{{scores}}_{{ij}} + {scale:.4g}\,({' + '.join(terms)})"
+
+
+def _sink(config: ModelConfig) -> str:
+    """The score beside those of the keys, whose column has no value."""
+    return r" \;\middle|\; s_h" if config.sinks else ""
 
 
 def formula(box: Box, config: ModelConfig) -> str:
@@ -77,10 +86,10 @@ def formula(box: Box, config: ModelConfig) -> str:
     if box.kind == "attention":
         mask = " + M" if box.section == "decoder" or config.sliding_window is not None else ""
         scores = config.scores_formula(r"QK^{\top}")
-        return rf"\operatorname{{softmax}}\!\left({scores}{mask}\right) V"
+        return rf"\operatorname{{softmax}}\!\left({scores}{mask}{_sink(config)}\right) V"
     if box.kind == "cross":
         scores = config.scores_formula(r"Q_\text{dec} K_\text{enc}^{\top}")
-        return rf"\operatorname{{softmax}}\!\left({scores}\right) V_\text{{enc}}"
+        return rf"\operatorname{{softmax}}\!\left({scores}{_sink(config)}\right) V_\text{{enc}}"
     if box.kind == "norm":
         if config.norm == "rms_norm":
             scale = "(1 + w)" if config.norm_offset else "w"
