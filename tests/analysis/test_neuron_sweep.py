@@ -36,7 +36,7 @@ def traced(checkpoint, ids, target=(1, 7, 9), edit=None):
 
 
 def plain(trace, logits) -> list[float]:
-    one = effect(trace, Part("x"), trace.logits, logits, ROW, TOKEN)
+    one = effect(trace, Part("x"), logits, ROW, TOKEN)
     return [one.divergence, one.logit, one.probability]
 
 

@@ -1,5 +1,6 @@
 """Activation patching: one number of the clean run at a time, against plain forwards, the gradient, and a known circuit."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,11 @@ import torch
 from recipes.handmade_models import INDUCTION, PREVIOUS_TOKEN
 from tests import tiny
 from tests.bundled import load
+from vizformer.analysis.causes.ablation import Part, sweep
+from vizformer.analysis.causes.batches import patched_logits
 from vizformer.analysis.causes.patching import What, attribution_patches, patch_of, patch_runs
 from vizformer.analysis.causes.prompt_pairs import EXAMPLES, PromptExample, PromptPair, prompt_pair
+from vizformer.checkpoints import save
 from vizformer.errors import TraceError
 from vizformer.model import Edit, Patch
 
@@ -20,6 +24,11 @@ KINDS_OF_MODEL: dict[str, dict[str, Any]] = {
     "BERT": dict(architecture="encoder-only", **tiny.BERT),
     "ALBERT": dict(architecture="encoder-only", **tiny.ALBERT),
     "OPT": dict(architecture="decoder-only", **tiny.OPT),
+    "T5": dict(architecture="encoder-decoder", **tiny.T5),
+    "ALiBi": dict(architecture="decoder-only", **tiny.ALIBI),
+    "Gemma 2": dict(architecture="decoder-only", **{**tiny.GEMMA2, "sliding_window": 2, "sliding_layers": (1,)}),
+    "NeoX": dict(architecture="decoder-only", **tiny.NEOX),
+    "Mixtral": dict(architecture="decoder-only", **tiny.MIXTRAL),
 }
 CLEAN, CORRUPTED, TARGET = [5, 6, 7, 8], [5, 9, 7, 4], [1, 7, 9]
 WHATS: tuple[What, ...] = ("stream", "heads", "heads_by_position", "patterns")
@@ -28,7 +37,7 @@ WHATS: tuple[What, ...] = ("stream", "heads", "heads_by_position", "patterns")
 def made(name: str):
     """A tiny random model and two runs of it."""
     checkpoint = tiny.checkpoint(**KINDS_OF_MODEL[name])
-    target = dict(target_ids=TARGET) if name == "translator" else {}
+    target = dict(target_ids=TARGET) if name in ("translator", "T5") else {}
     clean, corrupted = (checkpoint.trace(ids=ids, **target) for ids in (CLEAN, CORRUPTED))
     return checkpoint, PromptPair(clean, corrupted, 2, 11, 13)
 
@@ -85,11 +94,13 @@ def test_each_cell_is_what_a_forward_of_its_own_recovers(name: str) -> None:
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
 def test_everything_taken_from_the_other_run_is_the_other_run(name: str) -> None:
     checkpoint, pair = made(name)
-    stack = "decoder" if name in ("LLaMA", "OPT") else "encoder"
+    stack = next(iter(pair.clean.tokens))
     everything = Patch(f"{stack}.0.pre", (), pair.clean.residual(f"{stack}.0.pre"))
     assert patched_alone(checkpoint, pair, everything) == pytest.approx(1.0, abs=1e-5)
     run = tiny.checkpoint(**KINDS_OF_MODEL[name]).trace(
-        ids=CORRUPTED, **(dict(target_ids=TARGET) if name == "translator" else {}), edit=Edit(patches=(everything,))
+        ids=CORRUPTED,
+        **(dict(target_ids=TARGET) if name in ("translator", "T5") else {}),
+        edit=Edit(patches=(everything,)),
     )
     tiny.assert_close(run.logits, pair.clean.logits, 1e-5)
 
@@ -117,6 +128,99 @@ def test_the_estimate_is_the_slope_towards_the_clean_run() -> None:
         assert found.estimate[layer, 1] == pytest.approx((slopes[0] - slopes[1]) / 2, abs=2e-2)
     assert found.error == pytest.approx(np.abs(found.estimate - found.recovered).max())
     assert 0 < found.mean_error < found.error
+
+
+@pytest.mark.parametrize("name", KINDS_OF_MODEL)
+@pytest.mark.sample(2)
+def test_a_run_that_begins_at_its_patch_is_the_whole_run(name: str) -> None:
+    """Each row of the output, of patches of whole heads, of one position, of the sublayers and of what a pattern mixes."""
+    checkpoint, pair = made(name)
+    stack = "decoder" if "decoder" in pair.clean.tokens else "encoder"
+    runs: list[list[Patch]] = [[]]
+    for layer in range(2):
+        z = pair.clean[f"{stack}.{layer}.self"].z(1)
+        runs += [[Patch(f"{stack}.{layer}.self.z", (1,), z)], [Patch(f"{stack}.{layer}.self.z", (2, 1), z[2])]]
+        runs += [[Patch(f"{stack}.{layer}.self.k", (0,), 0.0)], [Patch(f"{stack}.{layer}.feedforward", (2,), 1.0)]]
+        runs += [[Patch(f"{stack}.{layer}.self.pattern", (0, 2), pair.clean[f"{stack}.{layer}.self"].pattern(0)[2])]]
+        runs += [[Patch(f"{stack}.{layer}.self", (), 0.0), Patch(f"{stack}.{layer}.pre", (1,), 0.5, adds=True)]]
+    runs += [[Patch("encoder.1.self.z", (0,), 0.0)]] if "encoder" in pair.clean.tokens else []
+    whole = [
+        checkpoint.trace(
+            ids=CORRUPTED,
+            **(dict(target_ids=TARGET) if len(pair.clean.tokens) == 2 else {}),
+            edit=Edit(patches=tuple(run)),
+        ).logits
+        for run in runs
+    ]
+    for row in (None, 0, 1, 2):
+        seen = set()
+        for there, logits in patched_logits(checkpoint, pair.corrupted, runs, row):
+            seen |= set(there)
+            for at, found in zip(there, logits, strict=True):
+                tiny.assert_close(found, whole[at] if row is None else whole[at][row])
+        assert seen == set(range(len(runs)))
+
+
+@pytest.mark.parametrize("what", ["heads", "stream", "without"])
+def test_hooks_on_transformers_say_the_same(what: str, tmp_path: Path) -> None:
+    """A GPT-2 of its own, patched as one does it in a notebook."""
+    transformers = pytest.importorskip("transformers")
+    checkpoint = tiny.checkpoint(
+        "decoder-only", positions="learned", norm_order="pre", final_norm=True, activation="gelu_tanh"
+    )
+    save(checkpoint, tmp_path / "gpt2", torch.float32, layout="hugging-face")
+    model = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "gpt2").eval()
+    pair = PromptPair(*(checkpoint.trace(ids=ids) for ids in (CLEAN, CORRUPTED)), 3, 11, 13)
+    kept: dict[str, torch.Tensor] = {}
+
+    def run(ids: list[int], *hooks: tuple[torch.nn.Module, Any]) -> torch.Tensor:
+        handles = [module.register_forward_pre_hook(hook) for module, hook in hooks]
+        with torch.inference_mode():
+            logits = model(torch.tensor([ids])).logits[0, 3].double()
+        for handle in handles:
+            handle.remove()
+        return logits
+
+    places = {
+        f"{kind}{n}": (b.attn.c_proj if kind == "z" else b)
+        for kind in ("z", "x")
+        for n, b in enumerate(model.transformer.h)
+    }
+    clean = run(
+        CLEAN, *((module, lambda _, x, name=name: kept.update({name: x[0]})) for name, module in places.items())
+    )
+    corrupted = run(CORRUPTED)
+
+    def patched(name: str, where: tuple[Any, ...], zero: bool = False) -> torch.Tensor:
+        def hook(_: torch.nn.Module, given: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+            x = given[0].clone()
+            x[where] = 0.0 if zero else kept[name][where]
+            return (x, *given[1:])
+
+        return run(CLEAN if zero else CORRUPTED, (places[name], hook))
+
+    def difference(logits: torch.Tensor) -> float:
+        return float(logits[11] - logits[13])
+
+    moved = difference(clean) - difference(corrupted)
+    if what == "stream":
+        found = patch_runs(checkpoint, pair, "stream", "decoder").recovered[:2]
+        runs = [[patched(f"x{layer}", (0, at)) for at in range(4)] for layer in range(2)]
+    elif what == "heads":
+        found = patch_runs(checkpoint, pair, "heads", "decoder").recovered
+        runs = [[patched(f"z{layer}", (0, ..., slice(4 * h, 4 * h + 4))) for h in range(4)] for layer in range(2)]
+    else:
+        parts = [Part(f"decoder.{layer}.self", head) for layer in range(2) for head in range(4)]
+        effects = sweep(checkpoint, pair.clean, 3, 11, parts=parts, loss=False)
+        expected = [
+            patched(f"z{n // 4}", (0, ..., slice(4 * (n % 4), 4 * (n % 4) + 4)), zero=True)[11] for n in range(8)
+        ]
+        np.testing.assert_allclose([one.logit for one in effects], [float(x - clean[11]) for x in expected], atol=1e-5)
+        assert all(one.loss is None for one in effects)
+        return
+    expected = [[(difference(logits) - difference(corrupted)) / moved for logits in row] for row in runs]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert np.abs(found).max() > 0.1
 
 
 def by_hand(clean: str, corrupted: str, what: What):

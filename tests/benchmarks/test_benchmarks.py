@@ -7,7 +7,7 @@ import torch
 from click.testing import CliRunner
 
 from tests import tiny
-from tests.benchmarks import stream, views
+from tests.benchmarks import causes, stream, views
 from tests.benchmarks import trace as benchmark
 from vizformer.config import ModelConfig
 
@@ -103,3 +103,15 @@ def test_streamed_and_whole_give_the_same_logits(monkeypatch: pytest.MonkeyPatch
     rows = [line.strip("| ").split(" | ") for line in result.output.splitlines() if line.startswith("| ")][2:]
     assert [row[0] for row in rows[:2]] == ["all at once", "stream"]
     assert len({row[-1] for row in rows}) == 1
+
+
+@pytest.mark.sweep
+@pytest.mark.slow
+def test_causes_are_measured_and_the_bar_decides_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = ["--layers", "2", "--d-model", "48", "--vocab-size", "400", "--tokens", "9", "--pairs", "2", "--texts", "2"]
+    result = CliRunner().invoke(causes.main, small)
+    assert result.exit_code == 0, result.output
+    rows = [line.strip("| ").split(" | ") for line in result.stdout.splitlines() if line.startswith("| ")][2:]
+    assert [row[0] for row in rows] == list(causes.ABOUT.values())
+    monkeypatch.setitem(causes.BARS, "heads", -1)
+    assert CliRunner().invoke(causes.main, [*small, "--only", "heads"]).exit_code == 1

@@ -52,7 +52,7 @@ class Attention(nn.Module):
     ) -> Float[Tensor, "b n_q d_model"]:
         """`source` is `x` itself in self-attention and the encoder's memory in cross-attention."""
         q = self._heads(self.W_Q(x), self.q_norm, call.rotation)  # [b, n_heads, n_q, d_head]
-        k, v = call.cached() or self._keys_and_values(source, call)  # [b, n_kv_heads, n_k, d_head]
+        k, v = call.cached() or self.keys_and_values(source, call)  # [b, n_kv_heads, n_k, d_head]
         scored = self.scoring if self.sinks is None else replace(self.scoring, sinks=self.sinks)
         q, k, v, mask, scoring = call.edited(q, k, v, scored)
         if call.distances is not None:
@@ -76,7 +76,7 @@ class Attention(nn.Module):
         queries = self._heads(W_Q(x))[0] if self.has_p2c and W_Q is not None else None
         return keys, queries
 
-    def _keys_and_values(
+    def keys_and_values(
         self, source: Float[Tensor, "b n d_model"], call: AttentionCall
     ) -> tuple[Float[Tensor, "b n_kv_heads n_k d_head"], Float[Tensor, "b n_kv_heads n_k d_head"]]:
         """Those of `source`, behind those of the positions before it where there is a cache."""

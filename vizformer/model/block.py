@@ -9,7 +9,7 @@ from vizformer.model.disentangled_attention import RelativeTable
 from vizformer.model.embedding import embedding_table
 from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.feedforward import FeedForward
-from vizformer.model.forward_pass import ForwardPass
+from vizformer.model.forward_pass import AttentionCall, ForwardPass
 from vizformer.model.norms import Around, Norm, norm
 from vizformer.model.streamed_layers import StreamedLayers, refused
 
@@ -60,8 +60,7 @@ class Block(nn.Module):
         x = entering = run.point(f"{name}.pre", x)
         around = self.around("self")
         y = _through(around.before, x)
-        call = run.self_attention(name, windowed=self.windowed, turned=self.turned, local=self.local)
-        y = around.brought(self.self_attention(y, y, call))
+        y = around.brought(self.self_attention(y, y, self._call(run, name)))
         x = self._add(x, run.output(f"{name}.self", y), around)
         if self.cross_attention is None:
             x = run.point(f"{name}.mid", x)
@@ -78,6 +77,15 @@ class Block(nn.Module):
         y = around.brought(self.feedforward(y, run, name))
         x = self._add(x, run.output(f"{name}.feedforward", y), around)
         return run.point(f"{name}.post", run.layer(name, entering, x))
+
+    def keys_and_values(
+        self, x: Float[Tensor, "b n d_model"], run: ForwardPass, name: str
+    ) -> tuple[Float[Tensor, "b n_kv_heads n_k d_head"], Float[Tensor, "b n_kv_heads n_k d_head"]]:
+        """Those of self-attention alone, where nothing else is wanted of these rows; a cache keeps them."""
+        return self.self_attention.keys_and_values(_through(self.around("self").before, x), self._call(run, name))
+
+    def _call(self, run: ForwardPass, name: str) -> AttentionCall:
+        return run.self_attention(name, windowed=self.windowed, turned=self.turned, local=self.local)
 
     def _add(self, x: Tensor, y: Tensor, around: Around) -> Tensor:
         """x with what a sublayer brings, y, or y in its place."""

@@ -99,12 +99,14 @@ class Transformer(nn.Module):
         segments: Int[Tensor, "b n"] | None = None,
         trace: Trace | None = None,
         edit: Edit | None = None,
-    ) -> Float[Tensor, "b n_out vocab_size"]:
-        """Logits of the next token at every position (of every token, where there is only an encoder).
+        rows: tuple[Tensor | slice | int, ...] | None = None,
+    ) -> Float[Tensor, "*rows vocab_size"]:
+        """Logits [b, n_out, vocab_size] of the next token at every position (of every token, if there is only an encoder).
 
         An encoder-decoder reads `ids` into its encoder and `target_ids` into its decoder; the others have one
         input.  `padding` is True where a token is only there to fill a batch.  `segments` says which sentence a token
         of `ids` belongs to, where the model has segment embeddings (0 if not given).  `edit` sets numbers by hand.
+        Where not all logits are wanted, `rows` is an index of [b, n_out].
 
         Raises:
             TraceError: a sequence that is empty, longer than max_positions, or with ids outside the vocabulary; a
@@ -122,8 +124,8 @@ class Transformer(nn.Module):
             x = self.decode(ids, padding=padding, segments=segments, trace=trace, edit=edit)
         else:
             x = self.encode(ids, padding=padding, segments=segments, trace=trace, edit=edit)
-        logits = self.logits(x)
-        if trace is not None:
+        logits = self.logits(x if rows is None else x[rows])
+        if trace is not None and rows is None:
             trace.record_logits(logits, edit)
         return logits
 

@@ -148,7 +148,7 @@ def _needed(checkpoint: Checkpoint, trace: Trace, position: int, token: int, sai
         return [Finding("unmeasured", {"runs": runs}, query=position)]
     p = float(trace.logits[position].double().softmax(-1)[token])
     findings = []
-    effects = sweep(checkpoint, trace, position, token, parts=heads)
+    effects = sweep(checkpoint, trace, position, token, parts=heads, loss=False)
     for one in sorted(effects, key=lambda one: one.probability)[:MOST_PARTS]:
         if -one.probability < SHARE * p:
             break

@@ -12,7 +12,7 @@ Source: Michel et al. 2019, "Are Sixteen Heads Really Better than One?" (one hea
 "Interpretability in the Wild", section 2 (means: zero is a value that the rest of the model has never seen).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,6 +21,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
+from vizformer.analysis.causes.batches import Heard, judged, patched_logits
 from vizformer.analysis.causes.row_distance import row_effects
 from vizformer.analysis.heads.maps import kind_of, kinds, n_layers, site_name
 from vizformer.analysis.masks.runs import rerun
@@ -53,7 +54,7 @@ class Effect:
     Attributes:
         divergence: KL(P || P') at the row, in nats.
         logit, probability: of the token, P' minus P.
-        loss: P' minus P, in nats per token; None where no token of the text follows another.
+        loss: P' minus P, in nats per token; None where no token of the text follows another, or it was not asked for.
         spread: of the divergence over several draws, its standard deviation (`vizformer.analysis.causes.resampling`).
     """
 
@@ -63,6 +64,12 @@ class Effect:
     probability: float
     loss: float | None
     spread: float = 0.0
+
+    @classmethod
+    def of(cls, part: Part, values: Sequence[float], spread: float = 0.0) -> "Effect":
+        """Of a column of `effects_of_runs`."""
+        divergence, logit, probability, loss = values
+        return cls(part, divergence, logit, probability, None if np.isnan(loss) else loss, spread)
 
 
 def parts_of(trace: Trace) -> tuple[Part, ...]:
@@ -86,13 +93,12 @@ def edit_without(parts: Iterable[Part], means: Means | None = None, edit: Edit |
         edit: what is set by hand beside.
     """
     known, edit = means or {}, edit or Edit()
-    patches = (
-        Patch(part.sublayer, (), known.get(part, 0.0))
-        if part.head is None
-        else Patch(f"{part.sublayer}.z", (part.head,), known.get(part, 0.0))
-        for part in parts
-    )
-    return replace(edit, patches=(*edit.patches, *patches))
+    return replace(edit, patches=(*edit.patches, *(patch_in_place(part, known.get(part, 0.0)) for part in parts)))
+
+
+def patch_in_place(part: Part, value: Tensor | float) -> Patch:
+    """What puts a value in the place of what a part puts out: of a head its z, of a sublayer what it adds to the stream."""
+    return Patch(part.sublayer, (), value) if part.head is None else Patch(f"{part.sublayer}.z", (part.head,), value)
 
 
 def without(checkpoint: Checkpoint, trace: Trace, parts: Iterable[Part], means: Means | None = None) -> Trace:
@@ -124,7 +130,8 @@ def sweep(
     means: Means | None = None,
     *,
     parts: Sequence[Part] | None = None,
-    heard: Callable[[int, int], None] | None = None,
+    loss: bool = True,
+    heard: Heard | None = None,
 ) -> tuple[Effect, ...]:
     """Takes out one part after the other.
 
@@ -133,41 +140,57 @@ def sweep(
         token: whose logit and probability are followed.
         means: what takes the place of parts (`mean_outputs`); zero where nothing is said.
         parts: those of the model where nothing is said.
-        heard: is told after each how many are done, and how many there are; what it raises ends the sweep.
+        loss: whether it is measured: of a large vocabulary it takes as long as all else.
+        heard: is told after each batch how many are done, and how many there are; what it raises ends the sweep.
 
     Raises:
-        TraceError: no such row or token.
+        TraceError: no such row, token or part.
     """
     wanted = parts_of(trace) if parts is None else parts
+    runs = [edit_without([part], means).patches for part in wanted]
+    values = effects_of_runs(checkpoint, trace, runs, row, token, loss=loss, heard=heard)
+    return tuple(map(Effect.of, wanted, values.T.tolist()))
+
+
+def effects_of_runs(
+    checkpoint: Checkpoint,
+    trace: Trace,
+    runs: Sequence[Sequence[Patch]],
+    row: int,
+    token: int,
+    *,
+    loss: bool = True,
+    heard: Heard | None = None,
+) -> Float[ndarray, "4 runs"]:
+    """KL, and the changes of the logit, the probability and the loss (NaN without one), of runs with patches of their own.
+
+    Raises:
+        TraceError: as `sweep`.
+    """
     row, token = row_at(row, len(trace.logits)), token_id(token, trace.logits.shape[1])
-    base, found = trace.logits, list[Effect]()
-    for done, part in enumerate(wanted, start=1):
-        found.append(effect(trace, part, base, without(checkpoint, trace, [part], means).logits, row, token))
-        if heard is not None:
-            heard(done, len(wanted))
-    return tuple(found)
+    before = _losses(trace, trace.logits[None]) if loss else None
+
+    def judge(logits: Tensor) -> Float[ndarray, "4 b"]:
+        at_row = logits if before is None else logits[:, row]
+        change = np.full(len(logits), np.nan) if before is None else _losses(trace, logits) - before
+        return np.concatenate([row_effects(trace.logits[row], at_row, token), change[None]])
+
+    batches = patched_logits(checkpoint, trace, runs, row if before is None else None, heard)
+    return judged(batches, len(runs), judge)
 
 
-def effect(trace: Trace, part: Part, base: Tensor, other: Tensor, row: int, token: int) -> Effect:
-    """Compares two sets of logits [n, vocab_size] of the same tokens."""
-    (divergence,), (logit,), (probability,) = row_effects(base[row], other[row][None], token)
-    losses = [_loss(trace, logits) for logits in (base, other)]
-    return Effect(
-        part,
-        divergence=float(divergence),
-        logit=float(logit),
-        probability=float(probability),
-        loss=None if losses[0] is None or losses[1] is None else losses[1] - losses[0],
-    )
+def effect(trace: Trace, part: Part, other: Tensor, row: int, token: int) -> Effect:
+    """What other logits [n, vocab_size] of the tokens of a trace say of a part."""
+    values = row_effects(trace.logits[row], other[row][None], token)[:, 0].tolist()
+    return Effect.of(part, [*values, float((_losses(trace, other[None]) - _losses(trace, trace.logits[None]))[0])])
 
 
-def _loss(trace: Trace, logits: Tensor) -> float | None:
+def _losses(trace: Trace, logits: Float[Tensor, "b n vocab_size"]) -> Float[ndarray, " b"]:
+    """Of each run; NaN where no token of the text follows another."""
     tokens = trace.tokens.get("decoder", ())
-    if len(tokens) < 2:
-        return None
-    following = torch.tensor([token.id for token in tokens[1:]], device=logits.device)
-    log_p = logits[: len(following)].double().log_softmax(-1)
-    return -float(log_p.gather(1, following[:, None]).mean())
+    following = torch.tensor([token.id for token in tokens[1:]], dtype=torch.long, device=logits.device)
+    found = [-each[: len(following)].double().log_softmax(-1).gather(1, following[:, None]).mean() for each in logits]
+    return torch.stack(found).cpu().numpy()
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,85 @@
-"""Many runs of a model over the same tokens in one batch, each with an intervention of its own (`Patch.item`)."""
+"""Many runs of a model over the tokens of a trace, each with patches of its own, many of them in one batch.
 
+A run has the numbers of the trace up to its first patch, so that it begins there: at the layer of this patch and, in a
+decoder, where no position sees what comes after it, at the position of it, with the keys and values of those before
+from the trace.  Only the rows that are read meet the vocabulary.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy import ndarray
 from torch import Tensor
 
 from vizformer.checkpoints import Checkpoint
-from vizformer.model import Trace
+from vizformer.model import Cache, Edit, Patch, Trace
+from vizformer.model.block import Block
+from vizformer.model.forward_pass import ForwardPass
+from vizformer.model.patch import POSITION
 
 MOST_ITEMS = 64  # of a batch
 MOST_TOKENS = 2048  # of a batch, both stacks counted: what one forward may hold at once
 MOST_LOGITS = 2**26  # numbers that come out of one forward: 256 MiB in float32
+MOST_BESIDE = 16  # items whose patches are at positions of their own: the batch begins at the first of these
+Heard = Callable[[int, int], None]
+"""Is told how many runs are done, and how many there are; what it raises ends the work."""
 
 
-def at_once(checkpoint: Checkpoint, trace: Trace) -> int:
-    """How many runs over the tokens of a trace one batch may hold."""
-    length = sum(map(len, trace.tokens.values()))
-    room = MOST_LOGITS // (len(trace.logits) * checkpoint.model.config.vocab_size)
+class Start(NamedTuple):
+    """Where a run departs from the trace; they are ordered as the forward goes.
+
+    Attributes:
+        stack: "encoder" or "decoder"; the former comes first.
+        layer: that is the first to be computed; the number of layers for the end of the stack.
+        position: the first one whose numbers change.
+    """
+
+    later: bool
+    layer: int
+    position: int = 0
+
+    @property
+    def stack(self) -> str:
+        return "decoder" if self.later else "encoder"
+
+
+def start_of(checkpoint: Checkpoint, tensors: Sequence[str]) -> Start:
+    """Of a run that changes these tensors, "decoder.2.self.z", "decoder.final"; the very end where there is none."""
+    config, last = checkpoint.model.config, "encoder" if checkpoint.model.decoder is None else "decoder"
+    found = []
+    for tensor in (*tensors, f"{last}.final"):
+        stack, layer = tensor.split(".")[:2]
+        found.append(Start(stack == "decoder", config.layers_of(stack) if layer == "final" else int(layer)))
+    return min(found)
+
+
+def _start(checkpoint: Checkpoint, run: Sequence[Patch], row: int | None, first: int) -> Start:
+    start = start_of(checkpoint, [patch.tensor for patch in run])
+    if row is None or not start.later:
+        return start
+    at = [first if (place := _position(patch)) is None else place for patch in run]
+    return start._replace(position=min([row, *at]))
+
+
+def _position(patch: Patch) -> int | None:
+    """The one that a patch is at; None where it is at all of them."""
+    at = POSITION.get(patch.tensor.rpartition(".")[2], 0)
+    return patch.index[at] if len(patch.index) > at else None
+
+
+def at_once(checkpoint: Checkpoint, trace: Trace, rows: int | None = None) -> int:
+    """How many runs over the tokens of a trace one batch may hold, where so many rows of each are read: all, if None."""
+    length, rows = sum(map(len, trace.tokens.values())), len(trace.logits) if rows is None else rows
+    return _size(checkpoint, length, rows)
+
+
+def _size(checkpoint: Checkpoint, length: int, rows: int) -> int:
+    room = MOST_LOGITS // (rows * checkpoint.model.config.vocab_size)
     return max(1, min(MOST_ITEMS, MOST_TOKENS // length, room))
 
 
@@ -24,3 +90,155 @@ def inputs(checkpoint: Checkpoint, trace: Trace, items: int) -> tuple[list[Tenso
     if len(ids) == 1:
         segments = checkpoint.segments(next(iter(trace.tokens.values())))
     return ids, None if segments is None else segments.expand(items, -1)
+
+
+def resumed(
+    checkpoint: Checkpoint,
+    trace: Trace,
+    start: Start,
+    x: Float[Tensor, "b n_x d_model"],
+    edit: Edit | None = None,
+    *,
+    row: int | None = None,
+) -> Float[Tensor, "b *n_out d_model"]:
+    """What comes out of the last stack where `x` enters a layer, from a position on; before it all is as in the trace.
+
+    Args:
+        row: the only one that is wanted: then the last layer of a decoder computes no other one.
+    """
+    model, items, first = checkpoint.model, len(x), start.position
+    ids = {stack: checkpoint.tensor(tokens).expand(items, -1) for stack, tokens in trace.tokens.items()}
+    if not start.later:
+        assert model.encoder is not None
+        x = model.encoder(x, model.forward_pass("encoder", ids["encoder"], edit=edit), first=start.layer)
+        x = x if model.decoder is None else model.decode(ids["decoder"], x, edit=edit)
+        return x if row is None else x[:, row]
+    assert model.decoder is not None
+    cache, layers, at = Cache(length=first), model.decoder.layers, start.layer
+    memory = None if model.encoder is None else trace.residual("encoder.final").expand(items, -1, -1)
+    for site in trace.sites if first else ():
+        record, before = trace[site], slice(None) if site.endswith("cross") else slice(first)
+        cache.keys[site] = record.k[:, before].expand(items, -1, -1, -1)
+        cache.values[site] = record.v[:, before].expand(items, -1, -1, -1)
+
+    def run(begin: int, end: int) -> ForwardPass:
+        return model.forward_pass("decoder", ids["decoder"][:, begin:end], memory=memory, edit=edit, cache=cache)
+
+    last = len(layers) - 1
+    whole = run(first, first + x.shape[1])
+    if row is None or row == first or at >= last or model.is_streamed or _touches(edit, f"decoder.{last}."):
+        x = model.decoder(x, whole, first=at)
+        return x if row is None else x[:, row - first]
+    for layer in range(at, last):
+        x = layers[layer](x, whole, f"decoder.{layer}")
+    block: Block = layers[last]  # type: ignore[assignment]
+    block.keys_and_values(x[:, : row - first], run(first, row), f"decoder.{last}")  # are left in the cache
+    cache.length = row
+    x = model.decoder(x[:, row - first : row - first + 1], run(row, row + 1), first=last)
+    return x[:, 0]
+
+
+def _touches(edit: Edit | None, layer: str) -> bool:
+    return edit is not None and any(patch.tensor.startswith(layer) for patch in edit.patches)
+
+
+def entering(trace: Trace, start: Start) -> Float[Tensor, "n d_model"]:
+    """What enters the layer at which a run starts, from the position of the start on."""
+    name = f"{start.stack}.{start.layer}.pre"
+    return trace.residual(name if name in trace.residuals else f"{start.stack}.{start.layer - 1}.post")[
+        start.position :
+    ]
+
+
+@torch.inference_mode()
+def logits_of_runs(
+    checkpoint: Checkpoint,
+    trace: Trace,
+    starts: Sequence[Start],
+    edit_of: Callable[[Sequence[int], int], Edit],
+    row: int | None = None,
+    heard: Heard | None = None,
+) -> Iterator[tuple[list[int], Float[Tensor, "b *n vocab_size"]]]:
+    """Batch by batch which runs were done, and their logits, at one row or at all.
+
+    What was set by hand in `trace` has to be in the edits as well; then a run begins at the beginning.
+
+    Args:
+        starts: where each run departs from the trace.
+        edit_of: of some runs the edit of a batch of them in this order, and the position at which it begins.
+    """
+    order, done, model = sorted(range(len(starts)), key=starts.__getitem__), 0, checkpoint.model
+    rows = len(trace.logits) if row is None else 1
+    lengths = {stack: len(tokens) for stack, tokens in trace.tokens.items()}
+    while done < len(order):
+        start = starts[order[done]]
+        length = sum(lengths.values()) if not start.later else lengths["decoder"] - start.position
+        size = _size(checkpoint, length, rows)
+        if trace.edit is not None and trace.edit.cells:
+            size = 1  # numbers set by hand reach the first item of a batch alone
+        elif trace.edit is None and starts[order[min(done + size, len(order)) - 1]].position > start.position:
+            size = min(size, MOST_BESIDE)
+        there = order[done : done + size]
+        if trace.edit is None:
+            there = [each for each in there if starts[each][:2] == start[:2]]
+            x = entering(trace, start).expand(len(there), -1, -1)
+            logits = model.logits(resumed(checkpoint, trace, start, x, edit_of(there, start.position), row=row))
+        else:
+            ids, segments = inputs(checkpoint, trace, len(there))
+            at = None if row is None else (slice(None), row)
+            logits = model(*ids, segments=segments, edit=edit_of(there, 0), rows=at)
+        done += len(there)
+        yield there, logits
+        if heard is not None:
+            heard(done, len(order))
+
+
+def patched_logits(
+    checkpoint: Checkpoint,
+    trace: Trace,
+    runs: Sequence[Sequence[Patch]],
+    row: int | None = None,
+    heard: Heard | None = None,
+    *,
+    first: int = 0,
+) -> Iterator[tuple[list[int], Float[Tensor, "b *n vocab_size"]]]:
+    """As `logits_of_runs`, of runs that have patches of their own beside what was set by hand in `trace`.
+
+    Args:
+        first: a position before which the values of no patch of a decoder differ from what is there; values of all
+            positions have then a row for each.
+
+    Raises:
+        TraceError: a patch of what is not there.
+    """
+    base = trace.edit or Edit()
+    Edit(patches=tuple(itertools.chain(*runs))).check(trace.editable())
+
+    def edit_of(there: Sequence[int], first: int) -> Edit:
+        own = (_moved(patch, first, item) for item, run in enumerate(there) for patch in runs[run])
+        return replace(base, patches=(*base.patches, *own))
+
+    starts = [_start(checkpoint, run, row, first) for run in runs]
+    return logits_of_runs(checkpoint, trace, starts, edit_of, row, heard)
+
+
+def _moved(patch: Patch, first: int, item: int) -> Patch:
+    """The patch in an item of a batch that begins at a position."""
+    index, value, at = patch.index, patch.value, POSITION.get(patch.tensor.rpartition(".")[2], 0)
+    if first and _position(patch) is None:
+        value = value[..., first:, :]  # type: ignore[index]
+    elif first:
+        index = tuple(i - first if place == at and i is not None else i for place, i in enumerate(index))
+    return Patch(patch.tensor, index, value, patch.adds, item)
+
+
+def judged(
+    batches: Iterator[tuple[list[int], Tensor]], count: int, judge: Callable[[Tensor], Float[ndarray, "*shape b"]]
+) -> Float[ndarray, "*shape runs"]:
+    """What `judge` makes of the logits of each run, in the order of the runs."""
+    found: Float[ndarray, "*shape runs"] | None = None
+    for there, logits in batches:
+        values = judge(logits)
+        found = np.zeros((*values.shape[:-1], count)) if found is None else found
+        found[..., there] = values
+    return np.zeros(0) if found is None else found

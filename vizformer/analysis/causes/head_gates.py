@@ -36,6 +36,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from vizformer.analysis.causes.ablation import Part, parts_of
+from vizformer.analysis.causes.batches import Heard
 from vizformer.analysis.heads.maps import Kind, kind_of
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
@@ -105,7 +106,7 @@ def fit_gates(
     push: float = LAMBDA,
     seeds: Sequence[int] = (0, 1, 2),
     steps: int = STEPS,
-    heard: Callable[[int, int], None] | None = None,
+    heard: Heard | None = None,
 ) -> HeadGates:
     """Learns the gates of a model on some texts, with Adam.
 
@@ -283,9 +284,9 @@ def _loss(
         wanted, asked = ids[-1][:, 1:], batch.asked[:, 1:]
     padding = dict(zip(("padding", "target_padding"), batch.padding, strict=False))
     edit = _Gates(gates=_by_site(heads, gates))
-    logits = checkpoint.model(*ids, **padding, segments=batch.segments, edit=edit)
-    kept = logits[:, : wanted.shape[1]][asked]  # [tokens, vocab_size]
-    return torch.nn.functional.cross_entropy(kept.float(), wanted[asked], reduction="sum"), int(asked.sum())
+    rows = asked.nonzero(as_tuple=True)
+    logits = checkpoint.model(*ids, **padding, segments=batch.segments, edit=edit, rows=rows)  # [tokens, vocab_size]
+    return torch.nn.functional.cross_entropy(logits.float(), wanted[asked], reduction="sum"), int(asked.sum())
 
 
 def _by_site(heads: Sequence[Part], gates: Float[Tensor, " heads"]) -> dict[str, Tensor]:

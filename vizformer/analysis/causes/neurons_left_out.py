@@ -19,7 +19,7 @@ Source: Geva et al. 2021, "Transformer Feed-Forward Layers Are Key-Value Memorie
 (zero and mean ablation); Nanda 2023, "Attribution Patching" (the estimate).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,7 +29,7 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.causes.batches import MOST_LOGITS, MOST_TOKENS, inputs
+from vizformer.analysis.causes.batches import MOST_LOGITS, MOST_TOKENS, Heard, Start, inputs, resumed
 from vizformer.analysis.causes.listener import Listener
 from vizformer.analysis.causes.row_distance import row_effects
 from vizformer.analysis.masks.runs import rerun
@@ -77,7 +77,7 @@ def neuron_sweep(
     means: Float[Tensor, " d_ff"] | None = None,
     *,
     neurons: Sequence[int] | None = None,
-    heard: Callable[[int, int], None] | None = None,
+    heard: Heard | None = None,
 ) -> NeuronEffects:
     """Takes out one neuron after the other, many in one batch.
 
@@ -133,8 +133,9 @@ def neuron_estimates(
         ids, segments = inputs(checkpoint, trace, 1)
         copies = [one.clone() for one in ids]
         edit = Edit(patches=(Patch(name, (), zero, adds=True),))
-        logits = checkpoint.model(*copies, segments=None if segments is None else segments.clone(), edit=edit)
-        (gradient,) = torch.autograd.grad(logits[0, row].double().log_softmax(-1)[token], zero)
+        segments = None if segments is None else segments.clone()
+        logits = checkpoint.model(*copies, segments=segments, edit=edit, rows=(0, row))
+        (gradient,) = torch.autograd.grad(logits.double().log_softmax(-1)[token], zero)
     change = -there if means is None else means.to(there) - there
     found: Float[ndarray, " d_ff"] = (change.double() * gradient.double()).sum(0).cpu().numpy()
     return found
@@ -208,25 +209,13 @@ def _resumed(
     change: Float[Tensor, "b n"],
 ) -> Float[Tensor, "b vocab_size"]:
     """The logits at a row of the output, with one neuron of each item changed, from its W_out on."""
-    model, items = checkpoint.model, len(neurons)
-    module = model.encoder if stack == "encoder" else model.decoder
-    assert module is not None  # (`_require_layer`)
+    model = checkpoint.model
     block, name = find_block(checkpoint, stack, layer), f"{stack}.{layer}"
-    seen = row + 1 if model.decoder is not None else None  # a decoder does not look at what comes after
-    until = seen if stack == "decoder" else None
+    until = row + 1 if stack == "decoder" else None  # a decoder does not look at what comes after
     w_out = one_network(block, name).W_out
     y = w_out(hidden[:until]) + change[:, :until, None] * w_out.weight.T[neurons][:, None, :]  # [b, n, d_model]
     around = block.around("feedforward")
     before = trace.residual(f"{name}.mid_cross" if block.cross_attention is not None else f"{name}.mid")[:until]
     x = around.onto(before, around.brought(y))
     x = x if around.after is None else around.after(x)
-    ids = {key: checkpoint.tensor(tokens).expand(items, -1) for key, tokens in trace.tokens.items()}
-    if "decoder" in ids:
-        ids["decoder"] = ids["decoder"][:, :seen]
-    memory = None
-    if stack == "decoder" and model.encoder is not None:
-        memory = trace.residual("encoder.final").expand(items, -1, -1)
-    x = module(x, model.forward_pass(stack, ids[stack], memory=memory), first=layer + 1)
-    if stack == "encoder" and model.decoder is not None:
-        x = model.decode(ids["decoder"], x)
-    return model.logits(x[:, row])
+    return model.logits(resumed(checkpoint, trace, Start(stack == "decoder", layer + 1), x, row=row))

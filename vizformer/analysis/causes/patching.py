@@ -21,7 +21,7 @@ Nanda 2023, "Attribution Patching: Activation Patching At Industrial Scale".
 """
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,7 +31,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.causes.batches import at_once, inputs
+from vizformer.analysis.causes.batches import Heard, inputs, judged, patched_logits
 from vizformer.analysis.causes.prompt_pairs import PromptPair
 from vizformer.analysis.heads.maps import Kind, kinds, n_layers, site_name
 from vizformer.checkpoints import Checkpoint
@@ -85,7 +85,7 @@ def patch_runs(
     kind: Kind,
     *,
     layers: Sequence[int] | None = None,
-    heard: Callable[[int, int], None] | None = None,
+    heard: Heard | None = None,
 ) -> Patched:
     """Patches the corrupted run with every number of one kind, one at a time, and estimates the same by one gradient.
 
@@ -97,7 +97,9 @@ def patch_runs(
         TraceError: the model has no such attention, or no such layer.
     """
     names, patches, shape = _wanted(pair, what, kind, layers)
-    recovered = _measured(checkpoint, pair, patches, heard)
+    runs, first = [[one] for one in patches], min(pair.row, pair.first_difference)
+    batches = patched_logits(checkpoint, pair.corrupted, runs, pair.row, heard, first=first)
+    recovered = judged(batches, len(patches), pair.recovered_at_row)
     estimate = _estimated(checkpoint, pair, patches)
     return Patched(what, kind, names, recovered.reshape(shape), estimate.reshape(shape))
 
@@ -157,23 +159,6 @@ def _wanted(
     return names, patches, (len(names), n_heads, n)
 
 
-@torch.inference_mode()
-def _measured(
-    checkpoint: Checkpoint, pair: PromptPair, patches: Sequence[Patch], heard: Callable[[int, int], None] | None
-) -> Float[ndarray, " patches"]:
-    """LD of the corrupted run with each patch, as a share of what moved."""
-    size = at_once(checkpoint, pair.corrupted)
-    found: list[Float[ndarray, " b"]] = []
-    for first in range(0, len(patches), size):
-        group = patches[first : first + size]
-        edit = Edit(patches=tuple(Patch(one.tensor, one.index, one.value, item=item) for item, one in enumerate(group)))
-        ids, segments = inputs(checkpoint, pair.corrupted, len(group))
-        found.append(pair.recovered(checkpoint.model(*ids, segments=segments, edit=edit)))
-        if heard is not None:
-            heard(first + len(group), len(patches))
-    return np.concatenate(found)
-
-
 def _estimated(checkpoint: Checkpoint, pair: PromptPair, patches: Sequence[Patch]) -> Float[ndarray, " patches"]:
     """What the gradient on the corrupted run promises of each patch, as a share of what moved."""
     before = {name: _value(pair.corrupted, name) for name in {patch.tensor for patch in patches}}
@@ -190,8 +175,9 @@ def _gradients(checkpoint: Checkpoint, pair: PromptPair, before: Mapping[str, Te
         edit = Edit(patches=tuple(Patch(name, (), zero, adds=True) for name, zero in zeros.items()))
         ids, segments = inputs(checkpoint, pair.corrupted, 1)
         copies = [one.clone() for one in ids]
-        logits = checkpoint.model(*copies, segments=None if segments is None else segments.clone(), edit=edit)
-        found = torch.autograd.grad(pair.difference(logits)[0], list(zeros.values()))
+        segments, row = None if segments is None else segments.clone(), (0, pair.row)
+        logits = checkpoint.model(*copies, segments=segments, edit=edit, rows=row)
+        found = torch.autograd.grad(pair.difference_at_row(logits), list(zeros.values()))
     return dict(zip(zeros, found, strict=True))
 
 

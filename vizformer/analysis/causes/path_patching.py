@@ -21,18 +21,17 @@ Source: Wang et al. 2022, "Interpretability in the Wild: a Circuit for Indirect 
 section 3.1 and appendix B; Goldowsky-Dill et al. 2023, "Localizing Model Behavior with Path Patching".
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
 from vizformer.analysis.causes.ablation import Part
-from vizformer.analysis.causes.batches import at_once, inputs
+from vizformer.analysis.causes.batches import Heard, Start, entering, judged, logits_of_runs, resumed, start_of
 from vizformer.analysis.causes.listener import Listener
 from vizformer.analysis.causes.prompt_pairs import PromptPair
 from vizformer.analysis.heads.maps import Kind, records_of
@@ -85,7 +84,7 @@ def path_patch_runs(
     receivers: Collection[Receiver] = (),
     *,
     held: Held = "clean",
-    heard: Callable[[int, int], None] | None = None,
+    heard: Heard | None = None,
 ) -> PathPatched:
     """Every head of one kind of attention as the only sender, one after the other.
 
@@ -111,7 +110,7 @@ def path_patches(
     *,
     held: Held = "clean",
     embeddings: bool = False,
-    heard: Callable[[int, int], None] | None = None,
+    heard: Heard | None = None,
 ) -> Float[ndarray, " senders"]:
     """The share of each group of senders; see the module.
 
@@ -123,19 +122,29 @@ def path_patches(
     Raises:
         TraceError: a sender that is no head of an attention, or a receiver that is not there.
     """
-    size, base = at_once(checkpoint, pair.clean), _held_run(pair, held)
-    found = list[Float[ndarray, " b"]]()
-    moved = pair.moved if held == "clean" else -pair.moved
-    before, each = pair.difference(base.logits), 2 if receivers else 1  # runs of the model for each group
-    for first in range(0, len(senders), size):
-        group = senders[first : first + size]
-        edit = _edit(checkpoint, pair, group, receivers, held, embeddings)
-        ids, segments = inputs(checkpoint, base, len(group))
-        logits = checkpoint.model(*ids, segments=segments, edit=edit)
-        found.append((before - pair.difference(logits)).cpu().numpy() / moved)
-        if heard is not None:
-            heard(each * (first + len(group)), each * len(senders))
-    return np.concatenate(found) if found else np.zeros(0)
+    base, moved, each = _held_run(pair, held), pair.moved if held == "clean" else -pair.moved, 2 if receivers else 1
+    for one in receivers:
+        _require(pair, one)
+    starts = [_start(checkpoint, base, group, embeddings) for group in senders]
+    if receivers:
+        starts = [start_of(checkpoint, [one.site for one in receivers])] * len(senders)
+    batches = logits_of_runs(
+        checkpoint,
+        base,
+        starts,
+        lambda there, __: _edit(checkpoint, pair, [senders[at] for at in there], receivers, held, embeddings),
+        pair.row,
+        None if heard is None else lambda done, of: heard(each * done, each * of),  # runs of the model
+    )
+    before = pair.difference(base.logits)
+    share = judged(batches, len(senders), lambda logits: (before - pair.difference_at_row(logits)).cpu().numpy())
+    return share / moved
+
+
+def _start(checkpoint: Checkpoint, base: Trace, senders: Collection[Part], embeddings: bool) -> Start:
+    """Where run 1 departs from the held run."""
+    first = [f"{stack}.0.pre" for stack in base.tokens] if embeddings else []
+    return start_of(checkpoint, [*first, *(base[part.sublayer].site for part in senders)])
 
 
 @torch.inference_mode()
@@ -152,6 +161,8 @@ def path_edit(
     Raises:
         TraceError: as `path_patches`.
     """
+    for one in receivers:
+        _require(pair, one)
     return _edit(checkpoint, pair, [senders], receivers, held, embeddings=False)
 
 
@@ -169,13 +180,15 @@ def _edit(
 ) -> Edit:
     """The last run of a batch with one group of senders in each item: run 1 for the logits, else run 2."""
     sent = _sent(pair, group, held, embeddings)
-    for one in receivers:
-        _require(pair, one)
     if not receivers:
         return sent
     watch = Listener(patches=sent.patches, names=frozenset(f"{one.site}.{one.input}" for one in receivers))
-    ids, segments = inputs(checkpoint, _held_run(pair, held), len(group))
-    checkpoint.model(*ids, segments=segments, edit=watch)
+    base = _held_run(pair, held)
+    start = min(
+        start_of(checkpoint, [one.site for one in receivers]),
+        *(_start(checkpoint, base, senders, embeddings) for senders in group),
+    )
+    resumed(checkpoint, base, start, entering(base, start).expand(len(group), -1, -1), watch)
     taken = []
     for one in receivers:
         head = one.head if one.input == "q" else pair.clean[one.site].kv_head(one.head)

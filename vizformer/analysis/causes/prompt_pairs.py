@@ -57,10 +57,21 @@ class PromptPair:
                 "The answer is the same for both prompts: choose prompts, or two tokens, between which it moves."
             )
 
+    @property
+    def first_difference(self) -> int:
+        """The position of a decoder before which the runs are the same; 0 where they differ in an encoder."""
+        if "encoder" in self.clean.tokens:
+            return 0
+        both = zip(self.clean.tokens["decoder"], self.corrupted.tokens["decoder"], strict=True)
+        return next(at for at, (a, b) in enumerate(both) if a.id != b.id)
+
     def difference(self, logits: Tensor) -> Tensor:
         """LD of logits [..., n, vocab_size]."""
-        row = logits[..., self.row, :]
-        return row[..., self.answer].double() - row[..., self.other].double()
+        return self.difference_at_row(logits[..., self.row, :])
+
+    def difference_at_row(self, logits: Tensor) -> Tensor:
+        """LD of logits [..., vocab_size] at the row."""
+        return logits[..., self.answer].double() - logits[..., self.other].double()
 
     @property
     def moved(self) -> float:
@@ -69,7 +80,11 @@ class PromptPair:
 
     def recovered(self, logits: Tensor) -> Float[ndarray, " b"]:
         """Of logits [b, n, vocab_size] of patched runs."""
-        found = self.difference(logits) - self.difference(self.corrupted.logits)
+        return self.recovered_at_row(logits[..., self.row, :])
+
+    def recovered_at_row(self, logits: Tensor) -> Float[ndarray, " b"]:
+        """Of logits [b, vocab_size] at the row."""
+        found = self.difference_at_row(logits) - self.difference(self.corrupted.logits)
         result: Float[ndarray, " b"] = found.cpu().numpy() / self.moved
         return result
 

@@ -14,20 +14,20 @@ ablation); Zhang & Nanda 2023, "Towards Best Practices of Activation Patching", 
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 import torch
 from jaxtyping import Float
+from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.causes.ablation import Effect, Part, effect, parts_of
-from vizformer.analysis.causes.batches import at_once, inputs
+from vizformer.analysis.causes.ablation import Effect, Part, effects_of_runs, parts_of, patch_in_place
+from vizformer.analysis.causes.batches import Heard, patched_logits
 from vizformer.analysis.causes.part_outputs import Outputs
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
-from vizformer.model import Edit, Patch, Trace
-from vizformer.model.input_check import row_at, token_id
+from vizformer.model import Patch, Trace
 
 
 def draw_outputs(trace: Trace, others: Sequence[Outputs], draws: int, seed: int = 0) -> tuple[Outputs, ...]:
@@ -60,7 +60,6 @@ def _rows(n: int, there: int, rng: np.random.Generator) -> Tensor:
     return torch.from_numpy(np.where(np.arange(n) < there, np.arange(n), drawn))
 
 
-@torch.inference_mode()
 def resampled_logits(
     checkpoint: Checkpoint,
     trace: Trace,
@@ -79,34 +78,22 @@ def resampled_logits(
     Raises:
         TraceError: a part that the model does not have.
     """
-    return torch.cat([logits[:, rows].clone() for logits in _runs(checkpoint, trace, parts, drawn)])
+    batches = patched_logits(checkpoint, trace, _runs(tuple(parts), drawn))
+    found = {run: one.clone() for there, logits in batches for run, one in zip(there, logits[:, rows], strict=True)}
+    return torch.stack([found[run] for run in range(len(drawn))])
 
 
-@torch.inference_mode()
-def _runs(
-    checkpoint: Checkpoint, trace: Trace, parts: Iterable[Part], drawn: Sequence[Outputs]
-) -> Iterator[Float[Tensor, "b n vocab_size"]]:
-    """The logits of some draws after the other, as many as fit into a batch."""
-    wanted, edit = tuple(parts), trace.edit or Edit()
-    for part in wanted:
+def _runs(parts: Collection[Part], drawn: Sequence[Outputs]) -> list[list[Patch]]:
+    """The patches of each draw, all parts at once."""
+    for part in parts:
         if part not in drawn[0]:
             raise TraceError("There is nothing called {name} to edit in this model.", name=part.sublayer)
-    size = 1 if edit.cells else at_once(checkpoint, trace)  # numbers set by hand reach the first item of a batch alone
-    for first in range(0, len(drawn), size):
-        group = drawn[first : first + size]
-        patches = (_patch(part, torch.stack([outputs[part] for outputs in group])) for part in wanted)
-        whole = Edit(edit.cells, edit.unscaled, edit.temperatures, (*edit.patches, *patches), edit.skipped)
-        ids, segments = inputs(checkpoint, trace, len(group))
-        yield checkpoint.model(*ids, segments=segments, edit=whole)
+    return [[patch_in_place(part, outputs[part]) for part in parts] for outputs in drawn]
 
 
 def mean_log_probabilities(logits: Float[Tensor, "draws n vocab_size"], row: int) -> Float[Tensor, " vocab_size"]:
     """ln of the mean probability of every token at a row of the output, over the draws."""
     return logits[:, row].double().log_softmax(-1).logsumexp(0) - math.log(len(logits))
-
-
-def _patch(part: Part, value: Float[Tensor, "draws n d"]) -> Patch:
-    return Patch(part.sublayer, (), value) if part.head is None else Patch(f"{part.sublayer}.z", (part.head,), value)
 
 
 def resampled_effect(
@@ -117,23 +104,13 @@ def resampled_effect(
     Raises:
         TraceError: as `resampled_logits`.
     """
-    first = next(iter(parts))
-    runs = _runs(checkpoint, trace, parts, drawn)
-    return mean_effect([effect(trace, first, trace.logits, one, row, token) for logits in runs for one in logits])
+    values = effects_of_runs(checkpoint, trace, _runs(parts, drawn), row, token)
+    return _mean_effect(next(iter(parts)), values)
 
 
-def mean_effect(effects: Sequence[Effect]) -> Effect:
-    """The mean of effects of one part, with the standard deviation of their divergences as `spread`."""
-    losses = [one.loss for one in effects if one.loss is not None]
-    divergences = [one.divergence for one in effects]
-    return Effect(
-        effects[0].part,
-        divergence=float(np.mean(divergences)),
-        logit=float(np.mean([one.logit for one in effects])),
-        probability=float(np.mean([one.probability for one in effects])),
-        loss=float(np.mean(losses)) if losses else None,
-        spread=float(np.std(divergences)),
-    )
+def _mean_effect(part: Part, values: Float[ndarray, "4 draws"]) -> Effect:
+    """With the standard deviation of the divergences as `spread`."""
+    return Effect.of(part, values.mean(1).tolist(), float(values[0].std()))
 
 
 def resample_sweep(
@@ -144,19 +121,16 @@ def resample_sweep(
     drawn: Sequence[Outputs],
     *,
     parts: Sequence[Part] | None = None,
-    heard: Callable[[int, int], None] | None = None,
+    loss: bool = True,
+    heard: Heard | None = None,
 ) -> tuple[Effect, ...]:
     """One part after the other; as `vizformer.analysis.causes.ablation.sweep`, with a run for each draw.
 
     Args:
         drawn: of `draw_outputs`.
-        heard: is told after each part how many runs are done, and how many there are; what it raises ends the sweep.
+        heard: is told after each batch how many runs are done, and how many there are; what it raises ends the sweep.
     """
     wanted = parts_of(trace) if parts is None else parts
-    row, token = row_at(row, len(trace.logits)), token_id(token, trace.logits.shape[1])
-    found = list[Effect]()
-    for done, part in enumerate(wanted, start=1):
-        found.append(resampled_effect(checkpoint, trace, [part], drawn, row, token))
-        if heard is not None:
-            heard(done * len(drawn), len(wanted) * len(drawn))
-    return tuple(found)
+    runs = [run for part in wanted for run in _runs([part], drawn)]
+    values = effects_of_runs(checkpoint, trace, runs, row, token, loss=loss, heard=heard)
+    return tuple(map(_mean_effect, wanted, values.reshape(4, len(wanted), -1).swapaxes(0, 1)))

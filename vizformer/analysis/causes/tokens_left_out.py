@@ -13,14 +13,13 @@ Source: Li et al. 2016, "Understanding Neural Networks through Representation Er
 (occlusion).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import torch
 
 from vizformer.analysis.attribution.predictions import writable
-from vizformer.analysis.causes.batches import at_once, inputs
+from vizformer.analysis.causes.batches import Heard, at_once, inputs
 from vizformer.analysis.causes.row_distance import row_effects
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
@@ -66,7 +65,7 @@ def token_sweep(
     token: int,
     way: Way,
     *,
-    heard: Callable[[int, int], None] | None = None,
+    heard: Heard | None = None,
 ) -> tuple[TokenEffect, ...]:
     """Takes out one token of a stack's input after the other, many in one batch.
 
@@ -87,7 +86,7 @@ def token_sweep(
     if way != "unseen" and replacement is None:
         raise TraceError("The vocabulary of this model has no token of this kind: choose another way.")
     which, n, found = list(trace.tokens).index(stack), len(trace.tokens[stack]), list[TokenEffect]()
-    size = at_once(checkpoint, trace)
+    size = at_once(checkpoint, trace, rows=1)
     for first in range(0, n, size):
         at = torch.arange(first, min(first + size, n), device=checkpoint.device)
         items = torch.arange(len(at), device=checkpoint.device)
@@ -101,7 +100,7 @@ def token_sweep(
             ids[which] = ids[which].clone()
             ids[which][items, at] = replacement
         given = dict(padding=padding[0], target_padding=padding[1], segments=segments)
-        logits = checkpoint.model(*ids, **given)[:, row]
+        logits = checkpoint.model(*ids, **given, rows=(slice(None), row))
         effects = row_effects(trace.logits[row], logits, token)
         best = checkpoint.tokenizer.tokens(writable(checkpoint, logits).argmax(-1).tolist())
         for place, (divergence, logit, probability), other in zip(at.tolist(), effects.T.tolist(), best, strict=True):

@@ -59,7 +59,7 @@ def draw_all_parts(subject: Subject, settings: DeltaGenerator) -> None:
     if chosen:
         switched_off(subject, place, chosen)
     if effects is not None:
-        strongest(place, effects)
+        strongest(subject, place, effects)
         looking_and_mattering(subject, place, kind)
 
 
@@ -95,9 +95,10 @@ def swept(subject: Subject, place: Place) -> tuple[Effect, ...] | None:
     )
 
 
-def strongest(place: Place, effects: tuple[Effect, ...]) -> None:
+def strongest(subject: Subject, place: Place, effects: tuple[Effect, ...]) -> None:
     """The parts without which the answer moves most."""
-    listed = sorted(effects, key=lambda one: -one.divergence)[:LISTED]
+    first = tuple(one.part for one in sorted(effects, key=lambda one: -one.divergence)[:LISTED])
+    listed = computations.sweep(subject, place.row, place.token, place.instead, first)
     drawn = isinstance(place.instead, computations.Drawn)
     rows = [
         Row(

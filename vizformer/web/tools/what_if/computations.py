@@ -93,11 +93,16 @@ def _means(subject: Subject, instead: Instead) -> Means | None:
 
 
 @cached
-def sweep(subject: Subject, row: int, token: int, instead: Instead) -> tuple[Effect, ...]:
-    checkpoint, trace, heard = subject.checkpoint, subject.trace, HEARD.get()
+def sweep(
+    subject: Subject, row: int, token: int, instead: Instead, chosen: tuple[Part, ...] | None = None
+) -> tuple[Effect, ...]:
+    """Of all parts, or of some with the loss, for which every row meets the vocabulary."""
+    checkpoint, trace, given = subject.checkpoint, subject.trace, dict(parts=chosen, loss=chosen is not None)
     if isinstance(instead, Drawn):
-        return resample_sweep(checkpoint, trace, row, token, _drawn(subject, instead), heard=heard)
-    return ablation.sweep(checkpoint, trace, row, token, _means(subject, instead), heard=heard)
+        drawn = _drawn(subject, instead)
+        return resample_sweep(checkpoint, trace, row, token, drawn, **given, heard=HEARD.get())  # type: ignore[arg-type]
+    mean = _means(subject, instead)
+    return ablation.sweep(checkpoint, trace, row, token, mean, **given, heard=HEARD.get())  # type: ignore[arg-type]
 
 
 def runs(subject: Subject, instead: Instead) -> int:
@@ -123,7 +128,7 @@ def effect(subject: Subject, chosen: tuple[Part, ...], instead: Instead, row: in
     if isinstance(instead, Drawn):
         return resampled_effect(checkpoint, trace, chosen, _drawn(subject, instead), row, token)
     other = ablation.without(checkpoint, trace, chosen, _means(subject, instead))
-    return ablation.effect(trace, chosen[0], trace.logits, other.logits, row, token)
+    return ablation.effect(trace, chosen[0], other.logits, row, token)
 
 
 @cached
