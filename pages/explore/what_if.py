@@ -11,6 +11,7 @@ from vizformer.web.tools.what_if.all_parts import draw_all_parts
 from vizformer.web.tools.what_if.all_tokens import draw_all_tokens
 from vizformer.web.tools.what_if.between_prompts import draw_between_prompts
 from vizformer.web.tools.what_if.learned_gates import draw_learned_gates
+from vizformer.web.tools.what_if.set_of_prompts import draw_set_of_prompts
 from vizformer.web.widgets.choices import line, one_of
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.model_input import subject_box
@@ -37,10 +38,12 @@ def parts(subject: Subject) -> None:
     st.html(table.style())
     settings = line()
     with settings:
-        ways = {"out": _("Parts taken out"), "between": _("Patches between two prompts")}
+        ways = {"out": _("Parts taken out"), "between": _("Patches between two prompts"), "set": _("A set of prompts")}
         way = one_of(_("What is changed"), "whatif.way", ways, labelled=False)
     if way == "between":
         draw_between_prompts(subject, settings)
+    elif way == "set":
+        draw_set_of_prompts(subject, settings)
     else:
         taken_out(subject, settings)
 

@@ -24,6 +24,23 @@ from vizformer.model import Trace
 from vizformer.model.input_check import row_at, token_id
 
 
+def log_odds(
+    logits: Float[Tensor, "*b vocab_size"], answer: Sequence[int], other: Sequence[int]
+) -> Float[Tensor, "*b"]:
+    """ln(P(answer) / P(other)): the difference of two logits, or of ln sum exp of several; without others, ln P(answer)."""
+    wide = logits.double()
+
+    def total(tokens: Sequence[int]) -> Tensor:
+        return wide[..., tokens[0]] if len(tokens) == 1 else wide[..., list(tokens)].logsumexp(-1)
+
+    return total(answer) - (total(other) if other else wide.logsumexp(-1))
+
+
+def several(token: int | tuple[int, ...]) -> tuple[int, ...]:
+    """One token, or several, as several."""
+    return token if isinstance(token, tuple) else (token,)
+
+
 @dataclass(frozen=True)
 class PromptPair:
     """Two prompts that differ, and what the model says to each.
@@ -31,7 +48,8 @@ class PromptPair:
     Attributes:
         clean, corrupted: a forward over each; their texts have the same numbers of tokens.
         row: of the output, where the answers are compared.
-        answer, other: the token that the clean prompt should give, and that of the corrupted one.
+        answer, other: the token that the clean prompt should give, and that of the corrupted one; or several, of which any
+            counts (`log_odds`).
 
     Raises:
         TraceError: texts of different lengths, a row or token that is not there, runs with numbers set by hand, or two
@@ -41,8 +59,8 @@ class PromptPair:
     clean: Trace
     corrupted: Trace
     row: int
-    answer: int
-    other: int
+    answer: int | tuple[int, ...]
+    other: int | tuple[int, ...]
 
     def __post_init__(self) -> None:
         _require_equal_lengths(self.clean, self.corrupted)
@@ -50,7 +68,7 @@ class PromptPair:
             raise TraceError("Patching compares two runs in which no number was set by hand.")
         n, vocab_size = self.clean.logits.shape
         object.__setattr__(self, "row", row_at(self.row, n))
-        for token in (self.answer, self.other):
+        for token in (*several(self.answer), *several(self.other)):
             token_id(token, vocab_size)
         if abs(self.moved) < 1e-6:
             raise TraceError(
@@ -71,7 +89,7 @@ class PromptPair:
 
     def difference_at_row(self, logits: Tensor) -> Tensor:
         """LD of logits [..., vocab_size] at the row."""
-        return logits[..., self.answer].double() - logits[..., self.other].double()
+        return log_odds(logits, several(self.answer), several(self.other))
 
     @property
     def moved(self) -> float:

@@ -67,20 +67,21 @@ def unknown_share(model: Subject, texts: Corpus | None, count: int) -> float:
 @cached
 def means(subject: Subject, texts: Corpus | None = None) -> Means:
     """What every head and sublayer puts out on average, over some other texts that the model can read."""
-    return mean_outputs(subject.checkpoint, _others(subject, texts))
+    return mean_outputs(subject.checkpoint, others(subject, texts))
 
 
 @cached
 def outputs(subject: Subject, texts: Corpus | None) -> tuple[Outputs, ...]:
     """What every part puts out for each of the same texts."""
-    return tuple(outputs_of(subject.checkpoint, trace) for trace in _others(subject, texts))
+    return tuple(outputs_of(subject.checkpoint, trace) for trace in others(subject, texts))
 
 
 def _passages(subject: Subject, texts: Corpus | None) -> tuple[Passage, ...]:
     return (texts or bundled_corpus(corpus_of(subject))).passages
 
 
-def _others(subject: Subject, texts: Corpus | None) -> list[Trace]:
+def others(subject: Subject, texts: Corpus | None) -> list[Trace]:
+    """Runs over the first of some other texts: the reader's own, or bundled ones."""
     return read_other_texts(subject.checkpoint, _passages(subject, texts), MEAN_TEXTS)
 
 
@@ -154,7 +155,7 @@ def neurons(
     (stack, layer), checkpoint, trace = block_of(block), subject.checkpoint, subject.trace
     given = None
     if isinstance(instead, Mean):
-        given = mean_neurons(checkpoint, _others(subject, instead.texts), stack, layer)
+        given = mean_neurons(checkpoint, others(subject, instead.texts), stack, layer)
     wanted = None
     if most < subject.config.d_ff:
         wanted = likely_neurons(checkpoint, trace, stack, layer, row, token, given, count=most)

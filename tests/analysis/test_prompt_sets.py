@@ -1,0 +1,273 @@
+"""Sets of prompts: what is read from tables and templates, and effects that are those of each prompt alone."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests import tiny
+from tests.bundled import load
+from vizformer.analysis import (
+    PromptRow,
+    PromptSet,
+    bundled_set,
+    bundled_sets,
+    gates_over,
+    logit_attribution,
+    over_prompts,
+    patch_runs,
+    path_patches,
+    prompt_pair,
+    read_prompt_set,
+    score_split,
+)
+from vizformer.analysis.causes.ablation import Part, parts_of, without
+from vizformer.analysis.causes.part_outputs import mean_outputs, outputs_of
+from vizformer.analysis.causes.prompt_pairs import log_odds
+from vizformer.analysis.causes.prompt_sets import LARGEST, MOST, ask, read_rows, template_rows
+from vizformer.analysis.causes.resampling import draw_outputs, resampled_logits
+from vizformer.analysis.causes.set_effects import MEASURES, SetEffects
+from vizformer.errors import TraceError
+
+ROWS = (
+    PromptRow("The boy lost", "The girl lost", "his", "her"),
+    PromptRow("The king lost", "The queen lost", "his", "her"),
+    PromptRow("The girl lost", "The boy lost", "her", "his"),
+)
+
+
+@pytest.fixture(scope="module")
+def stories():
+    return load("stories")
+
+
+def test_a_table_is_the_same_set_however_it_is_written(tmp_path: Path) -> None:
+    table = "Clean, answer,wrong,corrupted\n" + "\n".join(f"{r.clean},{r.answer},{r.wrong},{r.corrupted}" for r in ROWS)
+    path = tmp_path / "whose.csv"
+    path.write_text("\ufeff" + table)
+    found = read_prompt_set(path)
+    assert (found.name, found.rows) == ("whose", ROWS)
+    as_json = json.dumps([vars(row) for row in ROWS])
+    assert read_prompt_set(as_json).key == read_prompt_set(table.encode()).key == found.key
+    assert PromptSet("whose", ROWS[:2]).key != found.key
+
+
+def test_a_template_makes_all_rows_or_so_many_of_them() -> None:
+    text = """# a comment
+clean: {name} and {name.2} saw the {thing}. {name.2} saw
+answer: {name}
+wrong: {name.2}
+name: Tom, Ann, Bob
+thing: cat, dog"""
+    rows = read_prompt_set(text).rows
+    assert len(rows) == len(set(rows)) == 3 * 2 * 2
+    assert PromptRow("Bob and Ann saw the dog. Ann saw", "", "Bob", "Ann") in rows
+    assert all(row.answer != row.wrong for row in rows)
+    some = read_prompt_set(text + "\ncount: 5").rows
+    assert len(some) == len(set(some)) == 5
+    assert set(some) < set(rows)
+    assert some == read_prompt_set(text + "\ncount: 5").rows
+    assert template_rows({"clean": "no slot"}, {}) == (PromptRow("no slot"),)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("clean\nThe boy lost", "2 to 500 prompts; this one has 1"),
+        ("clean\n" + "a\n" * (MOST + 1), "2 to 500 prompts; this one has 501"),
+        ("text\na\nb", "Row 1 is not a prompt. Name the columns"),
+        ('[{"clean": "a"}, {"clean": ["b"]}]', "Row 2 is not a prompt"),
+        ("[" * 50_000, "This JSON cannot be read"),
+        ('{"clean": ', "This JSON cannot be read"),
+        ("clean,answer\na,b\n,c", "Row 2 has no prompt"),
+        ("clean\n" + "a" * 2001 + "\nb", "longer than 2000 characters"),
+        ("clean: {who} lost", r"needs 1 words for \{who\}"),
+        ("clean: {who} and {who.3}\nwho: a, b", r"needs 3 words for \{who\}"),
+        ("clean: a\nwithout a colon", "A template has lines such as"),
+        (b"\xff\xfe\x00", "not UTF-8"),
+        ("x" * (LARGEST + 1), "at most 1,048,576 bytes"),
+    ],
+)
+def test_what_is_no_set_is_refused_with_the_way_out(given: str | bytes, said: str) -> None:
+    with pytest.raises(TraceError, match=said):
+        read_prompt_set(given)
+
+
+@pytest.mark.parametrize("name", [name for name in bundled_sets() if not name.endswith("gpt2")])
+def test_a_bundled_model_does_what_its_sets_ask(name: str) -> None:
+    checkpoint = load(name.split(".")[1])
+    assert name in bundled_sets(checkpoint)
+    asked, refused = read_rows(checkpoint, bundled_set(name))
+    assert not refused
+    assert len(asked) >= 10
+    for one in asked:
+        pair = one.pair()
+        assert one.odds > 0
+        assert float(pair.difference(pair.corrupted.logits)) < 0
+
+
+@pytest.mark.parametrize("name", ["indirect_object.gpt2", "greater_than.gpt2"])
+def test_a_set_for_a_model_that_does_not_come_with_the_app_is_whole(name: str) -> None:
+    rows = bundled_set(name).rows
+    assert len(rows) >= 40
+    assert all(
+        row.clean != row.corrupted and not set(row.answer.split("|")) & set(row.wrong.split("|")) for row in rows
+    )
+
+
+def test_each_effect_is_that_of_its_prompt_alone(stories) -> None:
+    prompts, texts = PromptSet("whose", ROWS), [stories.trace("The cat sat on the mat."), stories.trace("He was sad.")]
+    head, network = Part("decoder.3.self", 3), Part("decoder.2.feedforward")
+    parts = [head, network]
+    found = {
+        measure: over_prompts(stories, prompts, measure, parts=parts, texts=texts, draws=3, head=head)
+        for measure in MEASURES
+    }
+    assert found["paths"].parts == (head,)
+    for at, row in enumerate(ROWS):
+        one = ask(stories, row, at)
+        his, her = (stories.encode(f"The boy lost {word}")[-1].id for word in ("his", "her"))
+        answer, wrong = (his, her) if row.answer == "his" else (her, his)
+        assert (one.answer, one.wrong) == ((answer,), (wrong,))
+        before = float(one.clean.logits[-1, answer] - one.clean.logits[-1, wrong])
+        assert found["zero"].odds[at] == pytest.approx(before, abs=1e-5)
+        means, drawn = (
+            mean_outputs(stories, texts),
+            draw_outputs(one.clean, [outputs_of(stories, t) for t in texts], 3, at),
+        )
+        for place, part in enumerate(parts):
+            for measure, given in (("zero", None), ("mean", means)):
+                logits = without(stories, one.clean, [part], given).logits[-1]
+                change = float(logits[answer] - logits[wrong]) - before
+                assert found[measure].values[at, place] == pytest.approx(change, abs=1e-4)  # type: ignore[index]
+            logits = resampled_logits(stories, one.clean, [part], drawn)[:, -1].double()
+            change = float((logits[:, answer] - logits[:, wrong]).mean()) - before
+            assert found["resample"].values[at, place] == pytest.approx(change, abs=1e-4)
+        pair = prompt_pair(stories, row.clean, row.corrupted, answer=answer, other=wrong)
+        patched = patch_runs(stories, pair, "heads", "decoder").recovered
+        assert found["patching"].values[at, 0] == pytest.approx(patched[3, 3], abs=1e-4)
+        assert found["paths"].values[at, 0] == pytest.approx(path_patches(stories, pair, [[head]])[0], abs=1e-4)
+        terms = logit_attribution(stories, one.clean, -1, answer, against=wrong)
+        assert found["attribution"].values[at, 0] == pytest.approx(terms.heads()[3, 3], abs=1e-6)
+        added = sum(term.value for term in terms.terms if term.place == "decoder.2.feedforward")
+        assert found["attribution"].values[at, 1] == pytest.approx(added, abs=1e-6)
+        key = int(one.clean["decoder.3.self"].pattern(3)[-1].argmax())
+        split = score_split(stories, one.clean, "decoder.3.self", 3, -1, key, against_mean=True)
+        of = dict(zip(split.queries, split.of("query"), strict=True))
+        for writer, value in zip(found["splits"].parts, found["splits"].values[at], strict=True):
+            assert value == pytest.approx(of[writer], abs=1e-9)  # type: ignore[index]
+
+
+def test_mean_interval_and_what_goes_against_it() -> None:
+    values = np.array([[1.0, 0.5], [2.0, 0.5], [3.0, 0.5], [-4.0, 0.5], [-0.5, 0.5]])
+    rows = tuple(PromptRow(f"prompt {at}") for at in range(5))
+    found = SetEffects(
+        "zero", (Part("decoder.0.self", 1), Part("decoder.0.self")), values, rows, (0, 1, 2, 3, 5), values[:, 0], ()
+    )
+    assert found.mean == pytest.approx([0.3, 0.5])
+    assert found.against(0) == [3, 4]
+    assert found.against(1) == []
+    assert found.strongest() == [1, 0]
+    low, high = found.interval()
+    assert (low[1], high[1]) == (0.5, 0.5)
+    draws = np.random.default_rng(5).choice(values[:, 0], size=(20_000, 5)).mean(1)
+    assert [low[0], high[0]] == pytest.approx(
+        np.quantile(draws, [0.025, 0.975]), abs=0.15
+    )  # (of 2,000 draws; means are 0.1 apart)
+    frame = found.to_frame()
+    assert list(frame.columns) == ["place", "head", "mean", "low", "high", "against", "rows"]
+    assert frame.iloc[1].tolist()[:3] == ["decoder.0.self", 1, pytest.approx(0.3)]
+    assert frame["against"].tolist() == [0, 2]
+    by_row = found.rows_to_frame()
+    assert by_row.loc[5, "decoder.0.self.1"] == -0.5
+    assert by_row.loc[3, "clean"] == "prompt 3"
+
+
+def test_the_circuit_built_by_hand_is_named_over_its_set() -> None:
+    checkpoint, prompts = load("induction-by-hand"), bundled_set("induction.induction-by-hand")
+    found = over_prompts(checkpoint, prompts, "zero")
+    strongest = [part for at in found.strongest() if (part := found.parts[at]).head is not None][:2]
+    assert set(strongest) == {Part("decoder.0.self", 1), Part("decoder.1.self", 2)}
+    low, high = found.interval()
+    assert (high[[found.parts.index(part) for part in strongest]] < -10).all()
+    assert (low <= found.mean).all()
+
+
+def test_rows_that_cannot_be_read_are_left_out_and_said(stories) -> None:
+    rows = (
+        *ROWS,
+        PromptRow("The boy lost", "The little girl lost", "his", "her"),
+        PromptRow("word " * 300, "", "his", "her"),
+    )
+    prompts = PromptSet("mixed", (*rows, PromptRow("The boy lost", "", "his", "his"), PromptRow("The boy lost")))
+    found = over_prompts(stories, prompts, "patching", parts=[Part("decoder.0.self", 0)])
+    assert found.numbers == (0, 1, 2)
+    assert [number for number, _ in found.refused] == [3, 4, 5, 6]
+    said = [str(why) for _, why in found.refused]
+    for text, wanted in zip(
+        said, ("equally many tokens", "at most 256 tokens", "same token", "no corrupted"), strict=True
+    ):
+        assert wanted in text
+    without_pair = over_prompts(stories, prompts, "zero", parts=[Part("decoder.0.self", 0)])
+    assert without_pair.numbers == (0, 1, 2, 3, 6)
+    own = int(stories.trace("The boy lost").logits[-1].argmax())
+    assert ask(stories, prompts.rows[6]).answer == (own,)
+    with pytest.raises(TraceError, match="the model can read 0 prompts"):
+        over_prompts(stories, PromptSet("none", (PromptRow("a"), PromptRow("b"))), "patching")
+    with pytest.raises(TraceError, match="no other text"):
+        over_prompts(stories, prompts, "mean")
+    with pytest.raises(TraceError, match="whose score is split"):
+        over_prompts(stories, prompts, "splits")
+
+
+def test_several_answers_are_added_as_probabilities(stories) -> None:
+    one = ask(stories, PromptRow("The boys", "", "were|are", "was|is"))
+    p = one.clean.logits[-1].double().softmax(-1)
+    assert len(one.answer) == len(one.wrong) == 2
+    assert one.odds == pytest.approx(float((p[list(one.answer)].sum() / p[list(one.wrong)].sum()).log()), abs=1e-6)
+    alone = log_odds(one.clean.logits[-1], one.answer[:1], ())
+    assert float(alone) == pytest.approx(float(p[one.answer[0]].log()), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["translator", "decoder"])
+def test_gates_are_learned_on_the_answers_alone(name: str) -> None:
+    checkpoint = load("zh-en") if name == "translator" else load("induction-by-hand")
+    prompts = bundled_set("gender.zh-en" if name == "translator" else "induction.induction-by-hand")
+    prompts = PromptSet("few", prompts.rows[:8])
+    found = gates_over(checkpoint, prompts, seeds=(0,), steps=3)
+    expected = np.mean(
+        [
+            float(-one.clean.logits[one.row].double().log_softmax(-1)[one.answer[0]])
+            for one in read_rows(checkpoint, prompts)[0]
+        ]
+    )
+    assert found.loss == pytest.approx(expected, abs=1e-4)
+    with pytest.raises(TraceError, match="a decoder"):
+        gates_over(load("cloze"), bundled_set("gender.cloze"))
+
+
+def test_what_heard_raises_ends_it_and_it_is_told_to_the_end() -> None:
+    checkpoint, told = load("induction-by-hand"), list[tuple[int, int]]()
+    prompts = PromptSet("few", bundled_set("induction.induction-by-hand").rows[:3])
+    over_prompts(checkpoint, prompts, "zero", heard=lambda *heard: told.append(heard))
+    assert told[-1] == (3000, 3000)
+    assert told == sorted(told)
+
+    def stop(done: int, of: int) -> None:
+        raise InterruptedError
+
+    for measure in MEASURES[:-1]:
+        with pytest.raises(InterruptedError):
+            over_prompts(checkpoint, prompts, measure, texts=[checkpoint.trace("a b c")], heard=stop)
+
+
+def test_every_part_of_a_tiny_model_of_each_architecture_is_measured() -> None:
+    for architecture in ("decoder-only", "encoder-decoder"):
+        checkpoint = tiny.checkpoint(architecture)
+        rows = tuple(
+            PromptRow(f"The {word} are", f"The {other} are", target="I have" if architecture != "decoder-only" else "")
+            for word, other in (("cats", "dogs"), ("dogs", "cats"))
+        )
+        found = over_prompts(checkpoint, PromptSet("tiny", rows), "zero")
+        assert found.parts == parts_of(ask(checkpoint, rows[0]).clean)

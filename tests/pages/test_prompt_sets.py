@@ -1,0 +1,62 @@
+"""The page What if, a set of prompts: the library's numbers, the reader's own table, and in Python."""
+
+import numpy as np
+import pytest
+
+from tests.bundled import load
+from tests.pages.reading import said, tables
+from tests.pages.test_patches import maps, press
+from vizformer.analysis import PromptSet, bundled_set, over_prompts, read_prompt_set
+from vizformer.web.tools.what_if import set_of_prompts
+
+PAGE = "pages/explore/what_if.py"
+HAND = dict(model="induction-by-hand", text="c d f e c")
+OWN = "clean,corrupted,answer,wrong\na b c a,b a c a,b,c\nc d e c,d c e c,d,e\nb c a b,c b a b,c,a"
+
+
+def dials(**settings: str) -> str:
+    return "~".join(f"whatif.{name}:{value}" for name, value in {"way": "set", **settings}.items())
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch) -> None:
+    """Six prompts are enough for a page."""
+    monkeypatch.setattr(set_of_prompts, "bundled_set", lambda name: PromptSet(name, bundled_set(name).rows[:6]))
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("measure", ["patching", "zero", "attribution", "paths"])
+def test_the_map_and_the_table_are_what_the_library_says(open_app, measure: str) -> None:
+    app = open_app(PAGE, **HAND, dials=dials(over=measure))
+    if app.button and any(button.key == "what_if.set" for button in app.button):
+        press(app, "what_if.set")
+    prompts = PromptSet("few", bundled_set("induction.induction-by-hand").rows[:6])
+    found = over_prompts(load("induction-by-hand"), prompts, measure)  # type: ignore[arg-type]
+    heads = [at for at, part in enumerate(found.parts) if part.head is not None]
+    np.testing.assert_allclose(np.ravel(maps(app)[0]["values"]), found.mean[heads], atol=1e-4)
+    listed = next(table for table in tables(app) if len(table[0]) == 4)
+    assert float(listed[0][1].replace("−", "-")) == pytest.approx(found.mean[found.strongest()[0]], abs=1e-3)
+    assert "in 6 of 6 prompts" in said(app)
+    exec(
+        next(block.value for block in app.code if "over_prompts(" in block.value).replace("print(", "(lambda x: x)("),
+        space := {},
+    )
+    assert len(space["found"].rows) == len(bundled_set("induction.induction-by-hand").rows)
+
+
+def test_the_readers_own_prompts_are_measured_and_a_wrong_table_is_said(open_app) -> None:
+    app = open_app(PAGE, **HAND, dials=dials(set="own"))
+    assert "Only the column clean is needed" in app.info[0].value
+    app.text_area(key="what_if.set.own").set_value(OWN).run()
+    found = over_prompts(load("induction-by-hand"), read_prompt_set(OWN), "patching")
+    heads = [at for at, part in enumerate(found.parts) if part.head is not None]
+    np.testing.assert_allclose(np.ravel(maps(app)[0]["values"]), found.mean[heads], atol=1e-4)
+    app.text_area(key="what_if.set.own").set_value("text\na\nb").run()
+    assert "Row 1 is not a prompt" in said(app)
+
+
+def test_gates_are_learned_on_a_set(open_app) -> None:
+    app = open_app(PAGE, **HAND, dials=dials(over="gates"))
+    if any(button.key == "what_if.set.gates" for button in app.button):
+        press(app, "what_if.set.gates")
+    assert "Loss of these texts with all gates open" in said(app)

@@ -1,0 +1,304 @@
+"""What every part of a model does for a set of prompts: an effect for each row, their mean with its interval, and what goes
+against it.
+
+With LD = ln(P(answer) / P(wrong)) at the row of the output where a prompt is answered, the measures are
+
+    attribution   the share of LD that a part writes directly (`attribution.direct`)
+    zero, mean    LD without the part less LD: zero in its place, or its mean over other texts (`part_outputs`)
+    resample      the same with what it put out for other texts, drawn (`resampling`), the mean over the draws
+    patching      of the corrupted run with a part of the clean run: the share of the difference that comes back
+    paths         the share that a head sends to receivers alone, the clean prompt held (`path_patching`)
+    splits        what each writer gives to the score by which one head looks at its strongest key (`score_writers`)
+
+The interval is that of the percentile bootstrap over rows: as many rows are drawn with replacement, many times, and of their
+means the middle share is kept.  It says how far another set of the same kind may differ, nothing of other kinds of prompts.
+
+Source: Efron 1979, "Bootstrap Methods: Another Look at the Jackknife"; Wang et al. 2022, "Interpretability in the Wild",
+section 3 (effects as means over prompts); Zhang & Nanda 2023 (which value is put in a part's place).
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+from vizformer.analysis.attribution.direct import logit_attribution
+from vizformer.analysis.attribution.score_writers import Side, Writer, score_split
+from vizformer.analysis.causes.ablation import Part, parts_of, patch_in_place
+from vizformer.analysis.causes.batches import Heard, judged, patched_logits
+from vizformer.analysis.causes.head_gates import LAMBDA, STEPS, HeadGates, fit_gates
+from vizformer.analysis.causes.part_outputs import Outputs, mean_outputs, outputs_of
+from vizformer.analysis.causes.path_patching import Receiver, path_patches
+from vizformer.analysis.causes.prompt_pairs import log_odds
+from vizformer.analysis.causes.prompt_sets import Asked, PromptRow, PromptSet, read_rows
+from vizformer.analysis.causes.resampling import draw_outputs
+from vizformer.checkpoints import Checkpoint
+from vizformer.errors import TraceError
+from vizformer.messages import Message
+from vizformer.model import Patch, Trace
+
+Measure = Literal["attribution", "zero", "mean", "resample", "patching", "paths", "splits"]
+MEASURES: tuple[Measure, ...] = get_args(Measure)
+PAIRED = ("patching", "paths")
+"""Those that need a corrupted prompt in each row."""
+BOOTSTRAPS, LEVEL = 2000, 0.95
+
+
+@dataclass(frozen=True)
+class SetEffects:
+    """The effects of some parts, row by row of a set.
+
+    Attributes:
+        measure: see the module.
+        parts: heads and sublayers, or, of splits, writers.
+        values: of each row that could be read, and each part.
+        rows, numbers: these rows, and their numbers in the set, from 0.
+        odds: LD of each clean prompt: above 0 where the model prefers the answer.
+        refused: the numbers of the other rows, and why.
+    """
+
+    measure: Measure
+    parts: tuple[Part | Writer, ...]
+    values: Float[ndarray, "rows parts"]
+    rows: tuple[PromptRow, ...]
+    numbers: tuple[int, ...]
+    odds: Float[ndarray, " rows"]
+    refused: tuple[tuple[int, Message], ...]
+
+    @property
+    def mean(self) -> Float[ndarray, " parts"]:
+        found: Float[ndarray, " parts"] = self.values.mean(0)
+        return found
+
+    def interval(self, level: float = LEVEL, seed: int = 0) -> Float[ndarray, "2 parts"]:
+        """The lower and the upper end of the bootstrap interval of each mean; the same seed, the same ends."""
+        n = len(self.values)
+        counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=BOOTSTRAPS)  # [draws, rows]
+        tail = (1 - level) / 2
+        found: Float[ndarray, "2 parts"] = np.quantile(counts @ self.values / n, [tail, 1 - tail], axis=0)
+        return found
+
+    def against(self, part: int) -> list[int]:
+        """The places (in `rows`) whose effect has another sign than the mean of a part, the strongest first."""
+        signed = self.values[:, part] * np.sign(self.mean[part])
+        return [int(at) for at in np.argsort(signed, kind="stable") if signed[at] < 0]
+
+    def strongest(self) -> list[int]:
+        """The places (in `parts`), the largest |mean| first."""
+        return [int(at) for at in np.argsort(-np.abs(self.mean), kind="stable")]
+
+    def to_frame(self) -> Any:
+        """A DataFrame: a row for each part, the largest |mean| first; `against` counts effects of the other sign."""
+        import pandas as pd
+
+        low, high = self.interval()
+        order = self.strongest()
+        return pd.DataFrame(
+            {
+                "place": [place_of(self.parts[at]) for at in order],
+                "head": pd.array([self.parts[at].head for at in order], dtype="Int64"),
+                "mean": self.mean[order],
+                "low": low[order],
+                "high": high[order],
+                "against": [len(self.against(at)) for at in order],
+                "rows": len(self.rows),
+            }
+        )
+
+    def rows_to_frame(self) -> Any:
+        """A DataFrame: a row for each prompt with its texts, LD as `odds`, and the effect of each part."""
+        import pandas as pd
+
+        texts = pd.DataFrame([vars(row) for row in self.rows], index=pd.Index(self.numbers, name="row"))
+        names = [place_of(part) + ("" if part.head is None else f".{part.head}") for part in self.parts]
+        values = pd.DataFrame(self.values, index=texts.index, columns=names)
+        return pd.concat([texts, pd.Series(self.odds, index=texts.index, name="odds"), values], axis=1)
+
+
+def place_of(part: Part | Writer) -> str:
+    """Where it is: a site, a sublayer, or what a writer's place is, with its kind where the place does not tell it."""
+    if isinstance(part, Part):
+        return part.sublayer
+    return part.place if part.part in ("head", "embedding") else f"{part.place}.{part.part}"
+
+
+def over_prompts(
+    checkpoint: Checkpoint,
+    prompts: PromptSet,
+    measure: Measure,
+    *,
+    parts: Sequence[Part] | None = None,
+    texts: Sequence[Trace] = (),
+    draws: int = 5,
+    seed: int = 0,
+    receivers: Collection[Receiver] = (),
+    head: Part | None = None,
+    side: Side = "query",
+    heard: Heard | None = None,
+) -> SetEffects:
+    """One measure of every part, for every row of a set.
+
+    Args:
+        parts: all heads and sublayers where nothing is said; of paths, which senders.
+        texts: traces of other texts, of mean and resample (`read_other_texts`).
+        draws, seed: of resample.
+        receivers: of paths; the logits where there are none.
+        head: of splits, whose score is split.
+        side: of splits, whose writers.
+        heard: is told how many rows are done, of how many, after every batch of runs; what it raises ends it.
+
+    Raises:
+        TraceError: fewer than two rows can be read, a measure without what it needs, or a part that is not there.
+    """
+    if measure not in MEASURES:
+        raise TraceError(
+            "There is no measure called {name}. There are: {known}.", name=measure, known=", ".join(MEASURES)
+        )
+    asked, refused = readable(checkpoint, prompts, paired=measure in PAIRED)
+    wanted: Sequence[Part] = parts_of(asked[0].clean) if parts is None else parts
+    if measure in ("mean", "resample") and not texts:
+        raise TraceError("There is no other text from which outputs could be taken.")
+    means = mean_outputs(checkpoint, texts) if measure == "mean" else {}
+    others = [outputs_of(checkpoint, trace) for trace in texts] if measure == "resample" else []
+    split: list[dict[Writer, float]] = []
+    values, done = list[ndarray](), 0
+
+    def told(of_row: int, runs: int) -> None:
+        if heard is not None:
+            heard(1000 * done + 1000 * of_row // runs, 1000 * len(asked))
+
+    if measure == "paths":
+        wanted = [part for part in wanted if part.head is not None]
+    for one in asked:
+        if measure == "attribution":
+            values.append(_attributed(checkpoint, one, wanted))
+        elif measure == "patching":
+            values.append(_patched(checkpoint, one, wanted, told))
+        elif measure == "paths":
+            values.append(path_patches(checkpoint, one.pair(), [[part] for part in wanted], receivers, heard=told))
+        elif measure == "splits":
+            split.append(_split(checkpoint, one, head, side))
+        elif measure == "resample":
+            drawn = draw_outputs(one.clean, others, draws, seed + one.number)
+            runs = [[patch_in_place(part, outputs[part])] for part in wanted for outputs in drawn]
+            values.append(_without(checkpoint, one, runs, told).reshape(len(wanted), -1).mean(1))
+        else:
+            values.append(
+                _without(checkpoint, one, [[patch_in_place(part, means.get(part, 0.0))] for part in wanted], told)
+            )
+        done += 1
+        told(0, 1)
+    found: tuple[Part | Writer, ...] = tuple(wanted)
+    if measure == "splits":
+        found = tuple(dict.fromkeys(writer for row in split for writer in row))
+        values = [np.array([row.get(writer, 0.0) for writer in found]) for row in split]  # type: ignore[arg-type]
+    rows, numbers = tuple(prompts.rows[one.number] for one in asked), tuple(one.number for one in asked)
+    odds = np.array([one.odds for one in asked])
+    return SetEffects(measure, found, np.stack(values), rows, numbers, odds, tuple(refused))
+
+
+def readable(
+    checkpoint: Checkpoint, prompts: PromptSet, *, paired: bool = False
+) -> tuple[list[Asked], list[tuple[int, Message]]]:
+    """The rows of a set that a model can read, at least two, and why it cannot read the others.
+
+    Args:
+        paired: only those with two prompts that can be compared.
+
+    Raises:
+        TraceError: fewer than two.
+    """
+    asked, refused = read_rows(checkpoint, prompts)
+    if paired:
+        kept = []
+        for one in asked:
+            try:
+                one.pair()
+            except TraceError as error:
+                refused.append((one.number, error.message))
+            else:
+                kept.append(one)
+        asked = kept
+    if len(asked) < 2:
+        raise TraceError(
+            "Of this set the model can read {n} prompts, and a mean needs two. Of the first other one: {why}",
+            n=len(asked),
+            why=refused[0][1],
+        )
+    return asked, sorted(refused, key=lambda one: one[0])
+
+
+def gates_over(
+    checkpoint: Checkpoint,
+    prompts: PromptSet,
+    *,
+    push: float = LAMBDA,
+    seeds: Sequence[int] = (0, 1, 2),
+    steps: int = STEPS,
+    heard: Heard | None = None,
+) -> HeadGates:
+    """Gates that are learned on the answers of a set alone (`head_gates.fit_gates`): which heads these answers need.
+
+    Raises:
+        TraceError: fewer than two rows can be read, or an encoder, which has no next token.
+    """
+    if checkpoint.model.decoder is None:
+        raise TraceError("Gates over a set are learned on the token that follows: choose a model with a decoder.")
+    asked, _ = readable(checkpoint, prompts)
+    texts = [
+        Trace(
+            tokens={
+                **one.clean.tokens,
+                "decoder": (*one.clean.tokens["decoder"], *checkpoint.tokenizer.tokens([one.answer[0]])),
+            }
+        )
+        for one in asked
+    ]
+    known = [len(one.clean.tokens["decoder"]) for one in asked]
+    return fit_gates(checkpoint, texts, prompts=known, push=push, seeds=seeds, steps=steps, heard=heard)
+
+
+def _without(
+    checkpoint: Checkpoint, one: Asked, runs: Sequence[Sequence[Patch]], told: Callable[[int, int], None]
+) -> Float[ndarray, " runs"]:
+    """LD of each run less LD."""
+    batches = patched_logits(checkpoint, one.clean, runs, one.row, told)
+    return judged(batches, len(runs), lambda logits: log_odds(logits, one.answer, one.wrong).cpu().numpy()) - one.odds
+
+
+def _patched(
+    checkpoint: Checkpoint, one: Asked, parts: Sequence[Part], told: Callable[[int, int], None]
+) -> Float[ndarray, " parts"]:
+    pair = one.pair()
+    outputs: Outputs = outputs_of(checkpoint, one.clean)
+    runs, first = [[patch_in_place(part, outputs[part])] for part in parts], min(one.row, pair.first_difference)
+    batches = patched_logits(checkpoint, pair.corrupted, runs, pair.row, told, first=first)
+    return judged(batches, len(runs), pair.recovered_at_row)
+
+
+def _attributed(checkpoint: Checkpoint, one: Asked, parts: Sequence[Part]) -> Float[ndarray, " parts"]:
+    """Of several answers the most probable one counts, and of several wrong ones."""
+    logits = one.clean.logits[one.row]
+    answer, wrong = (max(ids, key=lambda id: float(logits[id]), default=None) for ids in (one.answer, one.wrong))
+    assert answer is not None
+    found = logit_attribution(checkpoint, one.clean, one.row, answer, against="mean" if wrong is None else wrong)
+    sums: dict[Part, float] = {}
+    for term in found.terms:
+        for part in {Part(term.place), Part(term.place, term.head)}:
+            sums[part] = sums.get(part, 0.0) + term.value
+    return np.array([sums.get(part, 0.0) for part in parts])
+
+
+def _split(checkpoint: Checkpoint, one: Asked, head: Part | None, side: Side) -> dict[Writer, float]:
+    if head is None or head.head is None or head.sublayer not in one.clean.sites:
+        raise TraceError("Say whose score is split: head=Part('decoder.2.self', 3).")
+    record = one.clean[head.sublayer]
+    if record.q.shape[1] != len(one.clean.logits):
+        raise TraceError("Scores are split at the row of the answer: choose a head of the stack that predicts.")
+    key = int(record.pattern(head.head)[one.row].argmax())
+    split = score_split(checkpoint, one.clean, head.sublayer, head.head, one.row, key, against_mean=True)
+    writers = split.queries if side == "query" else split.keys
+    return dict(zip(writers, split.of(side).tolist(), strict=True))

@@ -1,0 +1,378 @@
+"""A set of prompts: what every part of a model does for them, the mean with its interval, and what goes against it."""
+
+import numpy as np
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from vizformer.analysis import Kind, PromptSet, SetEffects, bundled_set, bundled_sets, kinds, read_prompt_set
+from vizformer.analysis.causes.ablation import Part
+from vizformer.analysis.causes.head_gates import MOST_TOKENS, TEXTS_AT_ONCE, HeadGates
+from vizformer.analysis.causes.head_gates import runs as gate_runs
+from vizformer.analysis.causes.prompt_sets import LARGEST, MOST
+from vizformer.analysis.causes.set_effects import PAIRED, Measure, gates_over, over_prompts
+from vizformer.analysis.corpus_heads import Corpus
+from vizformer.analysis.heads.maps import kind_of
+from vizformer.checkpoints.own.checkpoint import check_characters
+from vizformer.components import table
+from vizformer.components.table import Number, Row
+from vizformer.model import count_parameters
+from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.long_work import HEARD
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link import state
+from vizformer.web.tools.what_if import computations, learned_gates, other_texts, patched_cells, wording
+from vizformer.web.tools.what_if.share_map import chosen_cell, one_map, window
+from vizformer.web.tools.what_if.wording import signed
+from vizformer.web.widgets import in_python, lesson, watched_work
+from vizformer.web.widgets.choices import BESIDE, kind_of_attention, more
+from vizformer.web.words.i18n import _, translate
+
+SET, OWN = "whatif.set", "own"
+LISTED = 10
+EXAMPLE = (
+    "clean, corrupted, answer, wrong\nThe boy lost, The girl lost, his, her\nThe king lost, The queen lost, his, her"
+)
+
+
+@cached
+def effects(model: Subject, prompts: PromptSet, measure: Measure, texts: Corpus | None) -> SetEffects:
+    """Of every part; of `model` only the model counts."""
+    others = computations.others(model, texts) if measure in ("mean", "resample") else []
+    return over_prompts(model.checkpoint, prompts, measure, texts=others, heard=HEARD.get())
+
+
+@cached
+def gates(model: Subject, prompts: PromptSet) -> HeadGates:
+    """What is learned on the answers of a set."""
+    return gates_over(model.checkpoint, prompts, heard=HEARD.get())
+
+
+@cached
+def read(text: str) -> PromptSet:
+    """What somebody has written or pasted."""
+    return read_prompt_set(text, OWN)
+
+
+def draw_set_of_prompts(subject: Subject, settings: DeltaGenerator) -> None:
+    """The set, what is measured, the map of the heads, the strongest parts, and the prompts one by one."""
+    model = Subject(subject.model, "", "")
+    with settings:
+        name = chosen_name(subject)
+        measure = what_is_measured(subject)
+    prompts = own_set() if name == OWN else bundled_set(name)
+    if prompts is None:
+        return
+    first = prompts.rows[0]
+    st.caption(
+        _(
+            "{n} prompts, such as “{clean}”; the answer: {answer}, the wrong one: {wrong}.",
+            n=len(prompts.rows),
+            clean=first.clean,
+            answer=shortened(first.answer),
+            wrong=shortened(first.wrong),
+        )
+    )
+    if measure == "gates":
+        draw_gates(subject, model, prompts)
+        return
+    texts = None
+    if measure in ("mean", "resample"):
+        with settings, more():
+            texts = other_texts.choose(subject)
+    found = measured(subject, model, prompts, measure, texts)  # type: ignore[arg-type]  # (one of MEASURES)
+    if found is not None:
+        picture, beside = st.columns(BESIDE, gap="medium")
+        with settings:
+            kind = usable_kind(subject, found)
+        with picture:
+            part = heads(found, kind)
+        with beside:
+            said(found)
+        strongest(found)
+        row_by_row(found, part)
+    st.caption(_("The same in Python"))
+    st.code(code(subject, prompts, measure, texts), language="python", wrap_lines=True)
+
+
+def shortened(answers: str) -> str:
+    """The first of several answers."""
+    words = answers.split("|")
+    return (" | ".join(words[:3]) + (" | …" if len(words) > 3 else "")) or "–"
+
+
+def chosen_name(subject: Subject) -> str:
+    """One of the bundled sets that fit the model, or OWN."""
+    names = (*bundled_sets(subject.checkpoint), OWN)
+    st.selectbox(
+        _("Set of prompts"),
+        names,
+        format_func=lambda name: set_name(name, subject),
+        label_visibility="collapsed",
+        width=280,
+        **lesson.setting(SET, names[0], names),
+    )
+    return lesson.value(SET, names[0], names)
+
+
+def own_set() -> PromptSet | None:
+    """What the reader has written or pasted; None where there is nothing yet."""
+    written = st.text_area(
+        _(
+            "A table (CSV or JSON) with the columns clean, corrupted, answer, wrong and target, or a template with words"
+        ),
+        key="what_if.set.own",
+        placeholder=EXAMPLE,
+        persist_state="session",
+    )
+    check_characters(written or "", LARGEST // 4)
+    if not (written or "").strip():
+        st.info(
+            _(
+                "Paste 2 to {most} prompts. Only the column clean is needed. A template has a line “clean: The {{who}} "
+                "lost” and a line “who: boy, king, man” with the words for it.",
+                most=MOST,
+            )
+        )
+        return None
+    return read(written)
+
+
+def set_name(name: str, subject: Subject) -> str:
+    """What a set is called; with the model for which it is written where that is another one."""
+    if name == OWN:
+        return _("My own prompts")
+    task, model = name.split(".")
+    called = {
+        "induction": _("Induction: what followed before"),
+        "indirect_object": _("Indirect object: who is given it"),
+        "greater_than": _("Greater than: a later year"),
+        "gender": _("Gender: his or her"),
+        "agreement": _("Agreement: one or many"),
+        "negation": _("Negation: not"),
+    }[task]
+    return called if model == subject.checkpoint.name else f"{called} ({model})"
+
+
+def what_is_measured(subject: Subject) -> str:
+    """The box of the measures."""
+    names = {
+        "patching": _("patched from the clean run"),
+        "zero": _("taken out: zero"),
+        "mean": _("taken out: mean of other texts"),
+        "resample": _("taken out: drawn from other texts"),
+        "attribution": _("written directly"),
+        "paths": _("sent directly to the logits"),
+    }
+    if subject.config.architecture != "encoder-only":
+        names["gates"] = _("learned gates")
+    st.selectbox(
+        _("What is measured"),
+        list(names),
+        format_func=names.__getitem__,
+        label_visibility="collapsed",
+        width=280,
+        **lesson.setting("whatif.over", "patching", list(names)),
+    )
+    return lesson.value("whatif.over", "patching", list(names))
+
+
+def usable_kind(subject: Subject, found: SetEffects) -> Kind:
+    """The kind of attention that is drawn; where nobody has chosen one, that of the head with the largest effect."""
+    usable = kinds(subject.trace)
+    by_kind = {kind: np.abs(head_map(found, kind)[0]).max() for kind in usable}
+    state.suggest(kind=max(usable, key=by_kind.__getitem__))
+    return kind_of_attention(usable)
+
+
+def measured(
+    subject: Subject, model: Subject, prompts: PromptSet, measure: Measure, texts: Corpus | None
+) -> SetEffects | None:
+    """The effects; None until they are wanted, or where they take too long."""
+    of_row = 6 if measure == "attribution" else len(computations.parts(subject)) * (5 if measure == "resample" else 1)
+    runs = len(prompts.rows) * of_row
+    length = len(subject.checkpoint.encode(prompts.rows[0].clean))
+    cost = 0.5 * runs * length * count_parameters(subject.config)  # a run begins at its part: half of it on average
+    if cost > patched_cells.MOST:
+        st.info(
+            _(
+                "That takes too long here ({n} runs): give fewer prompts, or choose a smaller model. In Python: "
+                "vf.analysis.over_prompts.",
+                n=f"{runs:,}",
+            )
+        )
+        return None
+    return watched_work.watched(
+        effects,
+        (model, prompts, measure, texts),
+        quick=cost < watched_work.AT_ONCE,
+        runs=1000 * len(prompts.rows),
+        begin=_("Measure it for every prompt"),
+        key="what_if.set",
+        said=lambda done, n: _("{done} of {n} prompts", done=f"{done // 1000:,}", n=f"{n // 1000:,}"),
+        takes=_("That takes {n} runs of the model. You can stop them.", n=f"{runs:,}"),
+    )
+
+
+def head_map(found: SetEffects, kind: Kind) -> tuple[np.ndarray, list[str]]:
+    """The mean of every head of one kind of attention [layers, heads], and their sites."""
+    means = {
+        part: value for part, value in zip(found.parts, found.mean.tolist(), strict=True) if isinstance(part, Part)
+    }
+    heads = [part for part in means if part.head is not None and kind_of(part.sublayer) == kind]
+    sites = list(dict.fromkeys(part.sublayer for part in heads))
+    return np.array([[means[part] for part in heads if part.sublayer == site] for site in sites] or [[0.0]]), sites
+
+
+def heads(found: SetEffects, kind: Kind) -> int:
+    """The map of the means; the place (in `parts`) of the head that is chosen."""
+    values, sites = head_map(found, kind)
+    first, key = window(values.shape), f"set.{found.measure}.{kind}"
+    names = (
+        [_("L{layer}", layer=layer) for layer in range(values.shape[0])],
+        [_("H{head}", head=head) for head in range(values.shape[1])],
+    )
+    cell = chosen_cell(values, first, key)
+    title = _("Mean over {n} prompts: {unit}, of each head", n=len(found.rows), unit=unit(found))
+    one_map(values, title, names, cell, first, f"what_if.measured.{key}")
+    return found.parts.index(Part(sites[cell[0]], cell[1]))
+
+
+def unit(found: SetEffects) -> str:
+    """What a number is."""
+    if found.measure in PAIRED:
+        return _("share of the difference")
+    return _("share of the log odds, nats") if found.measure == "attribution" else _("change of the log odds, nats")
+
+
+def said(found: SetEffects) -> None:
+    """Whether the model does the task, what the largest effect is, and which prompts were left out."""
+    right = int((found.odds > 0).sum())
+    st.text(
+        _(
+            "The model prefers the answer to the wrong one in {right} of {n} prompts (mean log odds {odds}).",
+            right=right,
+            n=len(found.rows),
+            odds=signed(float(found.odds.mean()), 2),
+        )
+    )
+    at = found.strongest()[0]
+    low, high = found.interval()[:, at]
+    st.markdown(
+        _(
+            "**{part}** has the largest mean: {mean}, between {low} and {high} in 95% of the sets that are drawn again from "
+            "these prompts; {against} of {n} prompts go against it.",
+            part=part_name(found, at),
+            mean=signed(float(found.mean[at])),
+            low=signed(float(low)),
+            high=signed(float(high)),
+            against=len(found.against(at)),
+            n=len(found.rows),
+        )
+    )
+    if found.refused:
+        number, why = found.refused[0]
+        st.warning(
+            _(
+                "{n} prompts are left out. Of row {row}: {why}",
+                n=len(found.refused),
+                row=number + 1,
+                why=translate(why),
+            )
+        )
+
+
+def part_name(found: SetEffects, at: int) -> str:
+    part = found.parts[at]
+    assert isinstance(part, Part)  # (splits, whose parts are writers, are not drawn)
+    return wording.name(part)
+
+
+def strongest(found: SetEffects) -> None:
+    """The parts with the largest means."""
+    low, high = found.interval()
+    rows = [
+        Row(
+            (
+                part_name(found, at),
+                Number(float(found.mean[at]), signed(float(found.mean[at]))),
+                f"{signed(float(low[at]))} … {signed(float(high[at]))}",
+                Number(len(found.against(at)), str(len(found.against(at)))),
+            )
+        )
+        for at in found.strongest()[:LISTED]
+    ]
+    columns = (
+        _("part of the model"),
+        _("mean: {unit}", unit=unit(found)),
+        _("95% interval (bootstrap)"),
+        _("prompts against it"),
+    )
+    st.html(table.to_html(columns, rows, caption=_("The parts with the largest effect")))
+
+
+def row_by_row(found: SetEffects, part: int) -> None:
+    """The effect of the chosen head in each prompt, those first that go against its mean."""
+    against = found.against(part)
+    order = [*against, *(at for at in np.argsort(-np.abs(found.values[:, part])).tolist() if at not in set(against))]
+    rows = [
+        Row(
+            (
+                found.rows[at].clean + (f" / {found.rows[at].corrupted}" if found.measure in PAIRED else ""),
+                shortened(found.rows[at].answer),
+                Number(float(found.odds[at]), signed(float(found.odds[at]), 2)),
+                Number(float(found.values[at, part]), signed(float(found.values[at, part]))),
+                _("against the mean") if at in against else "",
+            ),
+            "marked" if at in against else "",
+        )
+        for at in order[: 2 * LISTED]
+    ]
+    columns = (_("prompt"), _("answer"), _("log odds"), unit(found), "")
+    st.html(table.to_html(columns, rows, caption=_("Prompt by prompt: {part}", part=part_name(found, part))))
+
+
+def draw_gates(subject: Subject, model: Subject, prompts: PromptSet) -> None:
+    """The roles of the heads by gates that are learned on the answers alone."""
+    steps = gate_runs(sum(part.head is not None for part in computations.parts(subject)), 3)
+    cost = 3.0 * steps * TEXTS_AT_ONCE * MOST_TOKENS * count_parameters(subject.config)
+    found = watched_work.watched(
+        gates,
+        (model, prompts),
+        quick=cost < watched_work.AT_ONCE,
+        runs=steps,
+        begin=_("Learn the gates"),
+        key="what_if.set.gates",
+    )
+    if found is not None:
+        learned_gates.roles(found)
+    st.caption(_("The same in Python"))
+    st.code(code(subject, prompts, "gates", None), language="python", wrap_lines=True)
+
+
+def code(subject: Subject, prompts: PromptSet, measure: str, texts: Corpus | None) -> str:
+    """The measure in Python."""
+    given = f"bundled_set({prompts.name!r})" if prompts.name != OWN else 'read_prompt_set(Path("your_prompts.csv"))'
+    imports, more_given, lines = ["import vizformer as vf"], "", list[str]()
+    if prompts.name == OWN:
+        imports.insert(0, "from pathlib import Path")
+    if measure in ("mean", "resample"):
+        others, made = other_texts.in_python(subject, texts, computations.MEAN_TEXTS)
+        imports += [one for one in others if one not in imports]
+        lines, more_given = [f"texts = {made}"], ", texts=texts"
+    call = (
+        f"over_prompts(checkpoint, prompts, {measure!r}{more_given})"
+        if measure != "gates"
+        else "gates_over(checkpoint, prompts)"
+    )
+    last = "print(found.roles())" if measure == "gates" else "print(found.to_frame())"
+    return "\n".join(
+        [
+            *imports,
+            "",
+            f"checkpoint = {in_python.loaded(subject.model)}",
+            f"prompts = vf.analysis.{given}",
+            *lines,
+            f"found = vf.analysis.{call}",
+            last,
+        ]
+    )
