@@ -6,7 +6,7 @@ import pytest
 from tests.bundled import load
 from tests.pages.reading import said, tables
 from tests.pages.test_patches import maps, press
-from vizformer.analysis import PromptSet, bundled_set, over_prompts, read_prompt_set
+from vizformer.analysis import PromptSet, bundled_set, edge_scores, measured_edges, over_prompts, read_prompt_set
 from vizformer.web.tools.what_if import set_of_prompts
 
 PAGE = "pages/explore/what_if.py"
@@ -55,8 +55,32 @@ def test_the_readers_own_prompts_are_measured_and_a_wrong_table_is_said(open_app
     assert "Row 1 is not a prompt" in said(app)
 
 
+@pytest.mark.sweep
 def test_gates_are_learned_on_a_set(open_app) -> None:
     app = open_app(PAGE, **HAND, dials=dials(over="gates"))
     if any(button.key == "what_if.set.gates" for button in app.button):
         press(app, "what_if.set.gates")
     assert "Loss of these texts with all gates open" in said(app)
+
+
+def test_a_circuit_is_what_the_library_says(open_app) -> None:
+    app = open_app(PAGE, **HAND, dials=dials(over="circuit"))
+    if any(button.key == "what_if.circuit" for button in app.button):
+        press(app, "what_if.circuit")
+    checkpoint = load("induction-by-hand")
+    prompts = PromptSet("few", bundled_set("induction.induction-by-hand").rows[:6])
+    scores = edge_scores(checkpoint, prompts)
+    listed = next(table for table in tables(app) if len(table[0]) == 4)
+    edges = scores.strongest(len(listed))
+    shown = [[float(cell.replace("−", "-")) for cell in row[2:]] for row in listed]
+    np.testing.assert_allclose([row[0] for row in shown], [scores.of(edge) for edge in edges], atol=1e-3)
+    np.testing.assert_allclose([row[1] for row in shown], measured_edges(checkpoint, prompts, edges), atol=1e-3)
+    assert "the value of" in listed[0][1].lower() or "value" in listed[0][1]
+    assert "Of 110 edges" in said(app)
+    assert any("edge_scores(checkpoint, prompts)" in block.value for block in app.code)
+    assert (
+        "circuit"
+        not in open_app(PAGE, model="cloze", text="The [MASK] sat.", dials=dials())
+        .selectbox(key="setting.whatif.over")
+        .options
+    )

@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from vizformer.analysis.attribution.predictions import Choice, Prediction, choices, next_tokens
     from vizformer.analysis.attribution.score_writers import ScoreSplit, Writer, score_split, writer_tokens
     from vizformer.analysis.attribution.terms import LogitAttribution, Term
+    from vizformer.analysis.causes.edge_attribution import (
+        Edge,
+        EdgeScores,
+        Faithfulness,
+        edge_scores,
+        faithfulness,
+        measured_edges,
+    )
     from vizformer.analysis.causes.patching import Patched, attribution_patches, patch_of, patch_runs
     from vizformer.analysis.causes.path_patching import PathPatched, Receiver, path_edit, path_patch_runs, path_patches
     from vizformer.analysis.causes.prompt_pairs import PromptPair, prompt_pair

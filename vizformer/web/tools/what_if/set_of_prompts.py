@@ -21,6 +21,7 @@ from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.tools.what_if import computations, learned_gates, other_texts, patched_cells, wording
+from vizformer.web.tools.what_if.circuit_edges import draw_circuit, has_edges
 from vizformer.web.tools.what_if.share_map import chosen_cell, one_map, window
 from vizformer.web.tools.what_if.wording import signed
 from vizformer.web.widgets import in_python, lesson, watched_work
@@ -72,8 +73,10 @@ def draw_set_of_prompts(subject: Subject, settings: DeltaGenerator) -> None:
             wrong=shortened(first.wrong),
         )
     )
-    if measure == "gates":
-        draw_gates(subject, model, prompts)
+    if measure in ("gates", "circuit"):
+        (draw_gates if measure == "gates" else draw_circuit)(subject, model, prompts)
+        st.caption(_("The same in Python"))
+        st.code(code(subject, prompts, measure, None), language="python", wrap_lines=True)
         return
     texts = None
     if measure in ("mean", "resample"):
@@ -165,6 +168,8 @@ def what_is_measured(subject: Subject) -> str:
     }
     if subject.config.architecture != "encoder-only":
         names["gates"] = _("learned gates")
+    if has_edges(subject):
+        names["circuit"] = _("a circuit: edges by gradients")
     st.selectbox(
         _("What is measured"),
         list(names),
@@ -345,8 +350,6 @@ def draw_gates(subject: Subject, model: Subject, prompts: PromptSet) -> None:
     )
     if found is not None:
         learned_gates.roles(found)
-    st.caption(_("The same in Python"))
-    st.code(code(subject, prompts, "gates", None), language="python", wrap_lines=True)
 
 
 def code(subject: Subject, prompts: PromptSet, measure: str, texts: Corpus | None) -> str:
@@ -359,12 +362,15 @@ def code(subject: Subject, prompts: PromptSet, measure: str, texts: Corpus | Non
         others, made = other_texts.in_python(subject, texts, computations.MEAN_TEXTS)
         imports += [one for one in others if one not in imports]
         lines, more_given = [f"texts = {made}"], ", texts=texts"
-    call = (
-        f"over_prompts(checkpoint, prompts, {measure!r}{more_given})"
-        if measure != "gates"
-        else "gates_over(checkpoint, prompts)"
-    )
-    last = "print(found.roles())" if measure == "gates" else "print(found.to_frame())"
+    calls = {
+        "gates": ["found = vf.analysis.gates_over(checkpoint, prompts)", "print(found.roles())"],
+        "circuit": [
+            "scores = vf.analysis.edge_scores(checkpoint, prompts)",
+            "print(scores.to_frame())",
+            "print(vf.analysis.faithfulness(checkpoint, prompts, scores).to_frame())",
+        ],
+    }
+    call = f"found = vf.analysis.over_prompts(checkpoint, prompts, {measure!r}{more_given})"
     return "\n".join(
         [
             *imports,
@@ -372,7 +378,6 @@ def code(subject: Subject, prompts: PromptSet, measure: str, texts: Corpus | Non
             f"checkpoint = {in_python.loaded(subject.model)}",
             f"prompts = vf.analysis.{given}",
             *lines,
-            f"found = vf.analysis.{call}",
-            last,
+            *calls.get(measure, [call, "print(found.to_frame())"]),
         ]
     )

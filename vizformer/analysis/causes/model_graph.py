@@ -1,0 +1,160 @@
+"""A model as a graph: what writes into the residual stream, what reads it, and a forward in which every reader has its own.
+
+In a model that normalises what its sublayers read, and not what they write (pre-norm), the stream is a plain sum
+
+    x = embedding + sum of heads + sum of networks + biases
+
+so that every reader (the query, the key and the value of each head, each network, the logits) reads a sum over the writers
+before it, and each term of each of these sums is an edge.  A run in which an edge is cut takes this one term from another
+run.
+
+Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits" (the stream as a sum); Wang et al. 2022,
+"Interpretability in the Wild" (edges into queries, keys and values).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from numpy import ndarray
+from torch import Tensor
+
+from vizformer.checkpoints import Checkpoint
+from vizformer.errors import TraceError
+from vizformer.model.block import Block, Stack
+from vizformer.model.mixing import mix
+from vizformer.model.trace import Trace
+
+Incoming = Callable[[slice, list[Tensor], Tensor], Tensor]
+"""What some readers read [b, readers, n, d_model], of their numbers, what was written [b, n, d_model] each, and biases."""
+
+
+@dataclass(frozen=True)
+class ModelGraph:
+    """The writers and the readers of a model with one stack.
+
+    Attributes:
+        writers: "embedding", "decoder.0.self.3" (a head), "decoder.0.feedforward", in the order of the forward.
+        readers: "decoder.1.self.2.q", the same with k and v (of a key/value head), "decoder.1.feedforward", "logits".
+        edges: whether a reader comes after a writer.
+
+    Raises:
+        TraceError: the stream of this model is no plain sum of what is written.
+    """
+
+    checkpoint: Checkpoint
+
+    def __post_init__(self) -> None:
+        config, model = self.checkpoint.model.config, self.checkpoint.model
+        sums = config.norm_order in ("pre", "none") and config.residual in ("sequential", "parallel")
+        if not sums or config.architecture == "encoder-decoder" or config.disentangled != "none" or model.is_streamed:
+            raise TraceError(
+                "Edges are followed in a decoder or an encoder alone whose residual stream is the plain sum of what is "
+                "written (pre-norm), and whose layers are in memory. Choose such a model."
+            )
+        if config.qk_norm and config.qk_norm_over == "all":
+            raise TraceError(
+                "Edges into heads whose queries are normalised all together cannot be followed one by one."
+            )
+
+    @property
+    def stack(self) -> Stack:
+        found = self.checkpoint.model.decoder or self.checkpoint.model.encoder
+        assert found is not None
+        return found
+
+    @property
+    def writers(self) -> tuple[str, ...]:
+        config, name = self.checkpoint.model.config, self.stack.name
+        found = ["embedding"]
+        for layer in range(len(self.stack.layers)):
+            found += [f"{name}.{layer}.self.{head}" for head in range(config.n_heads)] + [f"{name}.{layer}.feedforward"]
+        return tuple(found)
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        config, name = self.checkpoint.model.config, self.stack.name
+        found = list[str]()
+        for layer in range(len(self.stack.layers)):
+            for part, n in (("q", config.n_heads), ("k", config.kv_heads), ("v", config.kv_heads)):
+                found += [f"{name}.{layer}.self.{head}.{part}" for head in range(n)]
+            found.append(f"{name}.{layer}.feedforward")
+        return (*found, "logits")
+
+    @property
+    def edges(self) -> Bool[ndarray, "writers readers"]:
+        parallel = self.checkpoint.model.config.residual == "parallel"
+
+        def written(name: str) -> int:
+            return -1 if name == "embedding" else 2 * int(name.split(".")[1]) + name.endswith("feedforward")
+
+        def read(name: str) -> int:
+            if name == "logits":
+                return 2 * len(self.stack.layers)
+            return 2 * int(name.split(".")[1]) + (name.endswith("feedforward") and not parallel)
+
+        found: Bool[ndarray, "writers readers"] = np.array(
+            [[written(writer) < read(reader) for reader in self.readers] for writer in self.writers]
+        )
+        return found
+
+    def forward(
+        self, trace: Trace, first: Float[Tensor, "b n d_model"], row: int, incoming: Incoming
+    ) -> tuple[Tensor, Tensor]:
+        """The logits at a row [b, vocab_size], and what the writers have written [b, writers, n, d_model].
+
+        Args:
+            trace: of the same length.
+            first: what the stack reads, the embedding.
+        """
+        model, stack, tokens = self.checkpoint.model, self.stack, next(iter(trace.tokens.values()))
+        run = model.forward_pass(stack.name, self.checkpoint.tensor(tokens))  # type: ignore[arg-type]
+        out, biases, at = [first], torch.zeros_like(first[:1]), 0
+        config = model.config
+        n_heads, n_kv = config.n_heads, config.kv_heads
+        for layer in range(len(stack.layers)):
+            block: Block = stack.layers[layer]  # type: ignore[assignment]
+            attention, around, name = block.self_attention, block.around("self"), f"{stack.name}.{layer}"
+            read = incoming(slice(at, at + n_heads + 2 * n_kv), out, biases)  # [b, readers, n, d_model]
+            beside = incoming(slice(at + n_heads + 2 * n_kv, at + n_heads + 2 * n_kv + 1), out, biases)
+            read = read if around.before is None else around.before(read)
+            call = run.self_attention(name, windowed=block.windowed, turned=block.turned, local=block.local)
+            q, k, v = (
+                _own_part(linear, part)
+                for linear, part in zip(
+                    (attention.W_Q, attention.W_K, attention.W_V), read.split([n_heads, n_kv, n_kv], dim=1), strict=True
+                )
+            )
+            q, k = (x if norm is None else norm(x) for x, norm in ((q, attention.q_norm), (k, attention.k_norm)))
+            q, k = (x if call.rotation is None else call.rotation.turn(x) for x in (q, k))
+            scored = attention.scoring if attention.sinks is None else replace(attention.scoring, sinks=attention.sinks)
+            z = mix(q, k, v, call.bias(call.mask, q.dtype), scored)  # [b, n_heads, n, d_head]
+            w_o = attention.W_O.weight.reshape(config.d_model, n_heads, -1)  # [d_model, n_heads, d_head]
+            written = around.scale * torch.einsum("bhne,dhe->bhnd", z, w_o)
+            out = [*out, *written.unbind(1)]
+            if attention.W_O.bias is not None:
+                biases = biases + around.scale * attention.W_O.bias
+            at += n_heads + 2 * n_kv + 1
+            around = block.around("feedforward")
+            if config.residual != "parallel":
+                beside = incoming(slice(at - 1, at), out, biases)
+            y = beside[:, 0] if around.before is None else around.before(beside[:, 0])
+            out.append(around.brought(block.feedforward(y, run, name)))
+        x = incoming(slice(at, at + 1), out, biases)[:, 0, row]
+        x = x if stack.final_norm is None else stack.final_norm(x)
+        return model.logits(x), torch.stack(out, dim=1)
+
+
+def _own_part(linear: torch.nn.Linear, read: Float[Tensor, "b h n d_model"]) -> Float[Tensor, "b h n d_head"]:
+    """Of each head its own rows of a projection, of what this head reads."""
+    heads, d_model = read.shape[1], read.shape[3]
+    found = torch.einsum("bhnd,hed->bhne", read, linear.weight.reshape(heads, -1, d_model))
+    return found if linear.bias is None else found + linear.bias.reshape(heads, 1, -1)
+
+
+def all_of(readers: slice, out: list[Tensor], biases: Tensor) -> Tensor:
+    """What every reader reads in a plain forward: the whole sum."""
+    whole = torch.stack(out).sum(0) + biases
+    return whole[:, None].expand(-1, readers.stop - readers.start, -1, -1)

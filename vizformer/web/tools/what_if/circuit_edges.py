@@ -1,0 +1,179 @@
+"""A circuit for a set of prompts: how well the model answers with few edges, beside drawn ones, and which these are."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from vizformer import figures
+from vizformer.analysis import Edge, EdgeScores, Faithfulness, PromptSet, edge_scores, faithfulness, measured_edges
+from vizformer.analysis.causes.ablation import Part
+from vizformer.analysis.causes.edge_attribution import STEPS
+from vizformer.analysis.causes.model_graph import ModelGraph
+from vizformer.components import table
+from vizformer.components.table import Number, Row
+from vizformer.errors import TraceError
+from vizformer.model import count_parameters
+from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.long_work import HEARD
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.tools.what_if import patched_cells, wording
+from vizformer.web.tools.what_if.wording import signed
+from vizformer.web.widgets import chart, lesson, watched_work
+from vizformer.web.widgets.choices import BESIDE
+from vizformer.web.words.i18n import _
+
+MOST_PROMPTS, DRAWS, MOST_LISTED = 12, 3, 40
+"""Prompts of a set that are read here; drawn circuits of each size; edges in the table."""
+MOST_SIZES = 12
+
+
+@dataclass(frozen=True)
+class Circuits:
+    """The edges of a model for a set: their scores, the curve, and what the strongest are measured to be."""
+
+    scores: EdgeScores
+    curve: Faithfulness
+    listed: tuple[Edge, ...]
+    measured: np.ndarray
+
+
+@cached
+def circuits(model: Subject, prompts: PromptSet) -> Circuits:
+    """Of `model` only the model counts."""
+    told, checkpoint = HEARD.get(), model.checkpoint
+    rows = len(prompts.rows)
+
+    def part(first: float, share: float, done: int, of: int) -> None:
+        if told is not None:
+            told(int(1000 * rows * (first + share * done / of)), 1000 * rows)
+
+    scores = edge_scores(checkpoint, prompts, heard=lambda done, of: part(0.0, 0.2, done, of))
+    curve = faithfulness(checkpoint, prompts, scores, draws=DRAWS, heard=lambda done, of: part(0.2, 0.4, done, of))
+    listed = scores.strongest(MOST_LISTED)
+    measured = measured_edges(checkpoint, prompts, listed, heard=lambda done, of: part(0.6, 0.4, done, of))
+    return Circuits(scores, curve, listed, measured)
+
+
+def has_edges(subject: Subject) -> bool:
+    """Whether the stream of a model is a plain sum, so that its edges can be followed."""
+    try:
+        ModelGraph(subject.checkpoint)
+    except TraceError:
+        return False
+    return True
+
+
+def draw_circuit(subject: Subject, model: Subject, prompts: PromptSet) -> None:
+    """The curve of faithfulness, how many edges are enough, and the strongest edges with their measurement beside."""
+    few = PromptSet(prompts.name, prompts.rows[:MOST_PROMPTS])
+    found = measured(subject, model, few)
+    if found is None:
+        return
+    sizes, picture, beside = list(found.curve.sizes), *st.columns(BESIDE, gap="medium")
+    with picture:
+        chart.show(
+            figures.line_curves(
+                np.array(sizes),
+                {
+                    _("the strongest edges"): found.curve.circuit,
+                    _("drawn edges, mean of {n}", n=DRAWS): found.curve.random.mean(1),
+                },
+                place_title=_("edges"),
+                value_title=_("faithfulness"),
+                hover=_("{name}: {place} edges, faithfulness {value}"),
+                height=340,
+                title=_("How much of the answer is there with so many edges alone"),
+            )
+            .update_traces(mode="lines+markers")
+            .update_xaxes(type="log"),
+            key="what_if.circuit.curve",
+            title_above=True,
+        )
+    with beside:
+        enough = next((at for at, share in enumerate(found.curve.circuit) if share > 0.8), len(sizes) - 1)
+        st.markdown(
+            _(
+                "Of {all} edges, **{n}** keep {share} of the difference between the prompts; as many drawn ones keep "
+                "{drawn}.",
+                all=f"{sizes[-1]:,}",
+                n=f"{sizes[enough]:,}",
+                share=f"{found.curve.circuit[enough]:.0%}",
+                drawn=f"{round(found.curve.random[enough].mean(), 2) + 0.0:.0%}",
+            )
+        )
+        st.caption(
+            _(
+                "An edge is what one part writes and another reads: the query, the key or the value of a head, a network, "
+                "or the logits. All edges outside of the circuit carry what they carried for the corrupted prompts (EAP-IG "
+                "and faithfulness: Hanna et al. 2024)."
+            )
+        )
+        if len(few.rows) < len(prompts.rows):
+            st.caption(_("The first {n} prompts of the set are read.", n=len(few.rows)))
+    edges(found)
+
+
+def measured(subject: Subject, model: Subject, prompts: PromptSet) -> Circuits | None:
+    """The circuits; None until they are wanted, or where they take too long."""
+    runs = len(prompts.rows) * (3 * STEPS + MOST_SIZES * (1 + DRAWS) + MOST_LISTED)
+    length = len(subject.checkpoint.encode(prompts.rows[0].clean))
+    cost = 3.0 * runs * length * count_parameters(subject.config)  # each head has a row of its own to project
+    if cost > patched_cells.MOST:
+        st.info(
+            _(
+                "Following the edges takes too long here ({n} runs): choose a smaller model. In Python: "
+                "vf.analysis.edge_scores.",
+                n=f"{runs:,}",
+            )
+        )
+        return None
+    return watched_work.watched(
+        circuits,
+        (model, prompts),
+        quick=cost < watched_work.AT_ONCE,
+        runs=1000 * len(prompts.rows),
+        begin=_("Follow the edges"),
+        key="what_if.circuit",
+        said=lambda done, n: f"{done / n:.0%}",
+        takes=_("That takes {n} runs of the model. You can stop them.", n=f"{runs:,}"),
+    )
+
+
+def edges(found: Circuits) -> None:
+    """The strongest edges, as many as the slider says."""
+    most = len(found.listed)
+    options = range(min(5, most), most + 1)
+    usual = min(10, most)
+    st.slider(_("Edges in the table"), options[0], most, **lesson.setting("whatif.edges", usual, options))
+    shown = lesson.value("whatif.edges", usual, options)
+    rows = [
+        Row(
+            (
+                name(edge.writer),
+                name(edge.reader),
+                Number(found.scores.of(edge), signed(found.scores.of(edge))),
+                Number(float(share), signed(float(share))),
+            )
+        )
+        for edge, share in list(zip(found.listed, found.measured, strict=True))[:shown]
+    ]
+    columns = (_("written by"), _("read by"), _("share, estimated (EAP-IG)"), _("share, measured (this edge cut)"))
+    st.html(table.to_html(columns, rows, caption=_("The edges that carry most")))
+
+
+def name(place: str) -> str:
+    """A writer or a reader in words."""
+    if place in ("embedding", "logits"):
+        return _("the embedding") if place == "embedding" else _("the logits")
+    parts = place.split(".")
+    if parts[2] == "feedforward":
+        return wording.name(Part(place))
+    head = wording.name(Part(".".join(parts[:3]), int(parts[3])))
+    if len(parts) == 4:
+        return head
+    return {
+        "q": _("the query of {head}", head=head),
+        "k": _("the key of {head}", head=head),
+        "v": _("the value of {head}", head=head),
+    }[parts[4]]
