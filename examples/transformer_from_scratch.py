@@ -183,8 +183,9 @@ def bundled() -> Transformer:
     """A model of the size of zh-en with its weights."""
     from vizformer.assets import asset
 
-    model = Transformer(vocabulary=7000, d_model=256, n_heads=4, d_ff=1024, n_layers=3)
     weights = load_file(Path(asset("models", "zh-en", "model.safetensors")))
+    vocabulary, d_model = weights["embedding.weight"].shape
+    model = Transformer(vocabulary, d_model, n_heads=4, d_ff=1024, n_layers=3)
     model.load_state_dict({name: tensor.float() for name, tensor in weights.items()})
     return model.eval()
 

@@ -22,10 +22,10 @@ def pairs():
 def test_the_marks_of_the_source_are_left_out_of_the_choice():
     trace = load("zh-en").trace("我有一只猫。")
     found, weights = alignment(trace), head_maps(trace, "cross").weights
-    real = len(trace.tokens["encoder"]) - 1  # the last one is the end mark
-    assert (weights.argmax(-1) == real).any()
-    np.testing.assert_array_equal(found.by_head, weights[..., :real].argmax(-1))
-    np.testing.assert_array_equal(found.mean, weights.mean(1)[..., :real].argmax(-1))
+    marks = [token.special for token in trace.tokens["encoder"]]
+    assert np.take(marks, weights.argmax(-1)).any()
+    np.testing.assert_array_equal(found.by_head, np.where(marks, -1, weights).argmax(-1))
+    np.testing.assert_array_equal(found.mean, np.where(marks, -1, weights.mean(1)).argmax(-1))
     np.testing.assert_allclose(found.weights, weights.mean(1))
 
 

@@ -1,5 +1,6 @@
 """The lesson Masks: what is on the screen is what the library computes, in both languages."""
 
+import itertools
 import math
 import re
 from typing import Any
@@ -109,7 +110,7 @@ def test_cross_attention_needs_two_stacks_and_says_so(open_app: Open) -> None:
     assert not app.exception
     data = view(app)
     assert data["queries"][0] == "<s> → I"
-    assert data["keys"][0] == "我"
+    assert data["keys"][0] == load("zh-en").encode(TEXT)[0].text
 
 
 def test_the_count_is_asked_and_answered(open_app: Open) -> None:
@@ -312,11 +313,13 @@ def test_row_sums_of_a_mask_after_the_softmax(open_app: Open) -> None:
 
 
 def test_a_row_that_loses_nearly_all_reads_the_same_in_table_and_formula(open_app: Open) -> None:
-    text = "我有一只猫。"  # row 2 of layer 0, head 0 keeps 3.6e-05
-    masked = causal_head(subject("zh-en", text), 0, 0)
-    sums = masked_after(masked.scores, masked.blocked).sum(axis=1)
+    found, texts = {}, ("我有一只猫。", "他喜欢喝水。", "今天天气很好，我们去公园。")
+    for place in itertools.product(texts, range(3), range(4)):
+        masked = causal_head(subject("zh-en", place[0]), *place[1:])
+        found[place] = masked_after(masked.scores, masked.blocked).sum(axis=1)
+    (text, layer, head), sums = min(found.items(), key=lambda one: one[1].min())
     row = int(sums.argmin())
-    app = open_app(PAGE, part="mistakes", text=text, layer=0, head=0, dials=f"masks.query:{row}")
+    app = open_app(PAGE, part="mistakes", text=text, layer=layer, head=head, dials=f"masks.query:{row}")
     assert matrix.number(sums[row], 4) in tables(app)
     assert "e−" in matrix.number(sums[row], 4)
     assert latex.number(sums[row]) in app.latex[0].value

@@ -9,7 +9,7 @@ from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import said
 from tests.refs import subject
-from vizformer.analysis.attribution.predictions import Prediction, next_tokens
+from vizformer.analysis.attribution.predictions import Prediction
 from vizformer.analysis.side_by_side.answers import two_answers
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.tools.generation import computations as generated
@@ -25,13 +25,15 @@ LENS, SIDE, IF = "pages/explore/lens.py", "pages/explore/side_by_side.py", "page
 def twins() -> tuple[Prediction, ...]:
     """Two tokens whose texts are "I"."""
     checkpoint = load("zh-en")
-    found = next_tokens(checkpoint, checkpoint.trace(CAT), 0)
-    same = tuple(one for one in found if one.token.text == "I")
-    assert len(same) == 2
-    return same
+    every = checkpoint.tokenizer.tokens(list(range(checkpoint.model.config.vocab_size)))
+    first, second = (token for token in every if token.text == "I")
+    return Prediction(first, 0.75), Prediction(second, 0.25)
 
 
-def test_as_the_answer_that_the_lens_looks_at(open_app: Open) -> None:
+def test_as_the_answer_that_the_lens_looks_at(
+    open_app: Open, monkeypatch: pytest.MonkeyPatch, twins: tuple[Prediction, ...]
+) -> None:
+    monkeypatch.setattr(subject_cache, "predictions", lambda *_: twins)
     app = open_app(LENS, model="zh-en", text=CAT, position=0)
     options = next(box.options for box in app.selectbox if any("“I”" in option for option in box.options))
     assert sum("“I”" in option for option in options) == 1 + ("“I”" in options[0])  # the model's own is named once more
@@ -39,7 +41,7 @@ def test_as_the_answer_that_the_lens_looks_at(open_app: Open) -> None:
 
 
 def test_side_by_side(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beside, "two_answers", partial(two_answers, count=10))
+    monkeypatch.setattr(beside, "two_answers", partial(two_answers, count=100))
     app = open_app(SIDE, model="zh-en", text=CAT, second="我有一只狼。", position=0)
     assert ">␣I<" in said(app)
     assert ">I<" in said(app)
