@@ -15,7 +15,11 @@ SENTENCE = "我有一只猫。"
 def forward():
     checkpoint = load("zh-en")
     trace = checkpoint.trace(SENTENCE)
-    return checkpoint, trace, walkthrough(checkpoint, trace, [token.text for token in trace.tokens["encoder"]].index("猫"))
+    return (
+        checkpoint,
+        trace,
+        walkthrough(checkpoint, trace, [token.text for token in trace.tokens["encoder"]].index("猫")),
+    )
 
 
 def test_weights_times_values_are_what_the_head_finds(forward) -> None:

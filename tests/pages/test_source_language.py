@@ -4,6 +4,7 @@ import pytest
 
 from tests import tiny
 from tests.checkpoints import folders
+from tests.checkpoints.test_first_tokens import both_ways
 from vizformer.checkpoints import save
 from vizformer.web.catalogue import server_folder
 from vizformer.web.link import beginnings
@@ -83,3 +84,16 @@ def test_a_model_that_reads_chinese_keeps_the_chinese_sentence(open_app, tmp_pat
     app = open_app(PAGE, model="models/both")
     assert not app.exception
     assert app.text_input(key="view.text").value == beginnings.CHINESE.text
+
+
+@pytest.mark.parametrize("text", ["I have a cat.", "我有一只猫。"])
+def test_a_translator_of_both_directions_reads_either_language(open_app, tmp_path, monkeypatch, text):
+    save(both_ways(), tmp_path / "both-ways")
+    (tmp_path / "both-ways" / "README.md").write_text("A Chinese → English Transformer.", encoding="utf-8")
+    monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
+    app = open_app(PAGE, model="models/both-ways", text=text)
+    assert not app.exception
+    assert not [notice for notice in app.info if "This model reads" in notice.value]
+    (notice,) = open_app(PAGE, model="models/both-ways", text="У меня есть кошка.").info
+    assert "reads Chinese and English" in notice.value
+    assert "Cyrillic" in notice.value

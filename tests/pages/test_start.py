@@ -114,7 +114,9 @@ def test_captions_hold_the_sentences_own_tokens_and_numbers(open_app, locale, wo
     data = drawn(app)
     row = data["entering"].reshape(len(data["tokens"]), -1)[data["followed"], 0]
     assert f"= {row:.2f}".replace("-", "−") in said["added"]
-    weight = data["attention_weights"].reshape(2 * [len(data["tokens"])])[data["attention"]["query"], data["attention"]["key"]]
+    weight = data["attention_weights"].reshape(2 * [len(data["tokens"])])[
+        data["attention"]["query"], data["attention"]["key"]
+    ]
     assert f"{weight:.3f}" in said["attention"]
     assert f"{data['next']['probabilities'][0]:.1%}" in said["next"]
     assert "I have a cat." in said["written"]

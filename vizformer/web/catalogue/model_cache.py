@@ -35,6 +35,7 @@ OPEN = 12  # models in memory at a time: the bundled ones, and the folders and t
 _WANTED: set[ModelRef] = set()  # what was looked at last: see `want`
 # Apart from the rest: weights must not push out every trace, nor traces the weights.
 _MODELS = Cache(most=OPEN, spares=lambda key: not _WANTED.isdisjoint(key[1:]))
+_CONFIG = 2**20  # bytes of a config.json that are looked at for its first tokens
 _WORD = 256  # bytes, or so, that an entry of a vocabulary takes in the library
 
 
@@ -51,6 +52,19 @@ def options(model: ModelRef) -> ModelConfig:
 def _written_options(model: ModelRef) -> ModelConfig:
     written = json.loads((sources.folder(model) / "config.json").read_text(encoding="utf-8"))
     return ModelConfig.from_dict(written["model"])
+
+
+@cached
+def marked_scripts(model: ModelRef) -> frozenset[str]:
+    """The scripts whose texts begin with a token of their own: of a translator of several directions, in our format."""
+    try:
+        file = sources.folder(model) / "config.json"
+        if not file.is_file() or file.stat().st_size > _CONFIG:
+            return frozenset()
+        first_tokens = json.loads(file.read_text(encoding="utf-8")).get("first_tokens")
+    except (VizformerError, ValueError, AttributeError):
+        return frozenset()
+    return frozenset(first_tokens) if isinstance(first_tokens, dict) else frozenset()
 
 
 def reads_target(model: ModelRef) -> bool:

@@ -1,7 +1,8 @@
 """Which language a translator reads, and whether the typed text is in it.
 
-A translator knows one direction.  Text in its other language is not refused: it is cut into tokens like any other, and
-some translation comes out, from a model that has never seen such a sentence.  So it is said, in words.
+A translator knows one direction, unless it puts a token of its own before a text of each script.  Text in another language
+is not refused: it is cut into tokens like any other, and some translation comes out, from a model that has never seen such
+a sentence.  So it is said, in words.
 """
 
 import re
@@ -63,10 +64,15 @@ def written_in(text: str) -> Language | None:
     return languages.get(script(text))
 
 
+def reads_both(model: ModelRef) -> bool:
+    """Whether the model translates from Chinese and from English, and the first token of a text says which way."""
+    return {HAN, LATIN} <= model_cache.marked_scripts(model)
+
+
 @cached
 def read_by(model: ModelRef) -> Language | None:
-    """The language that a model's card says it reads; None for models that do not translate."""
-    if model_cache.options(model).architecture != "encoder-decoder":
+    """The language that a model's card says it reads; None for models that do not translate, and those that read both."""
+    if model_cache.options(model).architecture != "encoder-decoder" or reads_both(model):
         return None
     try:
         folder = sources.folder(model)
@@ -102,6 +108,8 @@ def notice(model: ModelRef, text: str, usable: Callable[[ModelRef], bool] | None
     That is the bundled model that reads such texts, or where it is not `usable` on the page, a sentence for this model.
     """
     reads, written, used = read_by(model), written_in(text), script(text)
+    if reads is None and used and written is None and reads_both(model):
+        st.info(_both_scripts(used.title()))
     if reads is None or not used or reads == written:
         return
     sentence = in_language(reads).text
@@ -128,6 +136,15 @@ def notice(model: ModelRef, text: str, usable: Callable[[ModelRef], bool] | None
         else:
             label = _("Use the sentence {text}", text=sentence)
             st.button(label, key="language.use", on_click=_change, kwargs={"text": sentence, "target": ""})
+
+
+def _both_scripts(name: str) -> str:
+    """Said of a text in a third script by a translator of both directions."""
+    return _(
+        "This model reads Chinese and English. What you typed is mostly in another script ({script}): no such sentence was "
+        "in its training, so what it makes of it means little. Type a Chinese or an English sentence.",
+        script=name,
+    )
 
 
 def _another_script(reads: Language, name: str) -> str:
