@@ -32,6 +32,8 @@ KNOWN = {
     "question",
     "why",
     "choices",
+    "again",
+    *(f"line{n}" for n in range(1, 12)),  # of a program with a wrong line
 }  # read by the machinery of the lessons
 SHOWN_BY = {
     "text",

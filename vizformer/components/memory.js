@@ -4,28 +4,38 @@
 
 const STORE = "vizformer.progress";
 
+/** @typedef {Record<string, [number, number]>} Missed name -> when it was judged last (ms), and how */
+
 function read() {
   try {
     const kept = JSON.parse(localStorage.getItem(STORE) ?? "{}");
     const done = Array.isArray(kept?.done) ? kept.done.filter((/** @type {unknown} */ name) => typeof name === "string") : [];
-    return { done, forgotten: Number(kept?.forgotten) || 0 };
+    /** @type {Missed} */
+    const missed = typeof kept?.missed === "object" && kept.missed ? kept.missed : {};
+    return { done, missed, forgotten: Number(kept?.forgotten) || 0 };
   } catch {
-    return { done: [], forgotten: 0 }; // no storage (a private window), or not what we wrote
+    return { done: [], missed: {}, forgotten: 0 }; // no storage (a private window), or not what we wrote
   }
 }
 
 /**
- * @param {{ data: { done: string[], forgotten: number }, setStateValue(name: string, value: object): void }} component
+ * @param {{ data: { done: string[], missed: Missed, forgotten: number }, setStateValue(name: string, value: object): void }} component
  */
 export default function memory({ data, setStateValue }) {
   const kept = read();
   const forgotten = Math.max(kept.forgotten, data.forgotten);
-  const old = data.forgotten > kept.forgotten ? [] : kept.done;
-  const done = [...new Set([...old, ...data.done])].sort().slice(0, 500);
+  const old = data.forgotten > kept.forgotten ? { done: [], missed: {} } : kept;
+  const done = [...new Set([...old.done, ...data.done])].sort().slice(0, 500);
+  const missed = { ...data.missed };
+  for (const [name, one] of Object.entries(old.missed).slice(0, 500)) {
+    if (Array.isArray(one) && !(missed[name]?.[0] >= one[0])) missed[name] = one; // the later judgement counts
+  }
   try {
-    localStorage.setItem(STORE, JSON.stringify({ done, forgotten }));
+    localStorage.setItem(STORE, JSON.stringify({ done, missed, forgotten }));
   } catch {
     // the session still remembers
   }
-  if (done.some((name) => !data.done.includes(name))) setStateValue("kept", { done, forgotten: data.forgotten });
+  const news = done.some((name) => !data.done.includes(name))
+    || Object.entries(missed).some(([name, [when]]) => data.missed[name]?.[0] !== when);
+  if (news) setStateValue("kept", { done, missed, forgotten: data.forgotten });
 }

@@ -13,19 +13,51 @@ from vizformer.web.words.i18n import _
 
 # lesson (its address) -> its questions, one or more in each part; what is counted
 QUESTIONS: Mapping[str, tuple[str, ...]] = {lesson.url: lesson_words.asked(lesson.url) for lesson in COURSE}
-_DONE, _FORGOTTEN, _KEY = "vizformer.done", "vizformer.forgotten", "vizformer.memory"
+_DONE, _FORGOTTEN, _KEY, _MISSED = "vizformer.done", "vizformer.forgotten", "vizformer.memory", "vizformer.missed"
+NEXT_DAY = 20 * 3600 * 1000
+"""ms after which a question is asked once more that was answered rightly in the end; the path waits as long."""
+_SETTLED, _SOON, _LATER = 0, 1, 2  # whether a question is asked again: no more, in the next part, the next day
 
 
 def remember() -> None:
     """Exchanges what is known with the browser; once per run, where it takes no room."""
     with st.container(key="progress"):
-        known = memory.mount(_done(), forgotten=st.session_state.get(_FORGOTTEN, 0), key=_KEY)
+        known, missed = memory.mount(_done(), _missed(), forgotten=st.session_state.get(_FORGOTTEN, 0), key=_KEY)
     st.session_state[_DONE] = known & _all()
+    st.session_state[_MISSED] = {name: kept for name, kept in missed.items() if name in _all()}
 
 
 def note(lesson: str, question: str) -> None:
     """A question has been answered."""
     st.session_state[_DONE] = _done() | {f"{lesson}/{question}"}
+
+
+def judge(lesson: str, question: str, *, right: bool, again: bool) -> None:
+    """A question was answered: one that was missed is asked again in the next part, and after that the next day.
+
+    Args:
+        right: whether the answer was right.
+        again: whether it was asked in other words, after a wrong answer.
+    """
+    name, missed = f"{lesson}/{question}", _missed()
+    if not right:
+        stage = _LATER if again else _SOON
+    elif name in missed:
+        stage = _LATER if missed[name][1] == _SOON else _SETTLED
+    else:
+        return
+    st.session_state[_MISSED] = {**missed, name: (_now(), stage)}
+
+
+def due() -> list[tuple[str, str, int]]:
+    """The questions that are to be asked again now, as lesson, name and when it was judged, the oldest first."""
+    now = _now()
+    waiting = sorted((when, name) for name, (when, stage) in _missed().items() if _is_due(stage, now - when))
+    return [(lesson, question, when) for when, name in waiting for lesson, question in [name.split("/", 1)]]
+
+
+def _is_due(stage: int, passed: int) -> bool:
+    return stage == _SOON or (stage == _LATER and passed > NEXT_DAY)
 
 
 def answered(lesson: str) -> int:
@@ -43,13 +75,23 @@ def said(lesson: Entry) -> str:
 
 def forget() -> None:
     """Forgets everything, here and in the browser."""
-    st.session_state[_DONE] = frozenset()
-    st.session_state[_FORGOTTEN] = time.time_ns() // 1_000_000  # later than any forgetting that the browser knows of
+    st.session_state[_DONE], st.session_state[_MISSED] = frozenset(), {}
+    st.session_state[_FORGOTTEN] = _now()  # later than any forgetting that the browser knows of
 
 
 def _done() -> frozenset[str]:
     done: frozenset[str] = st.session_state.get(_DONE, frozenset())
     return done
+
+
+def _missed() -> memory.Missed:
+    missed: memory.Missed = st.session_state.get(_MISSED, {})
+    return missed
+
+
+def _now() -> int:
+    """ms since 1970."""
+    return time.time_ns() // 1_000_000
 
 
 def _all() -> frozenset[str]:

@@ -10,7 +10,8 @@ import streamlit as st
 from vizformer.components import cells
 from vizformer.components.cells import Cell
 from vizformer.web.widgets import class_question, questions
-from vizformer.web.widgets.questions import CellChoice, Grid
+from vizformer.web.widgets.misconceptions import Grid
+from vizformer.web.widgets.questions import CellChoice
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
@@ -42,7 +43,7 @@ def ask_cell(asked: CellChoice) -> None:
         _boxes(grid, row, column, disabled=over)
         picked = _picked(row, column)
         if questions.settle(asked, None if picked is None else f"{picked[0]},{picked[1]}"):
-            questions.verdict(None if picked is None else picked == answer, asked.said, asked.why)
+            questions.told(asked, picked, picked == answer)
         questions.lead(
             asked,
             bars=(),

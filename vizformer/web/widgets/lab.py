@@ -27,7 +27,8 @@ from vizformer.web.frame.numbering import numbered
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.choices import line
 from vizformer.web.widgets.laboratories import laboratory
-from vizformer.web.widgets.questions import Choice, Question, Registry
+from vizformer.web.widgets.misconceptions import Mistake
+from vizformer.web.widgets.questions import KNOWN, Choice, Question, Registry
 from vizformer.web.words import lesson_words
 
 controls = line  # the settings of a laboratory, above its picture
@@ -76,26 +77,53 @@ class Laboratory:
         """Has a function make the question `name` of a sentence and, where nothing else is given, what is set at first."""
 
         def kept(question: Ask) -> Ask:
-            self.questions[name] = question
+            self.questions[name] = KNOWN[self.lesson, name] = question
             return question
 
         return kept
 
-    def asked(self, name: str, /, *about: object, **values: object) -> dict[str, Any]:
-        """What a question consists of besides its answer: names, words, and what it is about.
+    def asked(self, name: str, /, *about: object, wrong: Any = (), **values: object) -> dict[str, Any]:
+        """What a question consists of besides its answer: names, words, what it is about, and its misconceptions.
 
         Args:
             name: of the question.
             about: when one of these changes, the question is open again.
+            wrong: misconceptions by their names in the words, with the number or the index of the choice of each; or
+                what `mistake` makes, in a list.
             values: for the placeholders of its words.
         """
-        said = {key: self.text(f"asks.{name}.{key}", **values) for key in ("question", "why")}
-        return {"lesson": self.lesson, "name": name, "about": " ".join(map(str, about)), **said}
+        said = {key: self.text(f"asks.{name}.{key}", **values) for key in ("question", "why", "again")}
+        if isinstance(wrong, Mapping):
+            wrong = [self.mistake(name, one, given, **values) for one, given in wrong.items()]
+        return {"lesson": self.lesson, "name": name, "about": " ".join(map(str, about)), "mistakes": wrong, **said}
+
+    def mistake(self, name: str, misconception: str, given: float, /, **values: object) -> Mistake:
+        """A misconception of the question `name`; in its words, {answered} is the answer that it gives."""
+        path = f"asks.{name}.wrong.{misconception}"
+        return Mistake(given, lambda answered: self.text(path, **{**values, "answered": answered}))
 
     def choice(self, name: str, names: Sequence[str], right: str, /, *about: object, **values: object) -> Choice:
-        """A question whose choices, of which one is right, are in its words by these names."""
+        """A question whose choices, of which one is right, are in its words by these names, as are its misconceptions."""
         choices = [self.text(f"asks.{name}.choices.{one}", **values) for one in names]
-        return Choice(choices=choices, answer=names.index(right), **self.asked(name, *about, **values))
+        wrong = {one: index for index, one in enumerate(names) if one != right}
+        return Choice(choices=choices, answer=names.index(right), **self.asked(name, *about, wrong=wrong, **values))
+
+    def options(
+        self,
+        name: str,
+        right: Any,
+        wrong: Mapping[str, Any],
+        /,
+        *about: object,
+        written: Callable[[Any], str] = str,
+        **values: object,
+    ) -> Choice:
+        """A question whose choices are the right value and those of misconceptions, each once, in order."""
+        named = {value: key for key, value in [*wrong.items()][::-1] if value != right}
+        ordered = sorted({right, *named})
+        mistakes = {named[value]: index for index, value in enumerate(ordered) if value != right}
+        said = self.asked(name, *about, wrong=mistakes, **values)
+        return Choice(choices=[written(value) for value in ordered], answer=ordered.index(right), **said)
 
     # --- words ---
 

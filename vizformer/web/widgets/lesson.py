@@ -19,6 +19,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import inline_scripts, numbering, presenting, progress
 from vizformer.web.frame.sitemap import COURSE, GLOSSARY, Entry
 from vizformer.web.link import link_settings, state
+from vizformer.web.link.languages import SOURCE
 from vizformer.web.link.link_settings import Setting
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import View
@@ -27,8 +28,10 @@ from vizformer.web.widgets.cell_question import ask_cell
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.laboratories import Parts, Shown, beside_others, laboratory, place_beside
 from vizformer.web.widgets.lesson_text import prose
+from vizformer.web.widgets.misconceptions import Grid
 from vizformer.web.widgets.model_input import subject_box
-from vizformer.web.widgets.questions import CellChoice, Choice, Grid, Number, Question, Registry, is_answered, near
+from vizformer.web.widgets.questions import CellChoice, Choice, Number, Question, Registry, is_answered, near
+from vizformer.web.words import lesson_words
 from vizformer.web.words.i18n import _, translate
 
 __all__ = [
@@ -52,6 +55,7 @@ __all__ = [
 ]
 
 _LAST = "lesson.last"
+_AGAIN = "lesson.again"  # the part that is shown, and the question that is asked again in it
 PAPER_WIDTH = 700  # px: what fits between the margins of A4 and of a letter
 _UNNAMED = "lesson.unnamed"  # the part that is shown though the link names none, where that depends on the view
 
@@ -195,6 +199,30 @@ def _part(entry: Entry, part: Shown, subject: Subject) -> None:
                     st.markdown("\n\n".join(texts))
     with picture, st.container(key="lesson-laboratory"), beside_others(asked):
         part.draw(subject)
+    with asked:
+        _ask_again(entry, part, subject)
+
+
+def _ask_again(entry: Entry, part: Shown, subject: Subject) -> None:
+    """One question that was answered wrongly in another part or on another day, in other words."""
+    here = f"{entry.url}/{part.key}"
+    where, chosen = st.session_state.get(_AGAIN, ("", None))
+    if where != here or chosen is None:
+        chosen = next((one for one in progress.due() if _is_of_another_part(one, entry, part)), None)
+        st.session_state[_AGAIN] = here, chosen
+    if chosen is None:
+        return
+    url, name, missed = chosen
+    if (found := questions.asked_again(url, name, missed, subject)) is None:
+        return
+    title = next(translate(one.title) for one in COURSE if one.url == url)
+    st.caption(_("Once more, from the lesson “{title}”:", title=title))
+    ask(found, here=True)
+
+
+def _is_of_another_part(question: tuple[str, str, int], entry: Entry, part: Shown) -> bool:
+    lesson, name, __ = question
+    return lesson != entry.url or name not in lesson_words.tables(lesson, SOURCE)[part.key].get("asks", ())
 
 
 def _paper(entry: Entry, parts: Parts, subject: Subject | None) -> None:

@@ -10,16 +10,17 @@ A question is data, so that a lesson asks it on the screen and the worksheet pri
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-import numpy as np
 import streamlit as st
-from jaxtyping import Float
 
 from vizformer.components.cells import Cell
+from vizformer.errors import VizformerError
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import progress
 from vizformer.web.widgets import class_question
+from vizformer.web.widgets.misconceptions import Grid, Mistake, of_cell, of_number
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _
 
@@ -34,6 +35,8 @@ class Choice:
         answer: index of the right choice.
         about: what the question is about (the text, a setting): when it changes, the question is open again.
         code: whether the choices are the lines of a program, with spaces before them: set as code and counted from 1.
+        again: the question in other words, for a later part or the next day.
+        mistakes: the misconception behind each wrong choice, by its index.
     """
 
     lesson: str
@@ -44,11 +47,31 @@ class Choice:
     why: str
     about: str = ""
     code: bool = False
+    again: str = ""
+    mistakes: Sequence[Mistake] = ()
 
     @property
     def said(self) -> str:
         """The right answer in words."""
-        return line_number(self.answer) if self.code else self.choices[self.answer]
+        return self.written(self.answer)
+
+    def written(self, choice: int) -> str:
+        """A choice in words."""
+        return line_number(choice) if self.code else self.choices[choice]
+
+    def mistake(self, choice: int) -> str:
+        """The misconception behind a wrong choice."""
+        return next((one.said(self.written(choice)) for one in self.mistakes if one.given == choice), "")
+
+    @property
+    def other_way_round(self) -> "Choice":
+        """The question in other words, and its choices (unless they are a program) from the last to the first."""
+        other = replace(self, question=self.again)
+        if self.code:
+            return other
+        last = len(self.choices) - 1
+        mistakes = [replace(one, given=last - one.given) for one in self.mistakes]
+        return replace(other, choices=self.choices[::-1], answer=last - self.answer, mistakes=mistakes)
 
 
 @dataclass(frozen=True)
@@ -56,10 +79,11 @@ class Number:
     """A question whose answer is a number that the reader enters; it is right within a tolerance that stands beside it.
 
     Attributes:
-        lesson, name, question, why, about: as in `Choice`.
+        lesson, name, question, why, about, again: as in `Choice`.
         answer: the number, in the unit that the question names.
         tolerance: how far from it an answer still counts as right; 0: only the number itself, which is whole then.
         written: the answer as a text.
+        mistakes: misconceptions and the number that each leads to.
     """
 
     lesson: str
@@ -70,11 +94,22 @@ class Number:
     tolerance: float = 0.0
     written: Callable[[float], str] = "{:,g}".format
     about: str = ""
+    again: str = ""
+    mistakes: Sequence[Mistake] = ()
 
     @property
     def said(self) -> str:
         """The right answer in words."""
         return self.written(self.answer)
+
+    def mistake(self, given: float) -> str:
+        """The misconception behind a wrong number; empty where none is known."""
+        return of_number(given, self.answer, self.tolerance, self.mistakes, self.written)
+
+    @property
+    def other_way_round(self) -> "Number":
+        """The question in other words."""
+        return replace(self, question=self.again)
 
     @property
     def asks_for(self) -> str:
@@ -85,25 +120,11 @@ class Number:
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
-    """A picture with cells, one of which is the answer; at most `components.cells.LARGEST` rows and columns.
-
-    Attributes:
-        rows, columns: the tokens of the queries and of the keys; they may repeat.
-        values: shares of 1, shown with the answer.
-    """
-
-    rows: Sequence[str]
-    columns: Sequence[str]
-    values: Float[np.ndarray, "rows columns"]
-
-
-@dataclass(frozen=True, eq=False)
 class CellChoice:
     """A question that is answered by a cell of a picture.
 
     Attributes:
-        lesson, name, question, why, about: as in `Choice`.
+        lesson, name, question, why, about, again: as in `Choice`.
         grid: the picture.
         answer: the right cell, (row, column).
     """
@@ -115,11 +136,22 @@ class CellChoice:
     answer: Cell
     why: str
     about: str = ""
+    again: str = ""
+    mistakes: Sequence[Mistake] = ()  # none of its own: those of all cells
 
     @property
     def said(self) -> str:
         """The right answer in words."""
         return cell_name(self.grid, self.answer)
+
+    def mistake(self, cell: Cell) -> str:
+        """The misconception behind a wrong cell."""
+        return of_cell(cell, self.answer, self.grid)
+
+    @property
+    def other_way_round(self) -> "CellChoice":
+        """The question in other words."""
+        return replace(self, question=self.again)
 
 
 def near(answer: float, share: float, least: float) -> float:
@@ -135,6 +167,21 @@ Registry = Mapping[str, Callable[[Subject], Question | None]]
 
 A lesson asks them about what its boxes are set to; these ask about what they are set to at first.
 """
+KNOWN: dict[tuple[str, str], Callable[[Subject], Question | None]] = {}
+"""Every question of the lessons that were opened since the program began, by lesson and name."""
+
+
+def asked_again(lesson: str, name: str, missed: int, subject: Subject) -> Question | None:
+    """A question in other words, about what is set at first; None where it is not known, or this text has none.
+
+    `missed` is when it was judged last: asked another time, it is open again.
+    """
+    make = KNOWN.get((lesson, name))
+    try:
+        found = None if make is None else make(subject)
+    except VizformerError:  # a model of somebody else's may lack what the question is about
+        return None
+    return None if found is None else replace(found.other_way_round, about=f"{found.about} again {missed}")
 
 
 def cell_name(grid: Grid, cell: Cell) -> str:
@@ -158,7 +205,7 @@ def ask(asked: Choice) -> None:
             key=f"{key}.choice.{asked.about}",
         )
         if settle(asked, None if picked is None else str(picked)):
-            verdict(None if picked is None else picked == asked.answer, asked.said, asked.why)
+            told(asked, picked, picked == asked.answer)
         lead(
             asked,
             bars=[str(i) for i in range(len(choices))],
@@ -258,7 +305,7 @@ def ask_number(asked: Number) -> None:
             else:
                 if part == "shown" and given is not None and not st.session_state.get(shown):
                     reveal(asked.lesson, asked.name, shown)
-                verdict(None if given is None else _is_right(asked, given), asked.said, asked.why)
+                told(asked, given, given is not None and _is_right(asked, given))
         lead(
             asked,
             bars=(),
@@ -284,17 +331,25 @@ def predict(text: str) -> None:
     st.markdown(f"**{predict}** {plain(text)}")
 
 
-def verdict(right: bool | None, answer: str, why: str) -> None:
-    """Whether it was right (None: nothing was answered), and why."""
-    if right is None:
-        found = _("The answer: {answer}.", answer=plain(answer))
-        st.info(f"**{found}** {plain(why)}")
-    elif right:
+def told(asked: Question, given: Any, right: bool) -> None:
+    """Says whether it was right (`given` None: nothing was answered), the misconception where it was not, and why.
+
+    What was answered just now is noted: a wrong answer is asked again later.
+    """
+    key, __ = keys(asked.lesson, asked.name, asked.about)
+    answer, why = plain(asked.said), plain(asked.why)
+    if given is None:
+        found = _("The answer: {answer}.", answer=answer)
+        st.info(f"**{found}** {why}")
+        return
+    if st.session_state.get(f"{key}.new"):
+        progress.judge(asked.lesson, asked.name, right=right, again=asked.question == asked.again)
+    if right:
         praise = _("Right.")
-        st.success(f"**{praise}** {plain(why)}")
+        st.success(f"**{praise}** {why}")
     else:
-        correction = _("Not quite: {answer}.", answer=plain(answer))
-        st.error(f"**{correction}** {plain(why)}")
+        correction, mistake = _("Not quite: {answer}.", answer=answer), plain(asked.mistake(given))
+        st.error(f"**{correction}** " + "\n\n".join(part for part in (mistake, why) if part))
 
 
 def count(key: str) -> None:

@@ -12,6 +12,8 @@
     [leak.asks.leak]                        # a question, named as in links
     question = "How many outputs move?"
     why = "Said with the answer."
+    again = "The question in other words, for whoever missed it."
+    wrong.all = "{answered} is the whole map."  # the misconception of a wrong choice, or of a number
 
 What several parts say stands before the first of them.  Numbers of lessons are names, "lesson @block" (`frame.numbering`).
 What a translation lacks is said in English.

@@ -58,7 +58,9 @@ def draw(subject: Subject) -> None:
 def question(subject: Subject) -> lesson.Number:
     """How many parameters has a feed-forward?"""
     sizes = Sizes(256, 1024, 0, 1, 1000)
-    said = lab.asked("count", d=sizes.d, d_ff=sizes.d_ff)
+    d, d_ff = sizes.d, sizes.d_ff
+    wrong = {"bare": 2 * d * d_ff, "one": d * d_ff, "square": 4 * d * d + 4 * d}
+    said = lab.asked("count", wrong=wrong, d=d, d_ff=d_ff)
     return lesson.Number(answer=counted(sizes).feedforward, written="{:,.0f}".format, **said)
 
 

@@ -85,9 +85,7 @@ def draw(subject: Subject) -> None:
 def question(subject: Subject, stack: str = "") -> lesson.Choice:
     """How many outputs move with the row of one token?"""
     n = len(subject.trace.tokens[stack or usual(subject).stack])
-    choices = sorted({0, 1, 2, n})
-    said = lab.asked("alone", n, n=n)
-    return lesson.Choice(choices=[str(choice) for choice in choices], answer=choices.index(1), **said)
+    return lab.options("alone", 1, {"none": 0, "beside": 2, "all": n}, n, n=n)
 
 
 def _arithmetic(subject: Subject, found: RowOfNumbers) -> None:

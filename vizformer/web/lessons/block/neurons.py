@@ -91,7 +91,8 @@ def question(subject: Subject, stack: str = "") -> lesson.Number:
     stack = stack or usual(subject).stack
     shares = silent_by_layer(subject, stack)
     share = float(shares[-1])
-    said = lab.asked("silent", subject, stack, layer=len(shares) - 1, share=f"{share:.1%}")
+    wrong = {"half": 50, "rest": 100 * (1 - share), "none": 0}
+    said = lab.asked("silent", subject, stack, wrong=wrong, layer=len(shares) - 1, share=f"{share:.1%}")
     return lesson.Number(answer=100 * share, tolerance=10, written="{:.1f}".format, **said)
 
 

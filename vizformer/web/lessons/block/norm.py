@@ -82,7 +82,7 @@ def length(subject: Subject) -> lesson.Number | None:
     if subject.config.norm_order == "none":
         return None
     d = subject.config.d_model
-    said = lab.asked("length", d, d=d, length=f"{d**0.5:.2f}")
+    said = lab.asked("length", d, wrong={"square": d, "unit": 1}, d=d, length=f"{d**0.5:.2f}")
     return lesson.Number(answer=d**0.5, tolerance=0.1, written="{:.2f}".format, **said)
 
 
@@ -92,7 +92,8 @@ def neighbour(subject: Subject, place: Place | None = None, kind: SublayerKind =
     if subject.config.norm_order == "none" or not reads_neighbours(subject):
         return None
     moved = neighbour_effect(subject, *(place or usual(subject))[:2], kind).moved
-    said = lab.asked("neighbour", change=matrix.number(max(moved["layer"], moved["rms"])))
+    wrong = {"layer": 0, "rms": 1, "all": 3}
+    said = lab.asked("neighbour", wrong=wrong, change=matrix.number(max(moved["layer"], moved["rms"])))
     return lesson.Choice(choices=[*NORMS.values(), lab.text("asks.neighbour.choices.all")], answer=2, **said)
 
 

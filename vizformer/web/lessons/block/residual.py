@@ -89,7 +89,8 @@ def draw(subject: Subject) -> None:
 def question(subject: Subject) -> lesson.Number:
     """How much smaller is the gradient without sum and norm?"""
     powers = powers_of_ten(ASKED)
-    said = lab.asked("depth", times=f"{10**powers:.0e}", n=ASKED)
+    wrong = {"one": powers / ASKED, "times": 10**powers}
+    said = lab.asked("depth", wrong=wrong, times=f"{10**powers:.0e}", n=ASKED)
     return lesson.Number(answer=powers, tolerance=2, written="{:.1f}".format, **said)
 
 

@@ -116,7 +116,12 @@ def question(subject: Subject) -> lesson.Choice:
         "high": f"{max(means):.3f}",
         "spread": f"{max(row.spread for row in others):.3f}",
     }
-    return lesson.Choice(choices=choices, answer=rows.index(worst), **lab.asked("wide", **values))
+    wrong = [
+        lab.mistake("wide", "deep" if row.ratio < worst.ratio else "wider", i, own=f"{row.mean:.3f}", **values)
+        for i, row in enumerate(rows)
+        if row is not worst
+    ]
+    return lesson.Choice(choices=choices, answer=rows.index(worst), **lab.asked("wide", wrong=wrong, **values))
 
 
 def _models(found: dict[str, tuple[WidthLosses, ...]]) -> None:

@@ -86,6 +86,7 @@ def overtakes(subject: Subject) -> lesson.Number:
         "overtakes",
         subject.model,
         subject.text,
+        wrong={"scores": 2 * meets, "one": meets / config.network_matrices, "width": config.d_model},
         form="short" if own < meets / 2 else "long",
         d=config.d_model,
         heads=counts.heads(config.n_heads),

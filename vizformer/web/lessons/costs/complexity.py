@@ -68,13 +68,21 @@ def times(subject: Subject) -> lesson.Number:
     """How many times as much does a recurrent layer cost?"""
     n, d = len(subject.tokens), subject.config.d_model
     about = (subject.model, subject.text)
-    said = lab.asked("times", *about, tokens=counts.tokens(n), n=n, d=d, times=f"{d / n:.2f}")
+    said = lab.asked(
+        "times",
+        *about,
+        wrong={"turned": n / d, "product": n * d, "width": d},
+        tokens=counts.tokens(n),
+        n=n,
+        d=d,
+        times=f"{d / n:.2f}",
+    )
     return lesson.Number(answer=d / n, tolerance=lesson.near(d / n, 0.02, least=0.05), written="{:.2f}".format, **said)
 
 
 @lab.asks("path")
 def path(subject: Subject) -> lesson.Choice:
     """Which layer connects any two tokens in a few steps?"""
-    return lesson.Choice(
-        choices=[*lab.texts("layer", ASKED).values()], answer=ASKED.index("attention"), **lab.asked("path")
-    )
+    wrong = {layer: index for index, layer in enumerate(ASKED) if layer != "attention"}
+    choices = [*lab.texts("layer", ASKED).values()]
+    return lesson.Choice(choices=choices, answer=ASKED.index("attention"), **lab.asked("path", wrong=wrong))

@@ -94,7 +94,8 @@ def times(subject: Subject) -> lesson.Number:
     one, eight = mixture(subject.config, 1, 1), mixture(subject.config, 8, 1)
     values = {"one": one.expert, "before": one.total, "after": eight.total}
     written = {name: f"{value:,}" for name, value in values.items()}
-    said = lab.asked("experts", subject.model, times=f"{eight.total / one.total:.2f}", **written)
+    wrong = {"whole": 8, "used": 1}
+    said = lab.asked("experts", subject.model, wrong=wrong, times=f"{eight.total / one.total:.2f}", **written)
     return lesson.Number(answer=eight.total / one.total, tolerance=0.3, written="{:.2f}".format, **said)
 
 

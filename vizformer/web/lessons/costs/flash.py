@@ -1,5 +1,7 @@
 """The laboratory FlashAttention: the softmax of one row worked out tile by tile, with a running maximum and sum."""
 
+import math
+
 import streamlit as st
 
 from vizformer.analysis import kinds, site_name
@@ -75,7 +77,9 @@ def factor(subject: Subject, site: str = "", head: int = 0) -> lesson.Number | N
         return None
     first, second = (f"{float(tile.scores.max()):.3f}".replace("-", "−") for tile in tiles[:2])
     values = {"query": last, "first": first, "second": second, "factor": f"{tiles[1].factor:.3f}"}
-    said = lab.asked("factor", subject, site, head, **values)
+    gap = float(tiles[0].scores.max()) - float(tiles[1].scores.max())
+    wrong = {"turned": math.exp(min(gap, 0.0) - gap), "gap": gap, "exponent": math.exp(-min(gap, 0.0))}
+    said = lab.asked("factor", subject, site, head, wrong=wrong, **values)
     return lesson.Number(
         answer=tiles[1].factor, tolerance=near(tiles[1].factor, 0.02, 0.001), written="{:.3f}".format, **said
     )

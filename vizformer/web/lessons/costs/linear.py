@@ -76,15 +76,18 @@ def bracket(subject: Subject) -> lesson.Number:
     """What does the head cost by way of the state?"""
     n, d = 10 * len(subject.tokens), subject.config.d_head  # the table below has the numbers of the text itself
     found = bracketing(n, d)
+    wrong = {"order": found.through_weights, "one": n * d * d, "square": n * n}
     work = {"state": f"{found.through_state:,}", "weights": f"{found.through_weights:,}"}
-    said = lab.asked("bracket", subject.model, subject.text, tokens=counts.tokens(n), d=d, **work)
+    said = lab.asked("bracket", subject.model, subject.text, wrong=wrong, tokens=counts.tokens(n), d=d, **work)
     return lesson.Number(answer=found.through_state, **said)
 
 
 @lab.asks("product")
 def product(subject: Subject) -> lesson.Choice:
     """Which other function lets the brackets be moved?"""
-    return lesson.Choice(choices=["|q·k|", "(q·k)²", "e^(−|q − k|²)"], answer=1, **lab.asked("product"))
+    return lesson.Choice(
+        choices=["|q·k|", "(q·k)²", "e^(−|q − k|²)"], answer=1, **lab.asked("product", wrong={"size": 0, "distance": 2})
+    )
 
 
 def _weights(found: LinearAttention, query: int, keys: list[str]) -> None:

@@ -87,14 +87,22 @@ def worst(subject: Subject) -> lesson.Choice | None:
         for row, change in zip(asked, changes, strict=True)
     )
     answer = max(range(len(asked)), key=changes.__getitem__)
-    return lesson.Choice(choices=[_name(row) for row in asked], answer=answer, **lab.asked("own", said=said))
+    factors = [f"{math.exp(change):.2f}" for change in changes]
+    wrong = [
+        lab.mistake("own", name, i, said=said, factor=factors[i], most=factors[answer], best=_name(asked[answer]))
+        for i, (name, __) in enumerate(ASKED)
+        if i != answer
+    ]
+    choices = [_name(row) for row in asked]
+    return lesson.Choice(choices=choices, answer=answer, **lab.asked("own", wrong=wrong, said=said))
 
 
 @lab.asks("hours")
 def hours(subject: Subject) -> lesson.Number:
     """How many operations is the training of the big model?"""
     flops = RECIPES[1].hardware_flops
-    said = lab.asked("hours", flops=sizes.scientific(flops))
+    wrong = {"one": flops / 8e19, "hours": flops / 3600e19, "days": flops / (3.5 * 1e19)}
+    said = lab.asked("hours", wrong=wrong, flops=sizes.scientific(flops))
     return lesson.Number(answer=flops / 1e19, tolerance=0.1, written="{:.2f}".format, **said)
 
 

@@ -102,7 +102,8 @@ def layers(subject: Subject) -> lesson.Number | None:
     if n < 2:
         return None
     answer = -(-(n - 1) // ASKED)
-    said = lab.asked("layers", subject.model, subject.text, n=n, r=ASKED, layers=answer)
+    wrong = {"window": -(-(n - 1) // (2 * ASKED + 1)), "one": 1, "tokens": n - 1}
+    said = lab.asked("layers", subject.model, subject.text, wrong=wrong, n=n, r=ASKED, layers=answer)
     return lesson.Number(answer=answer, **said)
 
 

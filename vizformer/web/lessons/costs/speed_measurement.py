@@ -91,7 +91,9 @@ def written(subject: Subject) -> lesson.Number:
     """How many bytes does the map of a head take?"""
     n = len(subject.tokens)
     values = {"tokens": counts.tokens(n), "n": n, "own": f"{4 * n * n:,}", "long": labels.size(4 * 4096**2)}
-    return lesson.Number(answer=4 * n * n, **lab.asked("bytes", subject.model, subject.text, **values))
+    wrong = {"cells": n * n, "row": 4 * n, "half": 2 * n * n}
+    said = lab.asked("bytes", subject.model, subject.text, wrong=wrong, **values)
+    return lesson.Number(answer=4 * n * n, **said)
 
 
 @lab.asks("doubled")

@@ -123,7 +123,13 @@ def question(subject: Subject) -> lesson.Choice:
     reached = next((n for n, share in enumerate(about.right["one"]) if share < ENOUGH), longest)
     values = sorted({min(reached * times, longest) for times in (1, 2, 4)} | {longest})
     share = f"{about.right['every'][-1]:.0%}"
-    said = lab.asked("length", d=about.state, longest=longest, reached=reached, share=share)
+    names = ("twice", "four", "all")
+    wrong = {
+        "all" if value == longest else "less" if value < reached else names[value > 2 * reached]: index
+        for index, value in enumerate(values)
+        if value != reached
+    }
+    said = lab.asked("length", wrong=wrong, d=about.state, longest=longest, reached=reached, share=share)
     return lesson.Choice(choices=[counts.symbols(value) for value in values], answer=values.index(reached), **said)
 
 

@@ -93,7 +93,8 @@ def keys_question(subject: Subject) -> lesson.Number | None:
     if not has_two_stacks(subject.model):
         return None
     n_source, n_target = (len(subject.trace.tokens[stack]) for stack in ("encoder", "decoder"))
-    said = lab.asked("keys", subject, n_source=n_source, n_target=n_target)
+    wrong = {"steps": n_source * n_target, "target": n_target, "both": n_source + n_target}
+    said = lab.asked("keys", subject, wrong=wrong, n_source=n_source, n_target=n_target)
     return lesson.Number(answer=n_source, written="{:,.0f}".format, **said)
 
 

@@ -76,10 +76,8 @@ def question(subject: Subject) -> lesson.Choice | None:
         return None
     (cross,) = attended(subject, (site_name("cross", 0),))
     __, n_q, n_k = cross.scores
-    shapes = [(n_q, n_k), (n_k, n_q), (n_q, n_q), (n_k, n_k), (n_q, cross.d_head)]
-    choices = [f"[{rows}, {columns}]" for rows, columns in sorted(dict.fromkeys(shapes))]
-    said = lab.asked("shape", subject, n_q=n_q, n_k=n_k)
-    return lesson.Choice(choices=choices, answer=choices.index(f"[{n_q}, {n_k}]"), **said)
+    wrong = {"turned": (n_k, n_q), "decoder": (n_q, n_q), "encoder": (n_k, n_k), "width": (n_q, cross.d_head)}
+    return lab.options("shape", (n_q, n_k), wrong, subject, written=lambda shape: str([*shape]), n_q=n_q, n_k=n_k)
 
 
 def _cells(one: Attended) -> tuple[str, str, str, str]:

@@ -63,7 +63,7 @@ def draw(subject: Subject) -> None:
 @lab.asks("cube")
 def cube(subject: Subject) -> lesson.Choice:
     """How does the work of the attention grow without a cache?"""
-    return lesson.Choice(choices=["2", "4", "8"], answer=2, **lab.asked("cube"))
+    return lab.options("cube", 8, {"steps": 2, "map": 4})
 
 
 def _pair(values: ndarray) -> tuple[Number, ...]:

@@ -87,7 +87,12 @@ def next_token(subject: Subject) -> lesson.Choice | None:
     at = next((i for i in (1, 2) if i < len(rows) and i != told), 0)
     read, wanted = rows[at].read.text, rows[at].wanted.text
     choices = list(dict.fromkeys([read, wanted, *(row.wanted.text for row in rows), "</s>"]))[:3]
-    said = lab.asked("shift", subject, row=at, token=read)
+    wrong = {
+        "same" if choice == read else "end" if choice == "</s>" else "later": index
+        for index, choice in enumerate(choices)
+        if choice != wanted
+    }
+    said = lab.asked("shift", subject, wrong=wrong, row=at, token=read)
     return lesson.Choice(choices=choices, answer=choices.index(wanted), **said)
 
 

@@ -103,4 +103,7 @@ def counted(subject: Subject, translation: str = "", reference: str = "") -> les
     missing = (" ".join(run) for run in (runs.in_text - runs.in_reference).elements())
     listed = _("; ").join(missing) or lab.text("none")
     values = {"translation": translation, "reference": reference, "total": total, "missing": listed}
-    return lesson.Number(answer=runs.counted, **lab.asked("counted", translation, reference, **values))
+    words = bleu(translation, reference).runs[0].counted
+    wrong = {"all": total, "words": words, "missing": total - runs.counted}
+    said = lab.asked("counted", translation, reference, wrong=wrong, **values)
+    return lesson.Number(answer=runs.counted, **said)

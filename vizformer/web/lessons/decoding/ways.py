@@ -111,7 +111,8 @@ def ratio(subject: Subject) -> lesson.Number | None:
     temperature = 2.0 if times > FAR else 0.5
     warmed = times ** (1 / temperature)
     values = {"ratio": _written(times), "temperature": f"{temperature:g}", "warmed": _written(warmed)}
-    said = lab.asked("ratio", subject, first=first, second=second, **values)
+    wrong = {"divided": times / temperature, "same": times, "power": min(times**temperature, 1e30)}
+    said = lab.asked("ratio", subject, wrong=wrong, first=first, second=second, **values)
     return lesson.Number(answer=warmed, tolerance=lesson.near(warmed, 0.1, least=0.1), written=_written, **said)
 
 

@@ -65,7 +65,10 @@ class Exercise(Laboratory):
         """Which line of the program is wrong?"""
         program = EXERCISES[self.key]
         error = run(self.key, self.given(subject), corrected=False).error if self.stops else ""
-        said = self.asked(self.key, error=error)
+        wrong = {
+            f"line{n}": index for index, n in enumerate(range(1, len(program.lines) + 1)) if index != program.wrong
+        }
+        said = self.asked(self.key, wrong=wrong, error=error)
         return lesson.Choice(choices=program.lines, answer=program.wrong, code=True, **said)
 
     def _is_found(self, subject: Subject) -> bool:

@@ -140,8 +140,11 @@ total = Exercise("total", lambda subject: operands.hand_given())
 @total.asks("weight")
 def weight_question(subject: Subject) -> lesson.Number:
     """Which weight does a softmax give?"""
-    weight = float(contrasts.total_contrast().right[0])
-    return lesson.Number(answer=weight, tolerance=0.01, written="{:.2f}".format, **total.asked("weight"))
+    found = contrasts.total_contrast()
+    weight, scores = float(found.right[0]), run("total", operands.hand_given(), corrected=True).names["scores"]
+    wrong = {"copied": float(found.wrong[0]), "even": 1 / len(scores), "power": float(scores[0].exp())}
+    said = total.asked("weight", wrong=wrong)
+    return lesson.Number(answer=weight, tolerance=0.01, written="{:.2f}".format, **said)
 
 
 def _weights_by_hand(name: str) -> None:

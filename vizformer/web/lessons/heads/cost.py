@@ -91,10 +91,12 @@ def question(subject: Subject) -> lesson.Choice | None:
     h = config.n_heads
     other = 1 if h > 1 else max(costs)
     times, right = max(h, other), costs[other]
-    values = sorted({right, right // times, right * times})
-    said = lab.asked(
+    return lab.options(
         "cost",
+        right,
+        {"less": right // times, "more": right * times},
         subject,
+        written="{:,}".format,
         tokens=counts.tokens(n),
         heads=counts.heads(h),
         width=config.d_head,
@@ -104,4 +106,3 @@ def question(subject: Subject) -> lesson.Choice | None:
         here=f"{h * n * n:,}",
         there=f"{other * n * n:,}",
     )
-    return lesson.Choice(choices=[f"{value:,}" for value in values], answer=values.index(right), **said)

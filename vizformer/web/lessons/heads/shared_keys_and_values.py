@@ -87,9 +87,9 @@ def question(subject: Subject) -> lesson.Choice:
     h = subject.config.n_heads
     costs = {one.n_kv_heads: one.cache_bytes for one in sharing_costs(subject.model, *_lengths(subject))}
     full, least = costs[h], costs[1]
-    values = sorted({full, full // 2, least, round(full / h**0.5)})
-    said = lab.asked("cache", subject, heads=counts.heads(h), full=f"{full:,}", h=h)
-    return lesson.Choice(choices=[f"{value:,}" for value in values], answer=values.index(least), **said)
+    wrong = {"same": full, "half": full // 2, "root": round(full / h**0.5)}
+    said = {"heads": counts.heads(h), "full": f"{full:,}", "h": h}
+    return lab.options("cache", least, wrong, subject, written="{:,}".format, **said)
 
 
 def _lengths(subject: Subject) -> tuple[int, int]:

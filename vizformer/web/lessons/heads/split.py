@@ -91,7 +91,8 @@ def question(subject: Subject, site: str = "", head: int = 0, query: int = 0) ->
     found = contributions(subject, site, query)
     out, part, left = (float(row[0]) for row in (found.slices.out, found.parts[head], found.without(head)))
     values = {"out": _signed(out), "part": _signed(part), "left": _signed(left)}
-    said = lab.asked("without", subject, site, head, query, number=head, query=query, **values)
+    wrong = {"kept": out, "added": out + part, "part": part}
+    said = lab.asked("without", subject, site, head, query, wrong=wrong, number=head, query=query, **values)
     return lesson.Number(answer=left, tolerance=0.01, written=_signed, **said)
 
 

@@ -147,7 +147,8 @@ def question(subject: Subject) -> lesson.Number | None:
         "share": labels.percent(share),
         "steps": last - first,
     }
-    said = lab.asked("felt", subject.text, **values)
+    wrong = {"all": 100, "half": 100 / 2 ** (last - first), "even": 100 / (last + 1)}
+    said = lab.asked("felt", subject.text, wrong=wrong, **values)
     return lesson.Number(answer=100 * share, tolerance=10, written="{:.1f}".format, **said)
 
 

@@ -82,10 +82,9 @@ def question(subject: Subject) -> lesson.Choice | None:
         return None
     n, k = 10 * len(subject.tokens), 5
     layers, dilated = (layer_types.reach(kind, n, k, k).layers for kind in ("contiguous", "dilated"))
-    choices = [dilated, -(-n // k), layers, n]
+    wrong = {"dilated": dilated, "order": -(-n // k), "each": n}
     values = {"k": k, "n": n, "reach": k - 1, "last": n - 1, "layers": layers, "dilated": dilated}
-    said = lab.asked("path", subject.model, subject.text, **values)
-    return lesson.Choice(choices=[f"{choice:,}" for choice in choices], answer=choices.index(layers), **said)
+    return lab.options("path", layers, wrong, subject.model, subject.text, written="{:,}".format, **values)
 
 
 def _table(n: int, k: int, r: int) -> str:

@@ -67,6 +67,5 @@ def question(subject: Subject) -> lesson.Choice:
     n = len(subject.trace.tokens[stack])
     found = measured(subject, stack, n - 1, replacements(subject, stack, n - 1)[0].id, "own", 1)
     moved = len(found.moved)
-    said = lab.asked("leak", subject, form=stack, tokens=counts.tokens(n), moved=moved, n=n)
-    choices = sorted({0, 1, n - 1, n, moved})
-    return lesson.Choice(choices=[str(choice) for choice in choices], answer=choices.index(moved), **said)
+    wrong = {"none": 0, "own": 1, "others": n - 1, "all": n}
+    return lab.options("leak", moved, wrong, subject, form=stack, tokens=counts.tokens(n), moved=moved, n=n)

@@ -82,7 +82,8 @@ def question(subject: Subject, *place: int) -> lesson.Number:
     row = _worst(masked, "after")
     given, left = (float(share(masked.scores, masked.blocked)[row]) for share in (given_away, left_over))
     query = row_names.numbered(subject, causal_on(subject))[row]
-    said = lab.asked("sum", subject, layer, head, query=query, given=f"{given:.3f}", left=f"{left:.3f}")
+    wrong = {"one": 1, "lost": given, "less": left * left}
+    said = lab.asked("sum", subject, layer, head, wrong=wrong, query=query, given=f"{given:.3f}", left=f"{left:.3f}")
     return lesson.Number(answer=left, tolerance=0.01, written="{:.3f}".format, **said)
 
 

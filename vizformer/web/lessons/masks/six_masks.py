@@ -127,9 +127,8 @@ def question(subject: Subject) -> lesson.Choice:
     """How many cells does the causal mask block?"""
     n = len(tokens(subject, causal_on(subject))[0])
     right = n * (n - 1) // 2
-    choices = sorted({right, n * (n + 1) // 2, n * n, max(n - 1, 0)})
-    said = lab.asked("count", subject, tokens=counts.tokens(n), n=n, first=n - 1, right=right)
-    return lesson.Choice(choices=[str(choice) for choice in choices], answer=choices.index(right), **said)
+    wrong = {"diagonal": n * (n + 1) // 2, "all": n * n, "row": max(n - 1, 0)}
+    return lab.options("count", right, wrong, subject, tokens=counts.tokens(n), n=n, first=n - 1, right=right)
 
 
 def _named(subject: Subject, attention: Kind, found: Laid) -> list[str]:

@@ -88,7 +88,8 @@ def question(subject: Subject) -> lesson.Choice:
     i, j, d = 2, 5, 64
     offered = [(i, j + 1), (2 * i, 2 * j), (i + FURTHER, j + FURTHER), (i + 1, j)]
     measured = _("; ").join(f"PE({a}) · PE({b}) = {products(d)[a, b]:.2f}" for a, b in [(i, j), *offered])
-    said = lab.asked("product", i=i, j=j, distance=j - i, d=d, products=measured)
+    wrong = {"farther": 0, "doubled": 1, "nearer": 3}
+    said = lab.asked("product", wrong=wrong, i=i, j=j, distance=j - i, d=d, products=measured)
     return lesson.Choice(choices=[f"PE({a}) · PE({b})" for a, b in offered], answer=2, **said)
 
 

@@ -75,7 +75,14 @@ def question(subject: Subject) -> lesson.Choice:
     behind = {scheme: mean for scheme, mean in means.items() if mean is not None}  # of the models that read as far
     ordered = sorted(behind, key=behind.__getitem__)
     losses = _("; ").join(f"{titles[scheme]} {behind[scheme]:.2f}" for scheme in ordered)
-    said = lab.asked("longer", subject.text, n=trained, losses=losses)
+    best, names = ordered[0], list(behind)
+    values = {"best": titles[best], "best_loss": f"{behind[best]:.2f}", "n": trained, "losses": losses}
+    wrong = [
+        lab.mistake("longer", scheme, index, loss=f"{behind[scheme]:.2f}", **values)
+        for index, scheme in enumerate(names)
+        if scheme != best
+    ]
+    said = lab.asked("longer", subject.text, wrong=wrong, **values)
     return lesson.Choice(choices=[titles[scheme] for scheme in behind], answer=list(behind).index(ordered[0]), **said)
 
 

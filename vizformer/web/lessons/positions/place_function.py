@@ -93,5 +93,6 @@ def question(subject: Subject, m: int | None = None, n: int = 0) -> lesson.Choic
     if change[changing] < KEPT:
         return None
     values = {"scheme": names[changing], "change": f"{change[changing]:.2g}"}
-    said = lab.asked("moved", subject.model, subject.text, **values)
+    wrong = {scheme: index for index, scheme in enumerate(OFFERED) if scheme != changing}
+    said = lab.asked("moved", subject.model, subject.text, wrong=wrong, **values)
     return lesson.Choice(choices=list(names.values()), answer=OFFERED.index(changing), **said)

@@ -78,7 +78,8 @@ def draw(subject: Subject) -> None:
 def question(subject: Subject) -> lesson.Number:
     """How long is the shortest wave?"""
     fastest = wavelength(WIDTHS[0], 0)  # the same at every width
-    said = lab.asked("turn", length=f"{fastest:.2f}")
+    wrong = {"half": fastest / 2, "slowest": 10000 * fastest, "degrees": 360, "radian": 1}
+    said = lab.asked("turn", wrong=wrong, length=f"{fastest:.2f}")
     return lesson.Number(answer=fastest, tolerance=0.1, written="{:.2f}".format, **said)
 
 

@@ -57,7 +57,21 @@ def question(subject: Subject, kind: Kind | None = None) -> lesson.Choice | None
     queries, keys = row_names.numbered(subject, kind), labels.numbered(subject.trace.tokens[labels.stacks(kind)[1]])
     weights = ", ".join(f"{keys[key]}: {asked.weights[key]:.3f}" for key in asked.keys)
     place = {"layer": str(asked.layer), "head": str(asked.head), "query": queries[asked.query]}
-    said = lab.asked("self", subject, kind, weights=weights, **place)
+    wrong = [
+        lab.mistake(
+            "self",
+            "same" if keys[key] == place["query"] else "beside" if abs(key - asked.query) == 1 else "other",
+            index,
+            weight=f"{asked.weights[key]:.3f}",
+            best=keys[asked.best],
+            most=f"{asked.weights[asked.best]:.3f}",
+            weights=weights,
+            **place,
+        )
+        for index, key in enumerate(asked.keys)
+        if key != asked.best
+    ]
+    said = lab.asked("self", subject, kind, wrong=wrong, weights=weights, **place)
     return lesson.Choice(choices=[keys[key] for key in asked.keys], answer=asked.keys.index(asked.best), **said)
 
 

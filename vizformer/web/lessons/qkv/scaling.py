@@ -81,12 +81,14 @@ def question(subject: Subject, kind: Kind | None = None) -> lesson.Choice | None
     kind = kind or kinds(subject.trace)[0]
     if not subject.config.plain_scores or (asked := undivided(subject, kind)) is None:
         return None
-    shares = (asked.undivided, asked.divided, asked.divided / asked.divisor, asked.even)
-    texts = list(dict.fromkeys(labels.percent(share) for share in sorted(shares)))
-    said = lab.asked(
+    wrong = {"same": asked.divided, "share": asked.divided / asked.divisor, "even": asked.even}
+    return lab.options(
         "scale",
+        asked.undivided,
+        {name: share for name, share in wrong.items() if labels.percent(share) != labels.percent(asked.undivided)},
         subject,
         kind,
+        written=labels.percent,
         layer=asked.layer,
         head=asked.head,
         query=row_names.numbered(subject, kind)[asked.query],
@@ -96,7 +98,6 @@ def question(subject: Subject, kind: Kind | None = None) -> lesson.Choice | None
         divisor=f"{asked.divisor:.3g}",
         undivided=labels.percent(asked.undivided),
     )
-    return lesson.Choice(choices=texts, answer=texts.index(labels.percent(asked.undivided)), **said)
 
 
 def _real_head(subject: Subject) -> None:

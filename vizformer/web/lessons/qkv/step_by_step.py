@@ -1,5 +1,7 @@
 """The laboratory Step by step: one head and one query, every number of it, with numbers that can be set by hand."""
 
+import math
+
 from vizformer import analysis
 from vizformer.analysis import Kind, RatioQuestion, kinds
 from vizformer.web.catalogue import subject_cache
@@ -48,10 +50,14 @@ def question(subject: Subject, kind: Kind | None = None) -> lesson.Number | None
         return None
     keys = labels.numbered(subject.trace.tokens[labels.stacks(kind)[1]])
     high, low = (f"{score:.2f}".replace("-", "−") for score in asked.scores)
+    first, second = asked.scores
+    gap = first - second
+    wrong = {"gap": gap, "turned": math.exp(-gap), "quotient": first / second if second else 0.0}
     said = lab.asked(
         "ratio",
         subject,
         kind,
+        wrong=wrong,
         layer=asked.layer,
         head=asked.head,
         query=row_names.numbered(subject, kind)[asked.query],

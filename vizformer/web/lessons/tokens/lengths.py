@@ -90,7 +90,14 @@ def question(subject: Subject) -> lesson.Choice | None:
     places = sorted({*once[:2], *once[-2:]})
     if len(places) < 2:
         return None
-    said = lab.asked("lengths", *about, form="row", lengths=", ".join(f"{names[i]}: {lengths[i]:.2f}" for i in places))
+    wrong = [
+        lab.mistake("lengths", "row", index, length=f"{lengths[i]:.2f}", best=f"{lengths[once[0]]:.2f}")
+        for index, i in enumerate(places)
+        if i != once[0]
+    ]
+    said = lab.asked(
+        "lengths", *about, wrong=wrong, form="row", lengths=", ".join(f"{names[i]}: {lengths[i]:.2f}" for i in places)
+    )
     return lesson.Choice(choices=[names[i] for i in places], answer=places.index(once[0]), **said)
 
 

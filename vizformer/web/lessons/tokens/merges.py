@@ -88,9 +88,16 @@ def question(subject: Subject, mode: str = "apply") -> lesson.Choice | None:
     if not wrong:
         return None
     choices = sorted([first.pair, *wrong], key=standing.index)
+    answer = choices.index(first.pair)
     form, (left, right) = "apply" if mode == "apply" else "learn", map(_spaced, first.pair)
-    said = lab.asked("merge", form, text, form=form, left=left, right=right, n=n)
-    return lesson.Choice(choices=[_joined(pair) for pair in choices], answer=choices.index(first.pair), **said)
+    values = {"form": form, "left": left, "right": right, "n": n}
+    mistakes = [
+        lab.mistake("merge", "earlier" if index < answer else "later", index, **values)
+        for index in range(len(choices))
+        if index != answer
+    ]
+    said = lab.asked("merge", form, text, wrong=mistakes, **values)
+    return lesson.Choice(choices=[_joined(pair) for pair in choices], answer=answer, **said)
 
 
 def _cut(text: str, step: int) -> None:

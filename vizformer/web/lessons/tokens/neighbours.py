@@ -104,5 +104,13 @@ def question(subject: Subject, centred: bool = False) -> lesson.Choice | None:
         return None
     answer, (name, *choices) = ids.index(nearest.ids[0]), names(subject.model, (chosen.id, *ids))
     values = {"token": name, "nearest": choices[answer], "cosine": f"{nearest.cosines[0]:.2f}"}
-    said = lab.asked("nearest", subject.model, chosen.id, centred, **values)
+    far = dict(zip(nearest.ids, nearest.cosines, strict=True))
+    wrong = [
+        lab.mistake("nearest", "last", index, own=f"{far[id]:.2f}", **values)
+        if id in far
+        else lab.mistake("nearest", "beside", index, **values)
+        for index, id in enumerate(ids)
+        if index != answer
+    ]
+    said = lab.asked("nearest", subject.model, chosen.id, centred, wrong=wrong, **values)
     return lesson.Choice(choices=choices, answer=answer, **said)

@@ -59,4 +59,6 @@ def draw(subject: Subject) -> None:
 def question(subject: Subject, side: int = SIDE) -> lesson.Number:
     """What happens to the number of tokens and to the map of attention when the patches shrink?"""
     n, more = (PICTURE / side) ** 2, (PICTURE / (side / 2)) ** 2
-    return lesson.Number(answer=more**2 / n**2, **lab.asked("patches", side, side=side, n=round(n)))
+    wrong = {"tokens": more / n, "side": (more / n) ** 0.5, "row": (more / n) ** 1.5}
+    said = lab.asked("patches", side, wrong=wrong, side=side, n=round(n))
+    return lesson.Number(answer=more**2 / n**2, **said)

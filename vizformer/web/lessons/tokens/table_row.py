@@ -95,4 +95,6 @@ def question(subject: Subject) -> lesson.Number:
     """What would the product with a one-hot row cost?"""
     sizes = {"vocab_size": subject.config.input_vocab_size, "d_model": subject.config.d_embedding}
     products = looked_up(subject.model, subject.tokens[0].id).products
-    return lesson.Number(answer=products, written="{:,.0f}".format, **lab.asked("products", subject.model, **sizes))
+    wrong = {"copy": sizes["d_model"], "ones": sizes["vocab_size"], "none": 0}
+    said = lab.asked("products", subject.model, wrong=wrong, **sizes)
+    return lesson.Number(answer=products, written="{:,.0f}".format, **said)

@@ -60,12 +60,13 @@ def question(subject: Subject) -> lesson.Choice | None:
     if not n:
         return None
     ratio = round((n_bytes / n) ** 2, 1)
-    ratios = sorted({1.0, 3.0, 9.0, 27.0, ratio})
-    choices = [
-        lab.text("asks.pieces.choices", form="same" if one == 1 else "times", ratio=f"{one:g}") for one in ratios
-    ]
+    wrong = {"same": 1.0, "once": 3.0, "square": 9.0, "cube": 27.0}
     sizes = {"bytes": n_bytes, "characters": n, "byte_cells": n_bytes**2, "cells": n**2}
-    return lesson.Choice(choices=choices, answer=ratios.index(ratio), **lab.asked("pieces", subject.text, **sizes))
+    return lab.options("pieces", ratio, wrong, subject.text, written=_times, once=f"{n_bytes / n:.1f}", **sizes)
+
+
+def _times(ratio: float) -> str:
+    return lab.text("asks.pieces.choices", form="same" if ratio == 1 else "times", ratio=f"{ratio:g}")
 
 
 def _counted(row: tuple[Piece, ...]) -> str:

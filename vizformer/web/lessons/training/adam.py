@@ -77,7 +77,8 @@ def draw(subject: Subject) -> None:
 def first(subject: Subject) -> lesson.Number:
     """How large is the first change?"""
     change = -updates((50.0,), 0.001, True)[0].change
-    return lesson.Number(answer=change, tolerance=0.0001, written="{:.4f}".format, **lab.asked("first"))
+    wrong = {"gradient": 0.001 * 50, "early": -updates((50.0,), 0.001, False)[0].change, "square": 0.001 / 50}
+    return lesson.Number(answer=change, tolerance=0.0001, written="{:.4f}".format, **lab.asked("first", wrong=wrong))
 
 
 @lab.asks("scale")

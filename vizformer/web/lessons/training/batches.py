@@ -71,7 +71,12 @@ def draw(subject: Subject) -> None:
 @lab.asks("cells")
 def cells(subject: Subject) -> lesson.Number:
     """How many cells of a batch are padding?"""
-    return lesson.Number(answer=4 * 12 - 24, **lab.asked("cells"))
+    lengths = (2, 5, 4, 12)
+    cells, used = len(lengths) * max(lengths), sum(lengths)
+    wrong = {"all": cells, "tokens": used, "mean": len(lengths) * max(lengths) // 2}
+    return lesson.Number(
+        answer=cells - used, **lab.asked("cells", wrong=wrong, cells=cells, used=used, left=cells - used)
+    )
 
 
 @lab.asks("order")

@@ -87,7 +87,7 @@ def largest(subject: Subject) -> lesson.CellChoice | None:
     ]  # there is little room
     at = found.largest
     said = lab.asked("largest", subject, kind=found.kinds[at[1]], layer=found.layers[at[0]])
-    return lesson.CellChoice(grid=lesson.Grid(short, list(found.kinds), found.shares), answer=at, **said)
+    return lesson.CellChoice(grid=lesson.Grid(short, list(found.kinds), found.shares, looks=False), answer=at, **said)
 
 
 @lab.asks("rows")

@@ -1,5 +1,7 @@
 """A laboratory of the lesson Training: the same small training without warm-up, without scaling, without the sums."""
 
+import math
+
 import numpy as np
 import streamlit as st
 
@@ -90,4 +92,5 @@ def without(subject: Subject) -> lesson.Choice:
 def times(subject: Subject) -> lesson.Number:
     """How much larger is the first step without warm-up?"""
     warmup = notes("left_out")["recipe"]["warmup"]
-    return lesson.Number(answer=warmup, **lab.asked("times", n=warmup))
+    wrong = {"root": math.sqrt(warmup), "same": 1, "square": warmup**2}
+    return lesson.Number(answer=warmup, **lab.asked("times", wrong=wrong, n=warmup))

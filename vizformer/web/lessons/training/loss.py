@@ -44,7 +44,8 @@ def draw(subject: Subject) -> None:
 def guess(subject: Subject) -> lesson.Number:
     """Which loss does guessing have?"""
     n = subject.config.vocab_size
-    said = lab.asked("guess", n, tokens=f"{n:,}", n=n, loss=f"{math.log(n):.2f}")
+    wrong = {"bits": math.log2(n), "ten": math.log10(n), "share": 1 / n, "perplexity": n}
+    said = lab.asked("guess", n, wrong=wrong, tokens=f"{n:,}", n=n, loss=f"{math.log(n):.2f}")
     return lesson.Number(answer=math.log(n), tolerance=0.1, written="{:.2f}".format, **said)
 
 

@@ -61,7 +61,8 @@ def draw(subject: Subject) -> None:
 def peak_question(subject: Subject) -> lesson.Number:
     """How high is the peak of the big model?"""
     highest = peak(1024, 4000)
-    said = lab.asked("peak", rate=f"{highest:.2e}")
+    wrong = {"base": 1e4 * peak(512, 4000), "root": 1e4 / (1024 * 4000), "width": 1e4 / 1024**0.5}
+    said = lab.asked("peak", wrong=wrong, rate=f"{highest:.2e}")
     return lesson.Number(answer=1e4 * highest, tolerance=0.1, written="{:.2f}".format, **said)
 
 

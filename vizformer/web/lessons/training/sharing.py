@@ -76,7 +76,8 @@ def saved(subject: Subject) -> lesson.Number:
     paper = paper_sharing()
     more = paper.apart - paper.stored
     stored, apart = (f"{(tables + paper.others) / 1e6:.1f}" for tables in (paper.stored, paper.apart))
-    said = lab.asked("saved", n=f"{more:,}", stored=stored, apart=apart)
+    wrong = {"one": more / 2e6, "three": 1.5 * more / 1e6, "whole": (paper.apart + paper.others) / 1e6}
+    said = lab.asked("saved", wrong=wrong, n=f"{more:,}", stored=stored, apart=apart)
     return lesson.Number(answer=more / 1e6, tolerance=0.5, written="{:.1f}".format, **said)
 
 

@@ -1,5 +1,6 @@
 """A laboratory of the lesson Training: a smoothed target, the floor of its loss, and two small trainings."""
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -58,7 +59,8 @@ def floor(subject: Subject) -> lesson.Number:
     """What is the least loss with smoothing?"""
     n = subject.config.vocab_size
     least = loss.smoothing_floor(n, 0.1)
-    said = lab.asked("floor", n, n=f"{n:,}", floor=f"{least:.4f}")
+    wrong = {"zero": 0, "right": -math.log(0.9), "even": math.log(n)}
+    said = lab.asked("floor", n, wrong=wrong, n=f"{n:,}", floor=f"{least:.4f}")
     return lesson.Number(answer=least, tolerance=0.2, written="{:.2f}".format, **said)
 
 

@@ -9,7 +9,8 @@ import streamlit as st
 
 from vizformer.components import matrix
 from vizformer.explain.paper_calculations import Problem, Table, choice_order
-from vizformer.web.widgets.questions import CellChoice, Choice, Grid, Number, Question
+from vizformer.web.widgets.misconceptions import Grid
+from vizformer.web.widgets.questions import CellChoice, Choice, Number, Question
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _, translate
 
