@@ -3,7 +3,7 @@
 import pytest
 
 from tests.bundled import load
-from vizformer.analysis import score_split, writer_tokens
+from vizformer.analysis import score_split, signed_role, writer_tokens
 
 PAGE = "pages/explore/attention.py"
 BOX = "attention.why"
@@ -47,3 +47,12 @@ def test_a_blocked_key_is_said(open_app) -> None:
 def test_every_kind_of_attention(open_app, site) -> None:
     app = opened(open_app, model="zh-en", text="他喜欢喝水。", site=site, layer=2, head=1)
     assert len(app.get("plotly_chart")) >= 2 or app.success
+
+
+def test_the_box_says_what_the_head_does_to_the_logit(open_app) -> None:
+    text = "The boy lost his hat and the boy lost his"
+    found = signed_role(load("stories"), [load("stories").trace(text)], "decoder.3.self", 3)
+    assert found.role == "copying"
+    app = opened(open_app, model="stories", text=text, kind="decoder", layer=3, head=3)
+    said = f"This head copies: the logits of the tokens that it looks at rise, by {found.mean:+.3f} on average over "
+    assert any(f"{said}{len(found.rows)} rows" in one.value for one in app.text)

@@ -4,9 +4,11 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis import ScoreSplit, Writer, score_split, site_name, writer_tokens
+from vizformer.analysis import ScoreSplit, SignedRole, Writer, score_split, signed_role, site_name, writer_tokens
 from vizformer.analysis.attribution.score_writers import Side
+from vizformer.errors import TraceError
 from vizformer.figures.logit_bars import ENGLISH as TERMS
+from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
@@ -32,6 +34,45 @@ def split_of(subject: Subject, site: str, head: int, query: int, key: int) -> Sc
 @cached
 def came_from(subject: Subject, at: tuple[str, int, int, int], side: Side, writer: Writer) -> np.ndarray:
     return writer_tokens(subject.checkpoint, subject.trace, split_of(subject, *at), side, writer)
+
+
+@cached
+def role_of(subject: Subject, site: str, head: int) -> SignedRole | None:
+    """What the head does to the logits of what it looks at; None of another attention, or where no row looks at a token."""
+    try:
+        return signed_role(subject.checkpoint, [subject.trace], site, head)
+    except TraceError:
+        return None
+
+
+def _role_said(found: SignedRole) -> str:
+    values = {"n": len(found.effects), "mean": f"{found.mean:+.3f}".replace("-", "−")}
+    if found.role == "copying":
+        return _(
+            "This head copies: the logits of the tokens that it looks at rise, by {mean} on average over {n} "
+            "rows of this text.",
+            **values,
+        )
+    if found.role == "suppressing":
+        return _(
+            "This head suppresses: the logits of the tokens that it looks at fall, by {mean} on average over "
+            "{n} rows of this "
+            "text, and most of it falls on tokens that would be expected otherwise.",
+            **values,
+        )
+    if found.role == "anti-copying":
+        return _(
+            "This head works against copying: the logits of the tokens that it looks at fall, by {mean} on "
+            "average over {n} rows "
+            "of this text.",
+            **values,
+        )
+    return _(
+        "This head neither copies nor suppresses what it looks at ({mean} on their logits, on average over "
+        "{n} rows of this text): "
+        "it does something else, or writes for other heads.",
+        **values,
+    )
 
 
 def draw_reasons(here: Heads) -> None:
@@ -76,6 +117,9 @@ def _draw(here: Heads, site: str, head: int, query: int) -> None:
             chart.show(figures.logit_terms(names, values, title=title, words=texts), key=f"attention.why.{side}")
     for said in _chains(here, split):
         st.text(said)
+    done = role_of(subject, site, head) if model_cache.predicts(subject.model) else None
+    if done is not None:
+        st.text(_role_said(done))
     proof_badge.show(split.proof, edited=bool(subject.edited))
     st.caption(
         _(
