@@ -10,6 +10,7 @@ import pytest
 from tests import tiny
 from tests.bundled import load
 from tests.checkpoints import folders as made
+from tests.checkpoints.test_first_tokens import both_ways
 from tests.components.test_mount import sent
 from tests.test_words import leaves
 from vizformer.checkpoints import save
@@ -274,3 +275,17 @@ def test_a_long_text_says_how_much_is_not_drawn() -> None:
     (chips,) = walked(("zh-en", text))[0].steps[0].frame
     assert chips.names[-1] == f"… + {len(load('zh-en').encode(text)) - 16}"
     assert len(chips.names) == 17
+
+
+@pytest.mark.parametrize("text", ["我有猫", "a cat"])
+def test_what_the_token_before_a_text_is_for_is_said(open_app, monkeypatch, tmp_path, text: str) -> None:
+    monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
+    checkpoint = both_ways()
+    save(checkpoint, tmp_path / "both-ways")
+    expected = f"puts “{checkpoint.encode(text)[0].text}” before it"
+    app = open_app(PAGE, model="models/both-ways", text=text)
+    assert not app.exception
+    assert expected in json.dumps(drawn(app), ensure_ascii=False)
+    assert "before it: the language" not in json.dumps(
+        drawn(open_app(PAGE, model="zh-en", text="猫")), ensure_ascii=False
+    )

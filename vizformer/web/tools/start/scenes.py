@@ -30,7 +30,7 @@ def walk(subject: Subject) -> Walk:
     return Walk(
         scenes=[
             Scene("characters", _("Characters"), characters(text), _("Six ways to cut a text"), 6),
-            Scene("tokens", _("Tokens"), tokens(found), _("Tokens and embeddings"), 8),
+            Scene("tokens", _("Tokens"), tokens(found) + direction(subject, found), _("Tokens and embeddings"), 8),
             Scene("vectors", _("Vectors"), vectors(found, config), _("The look-up"), 8),
             Scene(*position(found, config), _("Positions"), 9),
             Scene("attention", _("Attention"), attention(found), _("Every number of this row"), 10),
@@ -84,6 +84,14 @@ def tokens(found: Walkthrough) -> str:
         token=token.text,
         id=token.id,
     )
+
+
+def direction(subject: Subject, found: Walkthrough) -> str:
+    """What the first token is for, of a translator of both directions; empty for others."""
+    first = found.tokens[0]
+    if first.piece not in subject.checkpoint.tokenizer_of("encoder").first_tokens.values():
+        return ""
+    return _(" The model puts “{token}” before it: the language it is to translate into.", token=first.text)
 
 
 def vectors(found: Walkthrough, config: ModelConfig) -> str:

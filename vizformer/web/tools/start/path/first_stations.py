@@ -6,6 +6,7 @@ from vizformer.analysis.attribution import station_numbers
 from vizformer.analysis.attribution.predictions import next_tokens
 from vizformer.components.stations import Bars, Chips, Frame, Grid, Option, Show, Station, Step, Turn
 from vizformer.text.schemes import SCHEMES, cut
+from vizformer.web.tools.start import scenes
 from vizformer.web.tools.start.path.sentence import Sentence, asked, each, number, share, words_of
 from vizformer.web.words import labels, lesson_words
 
@@ -79,7 +80,7 @@ def tokens(about: Sentence) -> Station:
     steps: list[Step] = [
         Show(say("see", **values), [characters]),
         asked(say, given, chosen.index(n), [characters]),
-        Show(say("answer"), [own]),
+        Show(say("answer") + scenes.direction(about.subject, found), [own]),
         Turn(say("turn"), say("way"), ticks, frames),
     ]
     return Station("tokens", say("title"), steps, "")
