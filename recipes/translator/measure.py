@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 
 import click
@@ -10,7 +11,7 @@ import sacrebleu
 import torch
 
 from recipes.translate import translate_all
-from recipes.translator.lexicon import lexicon
+from recipes.translator.lexicon import lexicon, rows
 from recipes.translator.train import averaged
 from recipes.translator.training_set import DIRECTIONS, Line, read_lines
 from tests.translation.everyday import sentences, share_held
@@ -37,8 +38,29 @@ def resolved(translation: str, line: Line) -> bool:
     return named(translation, {*PRONOUNS, *things}) == named(line.translation, {*PRONOUNS, *things})
 
 
+@cache
+def sense_words() -> dict[tuple[str, str], re.Pattern[str]]:
+    """(word, sense) -> what a translation of the word in this sense holds."""
+    return {(word, sense): re.compile(pattern) for word, sense, pattern, *_ in rows("sense_words")}
+
+
+def same_sense(translation: str, line: Line) -> bool:
+    """Whether a translation gives the word of the line the sense that it has there, and none of its others."""
+    __, word, sense = line.source.split(maxsplit=2)
+    words = sense_words()
+    others = [words[key] for key in words if key[0] == word and key[1] != sense]
+    own = words[word, sense].search(translation) is not None
+    return own and not any(one.search(translation) and not one.search(line.translation) for one in others)
+
+
+def reads_the_word(line: Line) -> bool:
+    """Whether the word of two senses is in the text, and not in the translation."""
+    return line.source.split()[1].isascii() == (line.direction == "en-zh")
+
+
 def measure(checkpoint: Checkpoint, folder: Path, part: str, most: int) -> dict[str, float]:
-    """BLEU and chrF on a part of Tatoeba, everyday sentences that hold all their words, coreference resolved, in percent."""
+    """BLEU and chrF on a part of Tatoeba; everyday sentences that hold all their words, coreference and senses that are
+    right with held-out nouns, in percent."""
     found: dict[str, float] = {}
     held_out = read_lines(folder / f"{part}.tsv")
     for way in DIRECTIONS:
@@ -49,11 +71,14 @@ def measure(checkpoint: Checkpoint, folder: Path, part: str, most: int) -> dict[
         found[f"{way} chrF"] = sacrebleu.corpus_chrf(outputs, references).score
         everyday = translate(checkpoint, [one.text for one in sentences(way)])
         found[f"{way} everyday"] = 100 * share_held(everyday, way)
-    pairs = [line for line in read_lines(folder / "held_out_nouns.tsv") if line.direction == "en-zh"]
-    pairs = [line for line in pairs if line.source.startswith("coreference")][:most]
-    outputs = translate(checkpoint, [line.text for line in pairs])
-    right = [resolved(output, line) for output, line in zip(outputs, pairs, strict=True)]
-    return {**found, "en-zh coreference": 100 * sum(right) / len(right)}
+    new_nouns = read_lines(folder / "held_out_nouns.tsv")
+    who = [line for line in new_nouns if line.source.startswith("coreference") and line.direction == "en-zh"]
+    senses = [line for line in new_nouns if line.source.startswith("senses") and reads_the_word(line)]
+    for name, lines, judge in (("en-zh coreference", who, resolved), ("senses", senses, same_sense)):
+        outputs = translate(checkpoint, [line.text for line in lines[:most]])
+        right = [judge(output, line) for output, line in zip(outputs, lines, strict=False)]
+        found[name] = 100 * sum(right) / len(right)
+    return found
 
 
 @click.command()

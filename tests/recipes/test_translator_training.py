@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from recipes.bundled_models.zh_en import encode_pairs
 from recipes.translator import measure, packed_state, vocabularies
 from recipes.translator import train as recipe
+from recipes.translator.lexicon import lexicon
 from recipes.translator.train import averaged, main, pairs_of, read_vocabulary, slice_of
 from recipes.translator.training_set import Line, both_ways
 from vizformer.checkpoints import load
@@ -138,17 +139,45 @@ def test_a_translation_says_who_is_meant(line, translation, right):
     assert measure.resolved(translation, line) == right
 
 
+APPLE = Line("zh-en", "汤姆吃了一个苹果和一个梨。", "Tom ate an apple and a pear.", "senses 苹果 fruit")
+BANK = Line("en-zh", "We sat on the bank with a goose.", "我们和一只鹅坐在河岸上。", "senses bank river")
+
+
+@pytest.mark.parametrize(
+    ("line", "translation", "right"),
+    [
+        (APPLE, APPLE.translation, True),
+        (APPLE, "Tom bought some apples.", True),
+        (APPLE, "Tom ate Apple and a pear.", False),
+        (APPLE, "Tom ate a pear.", False),
+        (BANK, BANK.translation, True),
+        (BANK, "我们和一只鹅坐在银行里。", False),
+        (BANK, "我们坐在河岸边的银行里。", False),
+    ],
+)
+def test_a_translation_gives_a_word_its_sense(line, translation, right):
+    assert measure.same_sense(translation, line) == right
+
+
+def test_every_sense_of_the_frames_is_told_by_its_words():
+    assert set(measure.sense_words()) == {(frame.word, frame.sense) for frame in lexicon().senses}
+    for frame in lexicon().senses:
+        ways = [("zh-en", frame.zh, frame.en), ("en-zh", frame.en, frame.zh)]
+        for line in (Line(*way, f"senses {frame.word} {frame.sense}") for way in ways):
+            assert not measure.reads_the_word(line) or measure.same_sense(line.translation, line), line
+
+
 @pytest.mark.sweep
 def test_a_training_is_measured(folder, monkeypatch):
     monkeypatch.setattr(measure, "MAX_NEW", 2)
     shutil.copy(folder / "valid.tsv", folder / "held_out_nouns.tsv")
     with (folder / "held_out_nouns.tsv").open("a", encoding="utf-8") as file:
-        file.write("\t".join(IT) + "\n")
+        file.write("\t".join(IT) + "\n" + "\t".join(APPLE) + "\n")
     assert run(folder, "work", "--minutes", "0")[0] == 0
     result = CliRunner().invoke(measure.main, [str(folder), str(folder / "work")])
     assert result.exit_code == 0, result.output
     found = json.loads(result.output)
-    assert found.keys() >= {"zh-en BLEU", "en-zh BLEU", "en-zh chrF", "zh-en everyday", "en-zh coreference"}
+    assert found.keys() >= {"zh-en BLEU", "en-zh BLEU", "en-zh chrF", "zh-en everyday", "en-zh coreference", "senses"}
     assert all(0 <= value <= 100 for value in found.values())
 
 
