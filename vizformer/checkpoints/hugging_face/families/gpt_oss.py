@@ -19,8 +19,9 @@ from vizformer.messages import N_
 
 
 def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    if fields.raw.get("rope_parameters", ...) is None:  # null stands for what the family has anyway
-        del fields.raw["rope_parameters"]
+    if fields.raw.get("rope_parameters") is None and not fields.raw.get("rope_scaling"):
+        usual = fields.defaults["rope_parameters"]  # a base that stands outside of it is followed
+        fields.raw["rope_parameters"] = {name: value for name, value in usual.items() if name != "rope_theta"}
     if any(name.endswith("_blocks") for name in names):
         fields.refuse(
             "quantization_config",
