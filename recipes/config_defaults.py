@@ -24,6 +24,8 @@ FORGOTTEN: Mapping[str, Mapping[str, Any]] = {
     "mistral": {"layer_types": None},
     "cohere2": {"sliding_window_pattern": 4},
     "gemma3_text": {"sliding_window_pattern": 6},
+    "qwen3_5_text": {"full_attention_interval": 4},
+    "qwen3_next": {"full_attention_interval": 4},
     "modernbert": {"global_attn_every_n_layers": 3},
 }
 # Some fields are read only beside others.

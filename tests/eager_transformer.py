@@ -35,6 +35,7 @@ class Call:
     sink: Tensor | None = None
     pattern: list[Tensor] = field(default_factory=list)
     z: list[Tensor] = field(default_factory=list)
+    opened: list[Tensor] = field(default_factory=list)  # z through its gate
     head_out: list[Tensor] = field(default_factory=list)
     attn_out: Tensor = field(default_factory=lambda: torch.zeros(0))
     brought: Tensor = field(default_factory=lambda: torch.zeros(0))
@@ -172,7 +173,9 @@ class Eager:
             )
             wide[letter] = self._norm(f"{path}.{letter.lower()}_norm", whole)
         W_O = self.weights[f"{path}.W_O.weight"]
-        for head in range(c.n_heads):
+        if c.has_delta(int(site.split(".")[1])):
+            self._delta(call, path, y, W_O)
+        for head in range(0 if call.z else c.n_heads):
             own = slice(head * d_head, (head + 1) * d_head)
             shared = head if c.n_kv_heads is None else head * c.n_kv_heads // c.n_heads
             of_group = slice(shared * d_head, (shared + 1) * d_head)
@@ -220,6 +223,9 @@ class Eager:
             )
             for name, tensor in kept.items():
                 getattr(call, name).append(tensor)
+            if c.attention_gate:
+                z = z / (1 + torch.exp(-y @ self.weights[f"{path}.W_gate.weight"][own].T))
+            call.opened.append(z)
             call.head_out.append(z @ W_O[:, own].T)
         call.attn_out = torch.stack(call.head_out).sum(0)
         if (bias := self._bias(f"{path}.W_O", slice(None))) is not None:
@@ -234,6 +240,42 @@ class Eager:
         call.after = self._norm(norm, call.added) if c.norm_order == "post" else call.added
         self.calls[site] = call
         return call.after
+
+    def _delta(self, call: Call, path: str, x: Tensor, W_O: Tensor) -> None:
+        """The gated delta rule, token by token and head by head."""
+        c, w = (
+            self.config,
+            {name: self.weights[f"{path}.{name}"] for name in ("filters", "rate", "bias", "norm.weight")},
+        )
+        (n_keys, n_heads), (d_key, d_value) = c.delta_heads, c.delta_dims
+        rows = {letter: x @ self.weights[f"{path}.W_{letter}.weight"].T for letter in ("Q", "K", "V", "gate", "b", "a")}
+        wide = torch.cat([rows["Q"], rows["K"], rows["V"]], dim=1)
+        mixed = torch.zeros_like(wide)
+        for i in range(len(x)):
+            for back in range(min(i + 1, c.delta_kernel)):
+                mixed[i] += w["filters"][:, 0, c.delta_kernel - 1 - back] * wide[i - back]
+        mixed = mixed / (1 + torch.exp(-mixed))
+        keys = n_keys * d_key
+        for head in range(n_heads):
+            of = head * n_keys // n_heads
+            q, k = (mixed[:, first + of * d_key : first + (of + 1) * d_key] for first in (0, keys))
+            q, k = (part / (part.square().sum(1, keepdim=True) + 1e-6).sqrt() for part in (q, k))
+            v = mixed[:, 2 * keys + head * d_value : 2 * keys + (head + 1) * d_value]
+            state, read = torch.zeros(d_key, d_value).double(), []
+            for i in range(len(x)):
+                softplus = math.log1p(math.exp(float(rows["a"][i, head] + w["bias"][head])))
+                state = state * math.exp(-math.exp(float(w["rate"][head])) * softplus)
+                beta = 1 / (1 + math.exp(-float(rows["b"][i, head])))
+                state = state + torch.outer(k[i], beta * (v[i] - state.T @ k[i]))
+                read.append(state.T @ q[i] / math.sqrt(d_key))
+            z = torch.stack(read)
+            own, gate = (
+                slice(head * d_value, (head + 1) * d_value),
+                rows["gate"][:, head * d_value : (head + 1) * d_value],
+            )
+            normed = z / (z.square().mean(1, keepdim=True) + c.norm_eps).sqrt() * w["norm.weight"]
+            call.z.append(z)
+            call.head_out.append(normed * gate / (1 + torch.exp(-gate)) @ W_O[:, own].T)
 
     def _bias(self, path: str, own: slice) -> Tensor | None:
         bias = self.weights.get(f"{path}.bias")

@@ -136,6 +136,18 @@ GPT_OSS: dict[str, Any] = {
     "activation": "quick_gelu",
     "gate_limit": 0.4,
 }
+HYBRID: dict[str, Any] = {
+    **LLAMA,
+    "qk_norm": True,
+    "norm_offset": True,
+    "norm_eps": 1e-2,
+    "attention_gate": True,
+    "delta_layers": (0,),
+    "delta_key_heads": 3,
+    "delta_value_heads": 6,
+    "delta_key_dim": 5,
+    "delta_value_dim": 7,
+}
 NEOX: dict[str, Any] = dict(
     head_dim=8,
     positions="rope",

@@ -116,7 +116,7 @@ def gemma(folder: Path, **changes: Any) -> Path:
 
 def norms_around_zero(folder: Path) -> Path:
     """For a family that adds 1 to the scale of its norms."""
-    norms = {name: -1.0 if "norm" in name else 0.0 for name in tensors(folder)}
+    norms = {name: -1.0 if "norm" in name and "linear_attn" not in name else 0.0 for name in tensors(folder)}
     save_tensors(folder, {name: tensor + norms[name] for name, tensor in tensors(folder).items()})
     return folder
 

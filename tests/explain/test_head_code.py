@@ -33,6 +33,7 @@ REFUSED = {
     "normed-stream": "stack_inputs",
     "blenderbot-small": "stack_inputs",
     "mixtral": "n_experts",
+    "attention-gate": "attention_gate",
     "gpt-oss": "sinks",
     "sinks-encoder-decoder": "sinks",
     "qwen2-moe": "n_experts",

@@ -89,6 +89,7 @@ def expected(call: Call, head: int, query: int) -> dict[str, torch.Tensor]:
         "sum": shifted.exp().sum()[None] + given,
         "weights": call.pattern[head][query],
         "z": call.z[head][query],
+        "opened": call.opened[head][query],
         "head_out": call.head_out[head][query],
         "attn_out": call.attn_out[query],
         "out_norm": call.normed[query],
@@ -164,6 +165,8 @@ def test_the_steps_and_their_order(variant: str) -> None:
             keys.insert(keys.index("add"), "out_norm")
         if VARIANTS[variant][1].get("residual_scale"):
             keys.insert(keys.index("add"), "out_scaled")
+        if VARIANTS[variant][1].get("attention_gate"):
+            keys.insert(keys.index("head_out"), "opened")
         if VARIANTS[variant][1].get("sinks"):
             keys.insert(keys.index("sum"), "sink")
         if VARIANTS[variant][1].get("score_cap"):

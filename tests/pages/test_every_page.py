@@ -26,7 +26,18 @@ BLANKS, GENERATION, ATTENTION, TOKENS, MAP, POSITIONS = (
 IDS = {"bare.pt": "3 14 0 3", "both.pt": "3 14 0 3"}  # came without a tokenizer
 POST = ";n_heads=4;norm_order=post;activation=relu;scaled_embedding=false;positions=sinusoidal"
 ANSWERS = {"bare.pt": ";n_heads=4;activation=gelu", "both.pt": POST}  # which does not say how a target begins
-MODELS = ["headless", "headless-t5", "short", "narrow", "no-norms", "no-residual", "normed", "bare.pt", "both.pt"]
+MODELS = [
+    "headless",
+    "headless-t5",
+    "short",
+    "narrow",
+    "no-norms",
+    "no-residual",
+    "normed",
+    "sinks",
+    "bare.pt",
+    "both.pt",
+]
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +53,8 @@ def written(tmp_path_factory):
     save(tiny.checkpoint("encoder-decoder", norm_order="none"), root / "no-norms")
     save(tiny.checkpoint("decoder-only", norm_order="post", residual="none"), root / "no-residual")
     save(tiny.checkpoint("encoder-decoder", **tiny.NORMED_STREAM), root / "normed")
+    save(tiny.checkpoint("decoder-only", **tiny.HYBRID), root / "hybrid")
+    save(tiny.checkpoint("decoder-only", **{**tiny.GPT_OSS, "expert_layers": (0,)}), root / "sinks")
     saved(nano_gpt(), root / "bare.pt")
     both = nn.ModuleDict(
         {
@@ -79,6 +92,23 @@ def test_every_page(open_app, model, locale):
     app = open_app(ATTENTION, locale=locale, **link(model))
     for page, part in pages[locale == "zh-CN" :: 2]:  # every second one: the texts of both languages have tests
         opens_well(app, page, **link(model, part=part, site="cross", layer=1, head=1, query=1))
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_every_page_with_the_delta_rule_in_a_layer(open_app, locale):
+    """What has no meaning without a softmax says so in one sentence; all else opens."""
+    pages = list(places())
+    app, said_so = open_app(ATTENTION, locale=locale, **link("hybrid")), 0
+    for page, part in pages[locale == "zh-CN" :: 2]:
+        app.switch_page(page)
+        for name, value in link("hybrid", part=part, layer=0, head=5, query=1).items():
+            app.query_params[name] = str(value)
+        app.run()
+        assert not app.exception, (page, part)
+        assert all("softmax" in error.value for error in app.error), (page, part, [one.value for one in app.error])
+        said_so += len(app.error)
+    assert said_so > 2
 
 
 LACKING = {

@@ -65,6 +65,10 @@ KINDS: dict[str, tuple[Callable[..., Path], str]] = {
         partial(written, "gemma3_text", layer_types=["sliding_attention", "full_attention"], **TWO),
         CAUSAL,
     ),
+    **{
+        kind: (partial(written, kind, layer_types=["linear_attention", "full_attention"], **TWO), CAUSAL)
+        for kind in ("qwen3_next", "qwen3_5_text")
+    },
     "gpt_neo": (partial(written, "gpt_neo", num_layers=LAYERS, attention_types=[[["global", "local"], 1]]), CAUSAL),
 }
 LINEAR = {"rope_type": "linear", "factor": 2.0}
@@ -78,6 +82,10 @@ NESTED = (
 )
 # Other values of every field that some family computes with, whether or not the family at hand knows the field.
 VALUES: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(
+        ("number_of_conv_states", "full_attention_interval", "linear_num_key_heads", "linear_conv_kernel_dim"), (1, 3)
+    ),
+    **dict.fromkeys(("linear_num_value_heads", "linear_key_head_dim", "linear_value_head_dim"), (12,)),
     **dict.fromkeys(
         (
             "num_attention_heads",

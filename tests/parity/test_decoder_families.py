@@ -26,6 +26,15 @@ LLAMA = dict(
     max_position_embeddings=64,
 )
 FULL, SLIDING = "full_attention", "sliding_attention"
+DELTA: dict[str, Any] = dict(
+    head_dim=8,
+    linear_num_key_heads=2,
+    linear_num_value_heads=6,
+    linear_key_head_dim=4,
+    linear_value_head_dim=6,
+    rms_norm_eps=3e-2,  # with less the norm after the rule makes large what is small, and its rounding in float32 too
+    layer_types=["linear_attention", "full_attention", "linear_attention"],
+)
 GPT = dict(n_embd=32, n_head=4, n_layer=3, n_positions=64)
 # model_type -> the name of its classes, that of its model with a head, the sizes of a small one.
 KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -129,6 +138,19 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
             logits_scaling=2.5,
         ),
     ),
+    "qwen3_next": (
+        "Qwen3Next",
+        "ForCausalLM",
+        dict(
+            LLAMA,
+            **DELTA,
+            num_experts=6,
+            num_experts_per_tok=3,
+            moe_intermediate_size=8,
+            shared_expert_intermediate_size=12,
+        ),
+    ),
+    "qwen3_5_text": ("Qwen3_5", "ForCausalLM", dict(LLAMA, **DELTA)),
     "gpt_oss": (
         "GptOss",
         "ForCausalLM",
@@ -141,7 +163,12 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
 }
 # Where it is called otherwise than the model.
-CONFIGS = {"gemma3_text": "Gemma3Text", "internlm3": "InternLM3", "iquestcoder": "IQuestCoder"}
+CONFIGS = {
+    "qwen3_5_text": "Qwen3_5Text",
+    "gemma3_text": "Gemma3Text",
+    "internlm3": "InternLM3",
+    "iquestcoder": "IQuestCoder",
+}
 MARKS = dict(bos_token_id=1, eos_token_id=2, pad_token_id=0)
 
 
@@ -151,7 +178,7 @@ def written(kind: str, folder: Path, **changes: Any) -> Path:
     folders.write_metaspace(folder)
     options = {**options, **MARKS, "vocab_size": folders.vocabulary(folder)}
     folders.written(folder, f"{CONFIGS.get(kind, name)}Config", f"{name}{model}", options, changes)
-    return folders.norms_around_zero(folder) if kind.startswith("gemma") else folder
+    return folders.norms_around_zero(folder) if kind.startswith(("gemma", "qwen3_next", "qwen3_5")) else folder
 
 
 def same(kind: str, folder: Path, **changes: Any) -> Opened:
@@ -238,6 +265,13 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("olmoe", dict(norm_topk_prob=True, attention_bias=True, rope_parameters=LINEAR)),
     ("flex_olmo", dict(norm_topk_prob=True, attention_bias=True, num_key_value_heads=4)),
     ("granitemoe", dict(attention_bias=True, num_experts_per_tok=3, rope_parameters=LINEAR, hidden_act="relu")),
+    (
+        "qwen3_next",
+        dict(layer_types=["linear_attention", "linear_attention", FULL], norm_topk_prob=False, mlp_only_layers=[1]),
+    ),
+    ("qwen3_next", dict(attention_bias=True, linear_num_key_heads=6, linear_conv_kernel_dim=2, num_experts=0)),
+    ("qwen3_5_text", dict(layer_types=None, num_hidden_layers=4, linear_key_head_dim=7, linear_conv_kernel_dim=2)),
+    ("qwen3_5_text", dict(layer_types=[FULL] * 3, rope_parameters={**ROPE, "mrope_section": [1, 1, 0]})),
     ("gpt_oss", dict(layer_types=[FULL, SLIDING, FULL], attention_bias=False, rope_parameters=LINEAR)),
     ("gpt_oss", dict(num_experts_per_tok=5, num_key_value_heads=4, rms_norm_eps=1e-2, swiglu_limit=7.0)),
     ("xglm", dict(scale_embedding=False, activation_function="relu", pad_token_id=5)),
@@ -282,6 +316,13 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("qwen3_moe", dict(mlp_only_layers="no"), 'mlp_only_layers="no": it must be a list of numbers'),
     ("qwen3_moe", dict(decoder_sparse_step=0), "decoder_sparse_step=0: it must be a whole number"),
     ("olmoe", dict(clip_qkv=8.0), "clip_qkv=8.0: supported is null"),
+    (
+        "qwen3_next",
+        dict(layer_types=[SLIDING] * 3),
+        "layer_types=.*: supported are full_attention and linear_attention",
+    ),
+    ("qwen3_5_text", dict(linear_num_key_heads=4), "delta_value_heads=6 is not a multiple of delta_key_heads=4"),
+    ("qwen3_5_text", dict(hidden_act="relu"), 'hidden_act="relu": supported is "silu"'),
     ("gpt_oss", dict(swiglu_alpha=1.0), "swiglu_alpha=1.0: supported is 1.702"),
     ("gpt_oss", dict(num_experts_per_tok=6), "num_experts_per_tok=6: it must not be above num_local_experts"),
     ("seed_oss", dict(attention_bias=False, attention_out_bias=True), "attention_bias=false: supported is true"),

@@ -198,6 +198,10 @@ def attention_sublayer(
         )
     )
     joined = joined_heads(float64(fused) if short else z)
+    closed = attention.W_gate
+    if closed is not None:
+        gates = 1.0 / (1.0 + np.exp(-(at.read @ float64(closed.weight).T + bias_of(closed))))
+        joined = stored(joined * gates, dtype)
     W_O, b_O = float64(attention.W_O.weight).T, bias_of(attention.W_O)
     out = stored(joined @ W_O + b_O, dtype)
     through = replace(at.proof(out), direct=False)
@@ -205,14 +209,21 @@ def attention_sublayer(
         make(
             "concat",
             N_("Put the heads side by side"),
-            N_("Nothing is computed: the pieces go back into one row."),
+            N_("Nothing is computed: the pieces go back into one row.")
+            if closed is None
+            else N_(
+                "The pieces go back into one row, and each number through a gate of its own, which opens from 0 to 1."
+            ),
             r"[b, h, n, d_\mathrm{head}] \to [b, n, d]",
             rf"[1, {h}, {n_q}, {d_head}] \to [1, {n_q}, {d}]",
             r"\mathrm{concat}",
             joined,
-            "joined = z.transpose(0, 1).flatten(1)",
+            "joined = z.transpose(0, 1).flatten(1)"
+            if closed is None
+            else f"joined = z.transpose(0, 1).flatten(1) * torch.sigmoid(x{linear_code(closed, 'gate')})",
             proof=through,
             axes=ROWS,
+            inputs={} if closed is None else linear_inputs(closed, "gate"),
         )
     )
     steps.append(

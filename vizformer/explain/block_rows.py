@@ -20,7 +20,6 @@ from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Proof
 from vizformer.explain.sublayer import bias_of
 from vizformer.messages import N_
-from vizformer.model.attention import Attention
 from vizformer.model.block import Block
 from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.feedforward import FeedForward
@@ -201,9 +200,9 @@ def made(
             return mixture_numbers(x, block.feedforward, trace, f"{at}.feedforward", rows).out
         return feedforward_numbers(x, block.feedforward, trace.residual(f"{at}.pre").dtype).out
     attention = block.self_attention if kind == "self" else block.cross_attention
-    assert isinstance(attention, Attention)
+    assert attention is not None
     record = trace[f"{at}.{kind}"]
-    z = np.concatenate([float64(record.z(head)[rows]) for head in range(record.n_heads)], axis=1)  # [n, width]
+    z = np.concatenate([float64(record.read(head)[rows]) for head in range(record.n_heads)], axis=1)  # [n, width]
     out: ndarray = z @ float64(attention.W_O.weight).T + bias_of(attention.W_O)
     return stored(out, record.q.dtype)
 

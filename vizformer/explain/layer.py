@@ -52,6 +52,7 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
     steps = [_input(trace, before)]
     middle = f"{layer}.mid" if block.cross_attention is None else f"{layer}.mid_self"
     at = Sublayer(trace, block.around("self"), "self", before, middle)
+    trace[f"{layer}.self"].require_softmax()
     turns = angles(model.config, len(at.x), int(number)) if model.config.turns(int(number)) else None
     distances = position_bias(model, stack) or distance_terms(model, stack, int(number), len(at.x))
     steps += attention_sublayer(

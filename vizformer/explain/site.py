@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from vizformer.checkpoints import Checkpoint
+from vizformer.config import ModelConfig
 from vizformer.errors import TraceError
 from vizformer.model.attention import Attention
 from vizformer.model.block import Block
@@ -37,6 +38,13 @@ class Site:
         return self.before != self.source
 
 
+def _sizes(config: ModelConfig, layer: int) -> tuple[int, int, int]:
+    """Heads, width of a query, and heads of keys, of a layer."""
+    if config.has_delta(layer):
+        return config.delta_heads[1], config.delta_dims[0], config.delta_heads[1]
+    return config.n_heads, config.d_head, config.kv_heads
+
+
 def find_site(checkpoint: Checkpoint, trace: Trace, name: str) -> Site:
     """The site of that name.
 
@@ -52,8 +60,7 @@ def find_site(checkpoint: Checkpoint, trace: Trace, name: str) -> Site:
         and match is not None
         and int(match[2]) < len(stack.layers)
         and (match[3] == "self" or config.architecture == "encoder-decoder")
-        and (record.q.shape[0], record.k.shape[0]) == (config.n_heads, config.kv_heads)
-        and record.q.shape[2] == config.d_head
+        and (*record.q.shape[::2], record.k.shape[0]) == _sizes(config, int(match[2]))
     )
     if match is None or stack is None or not fits:
         raise TraceError(

@@ -10,6 +10,7 @@ from vizformer.model.embedding import embedding_table
 from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.forward_pass import AttentionCall, ForwardPass
+from vizformer.model.gated_delta_layer import GatedDeltaRule
 from vizformer.model.norms import Around, Norm, norm
 from vizformer.model.streamed_layers import StreamedLayers, refused
 
@@ -36,13 +37,14 @@ class Block(nn.Module):
         experts: bool = False,
         first: bool = False,
         last: bool = False,
+        delta: bool = False,
     ) -> None:
-        """`windowed`, `turned`, `local` and `experts` say what this layer has, `first` and `last` where it stands."""
+        """What this layer has, and, `first` and `last`, where it stands."""
         super().__init__()
         self.norm_order, self.residual = config.norm_order, config.residual
         self.residual_scale = config.residual_scale
         self.windowed, self.turned, self.local = windowed, turned, local
-        self.self_attention = Attention(config)
+        self.self_attention: Attention = GatedDeltaRule(config) if delta else Attention(config)
         normed = config.norm_order != "none"
         self.self_norm = norm(config) if normed and (config.first_norm or not first) else None
         self.cross_attention = Attention(config) if cross else None
@@ -128,6 +130,7 @@ class Stack(nn.Module):
                 config.has_experts(layer),
                 layer == 0,
                 layer == n_layers - 1,
+                config.has_delta(layer),
             )
             for layer in range(n_layers)
         )

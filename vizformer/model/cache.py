@@ -13,10 +13,14 @@ class Cache:
 
     Self-attention appends the new positions' keys and values; cross-attention projects the encoder's memory once.
     The bytes grow with the length: 2 * n_layers * n_kv_heads * d_head * n numbers per sequence for self-attention.
+    Layers of the delta rule have a state [b, n_heads, d_key, d_value] and the last inputs of their short convolution [b,
+    channels, kernel - 1] instead, whose bytes do not grow.
     """
 
     keys: dict[str, Tensor] = field(default_factory=dict)
     values: dict[str, Tensor] = field(default_factory=dict)
+    states: dict[str, Tensor] = field(default_factory=dict)
+    tails: dict[str, Tensor] = field(default_factory=dict)
     length: int = 0  # positions that have been decoded
 
     def append(
@@ -30,10 +34,14 @@ class Cache:
 
     def select(self, rows: Int[Tensor, " b_new"]) -> None:
         """Keeps these sequences of the batch, in this order (beam search drops some and doubles others)."""
-        for kept in (self.keys, self.values):
+        for kept in self._all:
             for site, tensor in kept.items():
                 kept[site] = tensor[rows]
 
     @property
+    def _all(self) -> tuple[dict[str, Tensor], ...]:
+        return self.keys, self.values, self.states, self.tails
+
+    @property
     def nbytes(self) -> int:
-        return sum(t.numel() * t.element_size() for kept in (self.keys, self.values) for t in kept.values())
+        return sum(t.numel() * t.element_size() for kept in self._all for t in kept.values())

@@ -3,7 +3,8 @@
     trace.save("trace.safetensors", model="zh-en")
     trace = open_trace("trace.safetensors")
 
-Names: "encoder.0.self.q", ".k", ".v", ".bias", ".reason", ".position_bias", ".sinks" [heads] and ".pattern" [heads, queries,
+Names: "encoder.0.self.q", ".k", ".v", ".bias", ".reason", ".position_bias", ".sinks" [heads], ".beta" and
+".decay" [heads, keys], ".opened" [heads, queries, d_head] and ".pattern" [heads, queries,
 keys] of every attention call, the residual stream ("encoder.0.pre", ...), "decoder.0.feedforward.router", ".probabilities",
 ".experts", ".weights" and ".opened" of layers with experts, and "logits".
 The metadata hold, as JSON, the scales, the soft caps of scores where there are any, the sites of the stream, and the tokens.
@@ -24,6 +25,7 @@ from torch import Tensor
 
 from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
+from vizformer.model.delta_rule import DeltaGates
 from vizformer.model.mixing import Scoring
 from vizformer.model.trace import AttentionRecord, Trace
 from vizformer.text.text_growth import shown
@@ -77,6 +79,10 @@ def tensors(trace: Trace) -> dict[str, Tensor]:
         for name, tensor in (parts | {"reason": record.reason_map}).items():
             if tensor is not None:
                 found[f"{site}.{name}"] = tensor
+        more = {"opened": record.opened}
+        if record.delta is not None:
+            more |= {"beta": record.delta.beta, "decay": record.delta.decay}
+        found |= {f"{site}.{name}": tensor for name, tensor in more.items() if tensor is not None}
         if record.scoring.sinks is not None:
             found[f"{site}.sinks"] = record.scoring.sinks
         if cells * 4 <= MOST_PATTERN_BYTES:
@@ -224,7 +230,7 @@ class _Opened:
         mask = ((1, heads), (1, n_q), (n_k,))
         wanted = {
             "k": ((groups,) if heads % groups == 0 else (), (n_k,), (d,)),
-            "v": ((groups,), (n_k,), (d,)),
+            "v": ((groups,), (n_k,), (d,) if f"{site}.beta" not in self._names else (parts["v"].shape[2],)),
             "bias": mask,
             "reason": mask,
             "position_bias": ((heads,), (n_q,), (n_k,)),
@@ -248,7 +254,15 @@ class _Opened:
                 )
         q, k, v, bias, reason = (parts.get(name) for name in ("q", "k", "v", "bias", "reason"))
         place, tokens = parts.get("position_bias"), (queries, keys)
-        return _Stored(site, q, k, v, bias, reason, scoring, place, tokens, assumed)  # type: ignore[arg-type]
+        delta = None
+        if f"{site}.beta" in self._names:
+            delta = DeltaGates(self.tensor(f"{site}.beta", 2), self.tensor(f"{site}.decay", 2))
+            if not delta.beta.shape == delta.decay.shape == (heads, n_k) or groups != heads or n_q != n_k:
+                self.refuse(self._wrong(f"{site}.beta", delta.beta))
+        opened = self.tensor(f"{site}.opened", 3) if f"{site}.opened" in self._names else None
+        if opened is not None and opened.shape != (heads, n_q, v.shape[2]):  # type: ignore[union-attr]
+            self.refuse(self._wrong(f"{site}.opened", opened))
+        return _Stored(site, q, k, v, bias, reason, scoring, place, tokens, assumed, delta, opened)  # type: ignore[arg-type]
 
     def check_layers(self, records: Mapping[str, AttentionRecord]) -> None:
         """Refuses layers that are missing, that differ in size, or that are too many to be looked through."""
@@ -260,7 +274,11 @@ class _Opened:
             for number, record in enumerate(layers):
                 if record.site != (wanted := f"{stack}.{number}.{what}"):
                     self.refuse(N_("{name} is missing", name=f"{wanted}.q"))
-                if (record.q.shape, record.k.shape[1]) != (layers[0].q.shape, layers[0].k.shape[1]):
+                same = record.delta is None and layers[0].delta is None
+                first = layers[0]
+                if (record.q.shape[1], record.k.shape[1]) != (first.q.shape[1], first.k.shape[1]) or (
+                    same and record.q.shape != first.q.shape
+                ):
                     self.refuse(self._wrong(f"{record.site}.q", record.q))
             if (cells := len(layers) * prod(layers[0].q.shape[:2]) * layers[0].k.shape[1]) > MOST_CELLS:
                 self.refuse(N_("its maps have {n:,} cells; {most:,} are looked through", n=cells, most=MOST_CELLS))

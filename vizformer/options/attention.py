@@ -33,6 +33,13 @@ class AttentionOptions(CommonOptions):
             but not the last one (Qwen2), or "none".
         sinks: every head has a learned score beside those of the keys, which takes its share of the softmax and carries no
             value: a head that finds nothing can give its weight away (Xiao et al. 2023; gpt-oss).
+        attention_gate: what a head has mixed is multiplied, number by number, by sigmoid(x W_gate) before W_O (Qiu et al.
+            2025, "Gated Attention for Large Language Models"; Qwen3-Next).
+        delta_layers: the layers that mix tokens by the gated delta rule in the place of self-attention, counted from 0, in
+            order (Yang et al. 2024, "Gated Delta Networks"; `vizformer.model.delta_rule`); None: none.
+        delta_key_heads, delta_value_heads: of these layers, heads of queries and keys, and of values; None: n_heads.
+        delta_key_dim, delta_value_dim: how wide they are; None: d_head.
+        delta_kernel: over how many tokens their short convolution goes, the token itself included.
     """
 
     attention_scale: Positive | None = None
@@ -43,6 +50,13 @@ class AttentionOptions(CommonOptions):
     qk_norm_over: NormedOver = "head"
     attention_bias: AttentionBias = "same"
     sinks: bool = False
+    attention_gate: bool = False
+    delta_layers: Layers | None = None
+    delta_key_heads: Count | None = None
+    delta_value_heads: Count | None = None
+    delta_key_dim: Count | None = None
+    delta_value_dim: Count | None = None
+    delta_kernel: Count = 4
 
     @property
     def plain_scores(self) -> bool:
@@ -55,6 +69,25 @@ class AttentionOptions(CommonOptions):
         if self.sliding_window is None:
             return frozenset()
         return frozenset(range(self.depth) if self.sliding_layers is None else self.sliding_layers)
+
+    def has_delta(self, layer: int) -> bool:
+        """Whether a layer mixes tokens by the gated delta rule."""
+        return self.delta_layers is not None and layer in self.delta_layers
+
+    @property
+    def delta_heads(self) -> tuple[int, int]:
+        """Heads of the delta rule: of queries and keys, and of values."""
+        return self.delta_key_heads or self.n_heads, self.delta_value_heads or self.n_heads
+
+    @property
+    def delta_dims(self) -> tuple[int, int]:
+        """How wide these are."""
+        return self.delta_key_dim or self.d_head, self.delta_value_dim or self.d_head
+
+    @property
+    def most_heads(self) -> int:
+        """Heads of the layers that have most of them."""
+        return self.n_heads if self.delta_layers is None else max(self.n_heads, self.delta_heads[1])
 
     @property
     def qkv_bias(self) -> bool:
@@ -113,6 +146,25 @@ class AttentionOptions(CommonOptions):
                 n_kv_heads=self.n_kv_heads,
                 divisors=_divisors(self.n_heads),
             )
+        if self.delta_layers is None:
+            for name in ("delta_key_heads", "delta_value_heads", "delta_key_dim", "delta_value_dim"):
+                if getattr(self, name) is not None:
+                    yield N_("{name} without delta_layers: give both, or leave it out", name=name)
+        elif self.architecture != "decoder-only":
+            yield N_("delta_layers: only a decoder alone has such layers, leave it out")
+        elif not are_layers(self.delta_layers, self.depth):
+            yield N_(
+                "delta_layers={value}: must be numbers of layers in order, from 0 to {last}; leave it out where none has it",
+                value=str(list(self.delta_layers)),
+                last=self.depth - 1,
+            )
+        if self.delta_layers is not None and self.n_heads >= 1 and self.delta_heads[1] % self.delta_heads[0]:
+            yield N_(
+                "delta_value_heads={n} is not a multiple of delta_key_heads={of}: choose delta_key_heads from {divisors}",
+                n=self.delta_heads[1],
+                of=self.delta_heads[0],
+                divisors=_divisors(self.delta_heads[1]),
+            )
         if self.qk_norm_over == "all" and not self.qk_norm:
             yield N_("qk_norm_over='all' without qk_norm: give both, or leave it out")
         if self.sliding_window is not None and self.architecture == "encoder-decoder":
@@ -145,6 +197,17 @@ class AttentionOptions(CommonOptions):
             )
         if self.attention_scale is not None:
             yield N_("scores are dot products times {scale}, not over √d_head", scale=f"{self.attention_scale:g}")
+        if self.attention_gate:
+            yield N_("what a head has mixed goes through a gate of its own before W_O")
+        if self.delta_layers is not None:
+            yield N_(
+                "the gated delta rule in the place of attention (layers: {layers}): {n} heads with a state of "
+                "{rows} × {columns} numbers each",
+                layers=ranges(self.delta_layers),
+                n=self.delta_heads[1],
+                rows=self.delta_dims[0],
+                columns=self.delta_dims[1],
+            )
         if self.sinks:
             yield N_("each head has a sink: a learned score in the softmax that carries no value")
         if self.score_cap is not None:
@@ -168,6 +231,10 @@ class AttentionOptions(CommonOptions):
             layers=layers,
             window=f"{window:,}",
         )
+
+    def without_meaning(self) -> Iterator[str]:
+        if self.delta_layers is None:
+            yield "delta_kernel"
 
 
 def _divisors(n: int) -> str:

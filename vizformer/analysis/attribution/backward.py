@@ -124,7 +124,7 @@ class Backward:
         attention = block.self_attention if kind == "self" else block.cross_attention
         assert attention is not None
         record = self.trace[f"{at}.{kind}"]
-        z = [float64(record.z(head)[self.rows]) for head in range(record.n_heads)]
+        z = [float64(record.read(head)[self.rows]) for head in range(record.n_heads)]
         parts = np.stack([rows @ output_rows(attention, head) for head, rows in enumerate(z)])
         return parts, bias_of(attention.W_O)
 

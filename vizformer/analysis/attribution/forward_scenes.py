@@ -1,7 +1,7 @@
 """One forward as a story: the few of its numbers that show how a text becomes a prediction, one token followed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -192,7 +192,7 @@ def _look(trace: Trace, stack: Literal["encoder", "decoder"], tokens: Sequence[T
     found = [
         (float(weights[query, key]), layer, head, key)
         for layer in range(min(LAYERS, n_layers(trace, stack)))
-        for head, weights in enumerate(_patterns(trace[site_name(stack, layer)], slice(0, n)))
+        for head, weights in enumerate(_patterns(trace[site_name(stack, layer)], n))
         for key in others
     ]
     _, layer, head, key = max(found, key=lambda one: one[0])
@@ -215,7 +215,7 @@ def _cross(
     best = [
         (float(weights[row, key]), layer, head, row)
         for layer in range(min(LAYERS, n_layers(trace, "cross")))
-        for head, weights in enumerate(_patterns(trace[site_name("cross", layer)], slice(0, m)))
+        for head, weights in enumerate(_patterns(trace[site_name("cross", layer)], m))
         for row in rows
     ]
     _, layer, head, row = max(best, key=lambda one: one[0])
@@ -223,8 +223,8 @@ def _cross(
 
 
 def _shown(record: AttentionRecord, layer: int, head: int, query: int, key: int, n_q: int, n_k: int) -> Look:
-    rows = _first(record, slice(0, n_q))
-    weights = rows.pattern(head).float().cpu().numpy()  # [n_q, all keys]
+    rows = record.of_queries(0, n_q)
+    weights = rows.shares(head).float().cpu().numpy()  # [n_q, all keys]
     return Look(
         layer,
         head,
@@ -236,25 +236,10 @@ def _shown(record: AttentionRecord, layer: int, head: int, query: int, key: int,
     )
 
 
-def _patterns(record: AttentionRecord, queries: slice) -> list[ndarray]:
-    """The weights of every head, for some queries: [n_q, n_k] each."""
-    rows = _first(record, queries)
-    return [rows.pattern(head).float().cpu().numpy() for head in range(rows.n_heads)]
-
-
-def _first(record: AttentionRecord, queries: slice) -> AttentionRecord:
-    """The same call for some of its queries only: what is recomputed from it costs as much less."""
-
-    def part(x: Tensor | None) -> Tensor | None:
-        return x if x is None or x.shape[1] == 1 else x[:, queries]
-
-    return replace(
-        record,
-        q=record.q[:, queries],
-        bias=part(record.bias),
-        reason_map=part(record.reason_map),
-        position_bias=part(record.position_bias),
-    )
+def _patterns(record: AttentionRecord, n: int) -> list[ndarray]:
+    """The weights of every head, for the first queries: [n, n_k] each."""
+    rows = record.of_queries(0, n)
+    return [rows.shares(head).float().cpu().numpy() for head in range(rows.n_heads)]
 
 
 def _bias(record: AttentionRecord, look: Look, n: int) -> Float[ndarray, " n"] | None:
@@ -275,8 +260,8 @@ def _sublayers(checkpoint: Checkpoint, trace: Trace, layer: str, row: int) -> Ro
     Where the model normalises or scales what attention has found before it is added, it is that.
     """
     at = find_site(checkpoint, trace, f"{layer}.self")
-    record = _first(trace[at.name], slice(row, row + 1))
-    z = torch.cat([record.z(head)[0] for head in range(record.n_heads)])  # [n_heads * d_head]
+    record = trace[at.name].of_queries(row, row + 1)
+    z = torch.cat([record.read(head)[0] for head in range(record.n_heads)])  # [n_heads * d_head]
     brought = at.around.brought(at.attention.W_O(z))
     return _rows(
         [

@@ -168,7 +168,9 @@ def writer_tokens(
     block = find_block(checkpoint, stack, int(layer))
     attention = block.self_attention if kind == "self" else block.cross_attention
     assert attention is not None
-    values = float64(record.v[record.kv_head(writer.head)]) @ output_rows(attention, writer.head)  # [n_k, d_model]
+    v = float64(record.v[record.kv_head(writer.head)])
+    v = v if record.opened is None else v * float64(record.opened[writer.head, row])
+    values = v @ output_rows(attention, writer.head)  # [n_k, d_model]
     weights = float64(record.pattern(writer.head)[row])
     other = (split.answered if side == "query" else split.asked).sum(axis=0)
     bent = 1.0 if side == "query" else split.bent  # (which is in `answered` already)

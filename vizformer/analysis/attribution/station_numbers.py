@@ -47,7 +47,7 @@ def head_row(trace: Trace, stack: Stack, look: Look) -> HeadRow:
     n_q, n_k = look.weights.shape
     scores = record.scores(look.head)[:n_q, :n_k].float().cpu().numpy()
     values = record.v[record.kv_head(look.head)].float()  # [all keys, d_head]
-    weights = record.pattern(look.head)[look.query].float()  # [all keys]
+    weights = record.shares(look.head)[look.query].float()  # [all keys]
     weighted = weights[:, None] * values
     z = weighted.sum(dim=0)
     return HeadRow(
@@ -71,7 +71,7 @@ def layer_maps(trace: Trace, stack: Stack, look: Look) -> Float[ndarray, "heads 
     """The weights of all heads of the layer, between the tokens that are shown."""
     record = trace[site_name(stack, look.layer)]
     n_q, n_k = look.weights.shape
-    return np.stack([record.pattern(head)[:n_q, :n_k].float().cpu().numpy() for head in range(record.n_heads)])
+    return np.stack([record.shares(head)[:n_q, :n_k].float().cpu().numpy() for head in range(record.n_heads)])
 
 
 def previous_shares(maps: Float[ndarray, "heads n n"]) -> Float[ndarray, " heads"]:
@@ -108,7 +108,7 @@ def unmasked(trace: Trace, shown: int) -> Unmasked:
         found.append((ahead, head, free))
     ahead, head, free = max(found, key=lambda one: one[0])
     blocked = record.reason(head)[:n, :n].cpu().numpy() > 0
-    pattern = record.pattern(head)[:n, :n].float().cpu().numpy()
+    pattern = record.shares(head)[:n, :n].float().cpu().numpy()
     return Unmasked(0, head, np.where(blocked, np.nan, pattern), free.cpu().numpy(), ahead)
 
 

@@ -245,4 +245,5 @@ def by_head(effects: Sequence[Effect], trace: Trace, kind: str) -> Float[ndarray
     """KL(P || P') of every head of one kind of attention; NaN for those that were not taken out."""
     known = {(one.part.sublayer, one.part.head): one.divergence for one in effects}
     sites = [site for site in trace.sites if kind_of(site) == kind]
-    return np.array([[known.get((site, head), np.nan) for head in range(trace[site].n_heads)] for site in sites])
+    most = max(trace[site].n_heads for site in sites)
+    return np.array([[known.get((site, head), np.nan) for head in range(most)] for site in sites])

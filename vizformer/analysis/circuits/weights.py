@@ -20,6 +20,7 @@ from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
 from vizformer.model.block import Block, Stack
 from vizformer.model.norms import Norm, OffsetRMSNorm
+from vizformer.model.trace import no_softmax
 from vizformer.model.transformer import Transformer
 
 
@@ -59,6 +60,8 @@ def head_weights(checkpoint: Checkpoint, kind: Kind, layer: int, head: int) -> H
         raise TraceError("There is no head {head} in layer {layer} of this model.", layer=layer, head=head)
     block = blocks[layer]
     attention = block.self_attention
+    if checkpoint.model.config.has_delta(layer):
+        raise no_softmax(f"{kind}.{layer}.self")
     shared = attention.n_heads // attention.n_kv_heads
     around = block.around("self")
     d_head = attention.d_head

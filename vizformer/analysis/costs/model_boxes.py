@@ -170,6 +170,8 @@ def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: 
     def add(name: str, kind: Kind, module: str, *inputs: Dims, skip: str = "", fed_by: str = "") -> None:
         mixed = name == "feedforward" and 0 < len(with_experts) < depth
         plain = [layer for layer in range(depth) if mixed and layer not in with_experts]
+        if name == "attention":  # layers of the delta rule beside those with attention
+            plain = [layer for layer in range(depth) if config.has_delta(layer) != config.has_delta(drawn)]
         boxes.append(
             Box(
                 key=f"{section}.{name}",
@@ -181,7 +183,9 @@ def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: 
                 module=module and f"{section}.layers[{drawn}].{module}",
                 tensors=_tensors(getattr(block, module) if module else None),
                 copies=depth - (1 if module == without else len(plain)),  # one layer has no such norm
-                others=sum(_count(one.feedforward) for layer in plain if isinstance(one := stack.layers[layer], Block)),
+                others=sum(
+                    _count(getattr(one, module)) for layer in plain if isinstance(one := stack.layers[layer], Block)
+                ),
                 skip=skip,
                 fed_by=fed_by,
             )

@@ -24,8 +24,8 @@ class HeadMaps:
     """All heads of one kind of attention, over its layers.
 
     Attributes:
-        weights: attention weights; each row sums to 1 (0 where everything is blocked).
-        scores: q k^T / sqrt(d_head), before the mask.
+        weights: attention weights; each row sums to 1 (0 where everything is blocked). Of the delta rule |M| in shares.
+        scores: q k^T / sqrt(d_head), before the mask. Of the delta rule M, which has both signs.
         reasons: why a cell is blocked (`vizformer.model.Reason`), 0 where it is not; the same for all heads of a layer.
             Layers differ where some of them have a sliding window, or a cell was blocked by hand.
     """
@@ -58,7 +58,7 @@ def n_layers(trace: Trace, kind: Kind) -> int:
 
 
 def records_of(trace: Trace, kind: str) -> tuple[AttentionRecord, ...]:
-    """The attention calls of one kind, a layer each.
+    """The attention calls of one kind, a layer each; those with fewer heads than others get some that see nothing.
 
     Raises:
         TraceError: a trace that is empty, or of a model that has no such attention.
@@ -70,7 +70,9 @@ def records_of(trace: Trace, kind: str) -> tuple[AttentionRecord, ...]:
         raise TraceError(
             "This model has no {kind} attention; it has: {known}.", kind=kind, known=", ".join(kinds(trace))
         )
-    return tuple(trace[site_name(found, layer)] for layer in range(n_layers(trace, found)))
+    records = [trace[site_name(found, layer)] for layer in range(n_layers(trace, found))]
+    most = max(record.n_heads for record in records)
+    return tuple(record.padded(most) for record in records)
 
 
 def head_maps(trace: Trace, kind: Kind, *, queries: int | None = None) -> HeadMaps:
@@ -86,8 +88,11 @@ def head_maps(trace: Trace, kind: Kind, *, queries: int | None = None) -> HeadMa
     if queries is not None:
         records = tuple(record.of_queries(0, queries) for record in records)
     with torch.inference_mode():
-        scores = [torch.stack([r.scores(h) for h in range(r.n_heads)]) for r in records]
-        weights = [torch.stack([r.pattern(h) for h in range(r.n_heads)]) for r in records]
+        scores = [
+            torch.stack([r.pattern(h) if r.delta is not None else r.scores(h) for h in range(r.n_heads)])
+            for r in records
+        ]
+        weights = [torch.stack([r.shares(h) for h in range(r.n_heads)]) for r in records]
     return HeadMaps(
         np.stack([w.float().cpu().numpy() for w in weights]),
         np.stack([s.float().cpu().numpy() for s in scores]),

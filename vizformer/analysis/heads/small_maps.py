@@ -13,7 +13,7 @@ from vizformer.analysis.heads.maps import Kind, kind_of, records_of
 from vizformer.analysis.heads.measures import HeadMeasures, Sums
 from vizformer.model import Trace
 from vizformer.model.masks import total_bias
-from vizformer.model.trace import AttentionRecord
+from vizformer.model.trace import AttentionRecord, by_size
 
 
 @dataclass(frozen=True)
@@ -73,16 +73,25 @@ def _of_layer(record: AttentionRecord, rows: list[int], columns: ndarray) -> tup
         first, last = _seen(_rows(record.bias, start, end), n_k)
         if first == last:
             continue
+        if record.delta is not None:
+            weights = by_size(record.of_queries(start, end).patterns().float())[:, :, first:last]
+            _strongest(out, index, weights, columns, first, n_k)
+            sums.add(weights, weights.log(), start, first)
+            continue
         scores = torch.bmm(record.q[:, start:end].float(), keys[:, :, first:last]).mul_(record.scale)
         scores = record.scoring.bent(scores)
         if bias is not None:
             scores += bias[:, :, first:last]
         weights = record.scoring.weights(scores)  # [heads, queries of the pool, keys]
-        strongest = np.zeros((record.n_heads, n_k), dtype=np.float32)
-        strongest[:, first:last] = weights.amax(dim=1).cpu().numpy()
-        out[:, index] = np.maximum.reduceat(strongest, columns, axis=1)
+        _strongest(out, index, weights, columns, first, n_k)
         sums.add(weights, scores, start, first)
     return out, sums
+
+
+def _strongest(out: ndarray, index: int, weights: Tensor, columns: ndarray, first: int, n_k: int) -> None:
+    strongest = np.zeros((len(weights), n_k), dtype=np.float32)
+    strongest[:, first : first + weights.shape[2]] = weights.amax(dim=1).cpu().numpy()
+    out[:, index] = np.maximum.reduceat(strongest, columns, axis=1)
 
 
 def _rows(bias: Tensor | None, start: int, end: int) -> Tensor | None:

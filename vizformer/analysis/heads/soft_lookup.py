@@ -109,6 +109,7 @@ def head_look_up(trace: Trace, site: str, head: int, query: int, *, temperature:
         TraceError: no such site, head or query.
     """
     record = trace[site]
+    record.require_softmax()
     z = record.z(head)
     query = row_at(query, len(z))
     q, group = float64(record.q[head, query]), record.kv_head(head)

@@ -82,6 +82,16 @@ def decoder_with_experts(
     return {**options, **experts(fields, options, names, number=number, renormalised=renormalised)}, has_head
 
 
+def qwen_experts(
+    fields: Fields, options: Options, names: Collection[str], number: str, *, shared: bool = False
+) -> Options:
+    """Qwen's experts, in the layers that are listed; `shared`: and one that all tokens go through."""
+    layers, width = sparse_layers(fields, options["n_decoder_layers"]), "moe_intermediate_size"
+    wide = fields.size("shared_expert_intermediate_size") if shared else None
+    found = experts(fields, options, names, number=number, width=width, none=True, layers=layers)
+    return {**found, "d_shared_expert": wide} if found else {}
+
+
 def sparse_layers(fields: Fields, n_layers: int) -> Sequence[int]:
     """The layers with experts: those whose number, counted from 1, decoder_sparse_step divides, but for mlp_only_layers.
 

@@ -14,8 +14,7 @@ from vizformer.checkpoints.hugging_face.experts_like import (
     MOST_EXPERTS,
     RENAMED,
     decoder_with_experts,
-    experts,
-    sparse_layers,
+    qwen_experts,
     weights,
 )
 from vizformer.checkpoints.hugging_face.family import Export, Family, Options, only, reading
@@ -45,11 +44,7 @@ def _qwen_2(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     options, has_head = decoder(
         fields, names, windowed=lambda layer: layer % 2 == 0 and type(last) is int and layer < last
     )
-    shared = fields.size("shared_expert_intermediate_size")
-    found = _qwen_experts(fields, options, names, "num_experts")
-    if found:
-        found["d_shared_expert"] = shared
-    return {**options, **found}, has_head
+    return {**options, **qwen_experts(fields, options, names, "num_experts", shared=True)}, has_head
 
 
 def _qwen_3(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -60,12 +55,7 @@ def _qwen_3(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
             N_("num_experts and num_local_experts are two names of one thing: leave one of them out"),
         )
     options, has_head = decoder(fields, names)
-    return {**options, **_qwen_experts(fields, options, names, "num_local_experts"), "qk_norm": True}, has_head
-
-
-def _qwen_experts(fields: Fields, options: Options, names: Collection[str], number: str) -> Options:
-    layers = sparse_layers(fields, options["n_decoder_layers"])
-    return experts(fields, options, names, number=number, width="moe_intermediate_size", none=True, layers=layers)
+    return {**options, **qwen_experts(fields, options, names, "num_local_experts"), "qk_norm": True}, has_head
 
 
 def export_mixtral(config: ModelConfig, has_head: bool) -> dict[str, Any]:

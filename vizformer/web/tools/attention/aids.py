@@ -72,12 +72,24 @@ def names_together(over: str) -> dict[str, str]:
 def _said(subject: Subject, kind: Kind) -> list[str]:
     view = state.view()
     said = []
-    if view.over == "one" and (record := subject.trace[attention_selector.site()]).scoring.sinks is not None:
+    record = subject.trace[attention_selector.site()]
+    if view.over == "one" and record.scoring.sinks is not None:
         sums = record.row_sums(view.head)
         said.append(
             _(
                 "This head has a sink: a learned score beside those of the keys, with a share of the softmax and no value. "
                 "Its share is not drawn: the rows here sum to {least} to {most}, and 1 less the sum is the sink's.",
+                least=f"{float(sums.min()):.2f}",
+                most=f"{float(sums.max()):.2f}",
+            )
+        )
+    if view.over == "one" and record.delta is not None:
+        sums = record.row_sums(view.head)
+        said.append(
+            _(
+                "Why there is no softmax here: this layer has the gated delta rule, which corrects a state and reads it. "
+                "What it does is all the same a map, M, exact and with both signs: “scores” shows it, and its rows sum to "
+                "{least} to {most}; “weights” shows each key's share by size.",
                 least=f"{float(sums.min()):.2f}",
                 most=f"{float(sums.max()):.2f}",
             )

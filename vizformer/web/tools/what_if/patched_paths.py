@@ -72,4 +72,4 @@ def heads(subject: Subject) -> tuple[Part, ...]:
 
 def senders(subject: Subject, asked: Path) -> int:
     """How many heads send, one after the other."""
-    return n_layers(subject.trace, asked.kind) * subject.config.n_heads
+    return n_layers(subject.trace, asked.kind) * subject.config.most_heads
