@@ -58,7 +58,7 @@ def mixing_steps(o: Operands) -> list[Step]:
             o.head_outs[h],
             f"head_out = {'z' if o.opened is None else 'opened'} @ W_O_h",
             operands=(
-                Operand(rf"z_{{{i}}}", N_("this head's mix of values"), o.read),
+                Operand(rf"{mixed}_{{{i}}}", N_("this head's mix of values"), o.read),
                 Operand(rf"W_O^{{({h})}}", N_("this head's rows of W_O"), weight, ("features", "features")),
             ),
             contraction=Contraction(o.read[None], weight),
