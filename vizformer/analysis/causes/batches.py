@@ -60,8 +60,8 @@ def start_of(checkpoint: Checkpoint, tensors: Sequence[str]) -> Start:
 
 def _start(checkpoint: Checkpoint, run: Sequence[Patch], row: int | None, first: int) -> Start:
     start = start_of(checkpoint, [patch.tensor for patch in run])
-    if row is None or not start.later:
-        return start
+    if row is None or not start.later or checkpoint.model.config.delta_layers is not None:
+        return start  # a state of the delta rule is that of a whole text, and the trace does not have it at each token
     at = [first if (place := _position(patch)) is None else place for patch in run]
     return start._replace(position=min([row, *at]))
 
@@ -126,7 +126,14 @@ def resumed(
 
     last = len(layers) - 1
     whole = run(first, first + x.shape[1])
-    if row is None or row == first or at >= last or model.is_streamed or _touches(edit, f"decoder.{last}."):
+    if (
+        row is None
+        or row == first
+        or at >= last
+        or model.is_streamed
+        or model.config.has_delta(last)
+        or _touches(edit, f"decoder.{last}.")
+    ):
         x = model.decoder(x, whole, first=at)
         return x if row is None else x[:, row - first]
     for layer in range(at, last):
