@@ -6,7 +6,7 @@ import torch
 from tests import tiny
 from vizformer.errors import TraceError
 from vizformer.model import Cache, Cell, Edit, Trace
-from vizformer.model.delta_rule import CHUNK, DeltaGates, delta_rule, effective_map
+from vizformer.model.delta_rule import CHUNK, DeltaGates, apply_delta_rule, effective_map
 
 
 def numbers(n: int, heads: int = 2, d_key: int = 5, d_value: int = 3) -> tuple[torch.Tensor, ...]:
@@ -35,7 +35,7 @@ def test_rule_and_map_give_what_the_recurrence_gives(n: int) -> None:
     """|M v - o| / |o| at most 1e-6 with a map in float32."""
     q, k, v, beta, decay = numbers(n)
     expected = recurrence(q, k, v, beta, decay)
-    found, state = delta_rule(q, k, v, beta, decay)
+    found, state = apply_delta_rule(q, k, v, beta, decay)
     assert float((found[0] - expected).norm() / expected.norm()) < 1e-6
     assert state.shape == (1, 2, 5, 3)
     M = effective_map(q[0], k[0], DeltaGates(beta[0], decay[0])).float()
@@ -48,7 +48,7 @@ def test_rule_and_map_give_what_the_recurrence_gives(n: int) -> None:
 def test_a_key_written_twice_holds_the_second_value_and_not_the_sum() -> None:
     k = torch.tensor([[[[1.0, 0.0], [1.0, 0.0]]]])
     v = torch.tensor([[[[3.0], [5.0]]]])
-    o, _ = delta_rule(k, k, v, torch.ones(1, 1, 2), torch.zeros(1, 1, 2))
+    o, _ = apply_delta_rule(k, k, v, torch.ones(1, 1, 2), torch.zeros(1, 1, 2))
     assert o.flatten().tolist() == [3.0, 5.0]
     M = effective_map(k[0], k[0], DeltaGates(torch.ones(1, 2), torch.zeros(1, 2)))
     assert M[0].tolist() == [[1.0, 0.0], [0.0, 1.0]]
@@ -57,9 +57,9 @@ def test_a_key_written_twice_holds_the_second_value_and_not_the_sum() -> None:
 def test_the_state_in_parts_is_that_of_the_whole() -> None:
     parts, state, found = numbers(90), None, []
     for at in (slice(0, 1), slice(1, 70), slice(70, 90)):
-        o, state = delta_rule(*(x[:, :, at] for x in parts), state)
+        o, state = apply_delta_rule(*(x[:, :, at] for x in parts), state)
         found.append(o)
-    whole, last = delta_rule(*parts)
+    whole, last = apply_delta_rule(*parts)
     tiny.assert_close(torch.cat(found, dim=2), whole)
     tiny.assert_close(state, last)
 

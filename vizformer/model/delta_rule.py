@@ -37,7 +37,7 @@ class DeltaGates:
     first: int = 0
 
 
-def delta_rule(
+def apply_delta_rule(
     q: Float[Tensor, "b h n d_key"],
     k: Float[Tensor, "b h n d_key"],
     v: Float[Tensor, "b h n d_value"],
@@ -77,7 +77,7 @@ def between(c: Float[Tensor, "*b n 1"]) -> Float[Tensor, "*b n n"]:
 def effective_map(
     q: Float[Tensor, "h n_q d_key"], k: Float[Tensor, "h n d_key"], gates: DeltaGates
 ) -> Float[Tensor, "h n_q n"]:
-    """M of the queries from `gates.first` on, in float64; q as `delta_rule` reads it."""
+    """M of the queries from `gates.first` on, in float64; q as `apply_delta_rule` reads it."""
     end = gates.first + q.shape[1]  # no query sees a later key
     q, k, b = q.double(), k[:, :end].double(), gates.beta[:, :end, None].double()
     G = between(gates.decay[:, :end, None].double().cumsum(-2))

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from vizformer.config import ModelConfig
 from vizformer.model.attention import Attention
-from vizformer.model.delta_rule import DeltaGates, delta_rule
+from vizformer.model.delta_rule import DeltaGates, apply_delta_rule
 from vizformer.model.forward_pass import AttentionCall
 from vizformer.model.mixing import Scoring
 
@@ -55,7 +55,7 @@ class GatedDeltaRule(Attention):
         q, k, v = self.heads(convolved)  # [b, n_heads, n, d_key or d_head]
         beta, decay = self.gates(x)  # [b, n_heads, n]
         q, k, v = call.delta_edited(q, k, v)
-        o, state = delta_rule(q * self.scoring.scale, k, v, beta, decay, call.state)
+        o, state = apply_delta_rule(q * self.scoring.scale, k, v, beta, decay, call.state)
         call.keep_state(state)
         opened = self.opened(o, x)
         call.record(q, k, v, call.mask, self.scoring, DeltaGates(beta[0].detach(), decay[0].detach()), opened)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from vizformer.errors import TraceError
 from vizformer.messages import N_
-from vizformer.model.delta_rule import DeltaGates, delta_rule, effective_map
+from vizformer.model.delta_rule import DeltaGates, apply_delta_rule, effective_map
 from vizformer.model.edit import Edit
 from vizformer.model.masks import Mask, total_bias
 from vizformer.model.mixing import Scoring, mix
@@ -204,7 +204,7 @@ class AttentionRecord:
         end, own = self.delta.first + self.q.shape[1], slice(head, head + 1)
         q = torch.nn.functional.pad(self.q[None, own] * self.scale, (0, 0, self.delta.first, 0))
         rest = (x[None, own, :end] for x in (self.k, self.v, self.delta.beta, self.delta.decay))
-        return delta_rule(q, *rest)[0][0, 0, self.delta.first :]
+        return apply_delta_rule(q, *rest)[0][0, 0, self.delta.first :]
 
     def mask_row(self, head: int, query: int) -> Float[Tensor, " n_k"] | None:
         """What the mask adds to the scores of one query in one head; None where there is no mask."""
