@@ -15,12 +15,14 @@ from tests.components.test_mount import sent
 from tests.test_words import leaves
 from vizformer.checkpoints import save
 from vizformer.components.stations import Ask, Bars, Box, Grid, Show, Station, Turn
+from vizformer.explain.block_rows import find_block
 from vizformer.web.catalogue import server_folder
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.link.languages import SOURCE
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.start.path import knowledge_tests, sentence, stations
+from vizformer.web.tools.start.path import knowledge_tests, stations
+from vizformer.web.widgets.whole_model import beside, sentence
 from vizformer.web.words import lesson_words
 
 PAGE = "pages/learn/path.py"
@@ -38,7 +40,8 @@ def walked(case: tuple[str, str]) -> tuple[Station, ...]:
 
 
 def drawing(case: tuple[str, str]) -> list[Box]:
-    return stations.drawing(sentence.Sentence(subject(*case)), {one.name for one in walked(case)})
+    about = sentence.Sentence(subject(*case))
+    return beside.drawing(about, {one.name for one in walked(case)}, beside.inside(about))
 
 
 def drawn(app) -> dict[str, Any]:
@@ -207,7 +210,7 @@ def test_the_drawing_leads_only_to_stations_that_there_are() -> None:
 def test_inside_a_box_every_number_has_its_sum() -> None:
     about = subject(*CHINESE)
     opened = {box.station: box.inside for box in drawing(CHINESE) if box.inside}
-    assert set(opened) == {"query", "mask", "cross"}
+    assert set(opened) == {"query", "mask", "cross", "layer"}
     assert all(step.proof for steps in opened.values() for step in steps)
     look = sentence.Sentence(about).look
     record = load("zh-en").trace(CHINESE[1])[f"encoder.{look.layer}.self"]
@@ -223,6 +226,34 @@ def test_inside_a_box_every_number_has_its_sum() -> None:
         np.testing.assert_allclose([a, b, c, d], np.abs([q[0], k[column][0], q[1], k[column][1]]), atol=6e-4)
         assert total == pytest.approx(abs(float(k[column] @ q)), abs=6e-4)
         assert "(64 products)" in tip
+
+
+def test_the_network_opens_down_to_one_product() -> None:
+    found, model = sentence.Sentence(subject(*CHINESE)), load("zh-en")
+    at, row = f"encoder.{found.look.layer}", found.found.followed
+    network = find_block(model, "encoder", found.look.layer).feedforward
+    x = model.trace(CHINESE[1]).residual(f"{at}.mid")[row]
+    opened = next(box.inside for box in drawing(CHINESE) if box.station == "layer" and box.inside)
+    widened = next(step.grid for step in opened if any(step.grid.tips[0]))
+    wanted = network.W_in(x).detach()[: widened.cells.shape[1]]
+    np.testing.assert_allclose(widened.cells[0], wanted.numpy(), atol=1e-4)
+    for value, tip in zip(widened.cells[0], widened.tips[0], strict=True):
+        assert tip.endswith(f"= {value:.3f}".replace("-", "−"))
+
+
+def test_the_whole_model_stands_beside_each_part_and_its_place_is_lit() -> None:
+    for case in CASES:
+        about = subject(*case)
+        data = json.loads(beside._packed(about, "en", "layer"))
+        names = {box["station"] for box in data["model"]}
+        assert [box["station"] for box in data["model"] if box["inside"]] == ["layer"]
+        entries = [beside.leads_to(name, sentence.Sentence(about))[0] for name in names]
+        assert all(entry in sitemap.COURSE for entry in entries)
+        parts = {entry.url: lesson_words.parts(entry.url, "en") for entry in sitemap.COURSE}
+        for name in names:
+            entry, changes = beside.leads_to(name, sentence.Sentence(about))
+            assert changes["part"] in {"", *parts[entry.url]}, name
+    assert {entry.url for entry in sitemap.COURSE} <= set(beside.PLACES)
 
 
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])

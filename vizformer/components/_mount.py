@@ -32,10 +32,12 @@ class Component:
     Attributes:
         entry: name of its files, and of the function that its script exports by default.
         drawn: whether there is anything to see; otherwise there are no style sheets.
+        sheet: the component whose style sheet it shares; empty for one of its own.
     """
 
     entry: str
     drawn: bool = True
+    sheet: str = ""
 
     @property
     def script(self) -> str:
@@ -45,7 +47,7 @@ class Component:
     @property
     def style(self) -> str:
         """Its style sheets as one text."""
-        return _styles(self.entry) if self.drawn else ""
+        return _styles(self.sheet or self.entry) if self.drawn else ""
 
     def mount(
         self, *, key: str, data: Mapping[str, Any], columns: Mapping[str, Column], version: int, selected: object

@@ -37,6 +37,7 @@ __all__ = [
     "Tests",
     "Turn",
     "mount",
+    "mount_model",
     "pack",
     "to_html",
 ]
@@ -89,6 +90,7 @@ ENGLISH: Mapping[str, str] = {
 """Every text of the component; a page passes the same names in the reader's language."""
 
 _COMPONENT = _mount.Component("stations")
+_MODEL = _mount.Component("whole_model", sheet="stations")
 
 
 @dataclass(frozen=True)
@@ -386,6 +388,28 @@ def mount(packed: Packed, *, at: str = "", key: str) -> tuple[str, bool] | None:
     data = {"content": packed.content, "at": at if gone is None else gone[0]}
     _COMPONENT.mount(key=key, data=data, columns={}, version=0, selected=None)
     return gone
+
+
+def mount_model(content: str, *, here: str, key: str) -> str | None:
+    """Shows the drawing of the model alone, as beside a part of a lesson.
+
+    Args:
+        content: of what `pack` made without stations.
+        here: the station whose boxes are lit.
+
+    Returns:
+        the station of a box that was pressed, once; else None.
+    """
+    import streamlit as st
+
+    heard, report = f"_heard of {key}", _mount.reported(key).get("selected")
+    _MODEL.mount(key=key, data={"content": content, "at": here}, columns={}, version=0, selected=None)
+    if not isinstance(report, Mapping) or report.get("seq") in (None, st.session_state.get(heard)):
+        return None
+    st.session_state[heard] = report["seq"]
+    return next(
+        (box["station"] for box in json.loads(content)["model"] if box["station"] == report.get("station")), None
+    )
 
 
 def to_html(packed: Packed, *, title: str = "Path") -> _mount.Html:

@@ -31,6 +31,7 @@ from vizformer.web.widgets.lesson_text import prose
 from vizformer.web.widgets.misconceptions import Grid
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.widgets.questions import CellChoice, Choice, Number, Question, Registry, is_answered, near
+from vizformer.web.widgets.whole_model.beside import draw_beside
 from vizformer.web.words import lesson_words
 from vizformer.web.words.i18n import _, translate
 
@@ -186,19 +187,22 @@ def _part(entry: Entry, part: Shown, subject: Subject) -> None:
         if part.wide:
             picture = st.container()
             text, asked = st.columns(2, gap="medium")
+            model = boxes = text
         else:
             picture, beside = st.columns([2, 1], gap="medium")
             with beside, st.container(key="lesson-words"):
-                text, asked, boxes = st.container(), st.container(), st.container()
+                model, text, asked, boxes = (st.container() for __ in range(4))
     with text:
         st.markdown(words.text)
-    with boxes if not part.wide else text:
+    with boxes:
         for title, texts in ((_("Try this"), words.tries), (_("Often got wrong"), words.wrongs)):
             if texts:
                 with st.expander(title):
                     st.markdown("\n\n".join(texts))
     with picture, st.container(key="lesson-laboratory"), beside_others(asked):
         part.draw(subject)
+    with model, beside_others(model):
+        draw_beside(subject, entry.url, part.key)
     with asked:
         _ask_again(entry, part, subject)
 

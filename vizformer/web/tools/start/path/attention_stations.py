@@ -8,7 +8,7 @@ import numpy as np
 from vizformer.analysis.attribution import station_numbers
 from vizformer.analysis.attribution.station_numbers import FACTORS
 from vizformer.components.stations import Bars, Chips, Frame, Grid, Show, Station, Step, Turn
-from vizformer.web.tools.start.path.sentence import Sentence, asked, best_of, each, fixed, number, share, words_of
+from vizformer.web.widgets.whole_model.sentence import Sentence, asked, best_of, each, fixed, number, share, words_of
 from vizformer.web.words import labels
 
 _MAPS = 4  # heads whose maps are compared

@@ -7,7 +7,7 @@ from vizformer.analysis.attribution.predictions import next_tokens
 from vizformer.components.stations import Bars, Chips, Frame, Grid, Option, Show, Station, Step, Turn
 from vizformer.text.schemes import SCHEMES, cut
 from vizformer.web.tools.start import scenes
-from vizformer.web.tools.start.path.sentence import Sentence, asked, each, number, share, words_of
+from vizformer.web.widgets.whole_model.sentence import Sentence, asked, each, number, share, words_of
 from vizformer.web.words import labels, lesson_words
 
 _NEAREST = 6

@@ -8,7 +8,7 @@ from vizformer.analysis.attribution import station_numbers
 from vizformer.analysis.attribution.station_numbers import TEMPERATURES
 from vizformer.components.stations import Bars, Chips, Curve, Frame, Grid, Show, Station, Step, Turn
 from vizformer.web.tools.start import scenes
-from vizformer.web.tools.start.path.sentence import Sentence, asked, best_of, each, fixed, number, share, words_of
+from vizformer.web.widgets.whole_model.sentence import Sentence, asked, best_of, each, fixed, number, share, words_of
 from vizformer.web.words import labels
 
 

@@ -11,7 +11,7 @@ def boxes(config: ModelConfig, stations: Collection[str], inside: Mapping[str, S
     """The parts of a model from the bottom to the top of each stack; those alone that have a station.
 
     Args:
-        inside: what opens in the boxes "attention", "mask" and "cross".
+        inside: what opens in the boxes "attention", "mask", "cross" and "layer".
     """
     attention = ("query", "softmax", "heads")
     output = ("machine", "writing", "loss")
@@ -23,7 +23,7 @@ def boxes(config: ModelConfig, stations: Collection[str], inside: Mapping[str, S
             Box(_("Rows of a table"), "rows", 0, ("rows",)),
             Box(_("Places"), "places", 0, ("places",)),
             Box(_("Attention"), "query", 0, attention, f"× {config.n_encoder_layers}", inside.get("attention", ())),
-            Box(_("Add, norm, network"), "layer", 0, ("layer",)),
+            Box(_("Add, norm, network"), "layer", 0, ("layer",), "", inside.get("layer", ())),
         ]
     if config.n_decoder_layers:
         side = 0 if alone else 1
@@ -45,7 +45,10 @@ def boxes(config: ModelConfig, stations: Collection[str], inside: Mapping[str, S
                 if alone
                 else [Box(_("Attention to the source"), "cross", side, ("cross",), "", inside.get("cross", ()))]
             ),
-            Box(_("Add, norm, network"), "layer", side, ("layer",) if alone else ()),
+            Box(
+                *(_("Add, norm, network"), "layer", side, ("layer",) if alone else (), ""),
+                inside.get("layer", ()) if alone else (),
+            ),
         ]
     found.append(Box(_("Probabilities"), "writing" if "writing" in stations else "machine", 0 if alone else 1, output))
     return [box for box in found if box.station in stations]

@@ -8,11 +8,16 @@ from vizformer.analysis.attribution.forward_scenes import SHOWN
 from vizformer.components.stations import Grid, Inside
 from vizformer.explain import Step
 from vizformer.web.catalogue import subject_cache
-from vizformer.web.tools.start.path.sentence import Sentence, words_of
+from vizformer.web.widgets.whole_model.sentence import Sentence, words_of
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import translate
 
 _SHOWN = ("q", "k", "v", "dots", "scores", "mask", "weights", "z", "head_out")
+_NETWORK = (
+    *("self.add", "self.mean", "self.variance", "self.norm"),
+    *("feedforward.norm", "feedforward.hidden", "feedforward.gate", "feedforward.activation", "feedforward.gated"),
+    *("feedforward.narrow", "feedforward.add", "feedforward.mean", "feedforward.variance"),
+)
 _CELLS, _ROWS = 8, 8  # numbers of a row, and rows, that are shown
 _PRODUCTS = 2  # of a sum that are written out
 
@@ -25,14 +30,22 @@ def attention(about: Sentence, site: str, head: int, query: int) -> list[Inside]
     return [_inside(step, keys) for step in steps if step.key in _SHOWN]
 
 
-def _inside(step: Step, keys: Sequence[str]) -> Inside:
-    """The step's result, cell by cell, and the sum behind each cell where it is one."""
+def network(about: Sentence, layer: int) -> list[Inside]:
+    """Add & norm, the network, and add & norm again, for the row that is followed."""
+    steps, __ = subject_cache.layer(about.subject, about.stack, layer)
+    return [_inside(step, [], about.found.followed, about.token) for step in steps if step.key in _NETWORK]
+
+
+def _inside(step: Step, keys: Sequence[str], row: int = 0, name: str = "") -> Inside:
+    """The step's result, cell by cell, and the sum behind each cell where it is one: of all keys, or of one row."""
     over_keys = step.axes[-1] == "keys"
-    rows = np.atleast_2d(np.asarray(step.result, dtype=float))[:_ROWS, : SHOWN if over_keys else _CELLS]
-    names = list(keys[: len(rows)]) if step.axes[0] == "keys" and not over_keys else [""]
+    result = np.asarray(step.result, dtype=float)
+    found = np.atleast_2d(result if not name else result[row])  # of a mean: a number for each row
+    rows = found[:_ROWS, : SHOWN if over_keys else _CELLS]
+    names = list(keys[: len(rows)]) if step.axes[0] == "keys" and not over_keys else [name]
     columns = list(keys[: rows.shape[1]]) if over_keys else [str(i) for i in range(rows.shape[1])]
     rows = np.where(np.isfinite(rows), rows, np.nan)
-    tips = [[_sum(step, row, column) for column in range(rows.shape[1])] for row in range(len(rows))]
+    tips = [[_sum(step, row + at, column) for column in range(rows.shape[1])] for at in range(len(rows))]
     grid = Grid("", names, columns, rows[: len(names)], signed=step.key != "weights", written=True, tips=tips)
     proof = words_of("inside")("proof", difference=f"{step.proof.difference:.0e}")
     return Inside(translate(step.title), translate(step.text), grid, proof if step.proof.holds else "")
