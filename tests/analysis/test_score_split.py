@@ -13,7 +13,9 @@ from vizformer.model import Cell, Edit
 
 
 def sites(trace) -> list[str]:
-    return [site_name(kind, layer) for kind in kinds(trace) for layer in range(2)]
+    """Those with scores, which the delta rule has not."""
+    found = [site_name(kind, layer) for kind in kinds(trace) for layer in range(2)]
+    return [site for site in found if trace[site].delta is None]
 
 
 def a_split(checkpoint, trace, site, **options):
