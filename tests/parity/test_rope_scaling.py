@@ -45,16 +45,18 @@ TURNING = [
 ]
 TWO_BASES = ("gemma3_text", "olmo3", "modernbert")  # a table of rope_parameters for each kind of layer
 # A part of each head, or not all of the layers: what is multiplied by is no scale of the scores then.
-PARTLY = ("gpt_neox", "gpt_neox_japanese", "phi", "stablelm", "glm", "glm4", "cohere2", "smollm3", *TWO_BASES)
+HALF = ("gpt_neox", "gpt_neox_japanese", "phi", "stablelm", "glm", "glm4", "qwen3_next", "qwen3_5_text")
+PARTLY = (*HALF, "cohere2", "smollm3", *TWO_BASES)
 UNREAD = ("phi3",)  # has kinds of its own
 
 
 def folder_of(kind: str, folder: Path, rope: dict[str, Any]) -> tuple[Path, str]:
     """A tiny folder with these rotary positions, and the class that opens it."""
+    rope = dict(rope)  # some configurations write into it
     if kind in TWO_BASES:
         plain = {"rope_type": "default", "rope_theta": 50.0}
         rope = {"full_attention": rope, "sliding_attention": plain}
-    elif kind in ("gpt_neox", "gpt_neox_japanese", "phi", "stablelm", "glm", "glm4"):
+    elif kind in HALF:
         rope = {**rope, "partial_rotary_factor": 0.5}
     if kind in MAKERS:
         make, model = MAKERS[kind]

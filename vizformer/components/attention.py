@@ -118,6 +118,16 @@ ENGLISH: Mapping[str, str] = {
     "not_in_file": N_("Only the small map of this head is in this file."),
 }
 """Every text of the component; a page passes the same names in the reader's language."""
+_OF_SINKS = {"weights_hint": N_("After the softmax: each row sums to 1, less the share of the head's sink.")}
+_OF_DELTA_RULE = {
+    "weights_hint": N_("After the softmax; in a layer of the delta rule the shares of |M|. Each row sums to 1."),
+    "scores_hint": N_("q·k / √d_head, before the softmax; in a layer of the delta rule M itself, with its sign."),
+}
+
+
+def texts_of(*, sinks: bool, delta_rule: bool) -> dict[str, str]:
+    """`ENGLISH`, with what the numbers are in a model whose heads have sinks or that has layers of the delta rule."""
+    return {**ENGLISH, **(_OF_SINKS if sinks else {}), **(_OF_DELTA_RULE if delta_rule else {})}
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,15 @@ Figures and components import nothing of ours: they list their texts in English 
 
 from collections.abc import Mapping
 
+from vizformer.components import attention
+from vizformer.config import ModelConfig
 from vizformer.web.link.languages import catalogue
 from vizformer.web.words.i18n import language
+
+
+def of_heads(config: ModelConfig) -> dict[str, str]:
+    """The texts of the component of attention, for a model of these options."""
+    return words(attention.texts_of(sinks=config.sinks, delta_rule=config.delta_layers is not None))
 
 
 def words(english: Mapping[str, str]) -> dict[str, str]:
