@@ -211,14 +211,15 @@ def averaged(work: Path) -> Checkpoint:
 @click.option("--without", multiple=True, help="A source that is left out: tatoeba, grammar, coreference, senses, ...")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--another-set", is_flag=True, help="Go on with the lines of SET, although WORK was begun with others.")
+@click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="Processor threads.")
 @click.option("--bfloat16", is_flag=True, help="Faster on a processor that has it, ten times slower on others.")
-def main(folder: Path, work: Path, **options: Any) -> None:
+def main(folder: Path, work: Path, threads: int, **options: Any) -> None:
     """Train on the folder SET that training_set wrote, and keep the state in the folder WORK.
 
     Stopped by Ctrl-C or a kill it loses the running slice, a few minutes; the same command goes on. WORK/log.jsonl says how
     it goes, WORK/model is the model at the end of the last whole block.
     """
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     train(folder, work, **options)
 
 
