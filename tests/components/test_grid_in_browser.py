@@ -174,3 +174,20 @@ def test_the_strongest_head_of_each_kind_stands_above_the_others(open_file: Open
     expect(page.locator(".vf-strongest")).to_be_hidden()
     expect(opened(None).locator(".vf-strongest")).to_be_hidden()
     expect(opened({"texts": 8, "resting": 0, "heads": []}).locator(".vf-strongest")).to_be_hidden()
+
+
+@pytest.mark.parametrize("order", ["layer", "habit"])
+def test_a_head_that_its_layer_has_not_is_not_shown(open_file: OpenFile, order: str) -> None:
+    weights = np.full((2, 3, 4, 4), 0.25, np.float32)
+    weights[0, 2] = 0
+    own = np.array([[0.1, 0.2, np.nan], [0.3, 0.4, 0.5]])
+    names = ("own", "previous", "next", "first", "last")
+    payload = pack_heads(weights).measured(**dict.fromkeys(names, own))
+    tokens = list("abcd")
+    page = open_file(to_html(payload, query_tokens=tokens, key_tokens=tokens, selected=Selection(1, 1, order=order)))
+    there = [[0, 0], [0, 1], [1, 0], [1, 1], [1, 2]]
+    assert sorted(heads_in_order(page)) == there
+    if order == "layer":
+        assert heads_in_order(page) == there
+        rows = page.locator(".vf-row[role=row]")
+        assert [rows.nth(i).locator(".vf-tile").count() for i in range(2)] == [2, 3]

@@ -122,7 +122,9 @@ class TraceHeads:
 
     def small(self, layer: int) -> tuple[UInt8[ndarray, "n_heads rows columns"], Mapping[str, ndarray]]:
         found = (self.overviews or self.overview)(layer)
-        return shades(found.largest[0]), {name: getattr(found.measures, name)[0] for name in self.measures}
+        there = found.largest[0].any(axis=(1, 2))  # a head that others have and this layer has not sees nothing
+        measured = {name: getattr(found.measures, name)[0] for name in self.measures}
+        return shades(found.largest[0]), {name: np.where(there, values, np.nan) for name, values in measured.items()}
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,8 @@ export class HeadGrid {
         const [layer, head] = heads[start];
         const name = element("span", "vf-row-name", order === "layer" ? names.layer(layer) : valueOf(model, order, layer, head));
         name.setAttribute("aria-hidden", "true");
-        const tiles = this.tiles.slice(start, Math.min(start + model.heads, end));
+        const alike = order === "layer" ? heads.filter(([one]) => one === layer).length : model.heads;
+        const tiles = this.tiles.slice(start, Math.min(start + alike, end));
         row.append(name, ...tiles);
         rows.push(row);
         this.rows.push(tiles);

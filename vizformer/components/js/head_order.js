@@ -28,11 +28,12 @@ export function groups(model, order) {
   const { layers, heads } = model;
   /** @type {[number, number][]} */
   const all = Array.from({ length: layers * heads }, (_, at) => [Math.floor(at / heads), at % heads]);
-  if (order === "layer" || model.layersHere?.includes(0)) return [{ habit: null, heads: all }];  // all have to be here
+  const there = all.filter(([layer, head]) => !Number.isNaN(model.measures.own?.[layer * heads + head] ?? 0));  // layers may have fewer
+  if (order === "layer" || model.layersHere?.includes(0)) return [{ habit: null, heads: there }];  // all have to be here
   const number = numberIn(model, order);
-  all.sort(([a, b], [c, d]) => number(c, d) - number(a, b));
-  if (order !== "habit") return [{ habit: null, heads: all }];
-  return HABITS.map((habit) => ({ habit, heads: all.filter(([layer, head]) => habitOf(model, layer, head).habit === habit) }))
+  there.sort(([a, b], [c, d]) => number(c, d) - number(a, b));
+  if (order !== "habit") return [{ habit: null, heads: there }];
+  return HABITS.map((habit) => ({ habit, heads: there.filter(([layer, head]) => habitOf(model, layer, head).habit === habit) }))
     .filter((group) => group.heads.length > 0);
 }
 
