@@ -16,7 +16,7 @@ from tests.test_words import leaves
 from vizformer.checkpoints import save
 from vizformer.components.stations import Ask, Bars, Box, Grid, Show, Station, Turn
 from vizformer.explain.block_rows import find_block
-from vizformer.web.catalogue import server_folder
+from vizformer.web.catalogue import server_folder, sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.link.languages import SOURCE
@@ -95,7 +95,10 @@ def test_few_words_drive_a_station(monkeypatch, code) -> None:
                 assert len(re.sub(r"\s", "", said)) <= MOST_CHARACTERS, station.name
 
 
-def test_every_text_is_said(monkeypatch) -> None:
+def test_every_text_is_said(monkeypatch, tmp_path) -> None:
+    save(tiny.checkpoint("decoder-only", **tiny.GPT_OSS), tmp_path / "sinks")  # of which one text is
+    monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
+    others = Subject(sources.stamped(ModelRef("models", "sinks")), "a cat sat", "")
     asked: set[str] = set()
     say = lesson_words.say
 
@@ -107,10 +110,10 @@ def test_every_text_is_said(monkeypatch) -> None:
         return say(lesson, part, name, **values)
 
     monkeypatch.setattr(sentence.lesson_words, "say", heard)
-    for case in CASES:
-        about = sentence.Sentence(subject(*case))
+    for about in (*(sentence.Sentence(subject(*case)) for case in CASES), sentence.Sentence(others)):
         for make in stations.MADE:
             make(about)
+    for case in CASES:
         drawing(case)
     asked |= {f"{part}.title" for part in lesson_words.parts("path", SOURCE)}
     assert {path for path, _ in leaves(lesson_words.tables("path", SOURCE))} == asked

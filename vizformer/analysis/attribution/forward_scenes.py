@@ -185,13 +185,19 @@ def walkthrough(checkpoint: Checkpoint, trace: Trace, followed: int, *, predicts
     )
 
 
+def softmax_layers(trace: Trace, stack: Literal["encoder", "decoder"]) -> list[int]:
+    """The layers of a stack whose self-attention has a softmax; all of them where none has."""
+    every = list(range(n_layers(trace, stack)))
+    return [layer for layer in every if trace[site_name(stack, layer)].delta is None] or every
+
+
 def _look(trace: Trace, stack: Literal["encoder", "decoder"], tokens: Sequence[Token], query: int, n: int) -> Look:
-    """Of the heads of the first layers, the one in which `query` looks most at another word that is shown."""
+    """Of the heads of the first layers with a softmax, the one in which `query` looks most at another word that is shown."""
     words = [i for i, token in enumerate(tokens[:n]) if i != query and _is_word(token)]
     others = words or [i for i in range(n) if i != query] or [query]
     found = [
         (float(weights[query, key]), layer, head, key)
-        for layer in range(min(LAYERS, n_layers(trace, stack)))
+        for layer in softmax_layers(trace, stack)[:LAYERS]
         for head, weights in enumerate(_patterns(trace[site_name(stack, layer)], n))
         for key in others
     ]

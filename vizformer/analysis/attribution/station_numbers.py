@@ -10,7 +10,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.attribution.forward_scenes import CELLS, Look, Walkthrough
+from vizformer.analysis.attribution.forward_scenes import CELLS, Look, Walkthrough, softmax_layers
 from vizformer.analysis.heads.maps import site_name
 from vizformer.checkpoints import Checkpoint
 from vizformer.model.trace import Trace
@@ -32,12 +32,14 @@ class HeadRow:
         weighted: weight times value row, one row for each key, of the query that is followed: its first cells.
         z: their sum, what the head finds: its first cells.
         d_head: numbers of a query, a key and a value.
+        sink: the score of the head's sink, which softmax sees beside them; None: it has none.
     """
 
     scores: Float[ndarray, "n_q n_k"]
     weighted: Float[ndarray, "n_k cells"]
     z: Float[ndarray, " cells"]
     d_head: int
+    sink: float | None
 
 
 @torch.inference_mode()
@@ -47,7 +49,7 @@ def head_row(trace: Trace, stack: Stack, look: Look) -> HeadRow:
     n_q, n_k = look.weights.shape
     scores = record.scores(look.head)[:n_q, :n_k].float().cpu().numpy()
     values = record.v[record.kv_head(look.head)].float()  # [all keys, d_head]
-    weights = record.shares(look.head)[look.query].float()  # [all keys]
+    weights = record.pattern(look.head)[look.query].float()  # [all keys]
     weighted = weights[:, None] * values
     z = weighted.sum(dim=0)
     return HeadRow(
@@ -55,6 +57,7 @@ def head_row(trace: Trace, stack: Stack, look: Look) -> HeadRow:
         weighted[:n_k, :CELLS].cpu().numpy(),
         z[:CELLS].cpu().numpy(),
         values.shape[1],
+        record.sink(look.head),
     )
 
 
@@ -97,19 +100,20 @@ class Unmasked:
 
 @torch.inference_mode()
 def unmasked(trace: Trace, shown: int) -> Unmasked:
-    """Of the decoder's first layer, the head that would look ahead most if nothing were blocked."""
-    record = trace[site_name("decoder", 0)]
+    """Of the decoder's first layer with a softmax, the head that would look ahead most if nothing were blocked."""
+    layer = softmax_layers(trace, "decoder")[0]
+    record = trace[site_name("decoder", layer)]
     n = min(shown, record.q.shape[1])
     found = []
     for head in range(record.n_heads):
         scores = record.scores(head)[:n, :n].float()
-        free = torch.softmax(scores, dim=-1)
+        free = record.scoring.of_head(head).weights(scores[None])[0]
         ahead = float(free.triu(1)[:-1].sum(dim=1).mean()) if n > 1 else 0.0
         found.append((ahead, head, free))
     ahead, head, free = max(found, key=lambda one: one[0])
     blocked = record.reason(head)[:n, :n].cpu().numpy() > 0
-    pattern = record.shares(head)[:n, :n].float().cpu().numpy()
-    return Unmasked(0, head, np.where(blocked, np.nan, pattern), free.cpu().numpy(), ahead)
+    pattern = record.pattern(head)[:n, :n].float().cpu().numpy()
+    return Unmasked(layer, head, np.where(blocked, np.nan, pattern), free.cpu().numpy(), ahead)
 
 
 @dataclass(frozen=True)

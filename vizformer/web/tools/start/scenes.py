@@ -165,12 +165,13 @@ def attention(found: Walkthrough) -> str:
     look = found.look
     return _(
         "Each token looks at the others: in head {head} of layer {layer}, “{token}” looks at “{key}” with weight "
-        "{weight}, and the weights of its row sum to 1.",
+        "{weight}, and the weights of its row sum to {total}.",
         head=look.head,
         layer=look.layer,
         token=found.tokens[look.query].text,
         key=found.tokens[look.key].text,
         weight=f"{look.weight:.3f}",
+        total=f"{look.weights[look.query].sum() + look.elsewhere[look.query]:.3g}",
     )
 
 
