@@ -6,7 +6,7 @@ from the trace.  Only the rows that are read meet the vocabulary.
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -72,13 +72,8 @@ def _position(patch: Patch) -> int | None:
     return patch.index[at] if len(patch.index) > at else None
 
 
-def at_once(checkpoint: Checkpoint, trace: Trace, rows: int | None = None) -> int:
-    """How many runs over the tokens of a trace one batch may hold, where so many rows of each are read: all, if None."""
-    length, rows = sum(map(len, trace.tokens.values())), len(trace.logits) if rows is None else rows
-    return _size(checkpoint, length, rows)
-
-
-def _size(checkpoint: Checkpoint, length: int, rows: int) -> int:
+def at_once(checkpoint: Checkpoint, length: int, rows: int) -> int:
+    """How many runs over so many tokens, both stacks counted, one batch may hold, where so many rows of each are read."""
     room = MOST_LOGITS // (rows * checkpoint.model.config.vocab_size)
     return max(1, min(MOST_ITEMS, MOST_TOKENS // length, room))
 
@@ -180,7 +175,7 @@ def logits_of_runs(
     while done < len(order):
         start = starts[order[done]]
         length = sum(lengths.values()) if not start.later else lengths["decoder"] - start.position
-        size = _size(checkpoint, length, rows)
+        size = at_once(checkpoint, length, rows)
         if trace.edit is not None and trace.edit.cells:
             size = 1  # numbers set by hand reach the first item of a batch alone
         elif trace.edit is None and starts[order[min(done + size, len(order)) - 1]].position > start.position:
@@ -249,3 +244,21 @@ def judged(
         found = np.zeros((*values.shape[:-1], count)) if found is None else found
         found[..., there] = values
     return np.zeros(0) if found is None else found
+
+
+def gradients(
+    checkpoint: Checkpoint, trace: Trace, tensors: Mapping[str, Tensor], row: int, judge: Callable[[Tensor], Tensor]
+) -> dict[str, Tensor]:
+    """d judge(logits at a row) / dx, by zeros that are added to each tensor of a run and want a gradient.
+
+    Args:
+        tensors: by the names that patches have for them; of each the gradient has the shape.
+    """
+    with torch.inference_mode(False), torch.enable_grad():
+        zeros = {name: torch.zeros_like(x, requires_grad=True) for name, x in tensors.items()}
+        edit = Edit(patches=tuple(Patch(name, (), zero, adds=True) for name, zero in zeros.items()))
+        ids, segments = inputs(checkpoint, trace, 1)
+        copies, segments = [one.clone() for one in ids], None if segments is None else segments.clone()
+        logits = checkpoint.model(*copies, segments=segments, edit=edit, rows=(0, row))
+        found = torch.autograd.grad(judge(logits), list(zeros.values()))
+    return dict(zip(zeros, found, strict=True))

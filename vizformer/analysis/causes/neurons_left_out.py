@@ -29,14 +29,14 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.causes.batches import MOST_LOGITS, MOST_TOKENS, Heard, Start, inputs, resumed
+from vizformer.analysis.causes.batches import MOST_LOGITS, MOST_TOKENS, Heard, Start, gradients, resumed
 from vizformer.analysis.causes.listener import Listener
 from vizformer.analysis.causes.row_distance import row_effects
 from vizformer.analysis.masks.runs import rerun
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain.block_rows import find_block, one_network
-from vizformer.model import Edit, Patch, Trace
+from vizformer.model import Trace
 from vizformer.model.input_check import row_at, token_id
 
 Stack = Literal["encoder", "decoder"]
@@ -127,17 +127,9 @@ def neuron_estimates(
     name = f"{stack}.{layer}.feedforward.hidden"
     with torch.inference_mode():
         there = _hidden(checkpoint, trace, stack, layer)
-    with torch.inference_mode(False), torch.enable_grad():
-        there = there.clone()
-        zero = torch.zeros_like(there, requires_grad=True)
-        ids, segments = inputs(checkpoint, trace, 1)
-        copies = [one.clone() for one in ids]
-        edit = Edit(patches=(Patch(name, (), zero, adds=True),))
-        segments = None if segments is None else segments.clone()
-        logits = checkpoint.model(*copies, segments=segments, edit=edit, rows=(0, row))
-        (gradient,) = torch.autograd.grad(logits.double().log_softmax(-1)[token], zero)
+    slopes = gradients(checkpoint, trace, {name: there}, row, lambda logits: logits.double().log_softmax(-1)[token])
     change = -there if means is None else means.to(there) - there
-    found: Float[ndarray, " d_ff"] = (change.double() * gradient.double()).sum(0).cpu().numpy()
+    found: Float[ndarray, " d_ff"] = (change.double() * slopes[name].double()).sum(0).cpu().numpy()
     return found
 
 

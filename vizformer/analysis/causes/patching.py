@@ -21,7 +21,7 @@ Nanda 2023, "Attribution Patching: Activation Patching At Industrial Scale".
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,12 +31,12 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.causes.batches import Heard, inputs, judged, patched_logits
+from vizformer.analysis.causes.batches import Heard, gradients, judged, patched_logits
 from vizformer.analysis.causes.prompt_pairs import PromptPair
 from vizformer.analysis.heads.maps import Kind, kinds, n_layers, site_name
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
-from vizformer.model import Edit, Patch, Trace
+from vizformer.model import Patch, Trace
 
 What = Literal["stream", "heads", "heads_by_position", "patterns"]
 
@@ -97,11 +97,18 @@ def patch_runs(
         TraceError: the model has no such attention, or no such layer.
     """
     names, patches, shape = _wanted(pair, what, kind, layers)
-    runs, first = [[one] for one in patches], min(pair.row, pair.first_difference)
-    batches = patched_logits(checkpoint, pair.corrupted, runs, pair.row, heard, first=first)
-    recovered = judged(batches, len(patches), pair.recovered_at_row)
+    recovered = recovered_by(checkpoint, pair, patches, heard)
     estimate = _estimated(checkpoint, pair, patches)
     return Patched(what, kind, names, recovered.reshape(shape), estimate.reshape(shape))
+
+
+def recovered_by(
+    checkpoint: Checkpoint, pair: PromptPair, patches: Sequence[Patch], heard: Heard | None = None
+) -> Float[ndarray, " patches"]:
+    """What each patch alone brings back, whose values are those of the clean run; see the module."""
+    runs, first = [[one] for one in patches], min(pair.row, pair.first_difference)
+    batches = patched_logits(checkpoint, pair.corrupted, runs, pair.row, heard, first=first)
+    return judged(batches, len(runs), pair.recovered_at_row)
 
 
 def attribution_patches(
@@ -162,23 +169,8 @@ def _wanted(
 def _estimated(checkpoint: Checkpoint, pair: PromptPair, patches: Sequence[Patch]) -> Float[ndarray, " patches"]:
     """What the gradient on the corrupted run promises of each patch, as a share of what moved."""
     before = {name: _value(pair.corrupted, name) for name in {patch.tensor for patch in patches}}
-    gradients = _gradients(checkpoint, pair, before)
-    return np.array([_first_order(one, before[one.tensor], gradients[one.tensor]) for one in patches]) / pair.moved
-
-
-def _gradients(checkpoint: Checkpoint, pair: PromptPair, before: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """dLD/dx on the corrupted run, by zeros that are added to each tensor and want a gradient."""
-    with torch.inference_mode(False), torch.enable_grad():
-        zeros = {name: torch.zeros(x.shape, dtype=x.dtype, device=x.device) for name, x in before.items()}
-        for zero in zeros.values():
-            zero.requires_grad_()
-        edit = Edit(patches=tuple(Patch(name, (), zero, adds=True) for name, zero in zeros.items()))
-        ids, segments = inputs(checkpoint, pair.corrupted, 1)
-        copies = [one.clone() for one in ids]
-        segments, row = None if segments is None else segments.clone(), (0, pair.row)
-        logits = checkpoint.model(*copies, segments=segments, edit=edit, rows=row)
-        found = torch.autograd.grad(pair.difference_at_row(logits), list(zeros.values()))
-    return dict(zip(zeros, found, strict=True))
+    slopes = gradients(checkpoint, pair.corrupted, before, pair.row, pair.difference_at_row)
+    return np.array([_first_order(one, before[one.tensor], slopes[one.tensor]) for one in patches]) / pair.moved
 
 
 @torch.inference_mode()

@@ -86,7 +86,7 @@ def token_sweep(
     if way != "unseen" and replacement is None:
         raise TraceError("The vocabulary of this model has no token of this kind: choose another way.")
     which, n, found = list(trace.tokens).index(stack), len(trace.tokens[stack]), list[TokenEffect]()
-    size = at_once(checkpoint, trace, rows=1)
+    size = at_once(checkpoint, sum(map(len, trace.tokens.values())), rows=1)
     for first in range(0, n, size):
         at = torch.arange(first, min(first + size, n), device=checkpoint.device)
         items = torch.arange(len(at), device=checkpoint.device)
