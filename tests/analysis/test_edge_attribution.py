@@ -17,9 +17,9 @@ from vizformer.analysis import (
     path_patches,
 )
 from vizformer.analysis.causes.ablation import Part
+from vizformer.analysis.causes.asked_prompts import ask
 from vizformer.analysis.causes.edge_attribution import Edge, EdgeScores, circuit_differences
 from vizformer.analysis.causes.model_graph import ModelGraph, all_of
-from vizformer.analysis.causes.prompt_sets import ask
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 

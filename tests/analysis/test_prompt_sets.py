@@ -23,9 +23,10 @@ from vizformer.analysis import (
     score_split,
 )
 from vizformer.analysis.causes.ablation import Part, parts_of, without
+from vizformer.analysis.causes.asked_prompts import ask, read_rows
 from vizformer.analysis.causes.part_outputs import mean_outputs, outputs_of
 from vizformer.analysis.causes.prompt_pairs import log_odds
-from vizformer.analysis.causes.prompt_sets import LARGEST, MOST, ask, read_rows, template_rows
+from vizformer.analysis.causes.prompt_sets import LARGEST, MOST, template_rows
 from vizformer.analysis.causes.resampling import draw_outputs, resampled_logits
 from vizformer.analysis.causes.set_effects import MEASURES, SetEffects
 from vizformer.errors import TraceError
@@ -49,8 +50,7 @@ def test_a_table_is_the_same_set_however_it_is_written(tmp_path: Path) -> None:
     found = read_prompt_set(path)
     assert (found.name, found.rows) == ("whose", ROWS)
     as_json = json.dumps([vars(row) for row in ROWS])
-    assert read_prompt_set(as_json).key == read_prompt_set(table.encode()).key == found.key
-    assert PromptSet("whose", ROWS[:2]).key != found.key
+    assert read_prompt_set(as_json).rows == read_prompt_set(table.encode()).rows == ROWS
 
 
 def test_a_template_makes_all_rows_or_so_many_of_them() -> None:
@@ -219,6 +219,10 @@ def test_rows_that_cannot_be_read_are_left_out_and_said(stories) -> None:
         over_prompts(stories, prompts, "mean")
     with pytest.raises(TraceError, match="whose score is split"):
         over_prompts(stories, prompts, "splits")
+    for measure in MEASURES:
+        for part in (Part("decoder.99.self", 0), Part("decoder.0.feedforward", 1)):
+            with pytest.raises(TraceError, match=f"nothing called {part.sublayer}"):
+                over_prompts(stories, prompts, measure, parts=[part], texts=[stories.trace("He was sad.")])
 
 
 def test_several_answers_are_added_as_probabilities(stories) -> None:

@@ -33,13 +33,14 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 from torch import Tensor
 
+from vizformer.analysis.causes.asked_prompts import read_rows
 from vizformer.analysis.causes.batches import Heard
 from vizformer.analysis.causes.model_graph import ModelGraph, all_of
 from vizformer.analysis.causes.prompt_pairs import PromptPair
 from vizformer.analysis.causes.prompt_sets import PromptSet
-from vizformer.analysis.causes.set_effects import readable
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
+from vizformer.model import Trace
 
 STEPS = 5
 MOST_NUMBERS = 2**26  # of all that is written in a batch of runs: 256 MiB in float32
@@ -60,7 +61,6 @@ class EdgeScores:
         writers, readers: the names of the rows and of the columns.
         edges: which cells are edges.
         scores: of each prompt [prompts, writers, readers]; 0 where there is no edge.
-        moved: LD(clean) - LD(corrupted) of each prompt.
         shared: how many heads in a row share a key and a value.
     """
 
@@ -68,8 +68,7 @@ class EdgeScores:
     readers: tuple[str, ...]
     edges: Bool[ndarray, "writers readers"]
     scores: Float[ndarray, "prompts writers readers"]
-    moved: Float[ndarray, " prompts"]
-    shared: int = 1
+    shared: int
 
     @property
     def mean(self) -> Float[ndarray, "writers readers"]:
@@ -91,10 +90,7 @@ class EdgeScores:
 
         Those along which no way from the embedding goes are left out in the end.
         """
-        size, readers = (
-            np.where(self.edges, np.abs(self.mean), -1.0),
-            {name: at for at, name in enumerate(self.readers)},
-        )
+        size, readers = np.abs(self.mean), {name: at for at, name in enumerate(self.readers)}
         found, waiting, there = dict[Edge, None](), list[tuple[float, Edge]](), set[str]()
 
         def enter(reader: str) -> None:
@@ -194,7 +190,7 @@ def edge_scores(
     graph, pairs = ModelGraph(checkpoint), _pairs(checkpoint, prompts)
     edges, found = graph.edges, list[ndarray]()
     for number, pair in enumerate(pairs):
-        clean, corrupted = (_embedding(graph, pair, which) for which in ("clean", "corrupted"))
+        clean, corrupted = (_embedding(graph, run) for run in (pair.clean, pair.corrupted))
         n, d = clean.shape
         with torch.inference_mode():
             (_, written), (_, other) = (
@@ -217,9 +213,8 @@ def edge_scores(
                 heard(number * steps + step + 1, len(pairs) * steps)
         scores = torch.einsum("und,vnd->uv", change.double(), total.double()).cpu().numpy() / pair.moved
         found.append(np.where(edges, scores, 0.0))
-    moved = np.array([pair.moved for pair in pairs])
     config = checkpoint.model.config
-    return EdgeScores(graph.writers, graph.readers, edges, np.stack(found), moved, config.n_heads // config.kv_heads)
+    return EdgeScores(graph.writers, graph.readers, edges, np.stack(found), config.n_heads // config.kv_heads)
 
 
 def faithfulness(
@@ -306,7 +301,7 @@ def _run(
     graph: ModelGraph, pair: PromptPair, kept: Float[Tensor, "circuits writers readers"], heard: Heard | None
 ) -> Float[ndarray, " circuits"]:
     """LD of the clean prompt with each circuit, the other edges as in the corrupted run."""
-    clean, corrupted = (_embedding(graph, pair, which) for which in ("clean", "corrupted"))
+    clean, corrupted = (_embedding(graph, run) for run in (pair.clean, pair.corrupted))
     other = graph.forward(pair.clean, corrupted[None], pair.row, all_of)[1][0]  # [writers, n, d_model]
     size, found = max(1, MOST_NUMBERS // (2 * other.numel())), list[ndarray]()
     for first in range(0, len(kept), size):
@@ -326,9 +321,8 @@ def _run(
 
 
 def _pairs(checkpoint: Checkpoint, prompts: PromptSet) -> list[PromptPair]:
-    return [one.pair() for one in readable(checkpoint, prompts, paired=True)[0]]
+    return [one.pair() for one in read_rows(checkpoint, prompts, paired=True)[0]]
 
 
-def _embedding(graph: ModelGraph, pair: PromptPair, which: str) -> Float[Tensor, "n d_model"]:
-    run = pair.clean if which == "clean" else pair.corrupted
+def _embedding(graph: ModelGraph, run: Trace) -> Float[Tensor, "n d_model"]:
     return run.residual(f"{graph.stack.name}.0.pre").detach().float()

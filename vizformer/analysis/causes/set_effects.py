@@ -17,7 +17,7 @@ Source: Efron 1979, "Bootstrap Methods: Another Look at the Jackknife"; Wang et 
 section 3 (effects as means over prompts); Zhang & Nanda 2023 (which value is put in a part's place).
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -27,13 +27,15 @@ from numpy import ndarray
 
 from vizformer.analysis.attribution.direct import logit_attribution
 from vizformer.analysis.attribution.score_writers import Side, Writer, score_split
-from vizformer.analysis.causes.ablation import Part, parts_of, patch_in_place
+from vizformer.analysis.causes.ablation import Part, edit_without, parts_of, patch_in_place
+from vizformer.analysis.causes.asked_prompts import Asked, read_rows
 from vizformer.analysis.causes.batches import Heard, judged, patched_logits
 from vizformer.analysis.causes.head_gates import LAMBDA, STEPS, HeadGates, fit_gates
-from vizformer.analysis.causes.part_outputs import Outputs, mean_outputs, outputs_of
+from vizformer.analysis.causes.part_outputs import mean_outputs, outputs_of
+from vizformer.analysis.causes.patching import recovered_by
 from vizformer.analysis.causes.path_patching import Receiver, path_patches
 from vizformer.analysis.causes.prompt_pairs import log_odds
-from vizformer.analysis.causes.prompt_sets import Asked, PromptRow, PromptSet, read_rows
+from vizformer.analysis.causes.prompt_sets import PromptRow, PromptSet
 from vizformer.analysis.causes.resampling import draw_outputs
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
@@ -148,7 +150,8 @@ def over_prompts(
         receivers: of paths; the logits where there are none.
         head: of splits, whose score is split.
         side: of splits, whose writers.
-        heard: is told how many rows are done, of how many, after every batch of runs; what it raises ends it.
+        heard: is told how many thousandths of a row are done, of how many, after every batch of runs; what it raises
+            ends it.
 
     Raises:
         TraceError: fewer than two rows can be read, a measure without what it needs, or a part that is not there.
@@ -157,18 +160,19 @@ def over_prompts(
         raise TraceError(
             "There is no measure called {name}. There are: {known}.", name=measure, known=", ".join(MEASURES)
         )
-    asked, refused = readable(checkpoint, prompts, paired=measure in PAIRED)
+    asked, refused = read_rows(checkpoint, prompts, paired=measure in PAIRED)
     wanted: Sequence[Part] = parts_of(asked[0].clean) if parts is None else parts
+    edit_without(wanted).check(asked[0].clean.editable())
     if measure in ("mean", "resample") and not texts:
         raise TraceError("There is no other text from which outputs could be taken.")
     means = mean_outputs(checkpoint, texts) if measure == "mean" else {}
     others = [outputs_of(checkpoint, trace) for trace in texts] if measure == "resample" else []
     split: list[dict[Writer, float]] = []
-    values, done = list[ndarray](), 0
+    values = list[ndarray]()
 
     def told(of_row: int, runs: int) -> None:
         if heard is not None:
-            heard(1000 * done + 1000 * of_row // runs, 1000 * len(asked))
+            heard(1000 * (len(values) + len(split)) + 1000 * of_row // runs, 1000 * len(asked))
 
     if measure == "paths":
         wanted = [part for part in wanted if part.head is not None]
@@ -176,7 +180,10 @@ def over_prompts(
         if measure == "attribution":
             values.append(_attributed(checkpoint, one, wanted))
         elif measure == "patching":
-            values.append(_patched(checkpoint, one, wanted, told))
+            clean = outputs_of(checkpoint, one.clean)
+            values.append(
+                recovered_by(checkpoint, one.pair(), [patch_in_place(part, clean[part]) for part in wanted], told)
+            )
         elif measure == "paths":
             values.append(path_patches(checkpoint, one.pair(), [[part] for part in wanted], receivers, heard=told))
         elif measure == "splits":
@@ -186,10 +193,7 @@ def over_prompts(
             runs = [[patch_in_place(part, outputs[part])] for part in wanted for outputs in drawn]
             values.append(_without(checkpoint, one, runs, told).reshape(len(wanted), -1).mean(1))
         else:
-            values.append(
-                _without(checkpoint, one, [[patch_in_place(part, means.get(part, 0.0))] for part in wanted], told)
-            )
-        done += 1
+            values.append(_without(checkpoint, one, [edit_without([part], means).patches for part in wanted], told))
         told(0, 1)
     found: tuple[Part | Writer, ...] = tuple(wanted)
     if measure == "splits":
@@ -198,37 +202,6 @@ def over_prompts(
     rows, numbers = tuple(prompts.rows[one.number] for one in asked), tuple(one.number for one in asked)
     odds = np.array([one.odds for one in asked])
     return SetEffects(measure, found, np.stack(values), rows, numbers, odds, tuple(refused))
-
-
-def readable(
-    checkpoint: Checkpoint, prompts: PromptSet, *, paired: bool = False
-) -> tuple[list[Asked], list[tuple[int, Message]]]:
-    """The rows of a set that a model can read, at least two, and why it cannot read the others.
-
-    Args:
-        paired: only those with two prompts that can be compared.
-
-    Raises:
-        TraceError: fewer than two.
-    """
-    asked, refused = read_rows(checkpoint, prompts)
-    if paired:
-        kept = []
-        for one in asked:
-            try:
-                one.pair()
-            except TraceError as error:
-                refused.append((one.number, error.message))
-            else:
-                kept.append(one)
-        asked = kept
-    if len(asked) < 2:
-        raise TraceError(
-            "Of this set the model can read {n} prompts, and a mean needs two. Of the first other one: {why}",
-            n=len(asked),
-            why=refused[0][1],
-        )
-    return asked, sorted(refused, key=lambda one: one[0])
 
 
 def gates_over(
@@ -247,7 +220,7 @@ def gates_over(
     """
     if checkpoint.model.decoder is None:
         raise TraceError("Gates over a set are learned on the token that follows: choose a model with a decoder.")
-    asked, _ = readable(checkpoint, prompts)
+    asked, _ = read_rows(checkpoint, prompts)
     texts = [
         Trace(
             tokens={
@@ -262,21 +235,11 @@ def gates_over(
 
 
 def _without(
-    checkpoint: Checkpoint, one: Asked, runs: Sequence[Sequence[Patch]], told: Callable[[int, int], None]
+    checkpoint: Checkpoint, one: Asked, runs: Sequence[Sequence[Patch]], told: Heard
 ) -> Float[ndarray, " runs"]:
     """LD of each run less LD."""
     batches = patched_logits(checkpoint, one.clean, runs, one.row, told)
     return judged(batches, len(runs), lambda logits: log_odds(logits, one.answer, one.wrong).cpu().numpy()) - one.odds
-
-
-def _patched(
-    checkpoint: Checkpoint, one: Asked, parts: Sequence[Part], told: Callable[[int, int], None]
-) -> Float[ndarray, " parts"]:
-    pair = one.pair()
-    outputs: Outputs = outputs_of(checkpoint, one.clean)
-    runs, first = [[patch_in_place(part, outputs[part])] for part in parts], min(one.row, pair.first_difference)
-    batches = patched_logits(checkpoint, pair.corrupted, runs, pair.row, told, first=first)
-    return judged(batches, len(runs), pair.recovered_at_row)
 
 
 def _attributed(checkpoint: Checkpoint, one: Asked, parts: Sequence[Part]) -> Float[ndarray, " parts"]:

@@ -1,0 +1,139 @@
+"""What a model makes of the rows of a set of prompts: runs, and the tokens with which the answers begin."""
+
+from dataclasses import dataclass
+
+from vizformer.analysis.causes.prompt_pairs import PromptPair, log_odds
+from vizformer.analysis.causes.prompt_sets import LEAST, PromptRow, PromptSet
+from vizformer.checkpoints import Checkpoint
+from vizformer.errors import TraceError
+from vizformer.messages import Message
+from vizformer.model import Trace
+
+MOST_TOKENS = 256  # of a prompt, both stacks together
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A row as a model reads it.
+
+    Attributes:
+        number: of the row, from 0.
+        clean, corrupted: the runs; the second is None where the row has none.
+        row: of the output.
+        answer, wrong: token ids; without a wrong answer all other tokens are.
+    """
+
+    number: int
+    clean: Trace
+    corrupted: Trace | None
+    row: int
+    answer: tuple[int, ...]
+    wrong: tuple[int, ...]
+
+    @property
+    def odds(self) -> float:
+        """ln of how many times as probable the answer is as the wrong one, for the clean prompt."""
+        return float(log_odds(self.clean.logits[self.row], self.answer, self.wrong))
+
+    def pair(self) -> PromptPair:
+        """The two runs.
+
+        Raises:
+            TraceError: the row has no corrupted prompt, or see `PromptPair`.
+        """
+        if self.corrupted is None:
+            raise TraceError("This row has no corrupted prompt: fill its column corrupted.")
+        return PromptPair(self.clean, self.corrupted, self.row, self.answer, self.wrong)
+
+
+def ask(checkpoint: Checkpoint, row: PromptRow, number: int = 0) -> Asked:
+    """A row as the model reads it; without an answer its most probable token is taken.
+
+    Raises:
+        TraceError: it cannot be read: too many tokens, no mask or no target where the model needs it, an answer that is the
+            wrong one as well.
+    """
+    config = checkpoint.model.config
+    if config.architecture == "encoder-decoder" and not row.target:
+        raise TraceError("Say what the decoder has read so far: the answers are compared after the same words.")
+    clean = _run(checkpoint, row.clean, row)
+    at = len(clean.logits) - 1
+    if config.architecture == "encoder-only":
+        read = [token.id for token in clean.tokens["encoder"]]
+        if config.mask_id not in read:
+            raise TraceError("This prompt has no mask, in whose place the answer would stand.")
+        at = read.index(config.mask_id)
+    answer, wrong = (_ids(checkpoint, row, said) for said in (row.answer, row.wrong))
+    answer = answer or (int(clean.logits[at].argmax()),)
+    if set(answer) & set(wrong):
+        raise TraceError("The answer and the wrong answer begin with the same token.")
+    corrupted = _run(checkpoint, row.corrupted, row) if row.corrupted else None
+    return Asked(number, clean, corrupted, at, answer, wrong)
+
+
+def _run(checkpoint: Checkpoint, text: str, row: PromptRow) -> Trace:
+    n = len(checkpoint.encode(text)) + (len(checkpoint.encode_target(row.target)) if row.target else 0)
+    if n > MOST_TOKENS:
+        raise TraceError("A prompt of a set has at most {limit} tokens; this one has {n}.", limit=MOST_TOKENS, n=n)
+    return checkpoint.trace(text, target=row.target or None)
+
+
+def _ids(checkpoint: Checkpoint, row: PromptRow, said: str) -> tuple[int, ...]:
+    words = [word.strip() for word in said.split("|") if word.strip()]
+    found = tuple(dict.fromkeys(id for word in words if (id := _first_id(checkpoint, row, word)) is not None))
+    if words and not found:
+        raise TraceError(
+            "“{word}” does not go on this prompt: the model reads it as one token with the end of it.", word=words[0]
+        )
+    return found
+
+
+def _first_id(checkpoint: Checkpoint, row: PromptRow, word: str) -> int | None:
+    """The token with which a word begins where it is read: behind the prompt, or in the place of its mask.
+
+    None where it becomes one token with the end of the prompt.
+    """
+    config = checkpoint.model.config
+    if config.architecture == "encoder-only":
+        before = [token.id for token in checkpoint.encode(row.clean)]
+        at = before.index(config.mask_id) if config.mask_id in before else 0
+        mask = checkpoint.tokenizer.tokens([config.mask_id or 0])[0].text
+        return checkpoint.encode(row.clean.replace(mask, word, 1))[at].id
+    both = config.architecture == "encoder-decoder"
+    encode, text = (checkpoint.encode_target, row.target) if both else (checkpoint.encode, row.clean)
+    before = [token.id for token in encode(text)]
+    before = before[: len(before) - (before[-1] == config.eos_id)]
+    last = text[-1]
+    joins = ord(word[0]) > 0x2E80 or not (last.isalnum() or last in ",.;:!?") or (last.isdigit() and word[0].isdigit())
+    after = [token.id for token in encode(text + (word if joins else f" {word}"))]
+    return after[len(before)] if after[: len(before)] == before and len(after) > len(before) else None
+
+
+def read_rows(
+    checkpoint: Checkpoint, prompts: PromptSet, *, paired: bool = False
+) -> tuple[list[Asked], list[tuple[int, Message]]]:
+    """The rows of a set that a model can read, at least LEAST, and why it cannot read the others.
+
+    Args:
+        paired: only those with two prompts that can be compared.
+
+    Raises:
+        TraceError: fewer.
+    """
+    found, refused = list[Asked](), list[tuple[int, Message]]()
+    for number, row in enumerate(prompts.rows):
+        try:
+            one = ask(checkpoint, row, number)
+            if paired:
+                one.pair()
+        except TraceError as error:
+            refused.append((number, error.message))
+        else:
+            found.append(one)
+    if len(found) < LEAST:
+        raise TraceError(
+            "Of this set the model can read {n} prompts, and a mean needs two. Of the first other one: {why}",
+            n=len(found),
+            why=refused[0][1],
+        )
+    return found, refused
