@@ -117,8 +117,8 @@ class ModelGraph:
         for layer in range(len(stack.layers)):
             block: Block = stack.layers[layer]  # type: ignore[assignment]
             attention, around, name = block.self_attention, block.around("self"), f"{stack.name}.{layer}"
-            read = incoming(slice(at, at + n_heads + 2 * n_kv), out, biases)  # [b, readers, n, d_model]
-            beside = incoming(slice(at + n_heads + 2 * n_kv, at + n_heads + 2 * n_kv + 1), out, biases)
+            before, network = (out, biases), at + n_heads + 2 * n_kv
+            read = incoming(slice(at, network), *before)  # [b, readers, n, d_model]
             read = read if around.before is None else around.before(read)
             call = run.self_attention(name, windowed=block.windowed, turned=block.turned, local=block.local)
             q, k, v = (
@@ -136,11 +136,9 @@ class ModelGraph:
             out = [*out, *written.unbind(1)]
             if attention.W_O.bias is not None:
                 biases = biases + around.scale * attention.W_O.bias
-            at += n_heads + 2 * n_kv + 1
-            around = block.around("feedforward")
-            if config.residual != "parallel":
-                beside = incoming(slice(at - 1, at), out, biases)
-            y = beside[:, 0] if around.before is None else around.before(beside[:, 0])
+            at, around = network + 1, block.around("feedforward")
+            y = incoming(slice(network, at), *(before if config.residual == "parallel" else (out, biases)))[:, 0]
+            y = y if around.before is None else around.before(y)
             out.append(around.brought(block.feedforward(y, run, name)))
         x = incoming(slice(at, at + 1), out, biases)[:, 0, row]
         x = x if stack.final_norm is None else stack.final_norm(x)

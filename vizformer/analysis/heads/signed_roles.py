@@ -110,10 +110,10 @@ def signed_role(checkpoint: Checkpoint, traces: Sequence[Trace], site: str, head
     if not looked:
         raise TraceError("No row of these texts looks at a token. Give longer ones.")
     kept = [looked[at] for at in np.unique(np.linspace(0, len(looked) - 1, MOST_ROWS).round().astype(int))]
-    found = []
+    found, stack = [], site.partition(".")[0]
     for text, row, key, weight in kept:
         trace = traces[text]
-        token = next(iter(trace.tokens.values()))[key].id if len(trace.tokens) == 1 else trace.tokens["decoder"][key].id
+        token = trace.tokens[stack][key].id
         terms = logit_attribution(checkpoint, trace, row, token).terms
         effect = sum(term.value for term in terms if (term.part, term.place, term.head) == ("head", site, head))
         logits = trace.logits[row].double()
@@ -125,7 +125,7 @@ def signed_role(checkpoint: Checkpoint, traces: Sequence[Trace], site: str, head
 
 def _looked_at(trace: Trace, site: str, head: int) -> dict[int, tuple[int, float]]:
     """Of each row the key with the largest weight that is no mark, and its weight; not where marks get more."""
-    tokens = next(iter(trace.tokens.values())) if len(trace.tokens) == 1 else trace.tokens["decoder"]
+    tokens = trace.tokens[site.partition(".")[0]]
     pattern = trace[site].pattern(head).float()  # [n, n]
     marks = torch.tensor([token.special for token in tokens], device=pattern.device)
     weights, keys = pattern.masked_fill(marks, 0.0).max(-1)
