@@ -140,13 +140,20 @@ def head(layer: int, number: int) -> str:
     return f"decoder.{layer}.self.{number}"
 
 
+def _along(*heads: tuple[int, int, str], sign: int = 1) -> dict[Edge, int]:
+    """The edges of a way from the embedding through heads, each into its q, k or v, to the logits."""
+    writers = ["embedding", *(head(layer, number) for layer, number, _ in heads)]
+    readers = [*(f"{head(layer, number)}.{part}" for layer, number, part in heads), "logits"]
+    return {Edge(writer, reader): sign for writer, reader in zip(writers, readers, strict=True)}
+
+
 def _letters(plan: _Plan) -> Tensor:
     found = torch.eye(plan.n)
     found[_id(plan.tokenizer, START)] = 0
     return found
 
 
-def _induction_heads(plan: _Plan, place: tuple[int, int], matrix: Tensor | None = None) -> None:
+def _induction_head(plan: _Plan, place: tuple[int, int], matrix: Tensor | None = None) -> None:
     ones = torch.eye(plan.n)
     plan.looks(place, ("token", 2 * SHARP * ones), ("before", _letters(plan)))
     plan.moves(place, "token", "said", matrix)
@@ -159,31 +166,19 @@ _SWAPPED = [
 """The letters before the two candidates are exchanged: where the last letter stood before is all that differs."""
 
 
-def induction() -> Planted:
+def induction(negative: bool = False) -> Planted:
     plan = _Plan(2, ("before",))
     plan.previous((0, 1), "token", "before")
-    _induction_heads(plan, (1, 2))
-    known = {
-        Edge("embedding", f"{head(0, 1)}.v"): 1,
-        Edge(head(0, 1), f"{head(1, 2)}.k"): 1,
-        Edge(head(1, 2), "logits"): 1,
-    }
-    return plan.done("induction", _SWAPPED, known)
+    _induction_head(plan, (1, 2))
+    known = _along((0, 1, "v"), (1, 2, "k"))
+    if negative:
+        _induction_head(plan, (1, 0), -0.5 * torch.eye(plan.n))
+        known = _along((0, 1, "v"), (1, 0, "k"), sign=-1) | known  # what both need is for the answer
+    return plan.done("negative_induction" if negative else "induction", _SWAPPED, known)
 
 
 def negative_induction() -> Planted:
-    plan = _Plan(2, ("before",))
-    plan.previous((0, 1), "token", "before")
-    _induction_heads(plan, (1, 2))
-    _induction_heads(plan, (1, 0), -0.5 * torch.eye(plan.n))
-    known = {
-        Edge("embedding", f"{head(0, 1)}.v"): 1,
-        Edge(head(0, 1), f"{head(1, 2)}.k"): 1,
-        Edge(head(0, 1), f"{head(1, 0)}.k"): -1,
-        Edge(head(1, 2), "logits"): 1,
-        Edge(head(1, 0), "logits"): -1,
-    }
-    return plan.done("negative_induction", _SWAPPED, known)
+    return induction(negative=True)
 
 
 def _looks_for_its_own(plan: _Plan, place: tuple[int, int]) -> None:
@@ -206,8 +201,7 @@ def duplicate() -> Planted:
         PromptRow(" ".join((a, b, c, a)), " ".join((d, b, c, a)), "+", "-")
         for a, b, c, d in ("abcd", "befh", "cahk", "dghe")
     ]
-    known = {Edge("embedding", f"{head(0, 3)}.k"): 1, Edge(head(0, 3), "logits"): 1}
-    return plan.done("duplicate", rows, known)
+    return plan.done("duplicate", rows, _along((0, 3, "k")))
 
 
 def s_inhibition() -> Planted:
@@ -228,13 +222,7 @@ def s_inhibition() -> Planted:
         PromptRow(" ".join((a, b, b, ">")), " ".join((a, b, a, ">")), a, b)
         for a, b in (("a", "b"), ("b", "c"), ("d", "a"), (letters[4], letters[9]), ("k", "h"))
     ]
-    known = {
-        Edge("embedding", f"{head(0, 2)}.q"): 1,
-        Edge(head(0, 2), f"{head(1, 1)}.v"): 1,
-        Edge(head(1, 1), f"{head(2, 0)}.q"): 1,
-        Edge(head(2, 0), "logits"): 1,
-    }
-    return plan.done("s_inhibition", rows, known)
+    return plan.done("s_inhibition", rows, _along((0, 2, "q"), (1, 1, "v"), (2, 0, "q")))
 
 
 def copy_suppression() -> Planted:
@@ -249,15 +237,8 @@ def copy_suppression() -> Planted:
         PromptRow(" ".join((a, b, c, ">")), " ".join((b, a, c, ">")), a, b)
         for a, b, c in ("abc", "bcd", "dae", "ejk", "khf")
     ]
-    known = {
-        Edge("embedding", f"{head(0, 0)}.v"): 1,
-        Edge(head(0, 0), "logits"): 1,
-        Edge(head(0, 0), f"{head(1, 3)}.q"): -1,
-        Edge("embedding", f"{head(1, 3)}.k"): -1,
-        Edge("embedding", f"{head(1, 3)}.v"): -1,
-        Edge(head(1, 3), "logits"): -1,
-    }
-    return plan.done("copy_suppression", rows, known)
+    against = [_along(*way, sign=-1) for way in ([(0, 0, "v"), (1, 3, "q")], [(1, 3, "k")], [(1, 3, "v")])]
+    return plan.done("copy_suppression", rows, against[0] | against[1] | against[2] | _along((0, 0, "v")))
 
 
 def chain() -> Planted:
@@ -272,13 +253,7 @@ def chain() -> Planted:
         PromptRow(" ".join((a, b, c, d, e)), " ".join((a, f, c, d, e)), b, f)
         for a, b, c, d, e, f in ("abcdef", "bcadhk", "hgfedc", "kabcdj")
     ]
-    known = {
-        Edge("embedding", f"{head(0, 3)}.v"): 1,
-        Edge(head(0, 3), f"{head(1, 0)}.v"): 1,
-        Edge(head(1, 0), f"{head(2, 2)}.v"): 1,
-        Edge(head(2, 2), "logits"): 1,
-    }
-    return plan.done("chain", rows, known)
+    return plan.done("chain", rows, _along((0, 3, "v"), (1, 0, "v"), (2, 2, "v")))
 
 
 PLANTED: dict[str, Callable[[], Planted]] = {
