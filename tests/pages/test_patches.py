@@ -221,7 +221,7 @@ def test_a_large_map_waits_for_its_button_with_the_estimate_beside_it(open_app: 
 
 
 def test_what_takes_too_long_is_refused_in_words(open_app: Open, monkeypatch) -> None:
-    monkeypatch.setattr(patched_cells, "MOST", 1.0)
+    monkeypatch.setattr(watched_work, "MOST", 1.0)
     app = open_app(PAGE, model="induction-by-hand", text="a b c d a c", second="a c b d a c", dials=dials(what="heads"))
     assert not app.exception
     assert any("takes too long here" in info.value for info in app.info)

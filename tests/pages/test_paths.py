@@ -8,7 +8,6 @@ from tests.pages.conftest import Open
 from tests.pages.reading import said
 from tests.pages.test_patches import CAT, HAND, PAGE, cell_rows, maps, press
 from vizformer.analysis import Receiver, path_patch_runs, prompt_pair
-from vizformer.web.tools.what_if import patched_cells
 from vizformer.web.widgets import watched_work
 
 
@@ -94,6 +93,6 @@ def test_many_paths_wait_for_their_button_and_too_many_are_refused(open_app: Ope
     press(app, "what_if.path")
     assert not app.exception
     assert len(maps(app)) == 1
-    monkeypatch.setattr(patched_cells, "MOST", 1.0)
+    monkeypatch.setattr(watched_work, "MOST", 1.0)
     app = open_app(PAGE, **link, dials=dials(to="q", tohead="d1s2"))
     assert any("takes too long here" in info.value for info in app.info)

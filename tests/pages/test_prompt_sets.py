@@ -8,6 +8,7 @@ from tests.pages.reading import said, tables
 from tests.pages.test_patches import maps, press
 from vizformer.analysis import PromptSet, bundled_set, edge_scores, measured_edges, over_prompts, read_prompt_set
 from vizformer.web.tools.what_if import set_of_prompts
+from vizformer.web.widgets import watched_work
 
 PAGE = "pages/explore/what_if.py"
 HAND = dict(model="induction-by-hand", text="c d f e c")
@@ -55,6 +56,16 @@ def test_the_readers_own_prompts_are_measured_and_a_wrong_table_is_said(open_app
     assert "Row 1 is not a prompt" in said(app)
 
 
+@pytest.mark.parametrize(
+    ("measure", "why"), [("zero", "give fewer prompts"), ("circuit", "Following the edges takes too long")]
+)
+def test_what_takes_too_long_is_refused_in_words(open_app, monkeypatch, measure: str, why: str) -> None:
+    monkeypatch.setattr(watched_work, "MOST", 1.0)
+    app = open_app(PAGE, **HAND, dials=dials(over=measure))
+    assert why in app.info[0].value
+    assert not tables(app)
+
+
 @pytest.mark.sweep
 def test_gates_are_learned_on_a_set(open_app) -> None:
     app = open_app(PAGE, **HAND, dials=dials(over="gates"))
@@ -75,7 +86,10 @@ def test_a_circuit_is_what_the_library_says(open_app) -> None:
     shown = [[float(cell.replace("−", "-")) for cell in row[2:]] for row in listed]
     np.testing.assert_allclose([row[0] for row in shown], [scores.of(edge) for edge in edges], atol=1e-3)
     np.testing.assert_allclose([row[1] for row in shown], measured_edges(checkpoint, prompts, edges), atol=1e-3)
-    assert "the value of" in listed[0][1].lower() or "value" in listed[0][1]
+    assert (edges[0].reader, listed[0][1]) == (
+        "decoder.1.self.2.v",
+        "the value of Decoder self-attention, layer 1, head 2",
+    )
     assert "Of 110 edges" in said(app)
     assert any("edge_scores(checkpoint, prompts)" in block.value for block in app.code)
     assert (

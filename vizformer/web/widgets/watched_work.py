@@ -18,15 +18,16 @@ from vizformer.web.words.i18n import _
 Result = TypeVar("Result")
 
 AT_ONCE = 2e10  # multiplications that a page does without being asked: about two seconds
+MOST = 4e12  # that a page takes on: some minutes
 POLL = 0.5  # seconds between two looks at work that goes on
 _READER = "vizformer.reader"
 _BEGUN = "vizformer.begun"  # the last that this reader began, or that began by itself
 _FAILED = "vizformer.failed"  # what went wrong while it was watched, for the run of the page that says it
 
 
-def cost(subject: Subject, runs: int) -> float:
-    """Multiplications of some runs of the model over the texts of a subject, about."""
-    n = sum(len(tokens) for tokens in subject.trace.tokens.values())
+def cost(subject: Subject, runs: int, length: int | None = None) -> float:
+    """Multiplications of some runs of the model over the texts of a subject, or over so many tokens, about."""
+    n = sum(len(tokens) for tokens in subject.trace.tokens.values()) if length is None else length
     return float(runs) * n * count_parameters(subject.config)
 
 
@@ -85,6 +86,16 @@ def watched(
         return None
     st.fragment(guarded()(_watch), run_every=POLL)(work, call, runs, f"{key}.stop", said)
     return None
+
+
+def bounded(
+    work: Cached[..., Result], call: tuple[Any, ...], *, cost: float, too_long: str, **given: Any
+) -> Result | None:
+    """As `watched`, quick where its `cost` (multiplications) is small; None, and why, where it is above MOST."""
+    if cost > MOST:
+        st.info(too_long)
+        return None
+    return watched(work, call, quick=cost < AT_ONCE, **given)
 
 
 def reader() -> str:

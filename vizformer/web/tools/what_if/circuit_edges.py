@@ -13,11 +13,10 @@ from vizformer.analysis.causes.model_graph import ModelGraph
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.errors import TraceError
-from vizformer.model import count_parameters
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.what_if import patched_cells, wording
+from vizformer.web.tools.what_if import wording
 from vizformer.web.tools.what_if.wording import signed
 from vizformer.web.widgets import chart, lesson, watched_work
 from vizformer.web.widgets.choices import BESIDE
@@ -118,20 +117,15 @@ def measured(subject: Subject, model: Subject, prompts: PromptSet) -> Circuits |
     """The circuits; None until they are wanted, or where they take too long."""
     runs = len(prompts.rows) * (3 * STEPS + MOST_SIZES * (1 + DRAWS) + MOST_LISTED)
     length = len(subject.checkpoint.encode(prompts.rows[0].clean))
-    cost = 3.0 * runs * length * count_parameters(subject.config)  # each head has a row of its own to project
-    if cost > patched_cells.MOST:
-        st.info(
-            _(
-                "Following the edges takes too long here ({n} runs): choose a smaller model. In Python: "
-                "vf.analysis.edge_scores.",
-                n=f"{runs:,}",
-            )
-        )
-        return None
-    return watched_work.watched(
+    return watched_work.bounded(
         circuits,
         (model, prompts),
-        quick=cost < watched_work.AT_ONCE,
+        cost=3 * watched_work.cost(subject, runs, length),  # each head has a row of its own to project
+        too_long=_(
+            "Following the edges takes too long here ({n} runs): choose a smaller model. In Python: "
+            "vf.analysis.edge_scores.",
+            n=f"{runs:,}",
+        ),
         runs=1000 * len(prompts.rows),
         begin=_("Follow the edges"),
         key="what_if.circuit",
@@ -169,11 +163,5 @@ def name(place: str) -> str:
     parts = place.split(".")
     if parts[2] == "feedforward":
         return wording.name(Part(place))
-    head = wording.name(Part(".".join(parts[:3]), int(parts[3])))
-    if len(parts) == 4:
-        return head
-    return {
-        "q": _("the query of {head}", head=head),
-        "k": _("the key of {head}", head=head),
-        "v": _("the value of {head}", head=head),
-    }[parts[4]]
+    head = Part(".".join(parts[:3]), int(parts[3]))
+    return wording.name(head) if len(parts) == 4 else wording.operand(head, parts[4])

@@ -1,5 +1,7 @@
 """Gates over heads, learned on a text set: which heads help, hinder or do not matter, beside the plain ablation."""
 
+from typing import Any
+
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -10,6 +12,7 @@ from vizformer.analysis.corpus_heads import Corpus
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.figures import head_report as head_figures
+from vizformer.web.catalogue.bounded_cache import Cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if import computations, other_texts, wording
 from vizformer.web.widgets import chart, in_python, lesson, watched_work
@@ -41,7 +44,7 @@ def draw_learned_gates(subject: Subject, settings: DeltaGenerator) -> None:
     push, seeds = lesson.value("whatif.push", 0.01, PUSHES), lesson.value("whatif.seeds", 3, SEEDS)
     picture, beside = st.columns(BESIDE, gap="medium")
     with picture:
-        found = learned(subject, model, on, push, seeds)
+        found = learned(subject, seeds, computations.gates, (model, on, push, seeds), "what_if.gates")
         if found is not None:
             with shown:
                 names = role_names()
@@ -85,19 +88,13 @@ def text_set(subject: Subject) -> computations.GateTexts | Corpus:
 
 
 def learned(
-    subject: Subject, model: Subject, on: computations.GateTexts | Corpus, push: float, seeds: int
+    subject: Subject, seeds: int, work: Cached[..., HeadGates], call: tuple[Any, ...], key: str
 ) -> HeadGates | None:
-    """The gates; None until they are wanted."""
+    """The gates that `work(*call)` learns; None until they are wanted."""
     steps = runs(sum(part.head is not None for part in computations.parts(subject)), seeds)
-    length = sum(len(tokens) for tokens in subject.trace.tokens.values())
-    texts = watched_work.cost(subject, 1) / length * MOST_TOKENS * TEXTS_AT_ONCE  # multiplications of one batch
+    cost = 3 * watched_work.cost(subject, steps, MOST_TOKENS * TEXTS_AT_ONCE)  # a gradient takes three runs
     return watched_work.watched(
-        computations.gates,
-        (model, on, push, seeds),
-        quick=3 * steps * texts < watched_work.AT_ONCE,  # a gradient takes three runs
-        runs=steps,
-        begin=_("Learn the gates"),
-        key="what_if.gates",
+        work, call, quick=cost < watched_work.AT_ONCE, runs=steps, begin=_("Learn the gates"), key=key
     )
 
 

@@ -19,12 +19,10 @@ ABREAST = 9
 
 def maps(prompts: Prompts, asked: Asked) -> None:
     """Both maps, the chosen cell, and the code."""
-    runs = patched_cells.runs(prompts.clean, asked)
-    cost = watched_work.cost(prompts.clean, runs)
     estimate = None
     if patched_cells.is_estimated(prompts):
         estimate = one_table(patched_cells.estimated(prompts, asked), asked)
-    found = measured(prompts, asked, runs, cost)
+    found = measured(prompts, asked)
     exact = None if found is None else one_table(found.recovered, asked)
     known = exact if exact is not None else estimate
     place = None
@@ -51,21 +49,18 @@ def maps(prompts: Prompts, asked: Asked) -> None:
     st.code(code(prompts, asked, place), language="python", wrap_lines=True)
 
 
-def measured(prompts: Prompts, asked: Asked, runs: int, cost: float) -> Patched | None:
+def measured(prompts: Prompts, asked: Asked) -> Patched | None:
     """What was measured; None until it is wanted, or where it takes too long."""
-    if cost > patched_cells.MOST:
-        st.info(
-            _(
-                "Patching each of the {n} cells takes too long here: choose another part, shorter prompts or a smaller "
-                "model. In Python: vf.analysis.patch_runs.",
-                n=f"{runs:,}",
-            )
-        )
-        return None
-    return watched_work.watched(
+    runs = patched_cells.runs(prompts.clean, asked)
+    return watched_work.bounded(
         patched_cells.measured,
         (prompts, asked),
-        quick=cost < watched_work.AT_ONCE,
+        cost=watched_work.cost(prompts.clean, runs),
+        too_long=_(
+            "Patching each of the {n} cells takes too long here: choose another part, shorter prompts or a smaller "
+            "model. In Python: vf.analysis.patch_runs.",
+            n=f"{runs:,}",
+        ),
         runs=runs,
         begin=_("Patch one cell after the other"),
         key="what_if.patch",

@@ -18,9 +18,6 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if.prompts import Prompts
 from vizformer.web.widgets import watched_work
 
-MOST = 4e12
-"""Multiplications that a page takes on: some minutes."""
-
 
 @dataclass(frozen=True)
 class Asked:

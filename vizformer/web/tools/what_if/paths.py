@@ -7,7 +7,7 @@ from streamlit.delta_generator import DeltaGenerator
 from vizformer.analysis import PathPatched, kinds
 from vizformer.analysis.causes.ablation import Part
 from vizformer.web.link import state
-from vizformer.web.tools.what_if import patched_cells, patched_paths, wording
+from vizformer.web.tools.what_if import patched_paths, wording
 from vizformer.web.tools.what_if.one_cell import opening, three_runs
 from vizformer.web.tools.what_if.patched_paths import Path
 from vizformer.web.tools.what_if.prompts import Prompts
@@ -68,20 +68,15 @@ def measured(prompts: Prompts, asked: Path) -> PathPatched | None:
     """The map; None until it is wanted, or where it takes too long."""
     senders = patched_paths.senders(prompts.clean, asked)
     runs = senders * (1 if asked.into == "logits" else 2)
-    cost = watched_work.cost(prompts.clean, runs)
-    if cost > patched_cells.MOST:
-        st.info(
-            _(
-                "Patching each of the {n} paths takes too long here: choose shorter prompts or a smaller model. In Python: "
-                "vf.analysis.path_patch_runs.",
-                n=f"{senders:,}",
-            )
-        )
-        return None
-    return watched_work.watched(
+    return watched_work.bounded(
         patched_paths.measured,
         (prompts, asked),
-        quick=cost < watched_work.AT_ONCE,
+        cost=watched_work.cost(prompts.clean, runs),
+        too_long=_(
+            "Patching each of the {n} paths takes too long here: choose shorter prompts or a smaller model. In Python: "
+            "vf.analysis.path_patch_runs.",
+            n=f"{senders:,}",
+        ),
         runs=runs,
         begin=_("Patch one path after the other"),
         key="what_if.path",
@@ -90,14 +85,7 @@ def measured(prompts: Prompts, asked: Path) -> PathPatched | None:
 
 def receiver_name(asked: Path) -> str:
     """What receives, in words."""
-    if asked.head is None:
-        return _("the logits")
-    name = wording.name(asked.head)
-    return {
-        "q": _("the query of {head}", head=name),
-        "k": _("the key of {head}", head=name),
-        "v": _("the value of {head}", head=name),
-    }[asked.into]
+    return _("the logits") if asked.head is None else wording.operand(asked.head, asked.into)
 
 
 def one_path(prompts: Prompts, asked: Path, found: PathPatched, cell: tuple[int, int]) -> None:

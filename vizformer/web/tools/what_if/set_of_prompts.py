@@ -4,35 +4,28 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from vizformer.analysis import Kind, PromptSet, SetEffects, bundled_set, bundled_sets, kinds, read_prompt_set
+from vizformer.analysis import Kind, PromptSet, SetEffects, bundled_set, kinds
 from vizformer.analysis.causes.ablation import Part
-from vizformer.analysis.causes.head_gates import MOST_TOKENS, TEXTS_AT_ONCE, HeadGates
-from vizformer.analysis.causes.head_gates import runs as gate_runs
-from vizformer.analysis.causes.prompt_sets import LARGEST, MOST
+from vizformer.analysis.causes.head_gates import HeadGates
 from vizformer.analysis.causes.set_effects import PAIRED, Measure, gates_over, over_prompts
 from vizformer.analysis.corpus_heads import Corpus
 from vizformer.analysis.heads.maps import kind_of
-from vizformer.checkpoints.own.checkpoint import check_characters
 from vizformer.components import table
 from vizformer.components.table import Number, Row
-from vizformer.model import count_parameters
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.tools.what_if import computations, learned_gates, other_texts, patched_cells, wording
-from vizformer.web.tools.what_if.circuit_edges import draw_circuit, has_edges
+from vizformer.web.tools.what_if import computations, learned_gates, other_texts, wording
+from vizformer.web.tools.what_if.circuit_edges import draw_circuit
+from vizformer.web.tools.what_if.set_choice import OWN, chosen_name, own_set, what_is_measured
 from vizformer.web.tools.what_if.share_map import chosen_cell, one_map, window
 from vizformer.web.tools.what_if.wording import signed
-from vizformer.web.widgets import in_python, lesson, watched_work
+from vizformer.web.widgets import in_python, watched_work
 from vizformer.web.widgets.choices import BESIDE, kind_of_attention, more
 from vizformer.web.words.i18n import _, translate
 
-SET, OWN = "whatif.set", "own"
 LISTED = 10
-EXAMPLE = (
-    "clean, corrupted, answer, wrong\nThe boy lost, The girl lost, his, her\nThe king lost, The queen lost, his, her"
-)
 
 
 @cached
@@ -46,12 +39,6 @@ def effects(model: Subject, prompts: PromptSet, measure: Measure, texts: Corpus 
 def gates(model: Subject, prompts: PromptSet) -> HeadGates:
     """What is learned on the answers of a set."""
     return gates_over(model.checkpoint, prompts, heard=HEARD.get())
-
-
-@cached
-def read(text: str) -> PromptSet:
-    """What somebody has written or pasted."""
-    return read_prompt_set(text, OWN)
 
 
 def draw_set_of_prompts(subject: Subject, settings: DeltaGenerator) -> None:
@@ -73,112 +60,41 @@ def draw_set_of_prompts(subject: Subject, settings: DeltaGenerator) -> None:
             wrong=shortened(first.wrong),
         )
     )
-    if measure in ("gates", "circuit"):
-        (draw_gates if measure == "gates" else draw_circuit)(subject, model, prompts)
-        st.caption(_("The same in Python"))
-        st.code(code(subject, prompts, measure, None), language="python", wrap_lines=True)
-        return
     texts = None
     if measure in ("mean", "resample"):
         with settings, more():
             texts = other_texts.choose(subject)
-    found = measured(subject, model, prompts, measure, texts)  # type: ignore[arg-type]  # (one of MEASURES)
-    if found is not None:
-        picture, beside = st.columns(BESIDE, gap="medium")
-        with settings:
-            kind = usable_kind(subject, found)
-        with picture:
-            part = heads(found, kind)
-        with beside:
-            said(found)
-        strongest(found)
-        row_by_row(found, part)
+    if measure == "circuit":
+        draw_circuit(subject, model, prompts)
+    elif measure == "gates":
+        learned = learned_gates.learned(subject, 3, gates, (model, prompts), "what_if.set.gates")
+        if learned is not None:
+            learned_gates.roles(learned)
+    else:
+        found = measured(subject, model, prompts, measure, texts)  # type: ignore[arg-type]  # (one of MEASURES)
+        if found is not None:
+            draw_effects(subject, found, settings)
     st.caption(_("The same in Python"))
     st.code(code(subject, prompts, measure, texts), language="python", wrap_lines=True)
+
+
+def draw_effects(subject: Subject, found: SetEffects, settings: DeltaGenerator) -> None:
+    """The map of the heads, what is largest, and the tables."""
+    picture, beside = st.columns(BESIDE, gap="medium")
+    with settings:
+        kind = usable_kind(subject, found)
+    with picture:
+        part = heads(found, kind)
+    with beside:
+        said(found)
+    strongest(found)
+    row_by_row(found, part)
 
 
 def shortened(answers: str) -> str:
     """The first of several answers."""
     words = answers.split("|")
     return (" | ".join(words[:3]) + (" | …" if len(words) > 3 else "")) or "–"
-
-
-def chosen_name(subject: Subject) -> str:
-    """One of the bundled sets that fit the model, or OWN."""
-    names = (*bundled_sets(subject.checkpoint), OWN)
-    st.selectbox(
-        _("Set of prompts"),
-        names,
-        format_func=lambda name: set_name(name, subject),
-        label_visibility="collapsed",
-        width=280,
-        **lesson.setting(SET, names[0], names),
-    )
-    return lesson.value(SET, names[0], names)
-
-
-def own_set() -> PromptSet | None:
-    """What the reader has written or pasted; None where there is nothing yet."""
-    written = st.text_area(
-        _(
-            "A table (CSV or JSON) with the columns clean, corrupted, answer, wrong and target, or a template with words"
-        ),
-        key="what_if.set.own",
-        placeholder=EXAMPLE,
-        persist_state="session",
-    )
-    check_characters(written or "", LARGEST // 4)
-    if not (written or "").strip():
-        st.info(
-            _(
-                "Paste 2 to {most} prompts. Only the column clean is needed. A template has a line “clean: The {{who}} "
-                "lost” and a line “who: boy, king, man” with the words for it.",
-                most=MOST,
-            )
-        )
-        return None
-    return read(written)
-
-
-def set_name(name: str, subject: Subject) -> str:
-    """What a set is called; with the model for which it is written where that is another one."""
-    if name == OWN:
-        return _("My own prompts")
-    task, model = name.split(".")
-    called = {
-        "induction": _("Induction: what followed before"),
-        "indirect_object": _("Indirect object: who is given it"),
-        "greater_than": _("Greater than: a later year"),
-        "gender": _("Gender: his or her"),
-        "agreement": _("Agreement: one or many"),
-        "negation": _("Negation: not"),
-    }[task]
-    return called if model == subject.checkpoint.name else f"{called} ({model})"
-
-
-def what_is_measured(subject: Subject) -> str:
-    """The box of the measures."""
-    names = {
-        "patching": _("patched from the clean run"),
-        "zero": _("taken out: zero"),
-        "mean": _("taken out: mean of other texts"),
-        "resample": _("taken out: drawn from other texts"),
-        "attribution": _("written directly"),
-        "paths": _("sent directly to the logits"),
-    }
-    if subject.config.architecture != "encoder-only":
-        names["gates"] = _("learned gates")
-    if has_edges(subject):
-        names["circuit"] = _("a circuit: edges by gradients")
-    st.selectbox(
-        _("What is measured"),
-        list(names),
-        format_func=names.__getitem__,
-        label_visibility="collapsed",
-        width=280,
-        **lesson.setting("whatif.over", "patching", list(names)),
-    )
-    return lesson.value("whatif.over", "patching", list(names))
 
 
 def usable_kind(subject: Subject, found: SetEffects) -> Kind:
@@ -196,20 +112,15 @@ def measured(
     of_row = 6 if measure == "attribution" else len(computations.parts(subject)) * (5 if measure == "resample" else 1)
     runs = len(prompts.rows) * of_row
     length = len(subject.checkpoint.encode(prompts.rows[0].clean))
-    cost = 0.5 * runs * length * count_parameters(subject.config)  # a run begins at its part: half of it on average
-    if cost > patched_cells.MOST:
-        st.info(
-            _(
-                "That takes too long here ({n} runs): give fewer prompts, or choose a smaller model. In Python: "
-                "vf.analysis.over_prompts.",
-                n=f"{runs:,}",
-            )
-        )
-        return None
-    return watched_work.watched(
+    return watched_work.bounded(
         effects,
         (model, prompts, measure, texts),
-        quick=cost < watched_work.AT_ONCE,
+        cost=0.5 * watched_work.cost(subject, runs, length),  # a run begins at its part: half of it on average
+        too_long=_(
+            "That takes too long here ({n} runs): give fewer prompts, or choose a smaller model. In Python: "
+            "vf.analysis.over_prompts.",
+            n=f"{runs:,}",
+        ),
         runs=1000 * len(prompts.rows),
         begin=_("Measure it for every prompt"),
         key="what_if.set",
@@ -334,22 +245,6 @@ def row_by_row(found: SetEffects, part: int) -> None:
     ]
     columns = (_("prompt"), _("answer"), _("log odds"), unit(found), "")
     st.html(table.to_html(columns, rows, caption=_("Prompt by prompt: {part}", part=part_name(found, part))))
-
-
-def draw_gates(subject: Subject, model: Subject, prompts: PromptSet) -> None:
-    """The roles of the heads by gates that are learned on the answers alone."""
-    steps = gate_runs(sum(part.head is not None for part in computations.parts(subject)), 3)
-    cost = 3.0 * steps * TEXTS_AT_ONCE * MOST_TOKENS * count_parameters(subject.config)
-    found = watched_work.watched(
-        gates,
-        (model, prompts),
-        quick=cost < watched_work.AT_ONCE,
-        runs=steps,
-        begin=_("Learn the gates"),
-        key="what_if.set.gates",
-    )
-    if found is not None:
-        learned_gates.roles(found)
 
 
 def code(subject: Subject, prompts: PromptSet, measure: str, texts: Corpus | None) -> str:

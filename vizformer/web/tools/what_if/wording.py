@@ -26,6 +26,15 @@ def name(part: Part) -> str:
     return _("{place}, layer {layer}, all of it", place=place, layer=layer)
 
 
+def operand(head: Part, which: str) -> str:
+    """The query, the key or the value of a head (q, k, v) in words."""
+    return {
+        "q": _("the query of {head}", head=name(head)),
+        "k": _("the key of {head}", head=name(head)),
+        "v": _("the value of {head}", head=name(head)),
+    }[which]
+
+
 def signed(value: float, digits: int = 3) -> str:
     """A number with its sign; one that would round to 0 with its first digits."""
     text = f"{value:+.{digits}f}" if value else "0"

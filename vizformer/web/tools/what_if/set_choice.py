@@ -1,0 +1,101 @@
+"""Which set of prompts is asked, a bundled one or the reader's own, and what is measured of it."""
+
+import streamlit as st
+
+from vizformer.analysis import PromptSet, bundled_sets, read_prompt_set
+from vizformer.analysis.causes.prompt_sets import LARGEST, MOST
+from vizformer.checkpoints.own.checkpoint import check_characters
+from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.tools.what_if.circuit_edges import has_edges
+from vizformer.web.widgets import lesson
+from vizformer.web.words.i18n import _
+
+SET, OWN = "whatif.set", "own"
+EXAMPLE = (
+    "clean, corrupted, answer, wrong\nThe boy lost, The girl lost, his, her\nThe king lost, The queen lost, his, her"
+)
+
+
+@cached
+def read(text: str) -> PromptSet:
+    """What somebody has written or pasted."""
+    return read_prompt_set(text, OWN)
+
+
+def chosen_name(subject: Subject) -> str:
+    """One of the bundled sets that fit the model, or OWN."""
+    names = (*bundled_sets(subject.checkpoint), OWN)
+    st.selectbox(
+        _("Set of prompts"),
+        names,
+        format_func=lambda name: set_name(name, subject),
+        label_visibility="collapsed",
+        width=280,
+        **lesson.setting(SET, names[0], names),
+    )
+    return lesson.value(SET, names[0], names)
+
+
+def own_set() -> PromptSet | None:
+    """What the reader has written or pasted; None where there is nothing yet."""
+    written = st.text_area(
+        _(
+            "A table (CSV or JSON) with the columns clean, corrupted, answer, wrong and target, or a template with words"
+        ),
+        key="what_if.set.own",
+        placeholder=EXAMPLE,
+        persist_state="session",
+    )
+    check_characters(written or "", LARGEST // 4)
+    if not (written or "").strip():
+        st.info(
+            _(
+                "Paste 2 to {most} prompts. Only the column clean is needed. A template has a line “clean: The {{who}} "
+                "lost” and a line “who: boy, king, man” with the words for it.",
+                most=MOST,
+            )
+        )
+        return None
+    return read(written)
+
+
+def set_name(name: str, subject: Subject) -> str:
+    """What a set is called; with the model for which it is written where that is another one."""
+    if name == OWN:
+        return _("My own prompts")
+    task, model = name.split(".")
+    called = {
+        "induction": _("Induction: what followed before"),
+        "indirect_object": _("Indirect object: who is given it"),
+        "greater_than": _("Greater than: a later year"),
+        "gender": _("Gender: his or her"),
+        "agreement": _("Agreement: one or many"),
+        "negation": _("Negation: not"),
+    }[task]
+    return called if model == subject.checkpoint.name else f"{called} ({model})"
+
+
+def what_is_measured(subject: Subject) -> str:
+    """The box of the measures."""
+    names = {
+        "patching": _("patched from the clean run"),
+        "zero": _("taken out: zero"),
+        "mean": _("taken out: mean of other texts"),
+        "resample": _("taken out: drawn from other texts"),
+        "attribution": _("written directly"),
+        "paths": _("sent directly to the logits"),
+    }
+    if subject.config.architecture != "encoder-only":
+        names["gates"] = _("learned gates")
+    if has_edges(subject):
+        names["circuit"] = _("a circuit: edges by gradients")
+    st.selectbox(
+        _("What is measured"),
+        list(names),
+        format_func=names.__getitem__,
+        label_visibility="collapsed",
+        width=280,
+        **lesson.setting("whatif.over", "patching", list(names)),
+    )
+    return lesson.value("whatif.over", "patching", list(names))
