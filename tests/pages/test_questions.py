@@ -2,6 +2,7 @@
 
 import math
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -376,3 +377,27 @@ def test_no_question_of_the_part_shifted_by_one_tells_the_answer_of_another(open
     row = re.search(r"Row (\d)", first)
     assert row is not None
     assert f"row {row[1]}," not in second
+
+
+def test_a_question_comes_again_whose_lesson_was_not_opened_before(open_app: Open, monkeypatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("vizformer.web.lessons.tokens")]:
+        monkeypatch.delitem(sys.modules, name)
+    app = open_app("pages/learn/masks.py", model="zh-en", text="我有一只猫。", part="kinds")
+    assert not any("Once more" in caption.value for caption in app.caption)
+    assert "vizformer.web.lessons.tokens" not in sys.modules
+    kept = {"tokens/pieces": [1, 1]}  # as the browser tells the new session of a reader
+    app.session_state["vizformer.memory"] = {"kept": {"done": [], "missed": kept, "forgotten": 0}}
+    app = app.run()
+    assert not app.exception
+    (said,) = [caption.value for caption in app.caption if "Once more" in caption.value]
+    assert said == "Once more, from the lesson “Tokens and embeddings”:"
+    assert "vizformer.web.lessons.tokens" in sys.modules
+
+
+def test_a_question_that_this_text_has_not_keeps_no_other_one_waiting(open_app: Open) -> None:
+    app = open_app("pages/learn/masks.py", model="stories", text="The cat sat on the chair.", part="kinds")
+    kept = {"cross/shape": [1, 1], "tokens/pieces": [2, 1]}  # the first is about two stacks
+    app.session_state["vizformer.memory"] = {"kept": {"done": [], "missed": kept, "forgotten": 0}}
+    app = app.run()
+    (said,) = [caption.value for caption in app.caption if "Once more" in caption.value]
+    assert said == "Once more, from the lesson “Tokens and embeddings”:"

@@ -28,7 +28,7 @@ from vizformer.web.widgets import lesson
 from vizformer.web.widgets.choices import line
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.misconceptions import Mistake
-from vizformer.web.widgets.questions import KNOWN, Choice, Question, Registry
+from vizformer.web.widgets.questions import Choice, Question, Registry
 from vizformer.web.words import lesson_words
 
 controls = line  # the settings of a laboratory, above its picture
@@ -77,7 +77,7 @@ class Laboratory:
         """Has a function make the question `name` of a sentence and, where nothing else is given, what is set at first."""
 
         def kept(question: Ask) -> Ask:
-            self.questions[name] = KNOWN[self.lesson, name] = question
+            self.questions[name] = question
             return question
 
         return kept

@@ -211,17 +211,14 @@ def _ask_again(entry: Entry, part: Shown, subject: Subject) -> None:
     """One question that was answered wrongly in another part or on another day, in other words."""
     here = f"{entry.url}/{part.key}"
     where, chosen = st.session_state.get(_AGAIN, ("", None))
-    if where != here or chosen is None:
-        chosen = next((one for one in progress.due() if _is_of_another_part(one, entry, part)), None)
-        st.session_state[_AGAIN] = here, chosen
-    if chosen is None:
-        return
-    url, name, missed = chosen
-    if (found := questions.asked_again(url, name, missed, subject)) is None:
-        return
-    title = next(translate(one.title) for one in COURSE if one.url == url)
-    st.caption(_("Once more, from the lesson “{title}”:", title=title))
-    ask(found, here=True)
+    waiting = [chosen] if where == here else [one for one in progress.due() if _is_of_another_part(one, entry, part)]
+    for url, name, missed in waiting:
+        if (found := questions.asked_again(url, name, missed, subject)) is not None:
+            st.session_state[_AGAIN] = here, (url, name, missed)
+            title = next(translate(one.title) for one in COURSE if one.url == url)
+            st.caption(_("Once more, from the lesson “{title}”:", title=title))
+            ask(found, here=True)
+            return
 
 
 def _is_of_another_part(question: tuple[str, str, int], entry: Entry, part: Shown) -> bool:

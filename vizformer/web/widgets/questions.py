@@ -11,6 +11,7 @@ A question is data, so that a lesson asks it on the screen and the worksheet pri
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 import streamlit as st
@@ -167,18 +168,16 @@ Registry = Mapping[str, Callable[[Subject], Question | None]]
 
 A lesson asks them about what its boxes are set to; these ask about what they are set to at first.
 """
-KNOWN: dict[tuple[str, str], Callable[[Subject], Question | None]] = {}
-"""Every question of the lessons that were opened since the program began, by lesson and name."""
 
 
 def asked_again(lesson: str, name: str, missed: int, subject: Subject) -> Question | None:
-    """A question in other words, about what is set at first; None where it is not known, or this text has none.
+    """A question of `progress.QUESTIONS` in other words, about what is set at first; None where this text has none.
 
     `missed` is when it was judged last: asked another time, it is open again.
     """
-    make = KNOWN.get((lesson, name))
+    parts = import_module(f"vizformer.web.lessons.{lesson}").PARTS  # perhaps not opened since the program began
     try:
-        found = None if make is None else make(subject)
+        found: Question | None = next(part.questions[name] for part in parts if name in part.questions)(subject)
     except VizformerError:  # a model of somebody else's may lack what the question is about
         return None
     return None if found is None else replace(found.other_way_round, about=f"{found.about} again {missed}")
