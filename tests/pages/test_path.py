@@ -23,6 +23,7 @@ from vizformer.web.link.languages import SOURCE
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.start.path import knowledge_tests, stations
 from vizformer.web.widgets.whole_model import beside, sentence
+from vizformer.web.widgets.whole_model.model_drawing import boxes
 from vizformer.web.words import lesson_words
 
 PAGE = "pages/learn/path.py"
@@ -41,7 +42,7 @@ def walked(case: tuple[str, str]) -> tuple[Station, ...]:
 
 def drawing(case: tuple[str, str]) -> list[Box]:
     about = sentence.Sentence(subject(*case))
-    return beside.drawing(about, {one.name for one in walked(case)}, beside.inside(about))
+    return boxes(about.subject.config, {one.name for one in walked(case)}, beside.inside(about))
 
 
 def drawn(app) -> dict[str, Any]:
@@ -257,6 +258,17 @@ def test_the_whole_model_stands_beside_each_part_and_its_place_is_lit() -> None:
             entry, changes = beside.leads_to(name, sentence.Sentence(about))
             assert changes["part"] in {"", *parts[entry.url]}, name
     assert {entry.url for entry in sitemap.COURSE} <= set(beside.PLACES)
+    known = {f"{entry.url}/{part}" for entry in sitemap.COURSE for part in ("", *lesson_words.parts(entry.url, "en"))}
+    assert {place if "/" in place else f"{place}/" for place in beside.PLACES} <= known
+
+
+def test_the_drawing_lights_what_a_part_is_about_and_nothing_where_that_is_no_box() -> None:
+    about = subject(*CHINESE)
+    for place, lit in (("errors/waves", ["places"]), ("errors/after", ["mask"]), ("costs/results", [])):
+        here = beside.PLACES.get(place, beside.PLACES[place.partition("/")[0]])
+        data = json.loads(beside._packed(about, "en", here))["model"]
+        assert [box["station"] for box in data if here in box["lit_at"]] == lit
+        assert any(box["inside"] for box in data) == (lit == ["mask"])
 
 
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])

@@ -1,6 +1,6 @@
 """The drawing of the model beside a part of a lesson: its place is lit, its neighbours lead on, a lit box opens."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import streamlit as st
@@ -8,7 +8,7 @@ import streamlit as st
 from vizformer.analysis.attribution.station_numbers import unmasked
 from vizformer.analysis.heads.maps import site_name
 from vizformer.components import stations as component
-from vizformer.components.stations import Box, Inside
+from vizformer.components.stations import Inside
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
@@ -22,16 +22,16 @@ from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, language
 
 PLACES: Mapping[str, str] = {
-    **{"tokens": "rows", "tokens/pieces": "tokens", "tokens/merges": "tokens", "positions": "places"},
-    **{"qkv": "query", "qkv/scale": "softmax", "heads": "heads", "masks": "mask", "block": "layer", "cross": "cross"},
-    **{"decoding": "writing", "training": "loss", "map": "machine", "costs": "heads", "errors": "heads"},
+    **{"tokens": "rows", "tokens/pieces": "tokens", "tokens/merges": "tokens", "tokens/signals": "tokens"},
+    **{"positions": "places", "qkv": "query", "qkv/scale": "softmax", "heads": "heads", "masks": "mask"},
+    **{"block": "layer", "block/count": "", "cross": "cross", "decoding": "writing", "decoding/cache": "mask"},
+    **{"training": "", "training/loss": "loss", "training/smoothing": "loss", "training/sharing": "rows"},
+    **{"map": "", "map/drawing": "machine", "costs": "", "costs/flash": "softmax", "costs/linear": "softmax"},
+    **{"costs/sparse": "softmax", "costs/measured": "softmax", "errors": "", "errors/dropout": "layer"},
+    **{"errors/scale": "softmax", "errors/waves": "places", "errors/total": "softmax", "errors/after": "mask"},
+    **{"errors/cache": "mask", "errors/embedding": "rows", "errors/join": "heads"},
 }
-"""Lesson, or lesson/part -> the station whose boxes are lit beside it."""
-
-
-def drawing(about: Sentence, stations: Collection[str], opened: Mapping[str, Sequence[Inside]]) -> list[Box]:
-    """The drawing of the model; `opened` is what is inside its boxes."""
-    return boxes(about.subject.config, stations, opened)
+"""Lesson, or lesson/part -> the station whose boxes are lit beside it; empty: it is about no box more than others."""
 
 
 def inside(
@@ -86,17 +86,13 @@ def _boxes(about: Sentence, station: str) -> tuple[str, ...]:
 def _packed(subject: Subject, code: str, here: str) -> str:
     """The drawing as it is sent, in the reader's language `code`; what is lit at the station `here` can be opened."""
     about, config = Sentence(subject), subject.config
-    found = {"machine", "tokens", "rows", "query", "softmax", "heads", "layer"}
-    found |= {"writing", "loss"}
-    found |= {"places"} if config.positions != "none" else set()
-    found |= {"mask"} if config.n_decoder_layers else set()
-    found |= {"cross"} if config.architecture == "encoder-decoder" else set()
+    found = {*PLACES.values()} - ({"places"} if config.positions == "none" else set())
     said = {
         **words(component.ENGLISH),
         "model": _("The model: press a part to go to its lesson"),
         "close": _("Back to the model"),
     }
-    return component.pack([], drawing(about, found, inside(about, _boxes(about, here))), words=said).content
+    return component.pack([], boxes(config, found, inside(about, _boxes(about, here))), words=said).content
 
 
 @laboratory

@@ -11,7 +11,8 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.tools.start.path import attention_stations, first_stations, last_stations
 from vizformer.web.tools.start.path.knowledge_tests import forms
-from vizformer.web.widgets.whole_model.beside import drawing, inside, leads_to
+from vizformer.web.widgets.whole_model.beside import inside, leads_to
+from vizformer.web.widgets.whole_model.model_drawing import boxes
 from vizformer.web.widgets.whole_model.sentence import Sentence
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
@@ -45,7 +46,7 @@ def packed(subject: Subject, code: str) -> Packed:
     """All of it as it is sent, in the language `code`, which is the reader's."""
     about = Sentence(subject)
     made = all_stations(about)
-    drawn = drawing(about, {station.name for station in made}, inside(about))
+    drawn = boxes(subject.config, {station.name for station in made}, inside(about))
     return component.pack(made, drawn, text=repr(subject), tests=forms(), words=words(component.ENGLISH))
 
 
