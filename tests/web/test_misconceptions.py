@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from vizformer.components import memory
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import progress
@@ -115,6 +116,6 @@ def test_a_question_that_was_missed_comes_again(monkeypatch, judged, soon, next_
     assert app.session_state["due"] == ([("masks", "leak")] if soon else [])
     app.session_state["judged"] = []
     now = progress._now()
-    monkeypatch.setattr(progress, "_now", lambda: now + progress.NEXT_DAY + 60_000)
+    monkeypatch.setattr(progress, "_now", lambda: now + memory.NEXT_DAY + 60_000)
     app = app.run()
     assert app.session_state["due"] == ([("masks", "leak")] if next_day else [])

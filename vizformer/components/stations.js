@@ -18,8 +18,6 @@ import { fill } from "./js/text.js";
 /** @import { Component } from "./js/types.d.ts" */
 /** @import { Kept, PathData, SentStations, StationData, StationStep, When } from "./js/station_types.d.ts" */
 
-const NEXT_DAY = 20 * 3600 * 1000;  // ms after which what was answered rightly is asked again
-
 class Stations {
   /** @type {PathData} */ data;
   content = "";
@@ -106,7 +104,7 @@ class Stations {
   due() {
     const station = this.data.stations.slice(0, this.station).find((one) => {
       const kept = this.kept.answers[one.name];
-      return kept && questionOf(one)?.again && ((!kept.right && !kept.again) || Date.now() - (kept.when ?? 0) > NEXT_DAY);
+      return kept && questionOf(one)?.again && ((!kept.right && !kept.again) || Date.now() - (kept.when ?? 0) > this.data.next_day);
     });
     return station ? { station, chosen: -1 } : null;
   }

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from vizformer.components import _mount
 from vizformer.components._mount import N_
+from vizformer.components.memory import NEXT_DAY
 
 __all__ = [
     "ENGLISH",
@@ -362,6 +363,7 @@ def pack(
             for box in model
         ],
         "text": text,
+        "next_day": NEXT_DAY,
         "tests": None if tests is None else {form: [asdict(one) for one in asked] for form, asked in tests.items()},
         "words": {**ENGLISH, **words},
     }
@@ -377,14 +379,9 @@ def mount(packed: Packed, *, at: str = "", key: str) -> tuple[str, bool] | None:
     Returns:
         the station to which the reader has gone, and whether she asked to go deeper there, once; else None.
     """
-    import streamlit as st
-
-    heard, report = f"_heard of {key}", _mount.reported(key).get("selected")
-    gone: tuple[str, bool] | None = None
-    if isinstance(report, Mapping) and report.get("seq") not in (None, st.session_state.get(heard)):
-        st.session_state[heard] = report["seq"]
-        name = next((name for name in packed.names if name == report.get("station")), None)
-        gone = None if name is None else (name, report.get("deeper") is True)
+    report = _news(key)
+    name = next((name for name in packed.names if name == report.get("station")), None)
+    gone = None if name is None else (name, report.get("deeper") is True)
     data = {"content": packed.content, "at": at if gone is None else gone[0]}
     _COMPONENT.mount(key=key, data=data, columns={}, version=0, selected=None)
     return gone
@@ -400,16 +397,20 @@ def mount_model(content: str, *, here: str, key: str) -> str | None:
     Returns:
         the station of a box that was pressed, once; else None.
     """
+    _MODEL.mount(key=key, data={"content": content, "at": here}, columns={}, version=0, selected=None)
+    names = (box["station"] for box in json.loads(content)["model"]) if (report := _news(key)) else ()
+    return next((name for name in names if name == report.get("station")), None)
+
+
+def _news(key: str) -> Mapping[str, Any]:
+    """What the reader has pressed, once; empty where there is nothing new."""
     import streamlit as st
 
     heard, report = f"_heard of {key}", _mount.reported(key).get("selected")
-    _MODEL.mount(key=key, data={"content": content, "at": here}, columns={}, version=0, selected=None)
     if not isinstance(report, Mapping) or report.get("seq") in (None, st.session_state.get(heard)):
-        return None
+        return {}
     st.session_state[heard] = report["seq"]
-    return next(
-        (box["station"] for box in json.loads(content)["model"] if box["station"] == report.get("station")), None
-    )
+    return report
 
 
 def to_html(packed: Packed, *, title: str = "Path") -> _mount.Html:

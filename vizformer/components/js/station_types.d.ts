@@ -82,6 +82,8 @@ export interface PathData {
   stations: StationData[];
   model: BoxData[];
   text: string;
+  /** ms after which what was answered rightly is asked again. */
+  next_day: number;
   words: Words;
   /** Two forms of the test; none where there is no test. */
   tests: Record<"a" | "b", TestQuestion[]> | null;

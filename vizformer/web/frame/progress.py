@@ -14,8 +14,6 @@ from vizformer.web.words.i18n import _
 # lesson (its address) -> its questions, one or more in each part; what is counted
 QUESTIONS: Mapping[str, tuple[str, ...]] = {lesson.url: lesson_words.asked(lesson.url) for lesson in COURSE}
 _DONE, _FORGOTTEN, _KEY, _MISSED = "vizformer.done", "vizformer.forgotten", "vizformer.memory", "vizformer.missed"
-NEXT_DAY = 20 * 3600 * 1000
-"""ms after which a question is asked once more that was answered rightly in the end; the path waits as long."""
 _SETTLED, _SOON, _LATER = 0, 1, 2  # whether a question is asked again: no more, in the next part, the next day
 
 
@@ -57,7 +55,7 @@ def due() -> list[tuple[str, str, int]]:
 
 
 def _is_due(stage: int, passed: int) -> bool:
-    return stage == _SOON or (stage == _LATER and passed > NEXT_DAY)
+    return stage == _SOON or (stage == _LATER and passed > memory.NEXT_DAY)
 
 
 def answered(lesson: str) -> int:
