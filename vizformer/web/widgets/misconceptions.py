@@ -6,7 +6,6 @@ has those of this module besides: the reciprocal, the other sign, a percent; row
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,17 +56,12 @@ def of_number(
         own: the misconceptions of the question.
         written: a number as the question writes it.
     """
-    usual = [Mistake(number, partial(_say, text)) for number, text in _usual(answer, whole=not tolerance)]
-    for mistakes in (own, usual):
-        near = [one for one in mistakes if abs(one.given - given) <= max(tolerance, _ROUNDED * abs(one.given))]
+    named = [(one.given, one.said(written(one.given))) for one in own]
+    for known in (named, _usual(answer, whole=not tolerance)):
+        near = [(abs(at - given), said) for at, said in known if abs(at - given) <= max(tolerance, _ROUNDED * abs(at))]
         if near:
-            nearest = min(near, key=lambda one: abs(one.given - given))
-            return nearest.said(written(nearest.given))
+            return min(near)[1]
     return ""
-
-
-def _say(text: str, _answered: str) -> str:
-    return text
 
 
 def _usual(answer: float, *, whole: bool) -> list[tuple[float, str]]:

@@ -65,9 +65,7 @@ class Exercise(Laboratory):
         """Which line of the program is wrong?"""
         program = EXERCISES[self.key]
         error = run(self.key, self.given(subject), corrected=False).error if self.stops else ""
-        wrong = {
-            f"line{n}": index for index, n in enumerate(range(1, len(program.lines) + 1)) if index != program.wrong
-        }
+        wrong = {f"line{index + 1}": index for index in range(len(program.lines)) if index != program.wrong}
         said = self.asked(self.key, wrong=wrong, error=error)
         return lesson.Choice(choices=program.lines, answer=program.wrong, code=True, **said)
 

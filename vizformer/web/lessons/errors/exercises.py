@@ -140,9 +140,9 @@ total = Exercise("total", lambda subject: operands.hand_given())
 @total.asks("weight")
 def weight_question(subject: Subject) -> lesson.Number:
     """Which weight does a softmax give?"""
-    found = contrasts.total_contrast()
-    weight, scores = float(found.right[0]), run("total", operands.hand_given(), corrected=True).names["scores"]
-    wrong = {"copied": float(found.wrong[0]), "even": 1 / len(scores), "power": float(scores[0].exp())}
+    weight = float(contrasts.total_contrast().right[0])
+    scores = run("total", operands.hand_given(), corrected=True).names["scores"]
+    wrong = {"scores": float(scores[0] / scores.sum()), "even": 1 / len(scores), "power": float(scores[0].exp())}
     said = total.asked("weight", wrong=wrong)
     return lesson.Number(answer=weight, tolerance=0.01, written="{:.2f}".format, **said)
 

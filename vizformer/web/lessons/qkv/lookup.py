@@ -57,10 +57,11 @@ def question(subject: Subject, kind: Kind | None = None) -> lesson.Choice | None
     queries, keys = row_names.numbered(subject, kind), labels.numbered(subject.trace.tokens[labels.stacks(kind)[1]])
     weights = ", ".join(f"{keys[key]}: {asked.weights[key]:.3f}" for key in asked.keys)
     place = {"layer": str(asked.layer), "head": str(asked.head), "query": queries[asked.query]}
+    next_to = kind != "cross"  # whose keys stand in another text
     wrong = [
         lab.mistake(
             "self",
-            "same" if keys[key] == place["query"] else "beside" if abs(key - asked.query) == 1 else "other",
+            "same" if keys[key] == place["query"] else "beside" if next_to and abs(key - asked.query) == 1 else "other",
             index,
             weight=f"{asked.weights[key]:.3f}",
             best=keys[asked.best],

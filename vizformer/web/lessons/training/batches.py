@@ -73,10 +73,9 @@ def cells(subject: Subject) -> lesson.Number:
     """How many cells of a batch are padding?"""
     lengths = (2, 5, 4, 12)
     cells, used = len(lengths) * max(lengths), sum(lengths)
-    wrong = {"all": cells, "tokens": used, "mean": len(lengths) * max(lengths) // 2}
-    return lesson.Number(
-        answer=cells - used, **lab.asked("cells", wrong=wrong, cells=cells, used=used, left=cells - used)
-    )
+    wrong = {"all": cells, "tokens": used, "mean": cells // 2}
+    left = cells - used
+    return lesson.Number(answer=left, **lab.asked("cells", wrong=wrong, cells=cells, used=used, left=left))
 
 
 @lab.asks("order")
