@@ -227,7 +227,7 @@ def test_the_sweep_names_the_two_heads_of_the_circuit_that_was_built_by_hand() -
     assert {name for name, _ in named} == {"decoder.0.self", "decoder.1.self"}
     assert all(one.probability < -0.3 for one in heads[:2])
     assert all(abs(one.probability) < 0.05 for one in heads[2:])
-    table = by_head(effects, trace, "decoder")
+    table = by_head({one.part: one.divergence for one in effects}, "decoder")
     assert table.shape == (2, trace["decoder.0.self"].n_heads)
     assert {(f"decoder.{layer}.self", int(table[layer].argmax())) for layer in range(2)} == named
     listed = mass_and_effect(trace, effects, "decoder", row, row)

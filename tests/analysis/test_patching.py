@@ -10,8 +10,10 @@ import torch
 from recipes.handmade_models import INDUCTION, PREVIOUS_TOKEN
 from tests import tiny
 from tests.bundled import load
-from vizformer.analysis.causes.ablation import Part, sweep
+from vizformer.analysis import path_patch_runs, path_patches
+from vizformer.analysis.causes.ablation import Part, by_head, sweep
 from vizformer.analysis.causes.batches import patched_logits
+from vizformer.analysis.causes.head_gates import fit_gates, table_of
 from vizformer.analysis.causes.patching import What, attribution_patches, patch_of, patch_runs
 from vizformer.analysis.causes.prompt_pairs import EXAMPLES, PromptExample, PromptPair, prompt_pair
 from vizformer.checkpoints import save
@@ -312,3 +314,34 @@ def test_what_heard_raises_ends_the_patching_and_nothing_is_left_behind() -> Non
     patch_runs(checkpoint, pair, "heads", "decoder")
     assert all(torch.equal(tensor, before[name]) for name, tensor in checkpoint.model.state_dict().items())
     assert all(parameter.grad is None for parameter in checkpoint.model.parameters())
+
+
+def test_a_layer_with_fewer_heads_has_no_numbers_for_the_others() -> None:
+    """In the tables of patches, paths and gates, and of the effects of parts."""
+    checkpoint = tiny.checkpoint("decoder-only", **tiny.HYBRID)
+    pair = PromptPair(*(checkpoint.trace(ids=ids) for ids in (CLEAN, CORRUPTED)), 2, 11, 13)
+    heads = [pair.clean[site].n_heads for site in pair.clean.sites]
+    assert heads == [6, 4]
+    gates = fit_gates(checkpoint, [pair.clean], seeds=(0,), steps=1)
+    effects = sweep(checkpoint, pair.clean, 2, 11, loss=False)
+    patched = patch_runs(checkpoint, pair, "heads", "decoder")
+    positions = patch_runs(checkpoint, pair, "heads_by_position", "decoder")
+    paths = path_patch_runs(checkpoint, pair, "decoder").share
+    tables = [
+        patched.recovered,
+        patched.estimate,
+        positions.recovered[..., 0],
+        paths,
+        table_of(gates, "facilitating", "decoder"),
+        by_head({one.part: one.divergence for one in effects}, "decoder"),
+    ]
+    for table in tables:
+        assert [np.flatnonzero(np.isfinite(row)).tolist() for row in table] == [list(range(n)) for n in heads]
+    for layer, head in ((0, 5), (1, 0), (1, 3)):
+        patch = patch_of(pair, "heads", "decoder", (layer, head))
+        assert patched_alone(checkpoint, pair, patch) == pytest.approx(patched.recovered[layer, head], abs=1e-5)
+        sender = [Part(f"decoder.{layer}.self", head)]
+        assert path_patches(checkpoint, pair, [sender])[0] == pytest.approx(paths[layer, head], abs=1e-5)
+    assert np.isfinite([patched.error, patched.mean_error, patched.agreement]).all()
+    with pytest.raises(TraceError, match="no cell"):
+        patch_of(pair, "heads", "decoder", (1, 4))

@@ -55,6 +55,14 @@ def test_numbers_below_zero_have_another_colour_than_those_above(open_file: Open
 
 
 @pytest.mark.browser
+def test_a_cell_without_a_number_is_empty_and_says_only_where_it_is(open_file: OpenFile) -> None:
+    page = open_file(to_html(["L0"], ["H0", "H1"], values=np.array([[0.5, np.nan]]), signed=True))
+    assert page.locator(".vf-cell").all_text_contents() == ["0.50", ""]
+    page.locator(".vf-cell").nth(1).hover()
+    assert "nan" not in page.locator(".vf-cell").nth(1).get_attribute("aria-label").lower()
+
+
+@pytest.mark.browser
 def test_an_empty_cell_is_chosen_by_click_or_by_keys(open_file: OpenFile) -> None:
     page = open_file(to_html(ROWS, COLUMNS))
     grid, cells = page.locator(".vf-cells"), page.get_by_role("gridcell")

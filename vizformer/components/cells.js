@@ -10,7 +10,7 @@ import { fill, visible } from "./js/text.js";
 /** @typedef {{ row: number, column: number }} Cell */
 /**
  * @typedef {Sent<Cell> & {
- *   rows: string[], columns: string[], values: number[][] | null, texts: string[][] | null, signed: boolean,
+ *   rows: string[], columns: string[], values: (number | null)[][] | null, texts: string[][] | null, signed: boolean,
  *   right: Cell | null,
  * }} CellsData
  */
@@ -97,8 +97,8 @@ class Cells {
     button.dataset.column = String(cell.column);
     button.setAttribute("role", "gridcell");
     button.setAttribute("aria-label", this.said(cell));
-    if (values) {
-      const value = values[cell.row][cell.column];
+    const value = values && values[cell.row][cell.column];
+    if (value !== null) {
       const { weights, scores } = readTheme(this.root);
       const colour = signed
         ? scores[Math.round((Math.max(-1, Math.min(1, value)) + 1) * 127)]
@@ -118,10 +118,10 @@ class Cells {
     const { row, column } = cell;
     const place = fill(words.cell, { row, row_token: rows[row], column, column_token: columns[column] });
     const named = same(cell, right) ? fill(words.right, { cell: place }) : place;
-    if (values && texts) {
-      return fill(words.text, { cell: named, text: visible(texts[row][column]), value: values[row][column].toFixed(4) });
-    }
-    return values ? fill(words.value, { cell: named, value: values[row][column].toFixed(4) }) : named;
+    const value = values && values[row][column];
+    if (value === null) return named;
+    if (texts) return fill(words.text, { cell: named, text: visible(texts[row][column]), value: value.toFixed(4) });
+    return fill(words.value, { cell: named, value: value.toFixed(4) });
   }
 
   /** @param {Element | null} button @returns {Cell | null} */

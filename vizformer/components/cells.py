@@ -58,7 +58,7 @@ def mount(
 
     Args:
         rows, columns: labels; they may repeat.
-        values: shares of 1, shown in the cells by colour and number; None leaves them empty [rows, columns].
+        values: shares of 1, shown in the cells by colour and number; None leaves them empty, NaN one [rows, columns].
         texts: shown in the cells instead of the numbers [rows, columns].
         signed: the values may be below 0: orange there, blue above; -1 and 1 have the full colour, and what is beyond.
         right: a cell that is marked as the answer; then nothing can be chosen any more.
@@ -124,7 +124,9 @@ def _data(
     return {
         "rows": list(rows),
         "columns": list(columns),
-        "values": None if values is None else np.asarray(values, dtype=np.float64).round(4).tolist(),
+        "values": None
+        if values is None
+        else [[None if np.isnan(x) else round(float(x), 4) for x in row] for row in values],
         "texts": None if texts is None else [list(row) for row in texts],
         "signed": signed,
         "right": _state(right),

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from vizformer.analysis.causes.batches import Heard, judged, patched_logits
 from vizformer.analysis.causes.row_distance import row_effects
-from vizformer.analysis.heads.maps import kind_of, kinds, n_layers, site_name
+from vizformer.analysis.heads.maps import as_table, kind_of, kinds, n_layers, site_name
 from vizformer.analysis.masks.runs import rerun
 from vizformer.checkpoints import Checkpoint
 from vizformer.model import Edit, Patch, Trace
@@ -241,9 +241,11 @@ def _places(values: Sequence[float]) -> list[int]:
     return [int(place) for place in places]
 
 
-def by_head(effects: Sequence[Effect], trace: Trace, kind: str) -> Float[ndarray, "n_layers n_heads"]:
-    """KL(P || P') of every head of one kind of attention; NaN for those that were not taken out."""
-    known = {(one.part.sublayer, one.part.head): one.divergence for one in effects}
-    sites = [site for site in trace.sites if kind_of(site) == kind]
-    most = max(trace[site].n_heads for site in sites)
-    return np.array([[known.get((site, head), np.nan) for head in range(most)] for site in sites])
+def by_head(values: Mapping[Part, float], kind: str) -> Float[ndarray, "n_layers n_heads"]:
+    """A number of every head of one kind of attention; NaN for those that have none."""
+    heads = {
+        (int(part.sublayer.split(".")[1]), part.head): value
+        for part, value in values.items()
+        if part.head is not None and kind_of(part.sublayer) == kind
+    }
+    return as_table(list(heads), list(heads.values()))

@@ -35,9 +35,9 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.causes.ablation import Part, parts_of
+from vizformer.analysis.causes.ablation import Part, by_head, parts_of
 from vizformer.analysis.causes.batches import Heard
-from vizformer.analysis.heads.maps import Kind, kind_of
+from vizformer.analysis.heads.maps import Kind
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.model import Edit, Trace
@@ -167,11 +167,7 @@ def table_of(found: HeadGates, role: Role, kind: Kind) -> Float[ndarray, "n_laye
     mean = found.scores(role).mean(0)
     if role == "irrelevant":
         mean[[said is None for said in found.roles()]] = np.nan
-    sites: dict[str, list[float]] = {}
-    for part, score in zip(found.heads, mean.tolist(), strict=True):
-        if kind_of(part.sublayer) == kind:
-            sites.setdefault(part.sublayer, []).append(score)
-    return np.array(list(sites.values()))
+    return by_head(dict(zip(found.heads, mean.tolist(), strict=True)), kind)
 
 
 @dataclass(frozen=True)

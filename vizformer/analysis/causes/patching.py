@@ -33,7 +33,7 @@ from torch import Tensor
 
 from vizformer.analysis.causes.batches import Heard, gradients, judged, patched_logits
 from vizformer.analysis.causes.prompt_pairs import PromptPair
-from vizformer.analysis.heads.maps import Kind, kinds, n_layers, site_name
+from vizformer.analysis.heads.maps import Kind, as_table, kinds, n_layers, site_name
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.model import Patch, Trace
@@ -50,7 +50,8 @@ class Patched:
             ("heads_by_position"); "patterns": where a head looks, with the values of the corrupted run.
         kind: of attention; for the stream, "encoder" or "decoder" is the stack.
         names: of the rows of the tables: points of the stream, or sites.
-        recovered: measured, [points, positions], [layers, heads] or [layers, heads, positions].
+        recovered: measured, [points, positions], [layers, heads] or [layers, heads, positions]; NaN where a layer has
+            fewer heads than another.
         estimate: by the gradient, of the same shape.
     """
 
@@ -63,16 +64,16 @@ class Patched:
     @property
     def error(self) -> float:
         """The largest difference between estimate and measurement."""
-        return float(np.abs(self.estimate - self.recovered).max())
+        return float(np.nanmax(np.abs(self.estimate - self.recovered)))
 
     @property
     def mean_error(self) -> float:
-        return float(np.abs(self.estimate - self.recovered).mean())
+        return float(np.nanmean(np.abs(self.estimate - self.recovered)))
 
     @property
     def agreement(self) -> float:
         """The correlation of estimate and measurement; NaN where one of them is the same everywhere."""
-        flat = self.recovered.ravel(), self.estimate.ravel()
+        flat = [x[np.isfinite(self.recovered)] for x in (self.recovered, self.estimate)]
         if min(x.std() for x in flat) < 1e-12:
             return float("nan")
         return float(np.corrcoef(*flat)[0, 1])
@@ -96,10 +97,10 @@ def patch_runs(
     Raises:
         TraceError: the model has no such attention, or no such layer.
     """
-    names, patches, shape = _wanted(pair, what, kind, layers)
+    names, patches, cells = _wanted(pair, what, kind, layers)
     recovered = recovered_by(checkpoint, pair, patches, heard)
     estimate = _estimated(checkpoint, pair, patches)
-    return Patched(what, kind, names, recovered.reshape(shape), estimate.reshape(shape))
+    return Patched(what, kind, names, as_table(cells, recovered), as_table(cells, estimate))
 
 
 def recovered_by(
@@ -119,8 +120,8 @@ def attribution_patches(
     Raises:
         TraceError: as `patch_runs`.
     """
-    __, patches, shape = _wanted(pair, what, kind, layers)
-    return _estimated(checkpoint, pair, patches).reshape(shape)
+    __, patches, cells = _wanted(pair, what, kind, layers)
+    return as_table(cells, _estimated(checkpoint, pair, patches))
 
 
 def patch_of(pair: PromptPair, what: What, kind: Kind, cell: Sequence[int]) -> Patch:
@@ -130,17 +131,17 @@ def patch_of(pair: PromptPair, what: What, kind: Kind, cell: Sequence[int]) -> P
         TraceError: as `patch_runs`; a cell outside the table.
     """
     layers = None if what == "stream" else cell[:1]
-    __, patches, shape = _wanted(pair, what, kind, layers)
+    __, patches, cells = _wanted(pair, what, kind, layers)
     at = tuple(cell) if what == "stream" else (0, *cell[1:])
-    if len(at) != len(shape) or not all(0 <= i < n for i, n in zip(at, shape, strict=True)):
+    if at not in cells:
         raise TraceError("There is no cell {cell} in this table (counted from 0).", cell=str(list(cell)))
-    return patches[int(np.ravel_multi_index(at, shape))]
+    return patches[cells.index(at)]
 
 
 def _wanted(
     pair: PromptPair, what: What, kind: Kind, chosen: Sequence[int] | None
-) -> tuple[tuple[str, ...], list[Patch], tuple[int, ...]]:
-    """The rows of the table, a patch for each of its cells in order, and its shape."""
+) -> tuple[tuple[str, ...], list[Patch], list[tuple[int, ...]]]:
+    """The rows of the table, a patch for each of its cells, and these cells."""
     clean = pair.clean
     if kind not in kinds(clean) or (what == "stream" and kind == "cross"):
         raise TraceError(
@@ -149,21 +150,20 @@ def _wanted(
     layers, n = n_layers(clean, kind), len(clean.tokens["encoder" if kind == "encoder" else "decoder"])
     if what == "stream":
         names = (*(f"{kind}.{layer}.pre" for layer in range(layers)), f"{kind}.final")
-        cells = itertools.product(names, range(n))
-        return names, [Patch(name, (i,), clean.residual(name)[i]) for name, i in cells], (len(names), n)
+        points = list(itertools.product(range(len(names)), range(n)))
+        return names, [Patch(names[at], (i,), clean.residual(names[at])[i]) for at, i in points], [*points]
     which = range(layers) if chosen is None else chosen
     if not which or not all(0 <= layer < layers for layer in which):
         raise TraceError("This attention has the layers 0 to {last}.", last=layers - 1)
     names = tuple(site_name(kind, layer) for layer in which)
-    heads = [(name, head) for name in names for head in range(clean[name].n_heads)]
-    n_heads = clean[names[0]].n_heads
+    heads = [(at, head) for at, name in enumerate(names) for head in range(clean[name].n_heads)]
     if what == "patterns":
-        return names, [Patch(f"{a}.pattern", (h,), clean[a].pattern(h)) for a, h in heads], (len(names), n_heads)
-    zs = [(name, head, clean[name].z(head)) for name, head in heads]
+        return names, [Patch(f"{names[a]}.pattern", (h,), clean[names[a]].pattern(h)) for a, h in heads], [*heads]
+    zs = [(f"{names[at]}.z", head, clean[names[at]].z(head)) for at, head in heads]
     if what == "heads":
-        return names, [Patch(f"{name}.z", (head,), z) for name, head, z in zs], (len(names), n_heads)
-    patches = [Patch(f"{name}.z", (head, i), z[i]) for name, head, z in zs for i in range(n)]
-    return names, patches, (len(names), n_heads, n)
+        return names, [Patch(name, (head,), z) for name, head, z in zs], [*heads]
+    patches = [Patch(name, (head, i), z[i]) for name, head, z in zs for i in range(n)]
+    return names, patches, [(*cell, i) for cell in heads for i in range(n)]
 
 
 def _estimated(checkpoint: Checkpoint, pair: PromptPair, patches: Sequence[Patch]) -> Float[ndarray, " patches"]:

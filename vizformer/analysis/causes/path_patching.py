@@ -34,7 +34,7 @@ from vizformer.analysis.causes.ablation import Part
 from vizformer.analysis.causes.batches import Heard, Start, entering, judged, logits_of_runs, resumed, start_of
 from vizformer.analysis.causes.listener import Listener
 from vizformer.analysis.causes.prompt_pairs import PromptPair
-from vizformer.analysis.heads.maps import Kind, records_of
+from vizformer.analysis.heads.maps import Kind, as_table, records_of
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.model import Edit, Patch, Trace
@@ -67,7 +67,7 @@ class PathPatched:
         receivers: empty where it is the logits.
         held: the prompt that is held.
         names: of the rows of the table: sites.
-        share: see the module.
+        share: see the module; NaN where a layer has fewer heads than another.
     """
 
     kind: Kind
@@ -96,9 +96,10 @@ def path_patch_runs(
         TraceError: the model has no such attention, or no such receiver.
     """
     names = tuple(record.site for record in records_of(pair.clean, kind))
-    senders = [[Part(name, head)] for name in names for head in range(pair.clean[name].n_heads)]
+    cells = [(layer, head) for layer, name in enumerate(names) for head in range(pair.clean[name].n_heads)]
+    senders = [[Part(names[layer], head)] for layer, head in cells]
     share = path_patches(checkpoint, pair, senders, receivers, held=held, heard=heard)
-    return PathPatched(kind, tuple(receivers), held, names, share.reshape(len(names), -1))
+    return PathPatched(kind, tuple(receivers), held, names, as_table(cells, share))
 
 
 @torch.inference_mode()

@@ -1,5 +1,6 @@
 """The maps of all heads of one kind of attention."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -98,3 +99,12 @@ def head_maps(trace: Trace, kind: Kind, *, queries: int | None = None) -> HeadMa
         np.stack([s.float().cpu().numpy() for s in scores]),
         np.stack([r.reason(0).cpu().numpy() for r in records]),
     )
+
+
+def as_table(
+    cells: Sequence[tuple[int, ...]], values: Sequence[float] | Float[ndarray, " cells"]
+) -> Float[ndarray, "*shape"]:
+    """Numbers in the cells of a table; NaN in the others: a layer may have fewer heads than another."""
+    found = np.full(1 + np.max(cells, axis=0), np.nan)
+    found[tuple(np.transpose(cells))] = values
+    return found

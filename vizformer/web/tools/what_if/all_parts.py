@@ -48,7 +48,7 @@ def draw_all_parts(subject: Subject, settings: DeltaGenerator) -> None:
         with picture:
             chart.show(
                 figures.measure_of_heads(
-                    by_head(effects, subject.trace, kind),
+                    divergences(effects, kind),
                     measure=_("KL, nats"),
                     title=_("How far the answer moves without each head, {kind}", kind=labels.kind_label(kind)),
                     words=words(head_figures.ENGLISH),
@@ -66,8 +66,13 @@ def draw_all_parts(subject: Subject, settings: DeltaGenerator) -> None:
 def chosen_kind(subject: Subject, effects: tuple[Effect, ...]) -> Kind:
     """The kind of attention; where nobody has chosen one, that of the head without which the answer moves most."""
     usable = kinds(subject.trace)
-    state.suggest(kind=max(usable, key=lambda kind: float(np.nanmax(by_head(effects, subject.trace, kind)))))
+    state.suggest(kind=max(usable, key=lambda kind: float(np.nanmax(divergences(effects, kind)))))
     return kind_of_attention(usable)
+
+
+def divergences(effects: tuple[Effect, ...], kind: Kind) -> np.ndarray:
+    """Of every head of one kind of attention [layers, heads]."""
+    return by_head({one.part: one.divergence for one in effects}, kind)
 
 
 def most_said(place: Place, first: Effect) -> str:

@@ -1,5 +1,6 @@
 """Patches between two prompts: parts of the clean run in the corrupted one, or paths from head to head."""
 
+import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -117,7 +118,7 @@ def _open_on_a_layer(prompts: Prompts, kind: Kind) -> str:
     if not patched_cells.is_estimated(prompts):
         return telling.open_on_a_layer(prompts.clean, kind)
     found = patched_cells.estimated(prompts, Asked("heads_by_position", kind))
-    layer = int(found.max(axis=(1, 2)).argmax())
+    layer = int(np.nanmax(found, axis=(1, 2)).argmax())
     if not state.suggest(layer=layer):
         return ""
     return _("Shown is layer {layer}: by the estimate it has the cell that brings back most of all.", layer=layer)

@@ -74,7 +74,7 @@ def one_table(values: NDArray[np.floating], asked: Asked) -> NDArray[np.floating
 
 def rows_and_columns(prompts: Prompts, asked: Asked, shape: tuple[int, ...]) -> tuple[list[str], list[str]]:
     """What they are called."""
-    heads = [_("H{head}", head=head) for head in range(prompts.clean.config.most_heads)]
+    heads = [_("H{head}", head=head) for head in range(shape[0 if asked.what == "heads_by_position" else 1])]
     if asked.what not in ("stream", "heads_by_position"):
         return [_("L{layer}", layer=layer) for layer in range(shape[0])], heads
     stack = "encoder" if asked.kind == "encoder" else "decoder"

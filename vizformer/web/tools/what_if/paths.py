@@ -100,7 +100,7 @@ def one_path(prompts: Prompts, asked: Path, found: PathPatched, cell: tuple[int,
         _("The chosen path: {name}", name=name),
     )
     st.text(_("Share of the difference: {share}", share=signed(float(found.share[cell]))))
-    if np.abs(found.share).max() < 0.05:
+    if np.nanmax(np.abs(found.share)) < 0.05:
         st.text(_("No head sends much of it there."))
     st.button(_("Which heads send to the key of this one?"), key="what_if.back", on_click=_trace_back, args=(sender,))
     if _shares_keys(prompts) and asked.into in ("k", "v"):

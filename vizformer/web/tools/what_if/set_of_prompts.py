@@ -5,11 +5,11 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.analysis import Kind, PromptSet, SetEffects, bundled_set, kinds
-from vizformer.analysis.causes.ablation import Part
+from vizformer.analysis.causes.ablation import Part, by_head
 from vizformer.analysis.causes.head_gates import HeadGates
 from vizformer.analysis.causes.set_effects import PAIRED, Measure, gates_over, over_prompts
 from vizformer.analysis.corpus_heads import Corpus
-from vizformer.analysis.heads.maps import kind_of
+from vizformer.analysis.heads.maps import site_name
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.bounded_cache import cached
@@ -100,8 +100,7 @@ def shortened(answers: str) -> str:
 def usable_kind(subject: Subject, found: SetEffects) -> Kind:
     """The kind of attention that is drawn; where nobody has chosen one, that of the head with the largest effect."""
     usable = kinds(subject.trace)
-    by_kind = {kind: np.abs(head_map(found, kind)[0]).max() for kind in usable}
-    state.suggest(kind=max(usable, key=by_kind.__getitem__))
+    state.suggest(kind=max(usable, key=lambda kind: float(np.nanmax(np.abs(head_map(found, kind))))))
     return kind_of_attention(usable)
 
 
@@ -129,19 +128,15 @@ def measured(
     )
 
 
-def head_map(found: SetEffects, kind: Kind) -> tuple[np.ndarray, list[str]]:
-    """The mean of every head of one kind of attention [layers, heads], and their sites."""
-    means = {
-        part: value for part, value in zip(found.parts, found.mean.tolist(), strict=True) if isinstance(part, Part)
-    }
-    heads = [part for part in means if part.head is not None and kind_of(part.sublayer) == kind]
-    sites = list(dict.fromkeys(part.sublayer for part in heads))
-    return np.array([[means[part] for part in heads if part.sublayer == site] for site in sites] or [[0.0]]), sites
+def head_map(found: SetEffects, kind: Kind) -> np.ndarray:
+    """The mean of every head of one kind of attention [layers, heads]."""
+    means = zip(found.parts, found.mean.tolist(), strict=True)
+    return by_head({part: mean for part, mean in means if isinstance(part, Part)}, kind)
 
 
 def heads(found: SetEffects, kind: Kind) -> int:
     """The map of the means; the place (in `parts`) of the head that is chosen."""
-    values, sites = head_map(found, kind)
+    values = head_map(found, kind)
     first, key = window(values.shape), f"set.{found.measure}.{kind}"
     names = (
         [_("L{layer}", layer=layer) for layer in range(values.shape[0])],
@@ -150,7 +145,7 @@ def heads(found: SetEffects, kind: Kind) -> int:
     cell = chosen_cell(values, first, key)
     title = _("Mean over {n} prompts: {unit}, of each head", n=len(found.rows), unit=unit(found))
     one_map(values, title, names, cell, first, f"what_if.measured.{key}")
-    return found.parts.index(Part(sites[cell[0]], cell[1]))
+    return found.parts.index(Part(site_name(kind, cell[0]), cell[1]))
 
 
 def unit(found: SetEffects) -> str:

@@ -29,15 +29,15 @@ def window(shape: tuple[int, ...]) -> Place:
 
 def chosen_cell(values: NDArray[np.floating], first: Place, key: str) -> Place:
     """The cell that was clicked last, in either map; else the one that a link names, or the strongest."""
-    row, column = np.unravel_index(int(np.abs(values).argmax()), values.shape)
-    cell = read_cell(lesson.value(CELL, ""), values.shape) or (int(row), int(column))
+    row, column = np.unravel_index(int(np.nanargmax(np.abs(values))), values.shape)
+    cell = read_cell(lesson.value(CELL, ""), values) or (int(row), int(column))
     shown = inside(cell, first)
     for own in (f"what_if.measured.{key}", f"what_if.estimated.{key}"):
         clicked = cells.peek(key=own, selected=shown)
         if clicked is None or clicked == shown:
             continue
         place = clicked[0] + first[0], clicked[1] + first[1]
-        if place[0] < values.shape[0] and place[1] < values.shape[1]:
+        if read_cell(f"{place[0]}.{place[1]}", values) is not None:
             lesson.change(CELL, f"{place[0]}.{place[1]}", "")
             return place
     return cell
@@ -49,13 +49,14 @@ def inside(cell: Place, first: Place) -> Place | None:
     return (row, column) if 0 <= row < cells.LARGEST and 0 <= column < cells.LARGEST else None
 
 
-def read_cell(written: str, shape: tuple[int, ...]) -> Place | None:
-    """The cell of a link, such as 3.5; None for anything else."""
+def read_cell(written: str, values: NDArray[np.floating]) -> Place | None:
+    """The cell of a link, such as 3.5; None for anything else, and for a head that its layer does not have (NaN)."""
     parts = written.split(".")
     if len(parts) != 2 or not all(part.isascii() and part.isdigit() and len(part) < 6 for part in parts):
         return None
     row, column = int(parts[0]), int(parts[1])
-    return (row, column) if row < shape[0] and column < shape[1] else None
+    inside = row < values.shape[0] and column < values.shape[1]
+    return (row, column) if inside and np.isfinite(values[row, column]) else None
 
 
 def one_map(
