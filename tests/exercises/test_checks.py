@@ -40,7 +40,7 @@ def test_every_exercise_is_gone_wrong_in_ten_ways():
         assert len(task.slips) + len(WRONG_WAYS[name]) >= 10, name
 
 
-@pytest.mark.sample(50)
+@pytest.mark.sample(20)
 @pytest.mark.parametrize(("name", "slip"), SLIPS)
 def test_a_slip_is_named(name, slip):
     exercise = vf.exercise(name)
@@ -51,7 +51,7 @@ def test_a_slip_is_named(name, slip):
     assert found.departure is not None
 
 
-@pytest.mark.sample(50)
+@pytest.mark.sample(20)
 @pytest.mark.parametrize(("name", "slip"), OTHERS)
 def test_another_mistake_is_named_or_placed(name, slip):
     exercise, words = vf.exercise(name), WRONG_WAYS[name][slip]
