@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from vizformer.config import ModelConfig
 from vizformer.errors import VizformerError
 from vizformer.freed_memory import keep_freed_memory, release_gaps
 from vizformer.model import Transformer
@@ -197,7 +198,7 @@ def _resume(
         return 0, 0, 0.0
     state = torch.load(path, map_location="cpu", weights_only=True)
     same = {**state["options"], "epochs": options.epochs} == asdict(options)
-    if not same or state["config"] != model.config.to_dict():
+    if not same or ModelConfig.from_dict(state["config"]) != model.config:  # fields that are newer have their defaults
         raise VizformerError(
             "{path} was written by a training with other options. Delete it or choose another --work folder.",
             path=str(path),

@@ -33,8 +33,11 @@ SIZES: Mapping[str, Mapping[str, int]] = {
 }
 WARMUP, AVERAGE_DECAY = {"full": 1500, "small": 500}, {"full": 0.999, "small": 0.9}
 """By size; the small model is for comparisons of a few hundred updates, of which an average over a thousand says nothing."""
-EVERY = {"grammar": 2, "dictionary": 2}
+EVERY: Mapping[str, int] = {"grammar": 2, "dictionary": 2}
+EVERY_LATER: Mapping[str, int] = {"grammar": 4, "dictionary": 4, "senses": 4, "coreference": 2, "names": 2}
 """In how many turns over the lines those of a source come once; the others come in each."""
+LATER = 160
+"""The slice from which EVERY_LATER holds: by then the made sentences are learned, those that people wrote are not."""
 SLICE = 8_000  # lines between two states on disk: about 47 updates
 N_CHECKED = 50  # held-out lines of a source and direction that are measured after a slice
 STATE, TOKENIZER, OPTIONS, LOG, MODEL = "state.pt", "tokenizer.json", "options.json", "log.jsonl", "model"
@@ -62,7 +65,8 @@ def read_vocabulary(work: Path) -> Tokenizer:
 
 def slice_of(lines: Sequence[Line], index: int, seed: int) -> list[Line]:
     """The lines of a slice: all lines of a turn come once, in an order of its own, before any comes again."""
-    every = [EVERY.get(line.source.split()[0], 1) for line in lines]
+    turns_of, index = (EVERY, index) if index < LATER else (EVERY_LATER, index - LATER)
+    every = [turns_of.get(line.source.split()[0], 1) for line in lines]
     n_slices = max(1, round(sum(1 / turns for turns in every) / SLICE))
     turn, place = divmod(index, n_slices)
     order = [i for i, turns in enumerate(every) if (i // 2 + turn) % turns == 0]  # both ways of a pair in the same turn

@@ -117,6 +117,11 @@ def test_every_line_of_a_turn_comes_once_and_those_of_the_grammar_every_other_tu
     assert turns[2] != turns[0]
 
 
+def test_what_is_learned_comes_more_rarely_from_a_later_slice_on(folder):
+    later = [line for turn in range(4) for line in slice_of(LINES, recipe.LATER + turn, seed=0)]
+    assert all(later.count(line) == (4 if line.source == "tatoeba" else 1) for line in LINES)
+
+
 IT = Line("en-zh", "The apple is next to the book. Tom ate it.", "苹果在书旁边。汤姆把苹果吃了。", "coreference it 1")
 THEY = Line("en-zh", "The girls are near the cars. They laughed.", "女孩们在汽车附近。她们笑了。", "coreference they 1")
 
