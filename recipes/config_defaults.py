@@ -23,6 +23,7 @@ LISTS = ("attention_types", "eos_token_id", "mlp_only_layers")
 FORGOTTEN: Mapping[str, Mapping[str, Any]] = {
     "mistral": {"layer_types": None},
     "cohere2": {"sliding_window_pattern": 4},
+    "exaone4": {"sliding_window_pattern": 4},
     "gemma3_text": {"sliding_window_pattern": 6},
     "qwen3_5_text": {"full_attention_interval": 4},
     "qwen3_next": {"full_attention_interval": 4},

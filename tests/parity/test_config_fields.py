@@ -183,7 +183,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "no_rope_layers": ([0, 1], [0, 0], [1], [2, 0]),
     "no_rope_layer_interval": (1, 3, 0),
     "attention_chunk_size": (3,),
-    "original_max_position_embeddings": (16,),
+    "original_max_position_embeddings": (24,),
     "relative_attention_num_buckets": (4,),
     "max_relative_positions": (5, 9, -1, 0),
     "position_buckets": (4, 16, -1, 0),

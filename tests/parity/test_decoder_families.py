@@ -35,6 +35,14 @@ DELTA: dict[str, Any] = dict(
     rms_norm_eps=3e-2,  # with less the norm after the rule makes large what is small, and its rounding in float32 too
     layer_types=["linear_attention", "full_attention", "linear_attention"],
 )
+YARN = {
+    "rope_type": "yarn",
+    "rope_theta": 77.0,
+    "factor": 4.0,
+    "original_max_position_embeddings": 48,
+    "mscale": 1.0,
+    "mscale_all_dim": 1.0,
+}
 GPT = dict(n_embd=32, n_head=4, n_layer=3, n_positions=64)
 # model_type -> the name of its classes, that of its model with a head, the sizes of a small one.
 KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -73,6 +81,13 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "olmo": ("Olmo", "ForCausalLM", LLAMA),
     "olmo2": ("Olmo2", "ForCausalLM", LLAMA),
     "olmo3": ("Olmo3", "ForCausalLM", dict(LLAMA, sliding_window=4)),
+    "exaone4": ("Exaone4", "ForCausalLM", dict(LLAMA, head_dim=6, sliding_window=4, sliding_window_pattern=2)),
+    "ministral3": (
+        "Ministral3",
+        "ForCausalLM",
+        dict(LLAMA, head_dim=6, sliding_window=5, rope_parameters=dict(YARN, llama_4_scaling_beta=0.1)),
+    ),
+    "nanochat": ("NanoChat", "ForCausalLM", dict(LLAMA, final_logit_softcapping=2.0, rms_norm_eps=1e-2)),
     "gemma2": (
         "Gemma2",
         "ForCausalLM",
@@ -241,6 +256,14 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("olmo2", dict(hidden_size=30, num_attention_heads=3, num_key_value_heads=1, hidden_act="gelu")),
     ("olmo3", dict(layer_types=[FULL, SLIDING, FULL], rope_parameters={FULL: LINEAR, SLIDING: {"rope_theta": 77.0}})),
     ("olmo3", dict(layer_types=[FULL] * 3, attention_bias=True)),
+    ("exaone4", dict(layer_types=[FULL, SLIDING, SLIDING], rope_parameters=LINEAR, num_key_value_heads=4)),
+    ("exaone4", dict(sliding_window=None, layer_types=[FULL] * 3, rms_norm_eps=1e-2)),
+    ("exaone4", dict(layer_types=[FULL] * 3)),
+    ("exaone4", dict(sliding_window=64, layer_types=[SLIDING] * 3)),
+    ("ministral3", dict(sliding_window=None, rope_parameters=dict(YARN, llama_4_scaling_beta=0.5, mscale=0.7))),
+    ("ministral3", dict(rope_parameters=dict(LINEAR, llama_4_scaling_beta=0, original_max_position_embeddings=64))),
+    ("nanochat", dict(attention_bias=True, num_key_value_heads=4, hidden_act="gelu")),
+    ("nanochat", dict(final_logit_softcapping=None, rope_parameters=LINEAR)),
     ("gemma2", dict(attn_logit_softcapping=None, layer_types=[FULL, SLIDING, FULL], query_pre_attn_scalar=6)),
     ("gemma2", dict(final_logit_softcapping=None, num_key_value_heads=4, attention_bias=True, rope_parameters=LINEAR)),
     ("gemma3_text", dict(final_logit_softcapping=2.0, attn_logit_softcapping=1.0)),
@@ -298,6 +321,22 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("cwm", dict(sliding_window=None), "sliding_window=null: it must be a whole number"),
     ("smollm3", dict(no_rope_layers=[1, 0]), "no_rope_layers=.*: it must have an entry for each of the 3 layers"),
     ("smollm3", dict(no_rope_layers=[1, 2, 0]), "no_rope_layers=.*: it must list 1 for a layer with rotary positions"),
+    (
+        "exaone4",
+        dict(sliding_window=None, layer_types=...),
+        "layer_types=null: where sliding_window is null it must have",
+    ),
+    (
+        "exaone4",
+        dict(sliding_window_pattern="LLG", layer_types=...),
+        'sliding_window_pattern="LLG": it must be a whole',
+    ),
+    ("ministral3", dict(rope_parameters=YARN), "rope_parameters=.*: it must say original_max_position_embeddings and"),
+    (
+        "nanochat",
+        dict(rope_parameters={"rope_type": "yarn", "factor": 2.0}),
+        "rope_parameters=.*: queries and keys are",
+    ),
     ("gemma2", dict(attn_logit_softcapping=-1.0), "attn_logit_softcapping=-1.0: it must be a number above 0"),
     ("gemma3_text", dict(sliding_window=None), "sliding_window=null: it must be a whole number"),
     ("gemma3_text", dict(use_bidirectional_attention=True), "use_bidirectional_attention=true: supported is"),

@@ -97,6 +97,11 @@ def own_scale(fields: Fields, options: Options) -> float | None:
     return None if scalar == d_head else scalar**-0.5
 
 
+def cap(fields: Fields, name: str) -> float | None:
+    """A soft cap, of scores or of logits; None where there is none."""
+    return None if fields.value(name) is None else fields.number(name)
+
+
 def biases(fields: Fields, options: Options) -> Options:
     """What attention_bias and mlp_bias say, of families that have both."""
     attention, bias = fields.flag("attention_bias"), fields.flag("mlp_bias")

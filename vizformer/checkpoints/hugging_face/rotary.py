@@ -33,7 +33,7 @@ def rope(fields: Fields, old_theta: str = "rope_theta") -> Options:
 
     `old_theta` is what the base is called outside of rope_parameters.
     """
-    name, said = _said(fields)
+    name, said = table_of(fields)
     return _scaled(fields, name, said, old_theta, lambda inner: _trained(fields, inner))
 
 
@@ -168,14 +168,14 @@ def gained(fields: Fields, options: Options) -> Options:
     d_head: int = options.get("head_dim") or options["d_model"] // options["n_heads"]
     if dynamic and (options.get("rope_dims") or d_head) == 2:
         fields.refuse(
-            _said(fields)[0],
+            table_of(fields)[0],
             N_("dynamic raises the base to d / (d - 2), and here one pair of numbers is turned, d = 2"),
         )
     if gain == 1:
         return options
     if any(options.get(name) is not None for name in ("rope_dims", "rope_layers", "rope_local_layers")):
         fields.refuse(
-            _said(fields)[0],
+            table_of(fields)[0],
             N_(
                 "yarn multiplies what it turns by {gain}, and here only a part of each head or some of the layers are "
                 "turned by it; supported is attention_factor=1.0",
@@ -198,7 +198,7 @@ def _trained(fields: Fields, inner: Fields) -> int:
 
 def all_are_turned(fields: Fields) -> None:
     """Refuses a partial rotation: the families that have none do not read the field."""
-    name, said = _said(fields)
+    name, said = table_of(fields)
     fields.only(PART, None, 1, 1.0)
     if said.get(PART, 1) not in (None, 1, 1.0):
         fields.refuse(name, N_("this family turns all numbers of a head: partial_rotary_factor must be 1"))
@@ -206,7 +206,7 @@ def all_are_turned(fields: Fields) -> None:
 
 def turned(fields: Fields, d_head: int, old_part: str) -> int | None:
     """How many of a head's d_head numbers are turned; None: all.  `old_part`: the field outside of rope_parameters."""
-    name, said = _said(fields)
+    name, said = table_of(fields)
     inner = Fields(said, {})
     part = _number(fields, inner, PART, old_part)
     fields.problems += [N_("{field}: {problem}", field=name, problem=problem) for problem in inner.problems]
@@ -218,7 +218,7 @@ def turned(fields: Fields, d_head: int, old_part: str) -> int | None:
 
 def not_scaled(fields: Fields, options: Options) -> Options:
     """Refuses slowed rotations, of `options`, where `transformers` has none of those that open here."""
-    name, said = _said(fields)
+    name, said = table_of(fields)
     if options.get("rope_scaling", "none") != "none" or "dynamic" in (said.get("rope_type"), said.get("type")):
         fields.refuse(name, N_("supported here are rotary positions that are not scaled (default)"))
     return options
@@ -252,7 +252,7 @@ def _number(fields: Fields, inner: Fields, name: str, outside: str) -> float:
     return inner.number(name)
 
 
-def _said(fields: Fields) -> tuple[str, dict[str, Any]]:
+def table_of(fields: Fields) -> tuple[str, dict[str, Any]]:
     """rope_scaling, the old name, or where that is empty rope_parameters; an empty table where there is no table.
 
     Source: `transformers`, RotaryEmbeddingConfigMixin.convert_rope_params_to_dict, which takes them in this order.

@@ -20,6 +20,7 @@ from vizformer.checkpoints.hugging_face.llama_like import (
     OUT,
     QK_NORMS,
     attention_bias,
+    cap,
     decoder,
     own_scale,
     tensors,
@@ -33,7 +34,7 @@ from vizformer.config import ModelConfig
 def _second(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     fields.size("sliding_window")  # there is always one
     options, has_head = decoder(fields, names, windowed=lambda layer: layer % 2 == 0, activation="hidden_activation")
-    return {**options, "score_cap": _cap(fields, "attn_logit_softcapping")}, has_head
+    return {**options, "score_cap": cap(fields, "attn_logit_softcapping")}, has_head
 
 
 def _third(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -56,12 +57,8 @@ def _both(fields: Fields, options: Options) -> Options:
         "norm_order": "sandwich",
         "norm_offset": True,
         "scaled_embedding": True,
-        "logit_cap": _cap(fields, "final_logit_softcapping"),
+        "logit_cap": cap(fields, "final_logit_softcapping"),
     }
-
-
-def _cap(fields: Fields, name: str) -> float | None:
-    return None if fields.value(name) is None else fields.number(name)
 
 
 def weights(config: ModelConfig) -> list[Part]:

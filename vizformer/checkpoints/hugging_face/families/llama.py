@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from vizformer.checkpoints.hugging_face.family import Export, Family, Options, flags, only, reading
-from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.fields import LARGEST, Fields
 from vizformer.checkpoints.hugging_face.llama_export import FITS, WRITTEN, export
 from vizformer.checkpoints.hugging_face.llama_like import (
     ATTENTION,
@@ -28,7 +28,7 @@ from vizformer.checkpoints.hugging_face.llama_like import (
 )
 from vizformer.checkpoints.hugging_face.missing_parameters import Made, norms_of
 from vizformer.checkpoints.hugging_face.rope_layers import listed_layers, turning_in
-from vizformer.checkpoints.hugging_face.rotary import not_scaled
+from vizformer.checkpoints.hugging_face.rotary import KINDS, TRAINED, not_scaled, table_of
 from vizformer.checkpoints.hugging_face.sliding_window import window_fields
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tokenizers.sentencepiece_files import sentencepiece_or_refuse
@@ -37,6 +37,7 @@ from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
 WINDOWED = {**FITS, "bias": [False], "attention_bias": ["same", "none"]}  # what Mistral and Ministral are written from
+BETA = "llama_4_scaling_beta"
 STARCODER_2 = {**NORMS, **ATTENTION, **OUT, "mlp.c_fc": ["feedforward.W_in"], "mlp.c_proj": ["feedforward.W_out"]}
 PHI_3 = {**NORMS, "self_attn.qkv_proj": [f"self_attention.W_{letter}" for letter in "QKV"], **OUT, **PACKED_FEEDFORWARD}
 GLM = {**NORMS, **ATTENTION, **OUT, **PACKED_FEEDFORWARD}
@@ -121,6 +122,32 @@ def _cwm(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     return decoder(fields, names, windowed=lambda layer: layer % 4 != 0)
 
 
+def _ministral_3(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    if fields.raw.get("rope_parameters", ...) is None:  # null stands for what the family has anyway
+        del fields.raw["rope_parameters"]
+    name, said = table_of(fields)
+    known, scaled = KINDS.get(str(said.get("rope_type", said.get("type"))), set()), said.get(BETA)
+    reach = fields.raw[TRAINED] if TRAINED in known and TRAINED in fields.raw else said.get(TRAINED)
+    unread = {BETA, "max_position_embeddings", TRAINED} - known
+    fields.raw[name] = {key: value for key, value in said.items() if key not in unread}
+    if type(reach) is not int or reach < 1 or type(scaled) not in (int, float):
+        fields.refuse(name, N_("it must say {field} and {other}, a number each", field=TRAINED, other=BETA))
+        reach = LARGEST
+    options, has_head = decoder(fields, names)
+    if reach < options["max_positions"]:
+        fields.assume(
+            N_(
+                "texts up to {limit:,} tokens are accepted: from there on queries are multiplied by a number for their "
+                "place ({field}), which the model here does not do; config.json allows {longest:,}",
+                limit=reach,
+                field=BETA,
+                longest=options["max_positions"],
+            )
+        )
+        options = {**options, "max_positions": reach}
+    return options, has_head
+
+
 def _eurobert(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     found, has_head = decoder(fields, names)
     fields.ignore("is_causal", "classifier_pooling")  # an encoder looks both ways all the same
@@ -153,6 +180,14 @@ FAMILIES: tuple[Family, ...] = (
             Export("mistral", WINDOWED, (*WRITTEN, "sliding_window"), export_windowed),
             Export("ministral", WINDOWED, (*WRITTEN, "sliding_window", "sliding_layers"), export_windowed),
         ),
+    ),
+    # Mistral's layers, slowed down by YaRN.  Mistral AI 2025, "Introducing Mistral 3".
+    replace(
+        LIKE,
+        name="Ministral 3",
+        types=("ministral3",),
+        config=reading(_ministral_3, {"bias": False}),
+        tokenizer=sentencepiece_or_refuse,
     ),
     # Biases for queries, keys and values alone (also of 2.5).  Yang et al. 2024, "Qwen2 Technical Report", section 2.2.
     replace(
