@@ -13,6 +13,7 @@ from torch import Tensor
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import latex, norms
 from vizformer.explain.arrays import rescaled, was_edited
+from vizformer.explain.delta_rule_steps import delta_head_steps, gather_delta
 from vizformer.explain.mixing import mixing_steps
 from vizformer.explain.operands import Operands, gather
 from vizformer.explain.proof_anchors import recorded_head
@@ -35,6 +36,10 @@ def attention_steps(checkpoint: Checkpoint, trace: Trace, site: str, head: int, 
 
     Source: Vaswani et al. 2017, equation 1 and section 3.2.2.
     """
+    if trace[site].delta is not None:
+        of_delta = gather_delta(checkpoint, trace, site, head, query)
+        steps = delta_head_steps(of_delta, _input(of_delta), *_source(of_delta))
+        return [_marked(step, of_delta) if _set_by_hand(step.key, of_delta) else step for step in steps]
     o = gather(checkpoint, trace, site, head, query)
     steps = [_input(o), *_projections(o), *qk_norm_steps(o), *rotation_steps(o), *weight_steps(o), *mixing_steps(o)]
     return [_marked(step, o) if _set_by_hand(step.key, o) else step for step in steps]

@@ -14,17 +14,8 @@ from vizformer.explain.position_bias_steps import layer_step
 from vizformer.explain.position_terms import Buckets, Slopes, relative_positions
 from vizformer.explain.site_words import in_words
 from vizformer.explain.softmax_steps import own_scale_text
-from vizformer.explain.step import Contraction, Made, Operand, Proof, Step
-from vizformer.explain.sublayer import (
-    MAPS,
-    ROWS,
-    Sublayer,
-    add_and_norm,
-    bias_of,
-    entry,
-    linear_code,
-    linear_inputs,
-)
+from vizformer.explain.step import Made, Operand, Proof, Step
+from vizformer.explain.sublayer import MAPS, ROWS, Sublayer, bias_of, linear_code, linear_inputs, through_output
 from vizformer.messages import N_
 from vizformer.model.attention import Attention
 
@@ -202,9 +193,7 @@ def attention_sublayer(
     if closed is not None:
         gates = 1.0 / (1.0 + np.exp(-(at.read @ float64(closed.weight).T + bias_of(closed))))
         joined = stored(joined * gates, dtype)
-    W_O, b_O = float64(attention.W_O.weight).T, bias_of(attention.W_O)
-    out = stored(joined @ W_O + b_O, dtype)
-    through = replace(at.proof(out), direct=False)
+    through, out = through_output(at, attention.W_O, joined)
     steps.append(
         make(
             "concat",
@@ -226,24 +215,7 @@ def attention_sublayer(
             inputs={} if closed is None else linear_inputs(closed, "gate"),
         )
     )
-    steps.append(
-        make(
-            "out",
-            N_("Mix the heads with W_O"),
-            N_("One more matrix lets the heads' findings meet."),
-            r"O = \mathrm{concat}\,W_O + b_O",
-            entry("O", joined[0], W_O[:, 0], b_O[0], out[0, 0]),
-            "O",
-            out,
-            f"out = joined{linear_code(attention.W_O, 'O')}",
-            proof=through,
-            operands=(Operand("W_O", N_("the matrix W_{letter}", letter="O"), W_O, ("features", "features")),),
-            contraction=Contraction(joined, W_O, b_O),
-            axes=ROWS,
-            inputs=linear_inputs(attention.W_O, "O"),
-        )
-    )
-    return [*steps, *add_and_norm(at, out)]
+    return [*steps, *out]
 
 
 def _cap_step(at: Sublayer, cap: float, scores: ndarray, capped: ndarray, proof: Proof) -> Step:

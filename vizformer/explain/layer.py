@@ -15,6 +15,7 @@ from vizformer.errors import TraceError
 from vizformer.explain import latex, soft_cap
 from vizformer.explain.arrays import float64, is_half, rescaled, softmax, stored, was_edited
 from vizformer.explain.attention_layer import attention_sublayer
+from vizformer.explain.delta_rule_steps import delta_sublayer
 from vizformer.explain.disentangled_terms import distance_terms
 from vizformer.explain.experts_layer import experts_sublayer
 from vizformer.explain.feedforward_layer import feedforward_sublayer
@@ -27,6 +28,7 @@ from vizformer.explain.sublayer import Sublayer
 from vizformer.messages import N_
 from vizformer.model import mixing
 from vizformer.model.experts import MixtureOfExperts
+from vizformer.model.gated_delta_layer import GatedDeltaRule
 from vizformer.model.input_check import row_at
 from vizformer.model.trace import Trace
 
@@ -52,19 +54,21 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
     steps = [_input(trace, before)]
     middle = f"{layer}.mid" if block.cross_attention is None else f"{layer}.mid_self"
     at = Sublayer(trace, block.around("self"), "self", before, middle)
-    trace[f"{layer}.self"].require_softmax()
-    turns = angles(model.config, len(at.x), int(number)) if model.config.turns(int(number)) else None
-    distances = position_bias(model, stack) or distance_terms(model, stack, int(number), len(at.x))
-    steps += attention_sublayer(
-        at,
-        block.self_attention,
-        f"{layer}.self",
-        None,
-        turns,
-        distances,
-        None if turns is None else divisors(model.config, int(number)),
-        model.config.theta(int(number)),
-    )
+    if isinstance(block.self_attention, GatedDeltaRule):
+        steps += delta_sublayer(at, block.self_attention, f"{layer}.self")
+    else:
+        turns = angles(model.config, len(at.x), int(number)) if model.config.turns(int(number)) else None
+        distances = position_bias(model, stack) or distance_terms(model, stack, int(number), len(at.x))
+        steps += attention_sublayer(
+            at,
+            block.self_attention,
+            f"{layer}.self",
+            None,
+            turns,
+            distances,
+            None if turns is None else divisors(model.config, int(number)),
+            model.config.theta(int(number)),
+        )
     if block.cross_attention is not None:
         at = Sublayer(trace, block.around("cross"), "cross", middle, f"{layer}.mid_cross")
         steps += attention_sublayer(at, block.cross_attention, f"{layer}.cross", source="encoder.final")
@@ -85,10 +89,14 @@ def _set_by_hand(key: str, trace: Trace, layer: str, keys: set[str]) -> bool:
     """Queries and keys are set by hand after norm and rotation: in the last of the steps that change them."""
     kind, _, part = key.rpartition(".")
     site = f"{layer}.{kind}"
-    turned, normed = f"{kind}.turned" in keys, f"{kind}.normed" in keys
+    turned, normed, one_by_one = (f"{kind}.{last}" in keys for last in ("turned", "normed", "convolved"))
     tensors = {
         "input": [f"{layer}.pre"],
-        "packed": [f"{site}.v"] if turned or normed else [f"{site}.q", f"{site}.k", f"{site}.v"],
+        "packed": []
+        if one_by_one  # of the delta rule, whose q, k and v have a step each
+        else [f"{site}.v"]
+        if turned or normed
+        else [f"{site}.q", f"{site}.k", f"{site}.v"],
         "normed": [] if turned else [f"{site}.q", f"{site}.k"],
         "turned": [f"{site}.q", f"{site}.k"],
         "q": [] if normed else [f"{site}.q"],

@@ -15,7 +15,8 @@ from vizformer.explain.sublayer import ADD_TITLE, OUTPUT_NORM, REPLACE_TEXT, REP
 from vizformer.messages import N_
 
 
-def mixing_steps(o: Operands) -> list[Step]:
+def mixing_steps(o: Operands, opened: Step | None = None) -> list[Step]:
+    """From z to the residual stream; `opened` is the step of the gate, where it is not a sigmoid of the query's row."""
     i, h, after = o.query, o.head, o.site.around.after
     W_O = o.site.attention.W_O
     weight = o.head_rows(W_O)
@@ -43,7 +44,7 @@ def mixing_steps(o: Operands) -> list[Step]:
             ),
             contraction=Contraction(o.pattern[None], o.v),
         ),
-        *_gate_step(o, make),
+        *(_gate_step(o, make) if opened is None else [opened]),
         make(
             "head_out",
             N_("The head's share of the output"),

@@ -13,7 +13,7 @@ from vizformer.explain.arrays import float64, set_cells, stored
 from vizformer.explain.norms import added_sizes, brought, normalise, through
 from vizformer.explain.proof_anchors import recorded
 from vizformer.explain.site_words import in_words
-from vizformer.explain.step import Axis, Maker, Operand, Proof, Step
+from vizformer.explain.step import Axis, Contraction, Maker, Operand, Proof, Step
 from vizformer.messages import N_, Message
 from vizformer.model.norms import Around, Norm
 from vizformer.model.trace import Trace
@@ -131,6 +131,27 @@ def add_and_norm(at: Sublayer, out: ndarray) -> list[Step]:
     if after is not None:
         steps += _norm_steps(at, after, added, proof, "added", {})
     return steps
+
+
+def through_output(at: Sublayer, W_O: nn.Linear, joined: Float[ndarray, "n width"]) -> tuple[Proof, list[Step]]:
+    """The joined heads through W_O and on into the stream, and the proof of what goes into that."""
+    weight, bias = float64(W_O.weight).T, bias_of(W_O)
+    out = stored(joined @ weight + bias, at.dtype)
+    through = replace(at.proof(out), direct=False)
+    step = at.maker(through)(
+        "out",
+        N_("Mix the heads with W_O"),
+        N_("One more matrix lets the heads' findings meet."),
+        r"O = \mathrm{concat}\,W_O + b_O",
+        entry("O", joined[0], weight[:, 0], bias[0], out[0, 0]),
+        "O",
+        out,
+        f"out = joined{linear_code(W_O, 'O')}",
+        operands=(Operand("W_O", N_("the matrix W_{letter}", letter="O"), weight, ("features", "features")),),
+        contraction=Contraction(joined, weight, bias),
+        inputs=linear_inputs(W_O, "O"),
+    )
+    return through, [step, *add_and_norm(at, out)]
 
 
 def _output_scale(at: Sublayer, letter: str, rows: ndarray, result: ndarray, proof: Proof) -> Step:

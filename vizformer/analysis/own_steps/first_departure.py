@@ -104,17 +104,18 @@ def layers(trace: Trace) -> tuple[str, ...]:
 
 
 def named(checkpoint: Checkpoint, trace: Trace) -> tuple[Named, ...]:
-    """Every step that can be compared; the layers of a stack have the same, but for those with experts.
+    """Every step that can be compared; the layers of a stack have the same, but for those with experts or the delta rule.
 
     Raises:
         TraceError: a text of more than `LONGEST` tokens.
     """
     check_length(trace)
     found: list[Named] = []
-    first: dict[tuple[str, bool], list[tuple[str, Step, ndarray]]] = {}
+    first: dict[tuple[str, bool, bool], list[tuple[str, Step, ndarray]]] = {}
     for layer in layers(trace):
         stack, _, number = layer.rpartition(".")
-        alike = stack, checkpoint.model.config.has_experts(int(number))
+        config = checkpoint.model.config
+        alike = stack, config.has_experts(int(number)), config.has_delta(int(number))
         if alike not in first:
             steps = layer_steps(checkpoint, trace, layer)
             first[alike] = [

@@ -1,0 +1,119 @@
+"""All numbers of a layer of the gated delta rule (`vizformer.model.delta_rule`), recomputed in float64 and compared.
+
+    [q k v] = silu(conv(x [W_Q W_K W_V])) -> q, k of length 1 -> gates -> the state, token by token -> o = S^T q
+
+q, k, v, the gates and o are compared with the model's own; in half precision the arithmetic goes on from those.
+"""
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy import ndarray
+
+from vizformer.explain.arrays import float64, is_half, set_cells, stored
+from vizformer.explain.site_words import in_words
+from vizformer.explain.step import Proof, sizes
+from vizformer.messages import N_, Message
+from vizformer.model.delta_rule import DeltaGates, effective_map
+from vizformer.model.gated_delta_layer import GatedDeltaRule
+from vizformer.model.trace import Trace
+
+
+class DeltaNumbers:
+    """Those of every head and token; of the state those at token `at`.
+
+    Attributes:
+        packed, convolved, mixed: [n, channels], after the matrices, the convolution and the SiLU.
+        q, k, v, beta, decay, o, opened: head by head, as in the trace.
+        kept, held, u, S: what is left of the state, what it holds under the key, the correction, and the state then.
+        proofs: of q, k, v, beta, decay, o and opened.
+    """
+
+    def __init__(self, layer: GatedDeltaRule, trace: Trace, site: str, x: Float[ndarray, "n d"], at: int) -> None:
+        record = trace[site]
+        assert record.delta is not None
+        assert layer.W_gate is not None
+        self.layer, self.x, self.at, self.scale, self.dtype = layer, x, at, record.scale, record.q.dtype
+        self.group, self.keys = layer.n_heads // layer.n_key_heads, layer.n_key_heads * layer.d_key
+        self.filters, self.short = float64(layer.filters)[:, 0], is_half(self.dtype)  # [channels, kernel]
+        self.proofs: dict[str, Proof] = {}
+        W = np.concatenate([float64(getattr(layer, f"W_{letter}").weight).T for letter in "QKV"], axis=1)
+        self.packed = stored(x @ W, self.dtype)
+        self.padded = np.pad(self.packed, ((self.filters.shape[1] - 1, 0), (0, 0)))
+        seen = np.stack([self.padded[t : t + len(x)] for t in range(self.filters.shape[1])])  # [kernel, n, channels]
+        self.convolved = stored(np.einsum("tnc,ct->nc", seen, self.filters), self.dtype)
+        self.mixed = stored(self.convolved / (1 + np.exp(-self.convolved)), self.dtype)
+        terms = np.sqrt(np.einsum("tnc,ct->nc", seen**2, self.filters**2))
+        place = in_words(site)
+        anchor = N_("q, k and v recorded in {place}", place=place)
+        cuts = [(0, self.keys), (self.keys, 2 * self.keys), (2 * self.keys, None)]
+        self.q, self.k, self.v = (
+            self._same(name, anchor, set_cells(trace, f"{site}.{name}", rows), getattr(record, name), size)
+            for name, cut in zip("qkv", cuts, strict=True)
+            for rows, size in [self._heads(name, self.mixed[:, slice(*cut)], terms[:, slice(*cut)])]
+        )
+        raw = [stored(x @ float64(linear.weight).T, self.dtype).T for linear in (layer.W_b, layer.W_a)]
+        anchor, rate = N_("the gates recorded in {place}", place=place), np.exp(float64(layer.rate))[:, None]
+        written = stored(1 / (1 + np.exp(-raw[0])), self.dtype)
+        self.beta = self._same("beta", anchor, written, record.delta.beta, 0.0)
+        decay = -rate * np.logaddexp(0, raw[1] + float64(layer.bias)[:, None])
+        of_decay = rate * sizes(x, float64(layer.W_a.weight).T).T
+        self.decay = self._same("decay", anchor, decay, record.delta.decay, of_decay)
+        anchor = N_("what the rule has read in the model's own forward: {place}", place=place)
+        own = torch.stack([record.z(head) for head in range(layer.n_heads)])
+        read = self._run()
+        self.own = float64(own)
+        self.o = self._same("o", anchor, read, own, np.abs(read).max(initial=0.0))
+        gate = stored(x @ float64(layer.W_gate.weight).T, self.dtype)
+        gate = (gate / (1 + np.exp(-gate))).reshape(len(x), -1, layer.d_head).transpose(1, 0, 2)
+        root = np.sqrt((self.o**2).mean(-1, keepdims=True) + (layer.norm.eps or 0.0))
+        opened = float64(layer.norm.weight) * gate / root
+        assert record.opened is not None
+        anchor = N_("the gates recorded in {place}", place=place)
+        self.opened = self._same("opened", anchor, opened, record.opened, np.abs(opened))
+
+    def _same(self, name: str, anchor: Message, found: ndarray, own: torch.Tensor, terms: ndarray | float) -> ndarray:
+        """What the arithmetic goes on with, once it has been compared with the model's own."""
+        self.proofs[name] = Proof.compare(anchor, found, own, terms=terms if self.short else 0.0, dtype=self.dtype)
+        return float64(own) if self.short else found
+
+    def _heads(self, name: str, mixed: ndarray, terms: ndarray) -> tuple[ndarray, ndarray]:
+        """[n, width] -> [n_heads, n, d]; queries and keys at length 1, once for each head that shares them."""
+        d = self.layer.d_head if name == "v" else self.layer.d_key
+        rows, size = (t.reshape(len(t), -1, d).transpose(1, 0, 2) for t in (mixed, terms))
+        if name == "v":
+            return rows, size
+        length = np.sqrt((rows**2).sum(-1, keepdims=True) + 1e-6)
+        return np.repeat(stored(rows / length, self.dtype), self.group, 0), np.repeat(size / length, self.group, 0)
+
+    def _run(self) -> Float[ndarray, "h n d_value"]:
+        """Token by token."""
+        S, found = np.zeros((len(self.k), self.k.shape[2], self.v.shape[2])), []
+        for t in range(len(self.x)):
+            kept = np.exp(self.decay[:, t, None, None]) * S
+            held = np.einsum("hkv,hk->hv", kept, self.k[:, t])
+            u = self.beta[:, t, None] * (self.v[:, t] - held)
+            S = kept + self.k[:, t, :, None] * u[:, None]
+            found.append(stored(np.einsum("hkv,hk->hv", S, self.q[:, t]) * self.scale, self.dtype))
+            if t == self.at:
+                self.kept, self.held, self.u, self.S = kept, held, u, S
+        return np.stack(found, axis=1)
+
+    def map(self, heads: slice = slice(None)) -> Float[ndarray, "h n n"]:
+        """M of some heads."""
+        q, k, beta, decay = (torch.from_numpy(t[heads]) for t in (self.q, self.k, self.beta, self.decay))
+        found: ndarray = effective_map(q * self.scale, k, DeltaGates(beta, decay)).numpy()
+        return found
+
+    def map_error(self, head: int | None) -> float:
+        """|M v - o| / |o|, o as the model has computed it."""
+        of = slice(None) if head is None else slice(head, head + 1)
+        return float(np.linalg.norm(self.map(of) @ self.v[of] - self.own[of]) / np.linalg.norm(self.own[of]))
+
+    def channels(self, head: int | None) -> ndarray:
+        """Which columns of the packed rows are those of a head; all, where none is named."""
+        if head is None:
+            return np.arange(self.packed.shape[1])
+        key = np.arange(self.layer.d_key) + head // self.group * self.layer.d_key
+        value = np.arange(self.layer.d_head) + head * self.layer.d_head
+        return np.concatenate([key, key + self.keys, value + 2 * self.keys])
