@@ -122,10 +122,15 @@ def meanings(station: type) -> dict[str, str]:
 def families() -> Iterator[str]:
     """Every family of `transformers` that opens."""
     from vizformer.checkpoints.hugging_face.families import BY_TYPE, NAMES
+    from vizformer.checkpoints.hugging_face.text_part import INSIDE
 
     yield table("family", "model_type of config.json")
     for name in sorted(NAMES, key=str.lower):
         yield row(name, ", ".join(f"`{kind}`" for kind, family in BY_TYPE.items() if family.name == name))
+    yield "\nOf models for pictures and texts the language model opens:\n"
+    yield table("model_type", "of the language model in text_config")
+    for kind, inner in INSIDE.items():
+        yield row(f"`{kind}`", ", ".join(f"`{one}`" for one in inner))
 
 
 def written() -> str:

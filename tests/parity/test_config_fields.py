@@ -19,6 +19,7 @@ from tests.parity.test_encoder_decoder_families import KINDS as ENCODER_DECODERS
 from tests.parity.test_encoder_decoder_families import written as written_both
 from tests.parity.test_encoder_families import KINDS as ENCODERS
 from tests.parity.test_encoder_families import written as written_encoder
+from tests.parity.test_pictures import written as written_whole
 from tests.parity.test_relatives import mbart, mt5, phi, stablelm
 from vizformer.checkpoints import load
 from vizformer.checkpoints.hugging_face.families import BY_TYPE
@@ -26,6 +27,7 @@ from vizformer.checkpoints.hugging_face.fields import HARMLESS, KNOWN, NEUTRAL, 
 from vizformer.errors import CheckpointError
 
 TEXT, TARGET = folders.TEXTS[0], folders.TEXTS[2]
+PICTURES = "AutoModelForImageTextToText"
 CAUSAL, MASKED, BOTH = "AutoModelForCausalLM", "AutoModelForMaskedLM", "AutoModelForSeq2SeqLM"
 # Two layers, so that one that differs from the other is seen; what more of them cost is paid at each of 1,000 openings.
 LAYERS = 2
@@ -71,6 +73,7 @@ KINDS: dict[str, tuple[Callable[..., Path], str]] = {
     },
     "gpt_neo": (partial(written, "gpt_neo", num_layers=LAYERS, attention_types=[[["global", "local"], 1]]), CAUSAL),
 }
+KINDS |= {f"{kind}_text": (partial(written_whole, kind), PICTURES) for kind in ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")}
 LINEAR = {"rope_type": "linear", "factor": 2.0}
 LLAMA3 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
 NESTED = (
@@ -330,14 +333,16 @@ class Pair:
 
         make, self.auto = KINDS[kind][0], getattr(transformers, KINDS[kind][1])
         self.folder = make(folder)
-        self.raw = json.loads((folder / "config.json").read_text())
+        self.whole = json.loads((folder / "config.json").read_text())
+        self.raw = self.whole.get("text_config", self.whole)  # of the language model, where there is another one too
         ours = load(folder)
         self.ids = [token.id for token in ours.encode(TEXT)]
         self.target = [token.id for token in ours.encode_target(TARGET)] if self.auto.__name__ == BOTH else None
         self.here = self.logits(ours)
 
     def write(self, raw: dict[str, Any]) -> None:
-        (self.folder / "config.json").write_text(json.dumps(raw))
+        said = {**self.whole, "text_config": raw} if "text_config" in self.whole else raw
+        (self.folder / "config.json").write_text(json.dumps(said))
 
     def logits(self, ours: Any) -> torch.Tensor:
         logits: torch.Tensor = ours.trace(ids=self.ids, target_ids=self.target).logits
@@ -377,16 +382,17 @@ def names_read(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     from transformers import PreTrainedConfig
 
     asked: set[str] = set()
+    theirs = config_class(pair.raw["model_type"])
     usual = PreTrainedConfig.__getattribute__
 
     def noted(self: Any, name: str) -> Any:
-        asked.add(name)
+        if "text_config" not in pair.whole or type(self) is theirs:  # not of the one for pictures
+            asked.add(name)
         return usual(self, name)
 
     with monkeypatch.context() as patched:
         patched.setattr(PreTrainedConfig, "__getattribute__", noted)
         assert pair.theirs() is not None
-    theirs = config_class(pair.raw["model_type"])
     own = {field.name for field in fields(theirs)}
     asked = {name for name in asked if not callable(getattr(theirs, name, None))}
     return {name for name in asked if name in own or not (name[0] == "_" or hasattr(PreTrainedConfig, name))}

@@ -24,6 +24,7 @@ from vizformer.checkpoints.hugging_face.folder_tokenizers import (
     tokenizers_of,
 )
 from vizformer.checkpoints.hugging_face.rotary import gained
+from vizformer.checkpoints.hugging_face.text_part import INSIDE, family_inside, language_model, left_aside
 from vizformer.checkpoints.hugging_face.unsupported_models import BECAUSE
 from vizformer.checkpoints.tensors.filling import fill
 from vizformer.checkpoints.tensors.matching import Match
@@ -79,13 +80,15 @@ def understand(
     family = family_of(raw)
     names = _our_names(family, weights)
     backend = None if vocabularies is None else vocabularies.predicted
-    fields = fields_of(raw)
+    fields = fields_of(language_model(raw))
     config, has_head = _config(family, fields, names, folder, backend, len(weights.tensors))
     tokenizer, source, notes = tokenizers_of(vocabularies, config)
     for note in (*weights.notes, *notes):
         fields.assume(note)
     if backend is not None:
         note_start_mark(folder, backend, config, fields)
+    if raw["model_type"] in INSIDE:
+        fields.assume(left_aside(str(raw["model_type"]), names, weights))
     if not has_head:
         fields.assume(NO_HEAD)
     empty = empty_model(config)
@@ -172,7 +175,7 @@ def empty_model(config: ModelConfig) -> Transformer:
 def family_of(raw: Mapping[str, object]) -> Family:
     """By model_type, the field by which `transformers` chooses its code."""
     kind = raw.get("model_type")
-    family = BY_TYPE.get(kind) if isinstance(kind, str) else None
+    family = (family_inside(raw) or BY_TYPE.get(kind)) if isinstance(kind, str) else None
     if family is None and isinstance(kind, str) and kind in BECAUSE:
         raise CheckpointError(
             "{file} says model_type={kind}, which is not supported because of {why}. These families open: "

@@ -216,6 +216,16 @@ def turned(fields: Fields, d_head: int, old_part: str) -> int | None:
     return None if dims >= d_head else dims
 
 
+def of_texts(fields: Fields) -> None:
+    """Takes from the table what counts places in pictures: the tokens of a text have one place, which turns all pairs."""
+    name, said = table_of(fields)
+    kept = {key: value for key, value in said.items() if key not in ("mrope_section", "mrope_interleaved")}
+    if kept.get("rope_type", kept.get("type")) == "mrope":
+        kept = {**kept, "rope_type": "default"}
+    if kept != said:
+        fields.raw[name] = kept
+
+
 def not_scaled(fields: Fields, options: Options) -> Options:
     """Refuses slowed rotations, of `options`, where `transformers` has none of those that open here."""
     name, said = table_of(fields)

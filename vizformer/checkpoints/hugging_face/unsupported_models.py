@@ -5,12 +5,6 @@ from collections.abc import Mapping
 from vizformer.messages import N_, Message
 
 BECAUSE: Mapping[str, Message] = {
-    "gemma3": N_(
-        "text_config and vision_config: a language model, which opens alone as gemma3_text, beside one for images"
-    ),
-    "qwen3_5": N_(
-        "text_config and vision_config: a language model, which opens alone as qwen3_5_text, beside one for images"
-    ),
     "phimoe": N_("router_jitter_noise: its router weighs two experts one after the other, each against those near it"),
     "granitemoeshared": N_("shared_intermediate_size: a shared expert that is added to the others as it is"),
     "jetmoe": N_("num_local_experts: its attention has experts as well"),

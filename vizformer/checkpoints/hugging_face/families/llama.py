@@ -28,7 +28,7 @@ from vizformer.checkpoints.hugging_face.llama_like import (
 )
 from vizformer.checkpoints.hugging_face.missing_parameters import Made, norms_of
 from vizformer.checkpoints.hugging_face.rope_layers import listed_layers, turning_in
-from vizformer.checkpoints.hugging_face.rotary import KINDS, TRAINED, not_scaled, table_of
+from vizformer.checkpoints.hugging_face.rotary import KINDS, TRAINED, not_scaled, of_texts, table_of
 from vizformer.checkpoints.hugging_face.sliding_window import window_fields
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tokenizers.sentencepiece_files import sentencepiece_or_refuse
@@ -148,6 +148,22 @@ def _ministral_3(fields: Fields, names: Collection[str]) -> tuple[Options, bool]
     return options, has_head
 
 
+def _of_texts(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    fields.raw.setdefault("tie_word_embeddings", False)  # which the model around it says
+    name, said = table_of(fields)
+    of_texts(fields)
+    options, has_head = decoder(fields, names)
+    pairs = (options["head_dim"] or options["d_model"] // options["n_heads"]) // 2
+    sections = said.get("mrope_section", [16, 24, 24])
+    if fields.kind != "qwen3_vl_text" and not (
+        isinstance(sections, list) and all(type(n) is int for n in sections) and sum(sections) == pairs
+    ):
+        fields.refuse(
+            name, N_("mrope_section: it must list whole numbers that sum to the pairs of a head, {n}", n=pairs)
+        )
+    return options, has_head
+
+
 def _eurobert(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     found, has_head = decoder(fields, names)
     fields.ignore("is_causal", "classifier_pooling")  # an encoder looks both ways all the same
@@ -203,6 +219,22 @@ FAMILIES: tuple[Family, ...] = (
         name="Qwen3",
         types=("qwen3",),
         config=reading(decoder, attention_bias("all"), {"qk_norm": True}),
+        tokenizer=qwen,
+    ),
+    # Their language models inside those for pictures and texts.  Wang et al. 2024, "Qwen2-VL"; Bai et al. 2025, "Qwen2.5-VL
+    # Technical Report"; Qwen Team 2025, "Qwen3-VL Technical Report".
+    replace(
+        LIKE,
+        name="Qwen2",
+        types=("qwen2_vl_text", "qwen2_5_vl_text"),
+        config=reading(_of_texts, {"bias": False, "attention_bias": "qkv"}),
+        tokenizer=qwen,
+    ),
+    replace(
+        LIKE,
+        name="Qwen3",
+        types=("qwen3_vl_text",),
+        config=reading(_of_texts, attention_bias("all"), {"qk_norm": True}),
         tokenizer=qwen,
     ),
     # The first: norms that scale by 1 + weight, scaled embeddings, a GELU in the gate.  Gemma Team 2024, "Gemma: Open

@@ -11,6 +11,7 @@ from vizformer.checkpoints.hugging_face.experts_like import as_stored, qwen_expe
 from vizformer.checkpoints.hugging_face.family import Family, Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import LIKE, NORMS, UNUSED, attention_bias, decoder
+from vizformer.checkpoints.hugging_face.rotary import of_texts
 from vizformer.checkpoints.hugging_face.sliding_window import FULL, MOST_LAYERS
 from vizformer.checkpoints.tensors.tensor_map import Part, linear
 from vizformer.checkpoints.tokenizers.vocabularies import qwen
@@ -18,14 +19,12 @@ from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
 LINEAR = "linear_attention"
-_OF_PICTURES = ("mrope_section", "mrope_interleaved")  # places in pictures, which the tokens of a text do not have
 
 
 def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     delta = _delta_layers(fields, fields.size("num_hidden_layers"))
     fields.raw.pop("layer_types", None)  # (it is read here: there are no windows)
-    if isinstance(table := fields.raw.get("rope_parameters"), dict):
-        fields.raw["rope_parameters"] = {name: value for name, value in table.items() if name not in _OF_PICTURES}
+    of_texts(fields)
     options, has_head = decoder(fields, names, part=True)
     fields.only("hidden_act", "silu")
     sizes: Options = {

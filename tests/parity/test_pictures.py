@@ -1,0 +1,164 @@
+"""The language model of models for pictures and texts, against the whole model of `transformers` on texts alone."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("transformers")
+
+from tests.checkpoints import folders
+from tests.parity.against_transformers import opened_and_same, same_continuation, same_numbers, theirs
+from tests.parity.test_decoder_families import DELTA, LINEAR, LLAMA, MARKS, YARN
+from vizformer.checkpoints import Opened, load
+from vizformer.checkpoints.tensors.memory import size
+from vizformer.errors import CheckpointError
+
+SLIDING, FULL = "sliding_attention", "full_attention"
+TOWER = dict(
+    hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2, image_size=28, patch_size=14
+)
+QWEN = dict(depth=1, hidden_size=16, intermediate_size=16, num_heads=2, out_hidden_size=32)
+DEEP = dict(QWEN, deepstack_visual_indexes=[0], num_position_embeddings=16)
+MROPE = {"rope_type": "default", "rope_theta": 77.0, "mrope_section": [2, 1, 1]}
+# model_type -> the name of its classes, its language model, its tower.
+KINDS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "gemma3": (
+        "Gemma3",
+        dict(LLAMA, head_dim=6, sliding_window=4, layer_types=[SLIDING, FULL, SLIDING], query_pre_attn_scalar=12),
+        dict(TOWER, model_type="siglip_vision_model"),
+    ),
+    "llava": (
+        "Llava",
+        dict(LLAMA, model_type="llama"),
+        dict(TOWER, model_type="clip_vision_model", num_hidden_layers=2),
+    ),
+    "llava_next": (
+        "LlavaNext",
+        dict(LLAMA, model_type="mistral", sliding_window=5),
+        dict(TOWER, model_type="clip_vision_model", num_hidden_layers=2),
+    ),
+    "mistral3": (
+        "Mistral3",
+        dict(LLAMA, model_type="ministral3", head_dim=6, rope_parameters=dict(YARN, llama_4_scaling_beta=0.1)),
+        dict(TOWER, model_type="pixtral"),
+    ),
+    "qwen2_vl": (
+        "Qwen2VL",
+        dict(LLAMA, rope_parameters=MROPE),
+        dict(depth=1, embed_dim=16, hidden_size=32, num_heads=2, mlp_ratio=2),
+    ),
+    "qwen2_5_vl": ("Qwen2_5_VL", dict(LLAMA, rope_parameters=MROPE), QWEN),
+    "qwen3_vl": ("Qwen3VL", dict(LLAMA, head_dim=8, rope_parameters=dict(MROPE, mrope_interleaved=True)), DEEP),
+    "qwen3_5": ("Qwen3_5", dict(LLAMA, **DELTA), DEEP),
+}
+LM = "ForConditionalGeneration"
+
+
+def written(kind: str, folder: Path, text: dict[str, Any] | None = None, **changes: Any) -> Path:
+    """A tiny folder of both models."""
+    name, inner, tower = KINDS[kind]
+    folders.write_metaspace(folder)
+    sizes = {**inner, **MARKS, "vocab_size": folders.vocabulary(folder), **(text or {})}
+    both = dict(text_config=sizes, vision_config=tower, image_token_id=7, tie_word_embeddings=False)
+    both |= dict(mm_tokens_per_image=1) if kind == "gemma3" else {}
+    folders.written(folder, f"{name}Config", f"{name}{LM}", both, changes)
+    return folders.norms_around_zero(folder) if kind in ("gemma3", "qwen3_5") else folder
+
+
+def same(kind: str, folder: Path) -> Opened:
+    if kind == "qwen3_5":  # (`transformers` splits its texts otherwise than tokenizer.json says)
+        opened, other = load(folder), theirs(folder, f"{KINDS[kind][0]}{LM}")
+        same_numbers(opened, other)
+        same_continuation(opened, other)
+    else:
+        opened = opened_and_same(folder, f"{KINDS[kind][0]}{LM}")
+    assert isinstance(opened, Opened)
+    assert opened.report.has_head
+    return opened
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_language_model_opens_and_what_is_left_aside_is_told(kind: str, tmp_path: Path) -> None:
+    opened = same(kind, written(kind, tmp_path))
+    aside = [tensor for tensor in opened.report.tensors if tensor.fate == "unused"]
+    assert aside
+    assert {str(tensor.note) for tensor in aside} == {"the part that reads pictures, through which no text goes"}
+    assert {tensor.fate for tensor in opened.report.tensors} == {"used", "unused"}
+    n_bytes = sum(4 * math.prod(tensor.shape) for tensor in aside)
+    said = f"the language model of {kind}; what reads pictures is left aside: {len(aside):,} tensors, {size(n_bytes)}"
+    assert any(said in str(note) for note in opened.report.assumptions)
+
+
+VARIANTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    *((kind, {}, dict(tie_word_embeddings=True)) for kind in KINDS if kind != "llava_next"),
+    ("gemma3", dict(final_logit_softcapping=2.0), {}),
+    ("llava", dict(tie_word_embeddings=True, rope_parameters=LINEAR), {}),
+    ("llava", dict(model_type="qwen2"), {}),
+    ("llava_next", dict(model_type="qwen3", head_dim=6), {}),
+    ("mistral3", dict(model_type="mistral", sliding_window=5, rope_parameters=None), {}),
+    ("qwen2_5_vl", dict(tie_word_embeddings=True, use_sliding_window=True, sliding_window=4, max_window_layers=1), {}),
+    ("qwen3_vl", dict(tie_word_embeddings=True, attention_bias=True), {}),
+]
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize(("kind", "text", "changes"), VARIANTS, ids=str)
+def test_variants(kind: str, text: dict[str, Any], changes: dict[str, Any], tmp_path: Path) -> None:
+    same(kind, written(kind, tmp_path, text, **changes))
+
+
+@pytest.mark.parametrize("before", ["language_model.model.", "model.language_model.", "model."])
+def test_tensors_by_the_names_of_older_files(before: str, tmp_path: Path) -> None:
+    kind = "qwen2_5_vl" if before == "model." else "llava"
+    folder = written(kind, tmp_path)
+    expected = load(folder).model.state_dict()
+    stored = folders.tensors(folder)
+    renamed = {}
+    for name, tensor in stored.items():
+        bare = name.removeprefix("model.").removeprefix("language_model.").removeprefix("model.")
+        if bare.startswith(("embed_tokens.", "layers.", "norm.")):
+            bare = before + bare
+        elif bare == "lm_head.weight" and before == "language_model.model.":
+            bare = "language_model.lm_head.weight"
+        renamed[bare] = tensor
+    folders.save_tensors(folder, renamed)
+    found = same(kind, folder).model.state_dict()
+    assert all(found[name].equal(tensor) for name, tensor in expected.items())
+
+
+def test_fields_of_both_in_one_table(tmp_path: Path) -> None:
+    """As the first files of Qwen2.5-VL have them."""
+    import json
+
+    folder = written("qwen2_5_vl", tmp_path)
+    raw = json.loads((folder / "config.json").read_text())
+    text = raw.pop("text_config")
+    folders.change(folder, text_config=..., **{**text, "model_type": "qwen2_5_vl"})
+    opened = same("qwen2_5_vl", folder)
+    assert not [note for note in opened.report.assumptions if "does not read" in str(note)]
+
+
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("llava", dict(text_config=None), "has no table text_config of what the language model is"),
+    ("llava", dict(text_config=[]), "has no table text_config"),
+    ("llava", dict(text_config={"model_type": "cohere"}), 'a language model of model_type="cohere", which is not supp'),
+    ("llava", dict(text_config={"model_type": "llava"}), 'a language model of model_type="llava", which is not supp'),
+    ("llava", dict(text_config={"model_type": {}}), "a language model of model_type={}, which is not supp"),
+    ("llava", dict(quantization_config={"bits": 4}), "quantization_config=.*: the weights are quantised"),
+    ("llava", dict(auto_map={"AutoModel": "x.Y"}), "auto_map=.*: the model brings its own code"),
+    (
+        "qwen2_vl",
+        dict(text_config={"model_type": "qwen2_vl_text", **LLAMA}),
+        "mrope_section: it must list whole numbers that sum to the pairs of a head, 4",
+    ),
+    ("mistral3", dict(tie_word_embeddings="yes"), 'tie_word_embeddings="yes": it must be true or false'),
+]
+
+
+@pytest.mark.parametrize(("kind", "changes", "said"), REFUSED, ids=str)
+def test_what_is_not_followed_is_refused(kind: str, changes: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=said):
+        load(folders.change(written(kind, tmp_path), **changes))

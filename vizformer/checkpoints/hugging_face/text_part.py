@@ -1,0 +1,119 @@
+"""The language model inside a model for pictures and texts: what its config.json says of it, and which tensors are its own.
+
+A text alone goes through the language model and through nothing else: the tower that reads pictures, and what brings its
+rows to the width of the language model, are left aside.  Qwen's rotary positions count a token's place three times, in time,
+height and width (M-RoPE); for the tokens of a text the three are one number, and its pairs turn like any others.
+
+Source: `transformers`; Wang et al. 2024, "Qwen2-VL: Enhancing Vision-Language Model's Perception of the World at Any
+Resolution", section 2.1.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from vizformer.checkpoints.files.untrusted_folder import shown
+from vizformer.checkpoints.files.weights import Weights
+from vizformer.checkpoints.hugging_face.families import BY_TYPE
+from vizformer.checkpoints.hugging_face.family import Family
+from vizformer.checkpoints.hugging_face.fields import KNOWN, NEUTRAL
+from vizformer.checkpoints.tensors.memory import size
+from vizformer.errors import CheckpointError
+from vizformer.messages import N_, Message
+
+CONFIG, TEXT, TIED = "config.json", "text_config", "tie_word_embeddings"
+LLAMA_LIKE = ("llama", "mistral", "qwen2", "qwen3")  # whose logits are x W_U alone, as all of these models compute them
+# model_type -> those of the language models that may be inside, the usual one first.
+INSIDE: Mapping[str, tuple[str, ...]] = {
+    "gemma3": ("gemma3_text",),
+    "llava": LLAMA_LIKE,
+    "llava_next": LLAMA_LIKE,
+    "mistral3": ("mistral", "ministral3"),
+    "qwen2_vl": ("qwen2_vl_text",),
+    "qwen2_5_vl": ("qwen2_5_vl_text",),
+    "qwen3_vl": ("qwen3_vl_text",),
+    "qwen3_5": ("qwen3_5_text",),
+}
+_FLAT = ("qwen2_vl", "qwen2_5_vl")  # whose first files have the fields of both in one table
+_TIED = ("gemma3", "mistral3")  # where tie_word_embeddings is true unless the file says otherwise
+_TIED_BY_EITHER = ("llava", "llava_next", "qwen2_vl", "qwen2_5_vl")  # where the language model's own field counts too
+_MARKS = ("bos_token_id", "eos_token_id", "pad_token_id")
+_OF_PICTURES = re.compile(r"(vision_|image_|video_).*")
+_RENAMED = {r"^language_model\.(lm_head\.)?(model\.)?": r"\1"}
+_ASIDE = r"(vision_tower|visual|multi_modal_projector|image_newline)(\..*)?"
+
+
+def language_model(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """What config.json says of the language model, with what it says of the whole; `raw` itself where there is only one.
+
+    Raises:
+        CheckpointError: a language model that is not said, or does not open.
+    """
+    kind = raw.get("model_type")
+    if not isinstance(kind, str) or kind not in INSIDE:
+        return dict(raw)
+    said, usual = raw.get(TEXT), INSIDE[kind][0]
+    if said is None and kind in _FLAT:
+        said = {name: value for name, value in raw.items() if not _OF_PICTURES.fullmatch(name)} | {"model_type": usual}
+    if not isinstance(said, dict):
+        raise CheckpointError(
+            "{file} says model_type={kind}, a language model beside one for pictures, and has no table {field} of what the "
+            "language model is. Copy it again from the model's source.",
+            file=CONFIG,
+            kind=shown(kind),
+            field=TEXT,
+        )
+    inner = said.get("model_type", usual)
+    if inner not in INSIDE[kind]:
+        raise CheckpointError(
+            "{file} says model_type={kind} with a language model of model_type={inner}, which is not supported inside "
+            "another one. These are: {types}. Take a model with one of them.",
+            file=CONFIG,
+            kind=shown(kind),
+            inner=shown(inner),
+            types=", ".join(INSIDE[kind]),
+        )
+    whole = {name: raw[name] for name in (*_MARKS, "architectures") if name in raw}
+    strange = {
+        name: raw[name] for name, usual in NEUTRAL.items() if name != TEXT and raw.get(name, usual[0]) not in usual
+    }
+    tied = raw.get(TIED, kind in _TIED)
+    if tied is False and kind in _TIED_BY_EITHER:
+        tied = said.get(TIED, KNOWN[inner]["defaults"].get(TIED, False))
+    found = {**whole, **said, **strange, "model_type": inner, TIED: tied}
+    if "architectures" in whole:
+        found["architectures"] = whole["architectures"]
+    if kind == "gemma3":  # which reads the rows of the language model, and not the logits that it bends
+        found["final_logit_softcapping"] = None
+    return found
+
+
+def inside(family: Family) -> Family:
+    """`family` with the names of its tensors inside another model, and those of the others left aside."""
+    note = N_("the part that reads pictures, through which no text goes")
+    return replace(family, renamed={**_RENAMED, **family.renamed}, unused={_ASIDE: note, **family.unused})
+
+
+def family_inside(raw: Mapping[str, Any]) -> Family | None:
+    """The family of the language model; None where there is nothing beside it.
+
+    Raises:
+        CheckpointError: as `language_model`.
+    """
+    return inside(BY_TYPE[language_model(raw)["model_type"]]) if raw.get("model_type") in INSIDE else None
+
+
+def left_aside(kind: str, names: Mapping[str, str], weights: Weights) -> Message:
+    """What of the file is not opened; `names`: the family's name of every tensor -> its name in the file."""
+    aside = [weights.tensors[stored] for name, stored in names.items() if re.fullmatch(_ASIDE, name)]
+    n_bytes = sum(math.prod(one.shape) * getattr(torch, one.dtype, torch.float32).itemsize for one in aside)
+    return N_(
+        "this is the language model of {kind}; what reads pictures is left aside: {n:,} tensors, {size}",
+        kind=kind,
+        n=len(aside),
+        size=size(n_bytes),
+    )
