@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from vizformer.figures import style
 from vizformer.figures.attention import attention_heatmap
-from vizformer.figures.figure import Figure, scatter
+from vizformer.figures.figure import Figure
 from vizformer.figures.style import N_, fill
 
 ENGLISH: Mapping[str, str] = {
@@ -45,18 +45,16 @@ def alignment_map(
     figure.update_traces(texttemplate=None)
     rows = np.arange(len(chosen), dtype=np.int32)
     place = fill(words["most"], query="%{y}", query_token="%{customdata[0]}", key_token="%{customdata[1]}")
-    figure.add_trace(
-        scatter(
-            x=np.asarray(chosen, dtype=np.int32),
-            y=rows,
-            mode="markers",
-            marker={"symbol": "circle-open", "size": 10, "color": "#ffffff", "line": {"width": 3, "color": "#ffffff"}},
-            customdata=[
-                [style.safe(query), style.safe(key_tokens[int(key)])]
-                for query, key in zip(query_tokens, chosen, strict=True)
-            ],
-            hovertemplate=place,
-        )
+    figure.add_scatter(
+        x=np.asarray(chosen, dtype=np.int32),
+        y=rows,
+        mode="markers",
+        marker={"symbol": "circle-open", "size": 10, "color": "#ffffff", "line": {"width": 3, "color": "#ffffff"}},
+        customdata=[
+            [style.safe(query), style.safe(key_tokens[int(key)])]
+            for query, key in zip(query_tokens, chosen, strict=True)
+        ],
+        hovertemplate=place,
     )
     for query, key in linked:
         figure.add_rectangle(

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import Figure, frame, heatmap
+from vizformer.figures.figure import Figure, frame
 from vizformer.figures.masks import add_masks
 from vizformer.figures.series import MASKED
 from vizformer.figures.style import ENGLISH, fill, heights, reach, signed_scale, weight_scale
@@ -56,19 +56,17 @@ def attention_heatmap(
     weights = kind == "weights"
     end = 1.0 if weights else reach(values)
     small = max(values.shape) <= PRINTED_UP_TO
-    figure = Figure(
-        heatmap(
-            z=values,
-            zmin=0.0 if weights else -end,
-            zmax=end,
-            colorscale=weight_scale() if weights else signed_scale(),
-            colorbar={"title": {"text": words["weight" if weights else "score"]}, "thickness": 14},
-            xgap=1 if max(values.shape) <= 64 else 0,
-            ygap=1 if max(values.shape) <= 64 else 0,
-            hoverongaps=False,
-            texttemplate=("%{z:.2f}" if weights else "%{z:.1f}") if small else None,
-            hovertemplate=fill(words["attends" if weights else "scores"], value="%{z:.4f}", **places),
-        )
+    figure = Figure().add_heatmap(
+        z=values,
+        zmin=0.0 if weights else -end,
+        zmax=end,
+        colorscale=weight_scale() if weights else signed_scale(),
+        colorbar={"title": {"text": words["weight" if weights else "score"]}, "thickness": 14},
+        xgap=1 if max(values.shape) <= 64 else 0,
+        ygap=1 if max(values.shape) <= 64 else 0,
+        hoverongaps=False,
+        texttemplate=("%{z:.2f}" if weights else "%{z:.1f}") if small else None,
+        hovertemplate=fill(words["attends" if weights else "scores"], value="%{z:.4f}", **places),
     )
     if reasons is not None:
         add_masks(figure, np.asarray(reasons), words["masked"], words, places)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vizformer.figures.figure import Figure, scatter
+from vizformer.figures.figure import Figure
 from vizformer.figures.style import safe
 
 MOST_LABELS = 48
@@ -49,7 +49,7 @@ def name_axes(
         y["title"], x["title"] = {"text": safe(row_title)}, {"text": safe(column_title)}
         figure.update_layout(xaxis=x, yaxis=y)
         return
-    figure.add_trace(scatter(x=[None], y=[None], xaxis="x2", yaxis="y2", hoverinfo="skip", showlegend=False))
+    figure.add_scatter(x=[None], y=[None], xaxis="x2", yaxis="y2", hoverinfo="skip", showlegend=False)
     over_y = {**_axis(rows, row_ticks), "overlaying": "y", "matches": "y", "title": {"text": safe(row_title)}}
     over_x = {**_axis(columns, column_ticks), "overlaying": "x", "matches": "x", "title": {"text": safe(column_title)}}
     silent = {"showticklabels": False, "ticks": ""}  # a mark for each of 512 names takes the browser 100 ms

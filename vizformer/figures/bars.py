@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_rows
-from vizformer.figures.figure import Figure, bar
+from vizformer.figures.figure import Figure
 from vizformer.figures.style import GRID, VIRIDIS
 
 
@@ -29,18 +29,16 @@ def token_bars(
     if lengths.shape != (len(tokens),):
         raise ValueError(f"values of shape {lengths.shape} do not fit {len(tokens)} tokens")
     places = np.arange(len(tokens), dtype=np.int32)
-    figure = Figure(
-        bar(
-            x=lengths,
-            y=places,
-            orientation="h",
-            marker={"color": VIRIDIS[3], "line": {"color": GRID, "width": 1}},
-            text=list(texts),
-            textposition="outside",
-            textfont={"size": 14},
-            cliponaxis=False,
-            hovertemplate=hover,
-        )
+    figure = Figure().add_bar(
+        x=lengths,
+        y=places,
+        orientation="h",
+        marker={"color": VIRIDIS[3], "line": {"color": GRID, "width": 1}},
+        text=list(texts),
+        textposition="outside",
+        textfont={"size": 14},
+        cliponaxis=False,
+        hovertemplate=hover,
     )
     name_rows(figure, tokens, range=[len(tokens) - 0.5, -above], tickfont={"size": 15})
     return figure

@@ -51,25 +51,21 @@ def position_clocks(
     centres = np.array([(2.6 * (i % across), -3.3 * (i // across)) for i in range(len(names))], dtype=np.float32)
     figure = Figure()
     for x, y in centres:
-        figure.add_trace(
-            scatter(
-                x=x + np.sin(_CIRCLE),
-                y=y + np.cos(_CIRCLE),
-                mode="lines",
-                line={"color": GRID, "width": 2},
-                hoverinfo="skip",
-                showlegend=False,
-            )
+        figure.add_scatter(
+            x=x + np.sin(_CIRCLE),
+            y=y + np.cos(_CIRCLE),
+            mode="lines",
+            line={"color": GRID, "width": 2},
+            hoverinfo="skip",
+            showlegend=False,
         )
-        figure.add_trace(
-            scatter(
-                x=[x],
-                y=[y + 0.92],
-                mode="markers",
-                marker={"color": GRID, "size": 5},
-                hoverinfo="skip",
-                showlegend=False,
-            )
+        figure.add_scatter(
+            x=[x],
+            y=[y + 0.92],
+            mode="markers",
+            marker={"color": GRID, "size": 5},
+            hoverinfo="skip",
+            showlegend=False,
         )
     hands = [(pairs, position, words["now"], "solid", QUALITATIVE[0])]
     if moved is not None:
@@ -129,16 +125,14 @@ def turned_arrows(
         drawn = ((before, safe(name), "dot", 2), (after, safe(words["turned"].replace("{name}", name)), "solid", 4))
         for tip, label, dash, width in drawn:
             furthest = max(furthest, float(np.abs(tip).max()), float(np.linalg.norm(tip)))
-            figure.add_trace(
-                scatter(
-                    x=np.array([0, tip[0]], dtype=np.float32),
-                    y=np.array([0, tip[1]], dtype=np.float32),
-                    mode="lines+markers",
-                    name=label,
-                    line={"color": colour, "dash": dash, "width": width},
-                    marker={"color": colour, "symbol": "arrow", "angleref": "previous", "size": [0, 5 + 2.5 * width]},
-                    hovertemplate=fill(words["vector"], name=label, first="%{x:.4f}", second="%{y:.4f}"),
-                )
+            figure.add_scatter(
+                x=np.array([0, tip[0]], dtype=np.float32),
+                y=np.array([0, tip[1]], dtype=np.float32),
+                mode="lines+markers",
+                name=label,
+                line={"color": colour, "dash": dash, "width": width},
+                marker={"color": colour, "symbol": "arrow", "angleref": "previous", "size": [0, 5 + 2.5 * width]},
+                hovertemplate=fill(words["vector"], name=label, first="%{x:.4f}", second="%{y:.4f}"),
             )
     end = 1.15 * furthest
     frame(figure, title, height=380)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.figure import Figure, frame, scatter
+from vizformer.figures.figure import Figure, frame
 from vizformer.figures.style import DASHES, QUALITATIVE, fill, safe
 
 MARK = "rgba(128, 128, 128, 0.9)"
@@ -46,28 +46,24 @@ def line_curves(
         if len(values) > len(places):
             raise ValueError(f"{name!r} has {len(values)} values for {len(places)} places")
         colour = QUALITATIVE[order % len(QUALITATIVE)]
-        figure.add_trace(
-            scatter(
-                x=np.asarray(places[: len(values)], dtype=np.float32),
-                y=np.asarray(values, dtype=np.float32),
-                mode="lines",
-                name=safe(name),
-                line={"color": colour, "dash": DASHES[order % len(DASHES)], "width": 2.5},
-                hovertemplate=fill(hover, name=safe(name), place="%{x:.4~g}", value=f"%{{y:.{digits}f}}"),
-            )
+        figure.add_scatter(
+            x=np.asarray(places[: len(values)], dtype=np.float32),
+            y=np.asarray(values, dtype=np.float32),
+            mode="lines",
+            name=safe(name),
+            line={"color": colour, "dash": DASHES[order % len(DASHES)], "width": 2.5},
+            hovertemplate=fill(hover, name=safe(name), place="%{x:.4~g}", value=f"%{{y:.{digits}f}}"),
         )
         if dots is not None:
-            figure.add_trace(
-                scatter(
-                    x=np.asarray(dots[0], dtype=np.float32),
-                    y=np.asarray(dots[1][name], dtype=np.float32),
-                    mode="markers",
-                    name=safe(name),
-                    showlegend=False,
-                    marker={"color": colour, "size": 8},
-                    customdata=[safe(text) for text in dots[2]],
-                    hovertemplate=fill(hover, name=safe(name), place="%{customdata}", value=f"%{{y:.{digits}f}}"),
-                )
+            figure.add_scatter(
+                x=np.asarray(dots[0], dtype=np.float32),
+                y=np.asarray(dots[1][name], dtype=np.float32),
+                mode="markers",
+                name=safe(name),
+                showlegend=False,
+                marker={"color": colour, "size": 8},
+                customdata=[safe(text) for text in dots[2]],
+                hovertemplate=fill(hover, name=safe(name), place="%{customdata}", value=f"%{{y:.{digits}f}}"),
             )
     frame(figure, title, height=height)
     figure.update_layout(showlegend=len(curves) > 1, legend={"orientation": "h", "y": -0.25, "yanchor": "top"})

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vizformer.figures.figure import Figure, bar, frame
+from vizformer.figures.figure import Figure, frame
 from vizformer.figures.style import MASKED_LINE, QUALITATIVE, fill, safe
 
 ROW = 58  # px
@@ -50,7 +50,7 @@ def model_drawing(
     numbers = [parameters[box["key"]] for box in boxes]
     hover = fill("%{y}: {value}", value="%{x:,}")
     rows = list(range(len(names)))
-    figure.told_by = Figure(bar(x=numbers, y=rows, orientation="h", hovertemplate=hover))
+    figure.told_by = Figure().add_bar(x=numbers, y=rows, orientation="h", hovertemplate=hover)
     figure.told_by.update_xaxes(title=safe(parameters_title))
     figure.told_by.update_yaxes(tickvals=rows, ticktext=names)
     return figure

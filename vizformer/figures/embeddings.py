@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.figure import Figure, band, bar, frame, scatter
+from vizformer.figures.figure import Figure, band, frame
 from vizformer.figures.style import DASHES, N_, QUALITATIVE, fill, safe
 
 ENGLISH: Mapping[str, str] = {
@@ -71,20 +71,18 @@ def similarity_curves(
         figure.add_trace(trace)
     lines = [Curve(words["pairs_mean"], np.asarray([np.nan, *other])), *curves]
     for order, curve in enumerate(lines):
-        figure.add_trace(
-            scatter(
-                x=places,
-                y=np.asarray(curve.values, dtype=np.float32),
-                mode="lines" if order == 0 else "lines+markers",
-                line={
-                    "color": QUALITATIVE[7] if order == 0 else QUALITATIVE[(1, 0)[(order - 1) % 2]],
-                    "dash": "dot" if order == 0 else DASHES[order - 1],
-                    "width": 2 if order == 0 else 3,
-                },
-                marker={"symbol": _MARKS[order % len(_MARKS)], "size": 9},
-                name=safe(curve.name),
-                hovertemplate=fill(words["similarity"], name=safe(curve.name), place="%{x}", value="%{y:.4f}"),
-            )
+        figure.add_scatter(
+            x=places,
+            y=np.asarray(curve.values, dtype=np.float32),
+            mode="lines" if order == 0 else "lines+markers",
+            line={
+                "color": QUALITATIVE[7] if order == 0 else QUALITATIVE[(1, 0)[(order - 1) % 2]],
+                "dash": "dot" if order == 0 else DASHES[order - 1],
+                "width": 2 if order == 0 else 3,
+            },
+            marker={"symbol": _MARKS[order % len(_MARKS)], "size": 9},
+            name=safe(curve.name),
+            hovertemplate=fill(words["similarity"], name=safe(curve.name), place="%{x}", value="%{y:.4f}"),
         )
     frame(figure, title, height=430)
     figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.22})
@@ -124,15 +122,13 @@ def norm_bars(
         if values.shape != (len(tokens),):
             raise ValueError(f"lengths of shape {values.shape} do not fit {len(tokens)} tokens")
         hover = words["length_of"].replace("{part}", words[name])
-        figure.add_trace(
-            bar(
-                x=places,
-                y=values,
-                name=safe(words[name]),
-                marker={"color": QUALITATIVE[order], "pattern": {"shape": ("", "/")[order]}},
-                customdata=[safe(token) for token in tokens],
-                hovertemplate=fill(hover, position="%{x:d}", token="%{customdata}", value="%{y:.3f}"),
-            )
+        figure.add_bar(
+            x=places,
+            y=values,
+            name=safe(words[name]),
+            marker={"color": QUALITATIVE[order], "pattern": {"shape": ("", "/")[order]}},
+            customdata=[safe(token) for token in tokens],
+            hovertemplate=fill(hover, position="%{x:d}", token="%{customdata}", value="%{y:.3f}"),
         )
     frame(figure, title, height=380, bargap=0.2)
     figure.update_layout(barmode="group", showlegend=True, legend={"orientation": "h", "y": -0.3})

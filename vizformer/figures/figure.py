@@ -87,6 +87,15 @@ class Figure:
         self._traces.append(trace)
         return self._changed()
 
+    def add_bar(self, **properties: Any) -> "Figure":
+        return self.add_trace(bar(**properties))
+
+    def add_heatmap(self, **properties: Any) -> "Figure":
+        return self.add_trace(heatmap(**properties))
+
+    def add_scatter(self, **properties: Any) -> "Figure":
+        return self.add_trace(scatter(**properties))
+
     def update_traces(self, **properties: Any) -> "Figure":
         """Changes all traces that there are by now."""
         for trace in self._traces:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.figure import AXIS, Figure, bar, frame, scatter
+from vizformer.figures.figure import AXIS, Figure, frame
 from vizformer.figures.style import ENGLISH, MASKED_LINE, QUALITATIVE, fill, safe
 
 PARTS = ("attention", "projections", "feedforward", "unembedding")
@@ -41,19 +41,17 @@ def cache_growth(
     parts.append((words["cache_text"], values - fixed, 0))
     figure = Figure()
     for label, part, colour in parts:
-        figure.add_trace(
-            scatter(
-                x=steps,
-                y=(np.append(part, part[-1]) / unit).astype(np.float32),
-                customdata=np.append(part, part[-1]),
-                name=safe(label),
-                stackgroup="bytes",
-                mode="lines",
-                line={"color": QUALITATIVE[colour], "width": 2.5, "shape": "hv"},
-                hovertemplate=[fill(words["cache_at"], step="%{x}", part=safe(label), value="%{customdata:,}")]
-                * len(values)
-                + ["<extra></extra>"],  # (no step of its own)
-            )
+        figure.add_scatter(
+            x=steps,
+            y=(np.append(part, part[-1]) / unit).astype(np.float32),
+            customdata=np.append(part, part[-1]),
+            name=safe(label),
+            stackgroup="bytes",
+            mode="lines",
+            line={"color": QUALITATIVE[colour], "width": 2.5, "shape": "hv"},
+            hovertemplate=[fill(words["cache_at"], step="%{x}", part=safe(label), value="%{customdata:,}")]
+            * len(values)
+            + ["<extra></extra>"],  # (no step of its own)
         )
     frame(figure, title, height=360)
     figure.update_layout(showlegend=len(parts) > 1, legend={"orientation": "h", "y": -0.32, "yanchor": "top"})
@@ -88,23 +86,21 @@ def multiplications(
     figure = Figure()
     for side, (axis, name) in zip(sides, (("", "with_cache"), ("2", "without_cache")), strict=True):
         for order, part in enumerate(PARTS):
-            figure.add_trace(
-                bar(
-                    x=steps,
-                    y=side[:, order].astype(np.float32),
-                    xaxis=f"x{axis}",
-                    name=safe(words[part]),
-                    legendgroup=part,
-                    showlegend=not axis,
-                    marker={
-                        "color": QUALITATIVE[order],
-                        "pattern": {"shape": _PATTERNS[order], "size": 6, "solidity": 0.2, "fillmode": "overlay"},
-                        "line": {"width": 0},
-                    },
-                    hovertemplate=fill(
-                        words["multiplications_at"], step="%{x}", part=safe(words[part]), value="%{y:.3s}"
-                    ).replace("<extra>", f"<extra>{safe(words[name])}"),
-                )
+            figure.add_bar(
+                x=steps,
+                y=side[:, order].astype(np.float32),
+                xaxis=f"x{axis}",
+                name=safe(words[part]),
+                legendgroup=part,
+                showlegend=not axis,
+                marker={
+                    "color": QUALITATIVE[order],
+                    "pattern": {"shape": _PATTERNS[order], "size": 6, "solidity": 0.2, "fillmode": "overlay"},
+                    "line": {"width": 0},
+                },
+                hovertemplate=fill(
+                    words["multiplications_at"], step="%{x}", part=safe(words[part]), value="%{y:.3s}"
+                ).replace("<extra>", f"<extra>{safe(words[name])}"),
             )
     frame(figure, title, height=360, barmode="stack", bargap=0.08)
     top = max(float(side.sum(1).max()) for side in sides) * 1.08

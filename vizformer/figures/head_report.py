@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from vizformer.figures import style
 from vizformer.figures.attention import attention_heatmap
 from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import Figure, frame, heatmap, scatter
+from vizformer.figures.figure import Figure, frame
 from vizformer.figures.style import N_, VIRIDIS, fill, heights
 
 MOST_MARKED = 400  # squares: more would hide the map
@@ -50,19 +50,17 @@ def measure_of_heads(
     if values.ndim != 2:
         raise ValueError(f"values must be [layers, heads], not of shape {values.shape}")
     last = len(VIRIDIS) - 1
-    figure = Figure(
-        heatmap(
-            z=values,
-            zmin=-1.0 if signed else None,
-            zmax=1.0 if signed else None,
-            colorscale=style.signed_scale() if signed else [(i / last, colour) for i, colour in enumerate(VIRIDIS)],
-            colorbar={"title": {"text": style.safe(measure)}, "thickness": 14},
-            xgap=1,
-            ygap=1,
-            hoverongaps=False,
-            **(style.printed(values) if max(values.shape) <= PRINTED_UP_TO else {}),
-            hovertemplate=fill(words["of_head"], layer="%{y}", head="%{x}", value="%{z:.4g}"),
-        )
+    figure = Figure().add_heatmap(
+        z=values,
+        zmin=-1.0 if signed else None,
+        zmax=1.0 if signed else None,
+        colorscale=style.signed_scale() if signed else [(i / last, colour) for i, colour in enumerate(VIRIDIS)],
+        colorbar={"title": {"text": style.safe(measure)}, "thickness": 14},
+        xgap=1,
+        ygap=1,
+        hoverongaps=False,
+        **(style.printed(values) if max(values.shape) <= PRINTED_UP_TO else {}),
+        hovertemplate=fill(words["of_head"], layer="%{y}", head="%{x}", value="%{z:.4g}"),
     )
     rows = [words["layer_short"].replace("{layer}", str(layer)) for layer in range(values.shape[0])]
     heads = [words["head_short"].replace("{head}", str(head)) for head in range(values.shape[1])]
@@ -86,14 +84,12 @@ def likeness(
     values = np.ascontiguousarray(similarity, dtype=np.float32)
     if values.shape != (len(names), len(names)):
         raise ValueError(f"{len(names)} names do not fit similarities of shape {values.shape}")
-    figure = Figure(
-        heatmap(
-            z=values,
-            **style.signed(1.0),
-            colorbar={"title": {"text": words["cosine"]}, "thickness": 14},
-            hoverongaps=False,
-            hovertemplate=fill(words["alike"], row="%{y}", column="%{x}", value="%{z:.3f}"),
-        )
+    figure = Figure().add_heatmap(
+        z=values,
+        **style.signed(1.0),
+        colorbar={"title": {"text": words["cosine"]}, "thickness": 14},
+        hoverongaps=False,
+        hovertemplate=fill(words["alike"], row="%{y}", column="%{x}", value="%{z:.3f}"),
     )
     name_axes(figure, names, names)
     return frame(figure, title, height=520)
@@ -109,15 +105,13 @@ def eigenvalue_plane(
     """
     words = {**ENGLISH, **words}
     end = 1.1 * style.reach(np.abs(values).astype(np.float32))
-    figure = Figure(
-        scatter(
-            x=np.ascontiguousarray(values.real, dtype=np.float32),
-            y=np.ascontiguousarray(values.imag, dtype=np.float32),
-            mode="markers",
-            marker={"size": 8, "color": style.QUALITATIVE[0], "opacity": 0.75},
-            hovertemplate="%{x:.4g} + %{y:.4g} i<extra></extra>",
-            showlegend=False,
-        )
+    figure = Figure().add_scatter(
+        x=np.ascontiguousarray(values.real, dtype=np.float32),
+        y=np.ascontiguousarray(values.imag, dtype=np.float32),
+        mode="markers",
+        marker={"size": 8, "color": style.QUALITATIVE[0], "opacity": 0.75},
+        hovertemplate="%{x:.4g} + %{y:.4g} i<extra></extra>",
+        showlegend=False,
     )
     axis = {"range": [-end, end], "zeroline": True, "zerolinecolor": style.MASKED_LINE, "gridcolor": style.GRID}
     figure.update_layout(

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.figure import Figure, frame, scatter
+from vizformer.figures.figure import Figure, frame
 from vizformer.figures.style import DASHES, MASKED_LINE, N_, QUALITATIVE, fill, safe
 
 ENGLISH: Mapping[str, str] = {
@@ -49,17 +49,15 @@ def head_costs(
     for order, (name, counts) in enumerate(costs.items()):
         if len(counts) != len(heads):
             raise ValueError(f"{len(counts)} counts of {name} do not fit {len(heads)} numbers of heads")
-        figure.add_trace(
-            scatter(
-                x=np.arange(len(heads), dtype=np.int32),
-                y=np.asarray(counts, dtype=np.float64),
-                mode="lines+markers",
-                name=safe(words[name]),
-                customdata=np.array(heads, dtype=np.int32),
-                line={"color": QUALITATIVE[order], "dash": DASHES[order], "width": 2.5},
-                marker={"size": 9, "symbol": _SYMBOLS[order % len(_SYMBOLS)]},
-                hovertemplate=fill(words["cost_at"], heads="%{customdata}", name=safe(words[name]), value="%{y:,.0f}"),
-            )
+        figure.add_scatter(
+            x=np.arange(len(heads), dtype=np.int32),
+            y=np.asarray(counts, dtype=np.float64),
+            mode="lines+markers",
+            name=safe(words[name]),
+            customdata=np.array(heads, dtype=np.int32),
+            line={"color": QUALITATIVE[order], "dash": DASHES[order], "width": 2.5},
+            marker={"size": 9, "symbol": _SYMBOLS[order % len(_SYMBOLS)]},
+            hovertemplate=fill(words["cost_at"], heads="%{customdata}", name=safe(words[name]), value="%{y:,.0f}"),
         )
     frame(figure, title, height=390)
     if at in heads:
@@ -105,14 +103,12 @@ def shared_heads(
     colours = [QUALITATIVE[g % len(QUALITATIVE)] for g in range(n_kv_heads)]
     figure = Figure()
     for head in range(n_heads):
-        figure.add_trace(
-            scatter(
-                x=np.array([above[head], below[group[head]]], dtype=np.float32),
-                y=np.array([1.0, 0.0], dtype=np.float32),
-                mode="lines",
-                hoverinfo="skip",
-                line={"color": colours[group[head]], "width": 6 if head == chosen else 2.5},
-            )
+        figure.add_scatter(
+            x=np.array([above[head], below[group[head]]], dtype=np.float32),
+            y=np.array([1.0, 0.0], dtype=np.float32),
+            mode="lines",
+            hoverinfo="skip",
+            line={"color": colours[group[head]], "width": 6 if head == chosen else 2.5},
         )
     readers = [", ".join(map(str, np.flatnonzero(group == g))) for g in range(n_kv_heads)]
     hovers = (
@@ -124,17 +120,15 @@ def shared_heads(
         (above, 1.0, "circle", [colours[g] for g in group], hovers[0]),
         (below, 0.0, "square", colours, hovers[1]),
     ):
-        figure.add_trace(
-            scatter(
-                x=x,
-                y=np.full(len(x), y, dtype=np.float32),
-                mode="markers+text" if size >= 17 else "markers",
-                text=[str(i) for i in range(len(x))],
-                textfont={"color": "white", "size": 13},
-                marker={"size": size, "symbol": symbol, "color": fills},
-                hovertext=[safe(text) for text in hover],
-                hovertemplate="%{hovertext}<extra></extra>",
-            )
+        figure.add_scatter(
+            x=x,
+            y=np.full(len(x), y, dtype=np.float32),
+            mode="markers+text" if size >= 17 else "markers",
+            text=[str(i) for i in range(len(x))],
+            textfont={"color": "white", "size": 13},
+            marker={"size": size, "symbol": symbol, "color": fills},
+            hovertext=[safe(text) for text in hover],
+            hovertemplate="%{hovertext}<extra></extra>",
         )
     figure.says = words["sharing"].format(heads=n_heads, groups=n_kv_heads)
     frame(figure, title, height=240)

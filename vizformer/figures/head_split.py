@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_rows
-from vizformer.figures.figure import Figure, frame, heatmap
+from vizformer.figures.figure import Figure, frame
 from vizformer.figures.style import N_, QUALITATIVE, fill, reach, safe, signed
 
 ENGLISH: Mapping[str, str] = {
@@ -64,19 +64,17 @@ def head_slices(
         values = np.asarray(row, dtype=np.float32)
         heads = [words["head"].replace("{head}", str(i * n // len(values))) for i in range(len(values))] if n else []
         sentence = "slice_value" if n else "whole_value"
-        figure.add_trace(
-            heatmap(
-                z=(values / np.float32(reach(values)))[None],
-                x=np.arange(len(values), dtype=np.int32),
-                y=np.array([_middle(place) - STRIP / 2, _middle(place) + STRIP / 2], dtype=np.float32),  # its edges
-                **signed(1.0),
-                showscale=False,
-                customdata=values[None],
-                text=[[safe(head) for head in heads]] if n else None,
-                hovertemplate=fill(
-                    words[sentence], row=safe(name), column="%{x}", head="%{text}", value="%{customdata:.4f}"
-                ),
-            )
+        figure.add_heatmap(
+            z=(values / np.float32(reach(values)))[None],
+            x=np.arange(len(values), dtype=np.int32),
+            y=np.array([_middle(place) - STRIP / 2, _middle(place) + STRIP / 2], dtype=np.float32),  # its edges
+            **signed(1.0),
+            showscale=False,
+            customdata=values[None],
+            text=[[safe(head) for head in heads]] if n else None,
+            hovertemplate=fill(
+                words[sentence], row=safe(name), column="%{x}", head="%{text}", value="%{customdata:.4f}"
+            ),
         )
         for index in range(n):
             drawn, named = _band(place, index, n, len(values), most, chosen, words)
@@ -156,14 +154,12 @@ def head_parts(
     if values.ndim != 2 or len(values) != len(names) or not len(values):
         raise ValueError(f"{len(names)} names do not fit parts of shape {values.shape}")
     end = reach(values)
-    figure = Figure(
-        heatmap(
-            z=values,
-            ygap=2,
-            **signed(end),
-            colorbar={"title": {"text": safe(words["value"])}, "thickness": 14},
-            hovertemplate=fill(words["part_value"], row="%{y}", column="%{x}", value="%{z:.4f}"),
-        )
+    figure = Figure().add_heatmap(
+        z=values,
+        ygap=2,
+        **signed(end),
+        colorbar={"title": {"text": safe(words["value"])}, "thickness": 14},
+        hovertemplate=fill(words["part_value"], row="%{y}", column="%{x}", value="%{z:.4f}"),
     )
     frame(figure, title, height=110 + 26 * len(names))
     figure.add_shape(

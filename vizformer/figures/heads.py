@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import Figure, frame, heatmap
+from vizformer.figures.figure import Figure, frame
 from vizformer.figures.masks import add_masks
 from vizformer.figures.style import ENGLISH, fill, weight_scale
 
@@ -53,16 +53,14 @@ def head_grid(
     layer_names = [words["layer_short"].replace("{layer}", str(number)) for number in numbers]
     head_names = [words["head_short"].replace("{head}", str(head)) for head in range(n_heads)]
     places = {"layer": "%{y}", "head": "%{x}"}
-    figure = Figure(
-        heatmap(
-            z=_mosaic(tiles, gap, np.nan),
-            zmin=0.0,
-            zmax=1.0,
-            colorscale=weight_scale(),
-            colorbar={"title": {"text": words["weight"]}, "thickness": 14},
-            hoverongaps=False,
-            hovertemplate=fill(words["head_weight"], value="%{z:.4f}", **places),
-        )
+    figure = Figure().add_heatmap(
+        z=_mosaic(tiles, gap, np.nan),
+        zmin=0.0,
+        zmax=1.0,
+        colorscale=weight_scale(),
+        colorbar={"title": {"text": words["weight"]}, "thickness": 14},
+        hoverongaps=False,
+        hovertemplate=fill(words["head_weight"], value="%{z:.4f}", **places),
     )
     figure.told_by = _largest_weights(patterns, reasons, layer_names, head_names, words)
     if why.any():
@@ -93,10 +91,8 @@ def _largest_weights(
         several[:] = True
     largest = patterns.max(axis=(2, 3), where=seen & several[:, None], initial=0)
     hover = fill(words["head_largest"], layer="%{y}", head="%{x}", value="%{z:.4f}")
-    told = Figure(
-        heatmap(
-            z=largest, colorscale=weight_scale(), colorbar={"title": {"text": words["weight"]}}, hovertemplate=hover
-        )
+    told = Figure().add_heatmap(
+        z=largest, colorscale=weight_scale(), colorbar={"title": {"text": words["weight"]}}, hovertemplate=hover
     )
     name_axes(told, layers, heads, row_title=words["layer_axis"], column_title=words["head_axis"])
     return told

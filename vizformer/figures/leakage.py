@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import Figure, bar, frame, heatmap
+from vizformer.figures.figure import Figure, frame, heatmap
 from vizformer.figures.style import GRID, N_, QUALITATIVE, VIRIDIS, fill, safe
 
 ENGLISH: Mapping[str, str] = {
@@ -47,22 +47,20 @@ def change_bars(
     values = np.asarray(outputs, dtype=np.float32)
     if values.shape != (len(tokens),):
         raise ValueError(f"outputs of shape {values.shape} do not fit {len(tokens)} tokens")
-    figure = Figure(
-        bar(
-            x=np.arange(len(tokens), dtype=np.int32),
-            y=values,
-            marker={
-                "color": [QUALITATIVE[1] if i == changed else VIRIDIS[4] for i in range(len(tokens))],
-                "line": {"color": GRID, "width": 1},
-            },
-            text=[_short(value) for value in values] if len(tokens) <= PRINTED_UP_TO else None,
-            textposition="outside",
-            textangle=0,
-            textfont={"size": DIGITS},
-            constraintext="none",
-            cliponaxis=False,
-            hovertemplate=fill(words["moved_at"], position="%{pointNumber}", token="%{x}", value="%{y:.4g}"),
-        )
+    figure = Figure().add_bar(
+        x=np.arange(len(tokens), dtype=np.int32),
+        y=values,
+        marker={
+            "color": [QUALITATIVE[1] if i == changed else VIRIDIS[4] for i in range(len(tokens))],
+            "line": {"color": GRID, "width": 1},
+        },
+        text=[_short(value) for value in values] if len(tokens) <= PRINTED_UP_TO else None,
+        textposition="outside",
+        textangle=0,
+        textfont={"size": DIGITS},
+        constraintext="none",
+        cliponaxis=False,
+        hovertemplate=fill(words["moved_at"], position="%{pointNumber}", token="%{x}", value="%{y:.4g}"),
     )
     frame(figure, title, height=260, bargap=0.25)
     top = float(values.max(initial=0.0))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import Figure, frame, heatmap, scatter
+from vizformer.figures.figure import Figure, frame
 from vizformer.figures.style import ENGLISH, QUALITATIVE, fill, weight_scale
 
 LEVELS = 10
@@ -47,32 +47,28 @@ def attention_lines(
         name = words["head_short"].replace("{head}", str(head))
         level = np.ceil(weights[index] * LEVELS).clip(1, LEVELS)
         drawn = np.isfinite(weights[index]) & (weights[index] >= max(threshold, 1e-9))
-        told.add_trace(
-            heatmap(
-                z=np.where(drawn, weights[index], np.float32(np.nan)),
-                name=name,
-                colorscale=weight_scale(),
-                colorbar={"title": {"text": words["weight"]}},
-                hovertemplate=fill(words["attends_in"], head=name, value="%{z:.4f}", **_PLACES),
-            )
+        told.add_heatmap(
+            z=np.where(drawn, weights[index], np.float32(np.nan)),
+            name=name,
+            colorscale=weight_scale(),
+            colorbar={"title": {"text": words["weight"]}},
+            hovertemplate=fill(words["attends_in"], head=name, value="%{z:.4f}", **_PLACES),
         )
-        figure.add_trace(scatter(x=[None], y=[None], mode="lines", name=name, line={"color": colour, "width": 3}))
+        figure.add_scatter(x=[None], y=[None], mode="lines", name=name, line={"color": colour, "width": 3})
         for strength in range(1, LEVELS + 1):
             queries, keys = np.nonzero(drawn & (level == strength))
             if not len(queries):
                 continue
             gap = np.full(len(queries), np.nan, np.float32)
-            figure.add_trace(
-                scatter(
-                    x=np.stack([np.zeros_like(gap), np.ones_like(gap), gap], axis=1).ravel(),
-                    y=np.stack([queries, keys, gap], axis=1).ravel().astype(np.float32),
-                    mode="lines",
-                    line={"color": colour, "width": 0.5 + 3.0 * strength / LEVELS},
-                    opacity=strength / LEVELS,
-                    name=name,
-                    showlegend=False,
-                    hoverinfo="skip",
-                )
+            figure.add_scatter(
+                x=np.stack([np.zeros_like(gap), np.ones_like(gap), gap], axis=1).ravel(),
+                y=np.stack([queries, keys, gap], axis=1).ravel().astype(np.float32),
+                mode="lines",
+                line={"color": colour, "width": 0.5 + 3.0 * strength / LEVELS},
+                opacity=strength / LEVELS,
+                name=name,
+                showlegend=False,
+                hoverinfo="skip",
             )
     for x, tokens, side in ((0.0, query_tokens, "right"), (1.0, key_tokens, "left")):
         for row, token in enumerate(tokens):

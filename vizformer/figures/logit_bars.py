@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from vizformer.figures import style
 from vizformer.figures.axes import name_rows
-from vizformer.figures.figure import Figure, bar, frame
+from vizformer.figures.figure import Figure, frame
 from vizformer.figures.style import GRID, N_, QUALITATIVE, fill, safe
 
 ENGLISH: Mapping[str, str] = {
@@ -38,21 +38,19 @@ def logit_terms(
     largest = float(np.abs(lengths).max(initial=0.0))
     digits = 2 if largest >= 1 else 3 if largest >= 0.05 else 4
     places = np.arange(len(names), dtype=np.int32)
-    figure = Figure(
-        bar(
-            x=lengths,
-            y=places,
-            orientation="h",
-            marker={
-                "color": [QUALITATIVE[int(value < 0)] for value in lengths.tolist()],
-                "line": {"color": GRID, "width": 1},
-            },
-            text=[f"{value:+.{digits}f}".replace("-", "−") for value in lengths.tolist()],
-            textposition="outside",
-            cliponaxis=False,
-            customdata=[safe(name) for name in names],
-            hovertemplate=fill(words["of_logit"], name="%{customdata}", value="%{x:.4f}"),
-        )
+    figure = Figure().add_bar(
+        x=lengths,
+        y=places,
+        orientation="h",
+        marker={
+            "color": [QUALITATIVE[int(value < 0)] for value in lengths.tolist()],
+            "line": {"color": GRID, "width": 1},
+        },
+        text=[f"{value:+.{digits}f}".replace("-", "−") for value in lengths.tolist()],
+        textposition="outside",
+        cliponaxis=False,
+        customdata=[safe(name) for name in names],
+        hovertemplate=fill(words["of_logit"], name="%{customdata}", value="%{x:.4f}"),
     )
     frame(figure, title, height=80 + ROW * max(len(names), 3), bargap=0.2)
     name_rows(figure, names, tickfont={"size": 14})

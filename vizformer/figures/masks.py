@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.figure import Figure, heatmap, scatter
+from vizformer.figures.figure import Figure
 from vizformer.figures.style import MASKED, MASKED_LINE, fill, safe
 
 MOST_HATCHED = 2000
@@ -34,29 +34,25 @@ def add_masks(
     for code in sorted(set(np.unique(reasons).tolist()) - {0}):
         reason = words.get(f"reason_{code}", str(code))
         cells = np.where(reasons == code, np.float32(0), np.float32(np.nan)).astype(np.float32)
-        figure.add_trace(
-            heatmap(
-                z=cells,
-                zmin=0,
-                zmax=1,
-                colorscale=[(0, MASKED), (1, MASKED)],
-                showscale=False,
-                hoverongaps=False,
-                xgap=gap,
-                ygap=gap,
-                hovertemplate=fill(sentence, reason=safe(reason), **places),
-                name=reason,
-                meta="masked",  # (`figures.series.MASKED`)
-            )
+        figure.add_heatmap(
+            z=cells,
+            zmin=0,
+            zmax=1,
+            colorscale=[(0, MASKED), (1, MASKED)],
+            showscale=False,
+            hoverongaps=False,
+            xgap=gap,
+            ygap=gap,
+            hovertemplate=fill(sentence, reason=safe(reason), **places),
+            name=reason,
+            meta="masked",  # (`figures.series.MASKED`)
         )
     rows, columns = np.nonzero(reasons)
     if hatched and 0 < len(rows) <= MOST_HATCHED:
-        figure.add_trace(
-            scatter(
-                x=columns.astype(np.int32),
-                y=rows.astype(np.int32),
-                mode="markers",
-                marker={"symbol": "line-ne", "size": 9, "line": {"color": MASKED_LINE, "width": 1}},
-                hoverinfo="skip",
-            )
+        figure.add_scatter(
+            x=columns.astype(np.int32),
+            y=rows.astype(np.int32),
+            mode="markers",
+            marker={"symbol": "line-ne", "size": 9, "line": {"color": MASKED_LINE, "width": 1}},
+            hoverinfo="skip",
         )

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import Figure, frame, heatmap
+from vizformer.figures.figure import Figure, frame
 from vizformer.figures.style import ENGLISH, fill, heights, printed, reach, signed
 
 PRINTED_UP_TO = 16
@@ -41,17 +41,15 @@ def matrix_heatmap(
     if values.shape != (len(rows), len(columns)):
         raise ValueError(f"{len(rows)} row and {len(columns)} column names do not fit a matrix of {values.shape}")
     end = reach(values)
-    figure = Figure(
-        heatmap(
-            z=values,
-            **signed(end),
-            colorbar={"title": {"text": words["value"]}, "thickness": 14},
-            xgap=1,
-            ygap=1,
-            hoverongaps=False,
-            **(printed(values) if max(values.shape) <= PRINTED_UP_TO else {}),
-            hovertemplate=fill(words["matrix_cell"], row="%{y}", column="%{x}", value="%{z:.6g}"),
-        )
+    figure = Figure().add_heatmap(
+        z=values,
+        **signed(end),
+        colorbar={"title": {"text": words["value"]}, "thickness": 14},
+        xgap=1,
+        ygap=1,
+        hoverongaps=False,
+        **(printed(values) if max(values.shape) <= PRINTED_UP_TO else {}),
+        hovertemplate=fill(words["matrix_cell"], row="%{y}", column="%{x}", value="%{z:.6g}"),
     )
     name_axes(figure, rows, columns, row_title=row_title, column_title=column_title, square=False)
     frame(figure, title, height=heights(*values.shape))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.bars import token_bars
-from vizformer.figures.figure import Figure, frame, scatter
+from vizformer.figures.figure import Figure, frame
 from vizformer.figures.names import sides
 from vizformer.figures.style import GRID, N_, QUALITATIVE, fill, room, safe
 
@@ -103,40 +103,36 @@ def embedding_map(
     rays = [point for i in range(len(tokens)) if kinds[i] == 1 for point in (places[chosen], places[i], [np.nan] * 2)]
     if rays:
         ends = np.array(rays, dtype=np.float32)
-        figure.add_trace(
-            scatter(
-                x=ends[:, 0],
-                y=ends[:, 1],
-                mode="lines",
-                line={"color": GRID, "width": 1.5},
-                hoverinfo="skip",
-                showlegend=False,
-            )
+        figure.add_scatter(
+            x=ends[:, 0],
+            y=ends[:, 1],
+            mode="lines",
+            line={"color": GRID, "width": 1.5},
+            hoverinfo="skip",
+            showlegend=False,
         )
     names = (words["own"], words["close"].replace("{token}", tokens[chosen]), words["rest"])
     for kind in (2, 1, 0):
         here = [i for i in range(len(tokens)) if kinds[i] == kind]
         if not here:
             continue
-        figure.add_trace(
-            scatter(
-                x=places[here, 0],
-                y=places[here, 1],
-                mode="markers+text" if kind < 2 else "markers",
-                text=[safe(tokens[i]) if beside[i] else "" for i in here],
-                textposition=[beside[i] or "top center" for i in here],
-                customdata=[safe(tokens[i]) for i in here],
-                cliponaxis=False,
-                textfont={"size": 15 if kind == 0 else 13},
-                marker={
-                    "color": (QUALITATIVE[0], QUALITATIVE[1], QUALITATIVE[7])[kind],
-                    "symbol": _MARKS[kind],
-                    "size": [15 if i == chosen else (10, 8, 6)[kind] for i in here],
-                    "opacity": 1.0 if kind < 2 else 0.6,
-                },
-                name=safe(names[kind]),
-                hovertemplate=fill(words["on_map"], token="%{customdata}"),
-            )
+        figure.add_scatter(
+            x=places[here, 0],
+            y=places[here, 1],
+            mode="markers+text" if kind < 2 else "markers",
+            text=[safe(tokens[i]) if beside[i] else "" for i in here],
+            textposition=[beside[i] or "top center" for i in here],
+            customdata=[safe(tokens[i]) for i in here],
+            cliponaxis=False,
+            textfont={"size": 15 if kind == 0 else 13},
+            marker={
+                "color": (QUALITATIVE[0], QUALITATIVE[1], QUALITATIVE[7])[kind],
+                "symbol": _MARKS[kind],
+                "size": [15 if i == chosen else (10, 8, 6)[kind] for i in here],
+                "opacity": 1.0 if kind < 2 else 0.6,
+            },
+            name=safe(names[kind]),
+            hovertemplate=fill(words["on_map"], token="%{customdata}"),
         )
     frame(figure, title, height=460)
     figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.18, "traceorder": "reversed"})

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.figure import Figure, frame, heatmap
+from vizformer.figures.figure import Figure, frame
 from vizformer.figures.matrix import matrix_heatmap
 from vizformer.figures.style import ENGLISH, fill, heights, reach, safe, signed
 
@@ -42,17 +42,13 @@ def token_pairs(
     words = {**ENGLISH, **words}
     shown, end = np.ascontiguousarray(values, dtype=np.float32), reach(values)
     safe_names = [safe(name) for name in names]
-    figure = Figure(
-        heatmap(
-            z=shown,
-            **signed(end),
-            colorbar={"title": {"text": words["value"]}, "thickness": 14},
-            hoverongaps=False,
-            customdata=[[[row, column] for column in safe_names] for row in safe_names],
-            hovertemplate=fill(
-                words["matrix_cell"], row="%{customdata[0]}", column="%{customdata[1]}", value="%{z:.6g}"
-            ),
-        )
+    figure = Figure().add_heatmap(
+        z=shown,
+        **signed(end),
+        colorbar={"title": {"text": words["value"]}, "thickness": 14},
+        hoverongaps=False,
+        customdata=[[[row, column] for column in safe_names] for row in safe_names],
+        hovertemplate=fill(words["matrix_cell"], row="%{customdata[0]}", column="%{customdata[1]}", value="%{z:.6g}"),
     )
     places = list(range(0, n, -(-n // _TICKS)))
     axis = {"tickvals": places, "ticktext": [safe_names[place] for place in places], "showgrid": False}

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures import style
-from vizformer.figures.figure import Figure, frame, heatmap
+from vizformer.figures.figure import Figure, frame
 from vizformer.figures.style import N_, fill
 
 ENGLISH: Mapping[str, str] = {
@@ -41,17 +41,15 @@ def patch_picture(
         raise ValueError(f"there is no patch {chosen}")
     rows, columns = np.mgrid[:height, :width]
     figure = Figure()
-    figure.add_trace(
-        heatmap(
-            z=np.asarray(picture, dtype=np.float32),
-            zmin=0,
-            zmax=1,
-            colorscale=[[0, "#000000"], [1, "#ffffff"]],
-            showscale=False,
-            customdata=(rows // side * across + columns // side).astype(np.int32),
-            hovertemplate=fill(words["pixel"], row="%{y}", column="%{x}", value="%{z:.2f}", patch="%{customdata}")
-            + "<extra></extra>",
-        )
+    figure.add_heatmap(
+        z=np.asarray(picture, dtype=np.float32),
+        zmin=0,
+        zmax=1,
+        colorscale=[[0, "#000000"], [1, "#ffffff"]],
+        showscale=False,
+        customdata=(rows // side * across + columns // side).astype(np.int32),
+        hovertemplate=fill(words["pixel"], row="%{y}", column="%{x}", value="%{z:.2f}", patch="%{customdata}")
+        + "<extra></extra>",
     )
     for place in range(0, height + 1, side):
         _line(figure, (-0.5, width - 0.5), (place - 0.5,) * 2)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import LONGEST_LABEL, MOST_LABELS, name_axes
-from vizformer.figures.figure import Figure, frame, heatmap, scatter
+from vizformer.figures.figure import Figure, frame
 from vizformer.figures.style import DASHES, ENGLISH, QUALITATIVE, fill, reach, safe, signed
 
 
@@ -31,13 +31,11 @@ def positional_heatmap(
     words = {**ENGLISH, **words}
     values = _matrix(encoding)
     end = reach(values) if end is None else end
-    figure = Figure(
-        heatmap(
-            z=values,
-            **signed(end),
-            colorbar={"title": {"text": words["value"]}, "thickness": 14},
-            hovertemplate=fill(words["encoding"], position="%{y}", dimension="%{x}", value="%{z:.4f}"),
-        )
+    figure = Figure().add_heatmap(
+        z=values,
+        **signed(end),
+        colorbar={"title": {"text": words["value"]}, "thickness": 14},
+        hovertemplate=fill(words["encoding"], position="%{y}", dimension="%{x}", value="%{z:.4f}"),
     )
     if names is not None:
         if len(names) != len(values):
@@ -102,19 +100,17 @@ def positional_waves(
     places = np.arange(values.shape[0], dtype=np.int32)
     figure = Figure()
     for order, dim in enumerate(dims):
-        figure.add_trace(
-            scatter(
-                x=places,
-                y=np.ascontiguousarray(values[:, dim]),
-                mode="lines",
-                name=safe(words["dimension_number"].replace("{dimension}", str(dim))),
-                line={
-                    "color": QUALITATIVE[order % len(QUALITATIVE)],
-                    "dash": DASHES[order % len(DASHES)],
-                    "width": 2.5,
-                },
-                hovertemplate=fill(words["encoding"], position="%{x}", dimension=str(dim), value="%{y:.4f}"),
-            )
+        figure.add_scatter(
+            x=places,
+            y=np.ascontiguousarray(values[:, dim]),
+            mode="lines",
+            name=safe(words["dimension_number"].replace("{dimension}", str(dim))),
+            line={
+                "color": QUALITATIVE[order % len(QUALITATIVE)],
+                "dash": DASHES[order % len(DASHES)],
+                "width": 2.5,
+            },
+            hovertemplate=fill(words["encoding"], position="%{x}", dimension=str(dim), value="%{y:.4f}"),
         )
     frame(figure, title, height=380)
     figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.2})

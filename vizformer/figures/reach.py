@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.figure import Figure, band, frame, scatter
+from vizformer.figures.figure import Figure, band, frame
 from vizformer.figures.style import DASHES, MASKED_LINE, N_, QUALITATIVE, fill, safe
 
 ENGLISH: Mapping[str, str] = {
@@ -56,10 +56,8 @@ def path_picture(
     gaps = np.full(len(edges), np.nan, np.float32)
     line_x = np.stack([edges[:, 0], edges[:, 2], gaps], 1).ravel().astype(np.float32)
     line_y = np.stack([edges[:, 1], edges[:, 3], gaps], 1).ravel().astype(np.float32)
-    figure = Figure(
-        scatter(
-            x=line_x, y=line_y, mode="lines", line={"color": MASKED_LINE, "width": 1}, opacity=0.45, hoverinfo="skip"
-        )
+    figure = Figure().add_scatter(
+        x=line_x, y=line_y, mode="lines", line={"color": MASKED_LINE, "width": 1}, opacity=0.45, hoverinfo="skip"
     )
     node_x, node_y = np.meshgrid(np.arange(n, dtype=np.float32), np.arange(levels + 1, dtype=np.float32))
     above = [words["reach_layer"].replace("{layer}", str(layer + 1)) for layer in range(levels)]
@@ -70,25 +68,21 @@ def path_picture(
         for level in range(levels + 1)
         for i, token in enumerate(tokens)
     ]
-    figure.add_trace(
-        scatter(
-            x=node_x.ravel(),
-            y=node_y.ravel(),
-            mode="markers",
-            text=[safe(line) for line in text],
-            marker={"color": QUALITATIVE[0], "size": 7},
-            hovertemplate="%{text}<extra></extra>",
-        )
+    figure.add_scatter(
+        x=node_x.ravel(),
+        y=node_y.ravel(),
+        mode="markers",
+        text=[safe(line) for line in text],
+        marker={"color": QUALITATIVE[0], "size": 7},
+        hovertemplate="%{text}<extra></extra>",
     )
-    figure.add_trace(
-        scatter(
-            x=path[:, 0].astype(np.float32),
-            y=path[:, 1].astype(np.float32),
-            mode="lines+markers",
-            line={"color": QUALITATIVE[1], "width": 3.5},
-            marker={"color": QUALITATIVE[1], "size": 9},
-            hoverinfo="skip",
-        )
+    figure.add_scatter(
+        x=path[:, 0].astype(np.float32),
+        y=path[:, 1].astype(np.float32),
+        mode="lines+markers",
+        line={"color": QUALITATIVE[1], "width": 3.5},
+        marker={"color": QUALITATIVE[1], "size": 9},
+        hoverinfo="skip",
     )
     if len(path):
         first, last = (text[int(level) * n + int(position)] for position, level in (path[0], path[-1]))
@@ -142,15 +136,13 @@ def cost_curves(
             raise ValueError(
                 f"{name}: {cost.shape} costs for {n.shape} numbers of tokens, all of which must be above 0"
             )
-        figure.add_trace(
-            scatter(
-                x=n.astype(np.float32),
-                y=cost.astype(np.float32),
-                name=safe(name),
-                mode="lines",
-                line={"color": QUALITATIVE[index], "width": 2.5, "dash": DASHES[index]},
-                hovertemplate=fill(words["cost_at"], name=safe(name), n="%{x:.0f}", value="%{y:.3s}"),
-            )
+        figure.add_scatter(
+            x=n.astype(np.float32),
+            y=cost.astype(np.float32),
+            name=safe(name),
+            mode="lines",
+            line={"color": QUALITATIVE[index], "width": 2.5, "dash": DASHES[index]},
+            hovertemplate=fill(words["cost_at"], name=safe(name), n="%{x:.0f}", value="%{y:.3s}"),
         )
     frame(figure, title, height=430, hovermode="closest")
     figure.update_xaxes(type="log", title=safe(words["cost_tokens"]), dtick=1, exponentformat="SI")
@@ -159,15 +151,13 @@ def cost_curves(
     _upright(figure, here, f"{words['cost_yours']}: n = {here}")
     if crossing is not None:
         at = {"x": float(np.log10(crossing[0])), "y": float(np.log10(crossing[1]))}
-        figure.add_trace(
-            scatter(
-                x=[crossing[0]],
-                y=[crossing[1]],
-                mode="markers",
-                showlegend=False,
-                hoverinfo="skip",
-                marker={"size": 11, "symbol": "circle-open", "color": MASKED_LINE, "line": {"width": 2.5}},
-            )
+        figure.add_scatter(
+            x=[crossing[0]],
+            y=[crossing[1]],
+            mode="markers",
+            showlegend=False,
+            hoverinfo="skip",
+            marker={"size": 11, "symbol": "circle-open", "color": MASKED_LINE, "line": {"width": 2.5}},
         )
         figure.add_annotation(
             **at, text=safe(crossing_name), showarrow=True, ax=-45, ay=-45, arrowcolor=MASKED_LINE, font={"size": 13}
@@ -218,19 +208,15 @@ def gradient_reach(
             pale = ",".join(str(int(QUALITATIVE[index][at : at + 2], 16)) for at in (1, 3, 5))
             for trace in band(np.arange(len(low), dtype=np.float32), low, high, told, f"rgba({pale},0.2)"):
                 figure.add_trace(trace)
-        figure.add_trace(
-            scatter(
-                x=np.arange(len(tokens), dtype=np.float32)[::-1],
-                y=(drawn / sizes[-1]).astype(np.float32),
-                name=safe(name),
-                text=[safe(token) for token in tokens],
-                mode="lines+markers",
-                line={"color": QUALITATIVE[index], "width": 2.5, "dash": DASHES[index]},
-                marker={"size": 8, "symbol": ("circle", "square")[index % 2]},
-                hovertemplate=fill(
-                    words["gradient_at"], name=safe(name), token="%{text}", back="%{x}", value="%{y:.4f}"
-                ),
-            )
+        figure.add_scatter(
+            x=np.arange(len(tokens), dtype=np.float32)[::-1],
+            y=(drawn / sizes[-1]).astype(np.float32),
+            name=safe(name),
+            text=[safe(token) for token in tokens],
+            mode="lines+markers",
+            line={"color": QUALITATIVE[index], "width": 2.5, "dash": DASHES[index]},
+            marker={"size": 8, "symbol": ("circle", "square")[index % 2]},
+            hovertemplate=fill(words["gradient_at"], name=safe(name), token="%{text}", back="%{x}", value="%{y:.4f}"),
         )
     frame(figure, title, height=400, hovermode="closest")
     figure.update_xaxes(title=safe(words["gradient_back"]), autorange="reversed")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vizformer.figures.figure import Figure, frame, scatter
+from vizformer.figures.figure import Figure, frame
 from vizformer.figures.style import QUALITATIVE, fill, safe
 
 SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up")
@@ -37,22 +37,20 @@ def score_against_cost(
     for order, (group, points) in enumerate(groups.items()):
         if any(point.cost <= 0 for point in points):
             raise ValueError("a cost must be above 0")
-        figure.add_trace(
-            scatter(
-                x=np.array([point.cost for point in points], dtype=np.float64),
-                y=np.array([point.score for point in points], dtype=np.float32),
-                mode="markers+text",
-                name=safe(group),
-                text=[safe(point.name) for point in points],
-                textposition="top center",
-                cliponaxis=False,
-                marker={
-                    "size": 12,
-                    "color": QUALITATIVE[order % len(QUALITATIVE)],
-                    "symbol": SYMBOLS[order % len(SYMBOLS)],
-                },
-                hovertemplate=fill(hover, name="%{text}", score="%{y:.2f}", cost="%{x:.2~g}"),
-            )
+        figure.add_scatter(
+            x=np.array([point.cost for point in points], dtype=np.float64),
+            y=np.array([point.score for point in points], dtype=np.float32),
+            mode="markers+text",
+            name=safe(group),
+            text=[safe(point.name) for point in points],
+            textposition="top center",
+            cliponaxis=False,
+            marker={
+                "size": 12,
+                "color": QUALITATIVE[order % len(QUALITATIVE)],
+                "symbol": SYMBOLS[order % len(SYMBOLS)],
+            },
+            hovertemplate=fill(hover, name="%{text}", score="%{y:.2f}", cost="%{x:.2~g}"),
         )
     frame(figure, title, height=420, hovermode="closest")
     figure.update_xaxes(type="log", title=safe(cost_title), dtick=1, exponentformat="power")
@@ -83,21 +81,19 @@ def changes(
     for order, (group, values) in enumerate(groups.items()):
         if len(values) != len(names):
             raise ValueError(f"{len(values)} numbers do not fit {len(names)} names")
-        figure.add_trace(
-            scatter(
-                x=np.array(values, dtype=np.float32),
-                y=rows,
-                mode="markers",
-                name=safe(group),
-                text=[safe(name) for name in names],
-                cliponaxis=False,
-                marker={
-                    "size": 11,
-                    "color": QUALITATIVE[order % len(QUALITATIVE)],
-                    "symbol": SYMBOLS[order % len(SYMBOLS)],
-                },
-                hovertemplate=fill(hover, name="%{text}", change="%{x:+.3f}"),
-            )
+        figure.add_scatter(
+            x=np.array(values, dtype=np.float32),
+            y=rows,
+            mode="markers",
+            name=safe(group),
+            text=[safe(name) for name in names],
+            cliponaxis=False,
+            marker={
+                "size": 11,
+                "color": QUALITATIVE[order % len(QUALITATIVE)],
+                "symbol": SYMBOLS[order % len(SYMBOLS)],
+            },
+            hovertemplate=fill(hover, name="%{text}", change="%{x:+.3f}"),
         )
     frame(figure, title, height=120 + 26 * len(names), hovermode="closest")
     figure.update_xaxes(title=safe(axis_title), zeroline=True, zerolinewidth=2)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.figure import Figure, frame, scatter
+from vizformer.figures.figure import Figure, frame
 from vizformer.figures.style import DASHES, MASKED_LINE, N_, QUALITATIVE, fill, safe
 
 ENGLISH: Mapping[str, str] = {
@@ -45,31 +45,27 @@ def variance_growth(
     x, y = np.array(widths, dtype=np.int32), np.asarray(variances, dtype=np.float32)
     if x.shape != y.shape or not len(x):
         raise ValueError(f"{len(x)} widths do not fit variances of shape {y.shape}")
-    figure = Figure(
-        scatter(
-            x=x,
-            y=x.astype(np.float32),
-            mode="lines",
-            name=safe(words["line"]),
-            hoverinfo="skip",
-            line={"color": QUALITATIVE[7], "dash": "dash", "width": 2},
-        )
+    figure = Figure().add_scatter(
+        x=x,
+        y=x.astype(np.float32),
+        mode="lines",
+        name=safe(words["line"]),
+        hoverinfo="skip",
+        line={"color": QUALITATIVE[7], "dash": "dash", "width": 2},
     )
     rows = (("measured", y, "circle"), ("divided", y / x.astype(np.float32), "square"))
     for order, (name, values, symbol) in enumerate(rows):
-        figure.add_trace(
-            scatter(
-                x=x,
-                y=values,
-                mode="markers",
-                name=safe(words[name]),
-                marker={
-                    "size": np.where(x == at, 15, 9).astype(np.int32),
-                    "symbol": symbol,
-                    "color": QUALITATIVE[order],
-                },
-                hovertemplate=fill(words["variance_at"], width="%{x}", value="%{y:.3g}"),
-            )
+        figure.add_scatter(
+            x=x,
+            y=values,
+            mode="markers",
+            name=safe(words[name]),
+            marker={
+                "size": np.where(x == at, 15, 9).astype(np.int32),
+                "symbol": symbol,
+                "color": QUALITATIVE[order],
+            },
+            hovertemplate=fill(words["variance_at"], width="%{x}", value="%{y:.3g}"),
         )
     frame(figure, title, height=390)
     _mark(figure, float(np.log10(at)), MASKED_LINE)
@@ -105,15 +101,13 @@ def saturation_curves(
         raise ValueError(f"{len(x)} deviations do not fit {np.shape(largest)} weights and {np.shape(slopes)} slopes")
     figure = Figure()
     for order, (name, values) in enumerate((("largest", largest), ("slope", slopes))):
-        figure.add_trace(
-            scatter(
-                x=x,
-                y=np.asarray(values, dtype=np.float32),
-                mode="lines",
-                name=safe(words[name]),
-                line={"color": QUALITATIVE[order], "dash": DASHES[order], "width": 3},
-                hovertemplate=fill(words["at"], name=safe(words[name]), value="%{y:.3f}", deviation="%{x:.3g}"),
-            )
+        figure.add_scatter(
+            x=x,
+            y=np.asarray(values, dtype=np.float32),
+            mode="lines",
+            name=safe(words[name]),
+            line={"color": QUALITATIVE[order], "dash": DASHES[order], "width": 3},
+            hovertemplate=fill(words["at"], name=safe(words[name]), value="%{y:.3f}", deviation="%{x:.3g}"),
         )
     frame(figure, title, height=390)
     reach = np.log10([x.min(), x.max()])

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.figure import Figure, bar, frame
+from vizformer.figures.figure import Figure, frame
 from vizformer.figures.style import ENGLISH, QUALITATIVE, fill, safe
 
 
@@ -35,14 +35,12 @@ def score_terms(
     hover = fill(words["score_term"], dimension="%{customdata[0]}", value="%{y:.4f}", query="%{customdata[1]}")
     hover = fill(hover, key="%{customdata[2]}")
     numbers = zip(places.tolist(), np.asarray(query).tolist(), np.asarray(key).tolist(), strict=True)
-    figure = Figure(
-        bar(
-            x=np.arange(len(values), dtype=np.int32),
-            y=values,
-            marker={"color": [QUALITATIVE[int(value < 0)] for value in values.tolist()]},
-            customdata=[[place, f"{q:.4f}", f"{k:.4f}"] for place, q, k in numbers],
-            hovertemplate=hover,
-        )
+    figure = Figure().add_bar(
+        x=np.arange(len(values), dtype=np.int32),
+        y=values,
+        marker={"color": [QUALITATIVE[int(value < 0)] for value in values.tolist()]},
+        customdata=[[place, f"{q:.4f}", f"{k:.4f}"] for place, q, k in numbers],
+        hovertemplate=hover,
     )
     frame(figure, title, height=300, bargap=0.15)
     step = max(1, -(-len(values) // 24))

@@ -1,13 +1,14 @@
 """Two runs side by side: where the weights of a head differ, how the residual streams point, what makes two texts alike."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures import style
 from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import Figure, frame, heatmap
+from vizformer.figures.figure import Figure, frame
 from vizformer.figures.style import N_, VIRIDIS, fill, heights, reach, safe, signed
 
 PRINTED_UP_TO = 16
@@ -27,6 +28,23 @@ ENGLISH: Mapping[str, str] = {
     "second_text": N_("second text"),
 }
 """Every text of these figures; pages pass the same names in the reader's language."""
+
+
+_PLACES = {"query": "%{pointNumber[0]}", "key": "%{pointNumber[1]}", "query_token": "%{y}", "key_token": "%{x}"}
+
+
+def _cells(values: NDArray[np.float32], *, bar: str, printed: str, hover: str, **properties: Any) -> Figure:
+    """A map with the title of its scale; narrow gaps and numbers in the cells where there are few of them."""
+    gap = 1 if max(values.shape) <= 64 else 0
+    return Figure().add_heatmap(
+        z=values,
+        colorbar={"title": {"text": safe(bar)}, "thickness": 14},
+        xgap=gap,
+        ygap=gap,
+        texttemplate=printed if max(values.shape) <= PRINTED_UP_TO else None,
+        hovertemplate=hover,
+        **properties,
+    )
 
 
 def difference_map(
@@ -62,28 +80,15 @@ def difference_map(
         if np.shape(reasons) != values.shape:
             raise ValueError(f"reasons of shape {np.shape(reasons)} do not fit maps of shape {values.shape}")
         values = np.where(np.asarray(reasons) == 0, values, np.float32(np.nan))
-    end = reach(values)
-    figure = Figure(
-        heatmap(
-            z=values,
-            **signed(end),
-            colorbar={"title": {"text": safe(words["difference"])}, "thickness": 14},
-            xgap=1 if max(values.shape) <= 64 else 0,
-            ygap=1 if max(values.shape) <= 64 else 0,
-            hoverongaps=False,
-            customdata=both,
-            texttemplate="%{z:+.2f}" if max(values.shape) <= PRINTED_UP_TO else None,
-            hovertemplate=fill(
-                words["difference_at"],
-                query="%{pointNumber[0]}",
-                key="%{pointNumber[1]}",
-                query_token="%{y}",
-                key_token="%{x}",
-                first="%{customdata[0]:.4f}",
-                second="%{customdata[1]:.4f}",
-                value="%{z:+.4f}",
-            ),
-        )
+    both_weights = {"first": "%{customdata[0]:.4f}", "second": "%{customdata[1]:.4f}", "value": "%{z:+.4f}"}
+    figure = _cells(
+        values,
+        bar=words["difference"],
+        printed="%{z:+.2f}",
+        hover=fill(words["difference_at"], **_PLACES, **both_weights),
+        hoverongaps=False,
+        customdata=both,
+        **signed(reach(values)),
     )
     name_axes(figure, query_tokens, key_tokens, row_title=words["query"], column_title=words["key"])
     return frame(figure, title, height=heights(*values.shape))
@@ -112,23 +117,12 @@ def similarity_map(
             f"shares of shape {values.shape} do not fit {len(first_tokens)} and {len(second_tokens)} tokens"
         )
     even, digits = float(values.mean()), 3 if reach(values) >= 0.01 else 4
-    figure = Figure(
-        heatmap(
-            z=values,
-            **signed(reach(values - even), even),
-            colorbar={"title": {"text": safe(words["share"])}, "thickness": 14},
-            xgap=1 if max(values.shape) <= 64 else 0,
-            ygap=1 if max(values.shape) <= 64 else 0,
-            texttemplate=f"%{{z:.{digits}f}}" if max(values.shape) <= PRINTED_UP_TO else None,
-            hovertemplate=fill(
-                words["share_at"],
-                query="%{pointNumber[0]}",
-                key="%{pointNumber[1]}",
-                query_token="%{y}",
-                key_token="%{x}",
-                value="%{z:.4f}",
-            ),
-        )
+    figure = _cells(
+        values,
+        bar=words["share"],
+        printed=f"%{{z:.{digits}f}}",
+        hover=fill(words["share_at"], value="%{z:.4f}", **_PLACES),
+        **signed(reach(values - even), even),
     )
     name_axes(figure, first_tokens, second_tokens, row_title=words["first_text"], column_title=words["second_text"])
     return frame(figure, title, height=heights(*values.shape))
@@ -157,21 +151,15 @@ def stream_map(
     if values.shape != (len(points), len(tokens)):
         raise ValueError(f"cosines of shape {values.shape} do not fit {len(points)} points and {len(tokens)} tokens")
     finite, last = values[np.isfinite(values)], len(VIRIDIS) - 1
-    figure = Figure(
-        heatmap(
-            z=values,
-            zmin=min(float(finite.min()) if finite.size else 0.0, 0.999),  # (where all are 1, they have its colour)
-            zmax=1.0,
-            colorscale=[(i / last, colour) for i, colour in enumerate(VIRIDIS)],
-            colorbar={"title": {"text": safe(words["cosine"])}, "thickness": 14},
-            xgap=1 if max(values.shape) <= 64 else 0,
-            ygap=1 if max(values.shape) <= 64 else 0,
-            hoverongaps=False,
-            texttemplate="%{z:.2f}" if max(values.shape) <= PRINTED_UP_TO else None,
-            hovertemplate=fill(
-                words["cosine_at"], point="%{y}", position="%{pointNumber[1]}", token="%{x}", value="%{z:.4f}"
-            ),
-        )
+    figure = _cells(
+        values,
+        bar=words["cosine"],
+        printed="%{z:.2f}",
+        hover=fill(words["cosine_at"], point="%{y}", position="%{pointNumber[1]}", token="%{x}", value="%{z:.4f}"),
+        zmin=min(float(finite.min()) if finite.size else 0.0, 0.999),  # (where all are 1, they have its colour)
+        zmax=1.0,
+        colorscale=[(i / last, colour) for i, colour in enumerate(VIRIDIS)],
+        hoverongaps=False,
     )
     name_axes(figure, points, tokens, column_title=words["position"], square=False)
     return frame(figure, title, height=heights(*values.shape))

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures.figure import AXIS, Figure, bar, frame, scatter
+from vizformer.figures.figure import AXIS, Figure, frame
 from vizformer.figures.style import DASHES, N_, QUALITATIVE, fill, safe
 
 ENGLISH: Mapping[str, str] = {
@@ -45,32 +45,28 @@ def stream_points(
         raise ValueError(f"{n} names do not fit {len(lengths)} lengths, {len(to_start)} and {len(to_end)} cosines")
     places = np.arange(n, dtype=np.int32)
     shown = [safe(name) for name in names]
-    figure = Figure(
-        bar(
-            x=places,
-            y=np.asarray(lengths, dtype=np.float32),
-            marker={"color": [QUALITATIVE[kind % len(QUALITATIVE)] for kind in kinds or [0] * n]},
-            text=[f"{length:.1f}" for length in lengths],
-            textposition="outside",
-            cliponaxis=False,
-            showlegend=False,
-            customdata=shown,
-            hovertemplate=fill(words["length_at"], place="%{customdata}", value="%{y:.4f}"),
-        )
+    figure = Figure().add_bar(
+        x=places,
+        y=np.asarray(lengths, dtype=np.float32),
+        marker={"color": [QUALITATIVE[kind % len(QUALITATIVE)] for kind in kinds or [0] * n]},
+        text=[f"{length:.1f}" for length in lengths],
+        textposition="outside",
+        cliponaxis=False,
+        showlegend=False,
+        customdata=shown,
+        hovertemplate=fill(words["length_at"], place="%{customdata}", value="%{y:.4f}"),
     )
     for order, (name, values) in enumerate((("to_start", to_start), ("to_end", to_end))):
-        figure.add_trace(
-            scatter(
-                x=places,
-                y=np.asarray(values, dtype=np.float32),
-                yaxis="y2",
-                mode="lines+markers",
-                name=safe(words[name]),
-                customdata=shown,
-                line={"color": QUALITATIVE[3 + order], "dash": DASHES[order], "width": 2.5},
-                marker={"size": 8, "symbol": ("circle", "square")[order]},
-                hovertemplate=fill(words["cosine_at"], place="%{customdata}", name=safe(words[name]), value="%{y:.4f}"),
-            )
+        figure.add_scatter(
+            x=places,
+            y=np.asarray(values, dtype=np.float32),
+            yaxis="y2",
+            mode="lines+markers",
+            name=safe(words[name]),
+            customdata=shown,
+            line={"color": QUALITATIVE[3 + order], "dash": DASHES[order], "width": 2.5},
+            marker={"size": 8, "symbol": ("circle", "square")[order]},
+            hovertemplate=fill(words["cosine_at"], place="%{customdata}", name=safe(words[name]), value="%{y:.4f}"),
         )
     frame(figure, title, height=420)
     figure.update_xaxes(tickvals=places, ticktext=shown, anchor="y2", showgrid=False)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import Figure, frame, heatmap
+from vizformer.figures.figure import Figure, frame
 from vizformer.figures.style import ENGLISH, fill, room, weight_scale
 from vizformer.figures.svg.ink import shades
 
@@ -37,15 +37,13 @@ def coloured_text(
         raise ValueError(f"{len(weights)} weights do not fit {len(tokens)} tokens")
     places = _places(tokens)
     scale = weight_scale()
-    figure = Figure(
-        heatmap(
-            z=np.array([[np.nan]], np.float32),
-            zmin=0.0,
-            zmax=1.0,
-            colorscale=scale,
-            colorbar={"title": {"text": words["weight"]}, "thickness": 14},
-            hoverinfo="skip",
-        )
+    figure = Figure().add_heatmap(
+        z=np.array([[np.nan]], np.float32),
+        zmin=0.0,
+        zmax=1.0,
+        colorscale=scale,
+        colorbar={"title": {"text": words["weight"]}, "thickness": 14},
+        hoverinfo="skip",
     )
     for index, (token, (x, line, width)) in enumerate(zip(tokens, places, strict=True)):
         weight = float(weights[index])
@@ -77,22 +75,18 @@ def _in_a_row(weights: NDArray[np.float32], tokens: Sequence[str], words: Mappin
     """The same weights as a map of one column."""
     names = [token.strip() or token for token in tokens]
     hover = fill(words["weight_of"], token="%{y}", position="%{pointNumber[0]}", value="%{z:.4f}")
-    row = Figure(
-        heatmap(
-            z=weights[:, None],
-            colorscale=weight_scale(),
-            colorbar={"title": {"text": words["weight"]}},
-            hovertemplate=hover,
-        )
+    row = Figure().add_heatmap(
+        z=weights[:, None],
+        colorscale=weight_scale(),
+        colorbar={"title": {"text": words["weight"]}},
+        hovertemplate=hover,
     )
     if (masked := np.isnan(weights)).any():
-        row.add_trace(
-            heatmap(
-                z=np.where(masked, 0, np.nan).astype(np.float32)[:, None],
-                colorscale=weight_scale(),
-                meta="masked",
-                hoverinfo="skip",
-            )
+        row.add_heatmap(
+            z=np.where(masked, 0, np.nan).astype(np.float32)[:, None],
+            colorscale=weight_scale(),
+            meta="masked",
+            hoverinfo="skip",
         )
     name_axes(row, names, [""], row_title=words["position"])
     return row

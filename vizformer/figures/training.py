@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
-from vizformer.figures.figure import AXIS, Figure, frame, heatmap, scatter
+from vizformer.figures.figure import AXIS, Figure, frame, scatter
 from vizformer.figures.style import DASHES, ENGLISH, QUALITATIVE, fill, safe, weight_scale
 
 MARKER = "rgba(128, 128, 128, 0.9)"
@@ -62,21 +62,19 @@ def training_curves(
             (other[0], other[2], "y2", words["beside_accuracy"], "lines", "accuracy_at", "%{y:.1%}"),
         ]
     for order, (x, y, axis, name, mode, sentence, shown) in enumerate(curves):
-        figure.add_trace(
-            scatter(
-                x=_place(x),
-                y=np.asarray(y, dtype=np.float32),
-                yaxis=axis,
-                mode=mode,
-                name=safe(name),
-                customdata=np.asarray(x, dtype=np.int32),
-                line={"color": QUALITATIVE[order], "dash": DASHES[order], "width": 2.5}
-                if order < 3
-                else {"color": QUALITATIVE[order - 2], "dash": "dashdot", "width": 2},
-                opacity=1.0 if order < 3 else BESIDE,
-                marker={"size": 6},
-                hovertemplate=fill(words[sentence], step="%{customdata}", value=shown),
-            )
+        figure.add_scatter(
+            x=_place(x),
+            y=np.asarray(y, dtype=np.float32),
+            yaxis=axis,
+            mode=mode,
+            name=safe(name),
+            customdata=np.asarray(x, dtype=np.int32),
+            line={"color": QUALITATIVE[order], "dash": DASHES[order], "width": 2.5}
+            if order < 3
+            else {"color": QUALITATIVE[order - 2], "dash": "dashdot", "width": 2},
+            opacity=1.0 if order < 3 else BESIDE,
+            marker={"size": 6},
+            hovertemplate=fill(words[sentence], step="%{customdata}", value=shown),
         )
     frame(figure, title, height=400)
     _step_axis(figure, at, last, words)
@@ -164,17 +162,15 @@ def answer_map(
     if values.shape != (len(symbols), len(answer)):
         raise ValueError(f"probabilities {values.shape} do not fit {len(symbols)} symbols, {len(answer)} places")
     rows = [list(symbols).index(symbol) for symbol in answer]
-    figure = Figure(
-        heatmap(
-            z=values,
-            zmin=0.0,
-            zmax=1.0,
-            colorscale=weight_scale(),
-            colorbar={"title": {"text": words["probability"]}, "thickness": 14},
-            xgap=1,
-            ygap=1,
-            hovertemplate=fill(words["symbol_at"], place="%{pointNumber[1]}", symbol="%{y}", value="%{z:.4f}"),
-        )
+    figure = Figure().add_heatmap(
+        z=values,
+        zmin=0.0,
+        zmax=1.0,
+        colorscale=weight_scale(),
+        colorbar={"title": {"text": words["probability"]}, "thickness": 14},
+        xgap=1,
+        ygap=1,
+        hovertemplate=fill(words["symbol_at"], place="%{pointNumber[1]}", symbol="%{y}", value="%{z:.4f}"),
     )
     for place, row in enumerate(rows):
         figure.add_rectangle(place - 0.5, place + 0.5, row - 0.5, row + 0.5, line={"color": QUALITATIVE[1], "width": 3})
