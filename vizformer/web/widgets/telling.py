@@ -11,7 +11,7 @@ from vizformer.analysis import Kind
 from vizformer.analysis.heads.telling_head import TellingHead, find_telling_head
 from vizformer.errors import VizformerError
 from vizformer.text import Token
-from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.kept import of_trace
 from vizformer.web.catalogue.long_forward import is_long
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
@@ -22,11 +22,7 @@ from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _
 
-
-@cached
-def head(subject: Subject, kind: Kind, query: int) -> TellingHead | None:
-    """The head whose row says most about one other word; see `find_telling_head`."""
-    return find_telling_head(subject.trace, kind, query)
+head = of_trace(find_telling_head)
 
 
 def usual_head(subject: Subject, kind: Kind) -> tuple[int, int]:

@@ -1,7 +1,6 @@
 """A laboratory of the lesson Add & norm, feed-forward: a toy layer, line by line, until it is what PyTorch computes."""
 
 import streamlit as st
-from torch import Tensor
 
 from vizformer.components import matrix
 from vizformer.explain import toy_code
@@ -17,14 +16,8 @@ from vizformer.web.words.i18n import translate
 lab = Laboratory("block", "build")
 
 
-@cached
-def toy_program(lines: int) -> tuple[str, dict[str, Tensor]]:
-    return toy_code.toy_program(lines)
-
-
-@cached
-def toy_difference() -> float:
-    return toy_code.toy_difference()
+toy_program = cached(toy_code.toy_program)
+toy_difference = cached(toy_code.toy_difference)
 
 
 @lab.draws

@@ -22,9 +22,7 @@ STACKS = ("encoder", "decoder", "prediction")
 PARTS = ("embedding", "unembedding", "attention", "cross", "feedforward", "norm")
 
 
-@cached
-def counted(sizes: Sizes) -> Counted:
-    return parameter_count.count(sizes)
+counted = cached(parameter_count.count)
 
 
 @cached

@@ -4,12 +4,13 @@ import numpy as np
 import streamlit as st
 
 from vizformer.analysis.training import dropout
-from vizformer.analysis.training.dropout import Answers, Dropped
+from vizformer.analysis.training.dropout import Dropped
 from vizformer.components import matrix, table
 from vizformer.components.table import Row
 from vizformer.explain import latex
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block.place import affordable, block_stream, choose
 from vizformer.web.widgets import lesson
@@ -27,10 +28,7 @@ def dropped(subject: Subject, stack: str, layer: int, row: int, p: float, seed: 
     return dropout.drop(block_stream(subject, stack, layer, row).attention_added, p, seed)
 
 
-@cached
-def training_answers(subject: Subject, p: float, seed: int) -> Answers:
-    """What the model answers with dropout switched on, several times."""
-    return dropout.training_answers(subject.checkpoint, subject.trace, p, seed)
+training_answers = of_run(dropout.training_answers)
 
 
 @lab.draws

@@ -6,12 +6,13 @@ import streamlit as st
 from vizformer import figures
 from vizformer.analysis import read_alignments
 from vizformer.analysis.vectors import neurons
-from vizformer.analysis.vectors.neurons import Firing, Raised
+from vizformer.analysis.vectors.neurons import Raised
 from vizformer.assets import asset
 from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block.place import Place, affordable, choose, usual
 from vizformer.web.link.model_ref import ModelRef
@@ -22,14 +23,8 @@ lab = Laboratory("block", "neurons")
 AROUND = 3  # tokens before and after, in the table of the corpus
 
 
-@cached
-def firing(subject: Subject, stack: str, layer: int, row: int) -> Firing:
-    return neurons.firing(subject.checkpoint, subject.trace, stack, layer, row)
-
-
-@cached
-def silent_by_layer(subject: Subject, stack: str) -> np.ndarray:
-    return neurons.silent_by_layer(subject.checkpoint, subject.trace, stack)
+firing = of_run(neurons.firing)
+silent_by_layer = of_run(neurons.silent_by_layer)
 
 
 def corpus(model: ModelRef) -> list[tuple[str, str | None]]:

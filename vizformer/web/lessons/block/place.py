@@ -6,9 +6,8 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.explain import block_rows
-from vizformer.explain.block_rows import BlockStream
 from vizformer.web.catalogue import model_cache
-from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
@@ -34,9 +33,7 @@ def affordable(model: ModelRef) -> bool:
     return sum(p.numel() for p in model_cache.checkpoint(model).model.parameters()) <= AFFORDABLE
 
 
-@cached
-def block_stream(subject: Subject, stack: str, layer: int, row: int) -> BlockStream:
-    return block_rows.block_stream(subject.checkpoint, subject.trace, stack, layer, row)
+block_stream = of_run(block_rows.block_stream)
 
 
 def usual(subject: Subject) -> Place:

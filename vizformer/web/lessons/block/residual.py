@@ -5,7 +5,7 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.analysis.training import depth_gradients
-from vizformer.analysis.training.depth_gradients import DEPTHS, ROWS, WIDTH, ByDepth
+from vizformer.analysis.training.depth_gradients import DEPTHS, ROWS, WIDTH
 from vizformer.components import table
 from vizformer.components.table import Row, numbers
 from vizformer.web.catalogue.bounded_cache import cached
@@ -35,14 +35,8 @@ def gradient(residual):
 with_sum, without = gradient(True), gradient(False)"""
 
 
-@cached
-def by_depth() -> ByDepth:
-    return depth_gradients.by_depth()
-
-
-@cached
-def powers_of_ten(depth: int) -> float:
-    return depth_gradients.powers_of_ten(depth)
+by_depth = cached(depth_gradients.by_depth)
+powers_of_ten = cached(depth_gradients.powers_of_ten)
 
 
 @lab.draws

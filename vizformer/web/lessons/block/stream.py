@@ -8,7 +8,7 @@ from vizformer.components.table import Number, Row
 from vizformer.explain import block_rows, latex
 from vizformer.explain.block_rows import BlockStream, StackStream
 from vizformer.figures import stream as stream_figure
-from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.kept import of_trace
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.block.place import Place, block_stream, choose, line, usual
 from vizformer.web.widgets import chart, lesson, proof_badge
@@ -27,9 +27,7 @@ FIRST = {
 """What the first sum adds, by the order of the norms."""
 
 
-@cached
-def stack_stream(subject: Subject, stack: str, row: int) -> StackStream:
-    return block_rows.stack_stream(subject.trace, stack, row)
+stack_stream = of_trace(block_rows.stack_stream)
 
 
 @lab.draws

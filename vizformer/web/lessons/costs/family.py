@@ -5,7 +5,6 @@ from dataclasses import replace
 import streamlit as st
 
 from vizformer.analysis.costs import experts
-from vizformer.analysis.costs.experts import Mixture
 from vizformer.components import table
 from vizformer.components.table import Number, Row, numbers
 from vizformer.config import ModelConfig
@@ -48,16 +47,8 @@ W_gate, W_in, W_out = torch.randn(3, {d}, {d})
 swiglu = (F.silu(x @ W_gate) * (x @ W_in)) @ W_out"""
 
 
-@cached
-def mixture(config: ModelConfig, n: int, used: int) -> Mixture:
-    """The model with n experts in place of each feed-forward network."""
-    return experts.mixture(config, n, used)
-
-
-@cached
-def own_mixture(config: ModelConfig) -> Mixture | None:
-    """The experts that the model has."""
-    return experts.own_mixture(config)
+mixture = cached(experts.mixture)
+own_mixture = cached(experts.own_mixture)
 
 
 @lab.draws

@@ -10,7 +10,7 @@ import streamlit as st
 from vizformer import figures
 from vizformer.analysis.costs import own_ablations, paper_results
 from vizformer.analysis.costs.own_ablations import OwnRow, loss_changes
-from vizformer.analysis.costs.paper_results import RECIPES, SOURCE, TABLE_2, TABLE_3, Recipe, Variant
+from vizformer.analysis.costs.paper_results import RECIPES, SOURCE, TABLE_2, TABLE_3, Recipe
 from vizformer.assets import asset
 from vizformer.components import table
 from vizformer.components.table import Number, Row, numbers
@@ -58,9 +58,7 @@ def own_rows() -> tuple[OwnRow, ...]:
     return own_ablations.own_rows(notes())
 
 
-@cached
-def counted(row: Variant) -> int:
-    return paper_results.counted(row)
+counted = cached(paper_results.counted)
 
 
 @lab.draws

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from vizformer.analysis.costs import model_costs
-from vizformer.analysis.costs.model_costs import ModelCost
 from vizformer.components.table import Number
-from vizformer.config import ModelConfig
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.widgets.lab import Laboratory
 
@@ -16,10 +14,7 @@ LENGTHS = (16, 64, 256, 512, 1024, 2048, 4096, 8192, 16_384, 65_536, 131_072)
 _POWERS = ((1e15, "10¹⁵"), (1e12, "10¹²"), (1e9, "10⁹"), (1e6, "10⁶"))
 
 
-@cached
-def model_cost(config: ModelConfig, n: int) -> ModelCost:
-    """What a model costs for n tokens."""
-    return model_costs.model_cost(config, n)
+model_cost = cached(model_costs.model_cost)
 
 
 @dataclass(frozen=True)

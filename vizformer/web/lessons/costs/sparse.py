@@ -34,9 +34,7 @@ ASKED = 2  # keys on each side, in the question
 ROWS = 8  # of the mask that are written out in the formula
 
 
-@cached
-def sparse_cells(kind: SparseKind, n: int, settings: SparseSettings) -> Cells:
-    return sparse_reach.sparse_cells(kind, n, settings)
+sparse_cells = cached(sparse_reach.sparse_cells)
 
 
 @cached

@@ -4,13 +4,14 @@ import numpy as np
 import streamlit as st
 
 from vizformer import analysis
-from vizformer.analysis import AlignedPair, Alignment, AlignmentScore, Link, telling_row, word_order
+from vizformer.analysis import AlignedPair, AlignmentScore, Link, telling_row, word_order
 from vizformer.assets import asset
 from vizformer.components import table
 from vizformer.components.heatmap import Heatmap
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.kept import of_trace
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross.surroundings import has_two_stacks, meets, see_also
@@ -27,9 +28,7 @@ MEAN = -1  # in place of a head: the mean of the heads
 _PAIR, _SHOWN = "cross.pair", "cross.pair.shown"
 
 
-@cached
-def align(subject: Subject) -> Alignment:
-    return analysis.alignment(subject.trace)
+align = of_trace(analysis.alignment)
 
 
 @cached

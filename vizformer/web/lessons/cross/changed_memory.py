@@ -10,9 +10,9 @@ from vizformer.analysis.decoding.changed_memory import Change, Written, change_m
 from vizformer.components import table, tokens
 from vizformer.components.table import Row
 from vizformer.explain import encoder_decoder
-from vizformer.explain.encoder_decoder import EmptyMemory
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross.surroundings import has_two_stacks, meets, see_also
@@ -48,9 +48,7 @@ def rewritten(subject: Subject, change: Change, other: str, token: int) -> Rewri
     return Rewritten(written(loaded, memory), probabilities(loaded, trace, memory))
 
 
-@cached
-def empty_memory(subject: Subject, layer: int) -> EmptyMemory:
-    return encoder_decoder.empty_memory(subject.checkpoint, subject.trace, layer)
+empty_memory = of_run(encoder_decoder.empty_memory)
 
 
 @lab.draws

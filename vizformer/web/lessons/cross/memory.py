@@ -6,9 +6,9 @@ from vizformer.components import table
 from vizformer.components.heatmap import Heatmap
 from vizformer.components.table import Number, Row
 from vizformer.explain import encoder_decoder
-from vizformer.explain.encoder_decoder import MemoryReader, add_and_norms, encoder_outputs
+from vizformer.explain.encoder_decoder import add_and_norms, encoder_outputs
 from vizformer.explain.site_words import in_words
-from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross.surroundings import has_two_stacks, meets, see_also
@@ -21,9 +21,7 @@ from vizformer.web.words.i18n import _, translate
 lab = Laboratory("cross", "memory")
 
 
-@cached
-def memory_readers(subject: Subject) -> tuple[MemoryReader, ...]:
-    return encoder_decoder.memory_readers(subject.checkpoint, subject.trace)
+memory_readers = of_run(encoder_decoder.memory_readers)
 
 
 @lab.draws

@@ -8,7 +8,7 @@ from vizformer.components.table import Row
 from vizformer.explain import encoder_decoder
 from vizformer.explain.encoder_decoder import Attended
 from vizformer.model import Reason
-from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross import plan
@@ -23,9 +23,7 @@ from vizformer.web.words.figure_words import words
 lab = Laboratory("cross", "three")
 
 
-@cached
-def attended(subject: Subject, sites: tuple[str, ...]) -> tuple[Attended, ...]:
-    return encoder_decoder.attended(subject.checkpoint, subject.trace, sites)
+attended = of_run(encoder_decoder.attended)
 
 
 @lab.draws

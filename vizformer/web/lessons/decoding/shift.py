@@ -7,11 +7,11 @@ import streamlit as st
 
 from vizformer.analysis import AnswerCell, answer_cell
 from vizformer.analysis.decoding import teacher_forcing
-from vizformer.analysis.decoding.teacher_forcing import ForcedRow
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.explain import latex
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.decoding.writing import say_unless_writes, writes
 from vizformer.web.widgets import lesson
@@ -24,10 +24,7 @@ lab = Laboratory("decoding", "shift")
 SHOWN = 40  # rows
 
 
-@cached
-def forced_rows(subject: Subject) -> tuple[ForcedRow, ...]:
-    """Each row with the token that it reads and the one that is right after it."""
-    return teacher_forcing.forced_rows(subject.checkpoint, subject.trace)
+forced_rows = of_run(teacher_forcing.forced_rows)
 
 
 @cached

@@ -15,6 +15,7 @@ from vizformer.analysis.own_steps.error_contrasts import Contrast
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.errors.exercise import READS, WRITES, Exercise, chosen_head, head_of, stack_of
@@ -264,10 +265,7 @@ def written_with_both(subject: Subject) -> None:
 embedding = Exercise("embedding", _entering, scaled=True)
 
 
-@cached
-def embedded(subject: Subject) -> Contrast:
-    """What enters the first layer."""
-    return contrasts.embedding_contrast(subject.checkpoint, subject.trace)
+embedded = of_run(contrasts.embedding_contrast)
 
 
 @cached
@@ -300,10 +298,7 @@ def drowned_tokens(subject: Subject) -> None:
 join = Exercise("join", lambda subject: operands.join_given(subject.checkpoint, subject.trace))
 
 
-@cached
-def joined(subject: Subject) -> Contrast:
-    """The joined heads of the first layer."""
-    return contrasts.join_contrast(subject.checkpoint, subject.trace)
+joined = of_run(contrasts.join_contrast)
 
 
 @join.shows

@@ -8,11 +8,11 @@ import streamlit as st
 from vizformer import analysis
 from vizformer.analysis import HabitQuestion, Kind, head_maps, kinds
 from vizformer.analysis.heads import residual_contributions, statistics
-from vizformer.analysis.heads.residual_contributions import KeyContributions
 from vizformer.analysis.heads.statistics import HeadStatistics, Tendency
 from vizformer.components import attention, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
@@ -29,9 +29,7 @@ DEEDS: tuple[Tendency, ...] = get_args(Tendency)  # what a head may do
 SPREAD = 0.75  # of the visible keys: from so many on, a head reads from almost all of them
 
 
-@cached
-def key_contributions(subject: Subject, site: str, head: int, query: int) -> KeyContributions:
-    return residual_contributions.key_contributions(subject.checkpoint, subject.trace, site, head, query)
+key_contributions = of_run(residual_contributions.key_contributions)
 
 
 @cached

@@ -6,14 +6,14 @@ import streamlit as st
 from vizformer import figures
 from vizformer.analysis import kinds, site_name
 from vizformer.analysis.heads import residual_contributions
-from vizformer.analysis.heads.residual_contributions import Contributions, output_matrix
+from vizformer.analysis.heads.residual_contributions import output_matrix
 from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.config import ModelConfig
 from vizformer.explain import latex
 from vizformer.figures import head_split
 from vizformer.presets import PRESETS
-from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import View
@@ -28,9 +28,7 @@ VECTORS = ("x", "q", "k", "v", "z", "out")
 SHAPES = ("counts", "one", "query", "key", "joined")
 
 
-@cached
-def contributions(subject: Subject, site: str, query: int) -> Contributions:
-    return residual_contributions.contributions(subject.checkpoint, subject.trace, site, query)
+contributions = of_run(residual_contributions.contributions)
 
 
 @lab.draws

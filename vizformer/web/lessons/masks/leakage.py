@@ -6,8 +6,8 @@ from vizformer import figures
 from vizformer.analysis.masks import leakage as leaks
 from vizformer.analysis.masks.leakage import Leak, RunMask, Stack
 from vizformer.figures import leakage as figure_words
-from vizformer.text import Token
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.widgets import chart, lesson, row_names
 from vizformer.web.widgets.lab import Laboratory, controls
@@ -18,10 +18,7 @@ lab = Laboratory("masks", "leak", wide=True)
 RUNS: dict[Stack, tuple[RunMask, ...]] = {"encoder": ("own", "causal", "window"), "decoder": ("own", "window", "open")}
 
 
-@cached
-def replacements(subject: Subject, stack: Stack, position: int) -> tuple[Token, ...]:
-    """Tokens to put in place of one."""
-    return leaks.replacements(subject.checkpoint, subject.trace, stack, position)
+replacements = of_run(leaks.replacements)
 
 
 @cached

@@ -11,9 +11,9 @@ from vizformer.analysis.masks.runs import Expected, layers_masked_alike, painted
 from vizformer.components import mask, matrix
 from vizformer.explain import Masked, masked_attention
 from vizformer.messages import ranges
-from vizformer.model import Trace
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.masks.masked_head import causal_on, notes, place, record, table, tokens
 from vizformer.web.link import mask_bitmap, state
@@ -31,10 +31,7 @@ _PAINT = "masks.paint"
 LISTED = 10  # names of tokens in a sentence
 
 
-@cached
-def painted(subject: Subject, attention: Kind, flips: Cells, layers: tuple[int, ...]) -> Trace:
-    """The model run with these cells of its own mask turned over, in these layers of a kind of attention."""
-    return painted_run(subject.checkpoint, subject.trace, attention, flips, layers)
+painted = of_run(painted_run)
 
 
 @cached

@@ -4,11 +4,11 @@ import numpy as np
 import streamlit as st
 
 from vizformer import analysis
-from vizformer.analysis import HeadLookUp, Kind, WhereQuestion, kinds
+from vizformer.analysis import Kind, kinds
 from vizformer.analysis.heads import soft_lookup
 from vizformer.components import table
 from vizformer.components.table import Number, Row
-from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.kept import of_trace
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, lesson, proof_badge, row_names
@@ -22,14 +22,8 @@ TASTES, FACTS = ("sweet", "cold", "spicy"), ("minutes", "servings")
 MOST_ROWS = 12  # of a table of keys; of longer sentences the keys with the largest weights are shown
 
 
-@cached
-def look_up(subject: Subject, site: str, head: int, query: int, temperature: float) -> HeadLookUp:
-    return analysis.head_look_up(subject.trace, site, head, query, temperature=temperature)
-
-
-@cached
-def where(subject: Subject, kind: Kind) -> WhereQuestion | None:
-    return analysis.where_question(subject.trace, kind)
+look_up = of_trace(analysis.head_look_up)
+where = of_trace(analysis.where_question)
 
 
 @lab.draws
@@ -134,7 +128,7 @@ def _sentence(subject: Subject, temperature: float) -> None:
     view = state.view()
     names = labels.numbered(subject.trace.tokens[labels.stacks(view.kind)[1]])
     query = attention_selector.query(subject)
-    head = look_up(subject, attention_selector.site(), view.head, query, temperature)
+    head = look_up(subject, attention_selector.site(), view.head, query, temperature=temperature)
     found, values = head.found, head.values[:, :2]
     shown, width = found.leading(MOST_ROWS), values.shape[1]
     rows = [

@@ -1,17 +1,16 @@
 """The laboratory of Why ÷ √d in the lesson Query, key, value: random vectors first, then a head of the model."""
 
 import streamlit as st
-from jaxtyping import Float
-from numpy import ndarray
 
 from vizformer import analysis, figures
-from vizformer.analysis import Kind, ScaleQuestion, ScoreScale, kinds
+from vizformer.analysis import Kind, kinds
 from vizformer.analysis.heads import score_scaling
-from vizformer.analysis.heads.score_scaling import KEYS, PAIRS, WIDTHS, Saturation
+from vizformer.analysis.heads.score_scaling import KEYS, PAIRS, WIDTHS
 from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.figures import scaling as scaling_figures
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.kept import of_trace
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.qkv.lookup import TEMPERATURES
 from vizformer.web.link import state
@@ -23,24 +22,10 @@ from vizformer.web.words.figure_words import words
 lab = Laboratory("qkv", "scale", wide=True)
 
 
-@cached
-def variances(seed: int) -> Float[ndarray, " widths"]:
-    return score_scaling.variances(seed)
-
-
-@cached
-def saturation(seed: int) -> Saturation:
-    return score_scaling.saturation(seed)
-
-
-@cached
-def score_scale(subject: Subject, site: str, head: int) -> ScoreScale:
-    return analysis.score_scale(subject.trace, site, head)
-
-
-@cached
-def undivided(subject: Subject, kind: Kind) -> ScaleQuestion | None:
-    return analysis.scale_question(subject.trace, kind)
+variances = cached(score_scaling.variances)
+saturation = cached(score_scaling.saturation)
+score_scale = of_trace(analysis.score_scale)
+undivided = of_trace(analysis.scale_question)
 
 
 @lab.draws

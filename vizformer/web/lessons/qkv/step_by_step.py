@@ -3,9 +3,9 @@
 import math
 
 from vizformer import analysis
-from vizformer.analysis import Kind, RatioQuestion, kinds
+from vizformer.analysis import Kind, kinds
 from vizformer.web.catalogue import subject_cache
-from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.kept import of_trace
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.link.view import View
@@ -21,9 +21,7 @@ lab = Laboratory("qkv", "arithmetic", wide=True)
 PLACE = ("kind", "layer", "head", "query", "step")
 
 
-@cached
-def ratio(subject: Subject, kind: Kind) -> RatioQuestion | None:
-    return analysis.ratio_question(subject.trace, kind)
+ratio = of_trace(analysis.ratio_question)
 
 
 def unnamed(view: View) -> str:

@@ -4,11 +4,12 @@ import streamlit as st
 from numpy import ndarray
 
 from vizformer import analysis, figures
-from vizformer.analysis import Asymmetry, Bilinear, CellQuestion, Kind, ScoreForms, kinds
+from vizformer.analysis import Asymmetry, CellQuestion, Kind, kinds
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.config import ModelConfig
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge, row_names
@@ -21,9 +22,7 @@ lab = Laboratory("qkv", "three", wide=True)
 PRINTED_UP_TO = 9  # tokens: two maps side by side with more numbers are slow to paint and too small to read
 
 
-@cached
-def forms(subject: Subject, site: str, head: int) -> ScoreForms:
-    return analysis.score_forms(subject.checkpoint, subject.trace, site, head)
+forms = of_run(analysis.score_forms)
 
 
 @cached
@@ -34,9 +33,7 @@ def asymmetries(subject: Subject, site: str) -> list[dict[str, Asymmetry]]:
     return [{way: analysis.asymmetry(getattr(one, way)) for way in ways} for one in found]
 
 
-@cached
-def bilinear(subject: Subject, site: str, head: int) -> Bilinear:
-    return analysis.bilinear(subject.checkpoint, subject.trace, site, head)
+bilinear = of_run(analysis.bilinear)
 
 
 @cached

@@ -2,16 +2,12 @@
 
 import numpy as np
 import streamlit as st
-from jaxtyping import Float
 
 from vizformer.analysis.vectors import embeddings
-from vizformer.analysis.vectors.embeddings import Lookup
 from vizformer.components import lookup, matrix
-from vizformer.web.catalogue import model_cache
-from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.kept import of_model
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.tokens.embedding_rows import choose_token, embedding_table, names
-from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.lab import Laboratory
 
@@ -22,16 +18,8 @@ row = E[id]            # what nn.Embedding does
 (product - row).abs().max()"""
 
 
-@cached
-def looked_up(model: ModelRef, id: int) -> Lookup:
-    """A row of the table, taken out of it and computed as a product."""
-    return embeddings.lookup(model_cache.checkpoint(model), id)
-
-
-@cached
-def entries(model: ModelRef, rows: tuple[int, ...], columns: tuple[int, ...]) -> Float[np.ndarray, "rows columns"]:
-    """Some numbers of the table."""
-    return embeddings.entries(model_cache.checkpoint(model), rows, columns)
+looked_up = of_model(embeddings.lookup)
+entries = of_model(embeddings.entries)
 
 
 @lab.draws

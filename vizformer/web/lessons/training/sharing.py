@@ -23,10 +23,7 @@ def count_sharing(model: ModelRef) -> Sharing:
     return weight_sharing.sharing(model_cache.checkpoint(model).model)
 
 
-@cached
-def paper_sharing() -> Sharing:
-    """Those of the paper's base model."""
-    return weight_sharing.paper_sharing()
+paper_sharing = cached(weight_sharing.paper_sharing)
 
 
 @lab.draws

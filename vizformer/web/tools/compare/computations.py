@@ -11,7 +11,6 @@ from vizformer.analysis.own_steps.first_departure import (
     TOLERANCE,
     TOLERANCES,
     Comparison,
-    Named,
     Picture,
     compare,
     expected,
@@ -23,6 +22,7 @@ from vizformer.analysis.own_steps.submitted_steps import MAX_BYTES, MAX_TEXT_BYT
 from vizformer.explain import layer_steps
 from vizformer.messages import Message
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
 
 
@@ -44,14 +44,7 @@ class Checked:
     picture: Picture | None
 
 
-@cached
-def named(subject: Subject) -> tuple[Named, ...]:
-    """What can be handed in.
-
-    Raises:
-        TraceError: a text that is too long for this page.
-    """
-    return first_departure.named(subject.checkpoint, subject.trace)
+named = of_run(first_departure.named)
 
 
 def check_size(size: int) -> None:

@@ -2,12 +2,8 @@
 
 from typing import Literal
 
-from jaxtyping import Complex, Float
-from numpy import ndarray
-
-from vizformer.analysis import Kind, circuits
+from vizformer.analysis import circuits
 from vizformer.analysis.circuits import (
-    Composition,
     compositions,
     copying_scores,
     ov_pairs,
@@ -15,11 +11,12 @@ from vizformer.analysis.circuits import (
     qk_pairs,
     what_is_left_out,
 )
-from vizformer.analysis.corpus_heads import Corpus, Passage, bundled_corpus
-from vizformer.analysis.corpus_heads.passage import HeadOnPassage, head_on_passage
+from vizformer.analysis.corpus_heads import Corpus, bundled_corpus
+from vizformer.analysis.corpus_heads.passage import head_on_passage
 from vizformer.messages import Message
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.kept import of_model
 from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.link.model_ref import ModelRef
 
@@ -31,16 +28,8 @@ def bundled(name: str) -> Corpus:
     return bundled_corpus(name)
 
 
-@cached
-def on_passage(model: ModelRef, passage: Passage, kind: Kind, layer: int, head: int, measure: str) -> HeadOnPassage:
-    """One head on one text, with the cells of what was measured marked."""
-    return head_on_passage(model_cache.checkpoint(model), passage, kind, layer, head, measure)
-
-
-@cached
-def predicting(model: ModelRef) -> Kind:
-    """The self-attention whose circuits are shown."""
-    return predicting_kind(model_cache.checkpoint(model))
+on_passage = of_model(head_on_passage)
+predicting = of_model(predicting_kind)
 
 
 @cached
@@ -49,22 +38,9 @@ def left_out(model: ModelRef) -> tuple[Message, ...]:
     return tuple(what_is_left_out(model_cache.checkpoint(model)))
 
 
-@cached
-def copying(model: ModelRef) -> Float[ndarray, "n_layers n_heads"]:
-    """The copying score of every head."""
-    return copying_scores(model_cache.checkpoint(model))
-
-
-@cached
-def eigenvalues(model: ModelRef, layer: int, head: int) -> Complex[ndarray, " d_head"]:
-    """Those of a head's OV circuit."""
-    return circuits.eigenvalues(model_cache.checkpoint(model), layer, head)
-
-
-@cached
-def composition(model: ModelRef) -> Composition:
-    """Which head reads what which earlier one writes."""
-    return compositions(model_cache.checkpoint(model))
+copying = of_model(copying_scores)
+eigenvalues = of_model(circuits.eigenvalues)
+composition = of_model(compositions)
 
 
 @cached

@@ -4,34 +4,26 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from vizformer.analysis import (
-    InputAttribution,
-    LogitAttribution,
-    LogitLens,
     input_attribution,
     logit_attribution,
     logit_lens,
 )
 from vizformer.analysis.attribution.direct import by_key, what_is_frozen
-from vizformer.analysis.attribution.findings import Finding, scan
+from vizformer.analysis.attribution.findings import scan
 from vizformer.analysis.attribution.lens import right_tokens, what_is_inexact
 from vizformer.analysis.attribution.terms import Against
 from vizformer.analysis.heads.residual_contributions import key_contributions
 from vizformer.messages import Message
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.words import labels
 
-
-@cached
-def right(subject: Subject) -> tuple[int, ...]:
-    """The id that every row is asked for."""
-    return right_tokens(subject.checkpoint, subject.trace)
-
-
-@cached
-def lens(subject: Subject, positions: tuple[int, ...], targets: tuple[int, ...] | None = None) -> LogitLens:
-    """The logit lens of some positions."""
-    return logit_lens(subject.checkpoint, subject.trace, positions, targets=targets)
+right = of_run(right_tokens)
+lens = of_run(logit_lens)
+attribution = of_run(logit_attribution)
+inputs = of_run(input_attribution)
+findings = of_run(scan)
 
 
 @cached
@@ -53,17 +45,11 @@ def frozen(subject: Subject) -> tuple[Message, ...]:
 
 
 @cached
-def attribution(subject: Subject, position: int, token: int, against: Against) -> LogitAttribution:
-    """The terms of a logit."""
-    return logit_attribution(subject.checkpoint, subject.trace, position, token, against=against)
-
-
-@cached
 def keys(
     subject: Subject, position: int, token: int, against: Against, site: str, head: int
 ) -> tuple[Float[ndarray, " n_k"], Float[ndarray, " n_k"], Float[ndarray, " n_k"]]:
     """Of one head and every key: its share of the logit, the weight, and the length of what arrives from it."""
-    found = attribution(subject, position, token, against)
+    found = attribution(subject, position, token, against=against)
     arriving = key_contributions(subject.checkpoint, subject.trace, site, head, position)
     return by_key(subject.checkpoint, subject.trace, found, site, head), arriving.weights, arriving.norms
 
@@ -73,17 +59,5 @@ def neurons(subject: Subject, position: int, token: int, against: Against, layer
     """The share of every neuron of a layer."""
     from vizformer.analysis.attribution.direct import neurons
 
-    found = attribution(subject, position, token, against)
+    found = attribution(subject, position, token, against=against)
     return neurons(subject.checkpoint, subject.trace, found, layer)
-
-
-@cached
-def inputs(subject: Subject, position: int, token: int, against: Against) -> InputAttribution:
-    """What the tokens of the input add, by gradients."""
-    return input_attribution(subject.checkpoint, subject.trace, position, token, against=against)
-
-
-@cached
-def findings(subject: Subject, position: int, token: int) -> list[Finding]:
-    """What is most remarkable."""
-    return scan(subject.checkpoint, subject.trace, position, token)

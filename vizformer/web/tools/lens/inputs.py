@@ -46,7 +46,7 @@ def opened(subject: Subject, asked: Asked) -> None:
         return
     names = {"integrated": _("integrated gradients"), "gradient": _("gradient × input")}
     method = one_of(_("Method"), "lens.method", names, labelled=False)
-    found = computations.inputs(subject, asked.position, asked.token, asked.against)
+    found = computations.inputs(subject, asked.position, asked.token, against=asked.against)
     if subject.edited:
         st.caption(_("Numbers set by hand are left out here: this is the model as it is."))
     for stack, values in (found.integrated if method == "integrated" else found.gradient_x_input).items():

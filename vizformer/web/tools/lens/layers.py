@@ -136,7 +136,7 @@ def row_name(point: int) -> str:
 
 def first_after(subject: Subject, asked: Asked) -> str:
     """After which layer the answer comes to the top (Markdown)."""
-    found = computations.lens(subject, (asked.position,), (asked.token,))
+    found = computations.lens(subject, (asked.position,), targets=(asked.token,))
     answer = plain(asked.text)
     settled, appears = found.settled(0), found.appears(0)
     if settled is not None and settled > 0:
@@ -159,7 +159,7 @@ def first_after(subject: Subject, asked: Asked) -> str:
 
 def one_position(subject: Subject, asked: Asked) -> None:
     """The first tokens after every layer at the chosen position."""
-    found = computations.lens(subject, (asked.position,), (asked.token,))
+    found = computations.lens(subject, (asked.position,), targets=(asked.token,))
     names = computations.texts(subject, tuple(int(id) for id in found.top[:, 0].ravel()))
     count = found.top.shape[2]
     table: dict[str, list[object]] = {_("Ended after"): [row_name(point) for point in range(len(found.points))]}

@@ -33,7 +33,7 @@ def draw_terms(subject: Subject, asked: Asked) -> None:
     """The bars, with their sum and its proof; then one head or network."""
     st.html(f'<div id="{ANCHOR}"></div>')
     st.subheader(_("What adds to its logit"), anchor=False)
-    found = computations.attribution(subject, asked.position, asked.token, asked.against)
+    found = computations.attribution(subject, asked.position, asked.token, against=asked.against)
     st.markdown(
         _(
             "The logit of “{answer}” is a sum of what every part has written into the last row. Less {less} it is "

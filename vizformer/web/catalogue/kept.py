@@ -1,0 +1,56 @@
+"""Functions of a model or of a run, asked of what a page looks at, once for everybody (`bounded_cache`).
+
+    contributions = of_run(residual_contributions.contributions)
+    contributions(subject, site, query)  # of subject.checkpoint, subject.trace, site, query
+
+A function that needs neither is kept as it is: `cached(function)`.
+"""
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
+
+from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue.bounded_cache import Cached, cached
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.link.model_ref import ModelRef
+
+if TYPE_CHECKING:
+    from vizformer.checkpoints import Opened
+    from vizformer.model import Trace
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def of_run(function: "Callable[Concatenate[Opened, Trace, P], R]") -> "Cached[Concatenate[Subject, P], R]":
+    """A function of a checkpoint and a trace, asked of a `Subject`."""
+    kept: Cached[Concatenate[Subject, P], R] = _kept(
+        function, "subject", lambda subject: (subject.checkpoint, subject.trace)
+    )
+    return kept
+
+
+def of_trace(function: "Callable[Concatenate[Trace, P], R]") -> "Cached[Concatenate[Subject, P], R]":
+    """A function of a trace, asked of a `Subject`."""
+    kept: Cached[Concatenate[Subject, P], R] = _kept(function, "subject", lambda subject: (subject.trace,))
+    return kept
+
+
+def of_model(function: "Callable[Concatenate[Opened, P], R]") -> "Cached[Concatenate[ModelRef, P], R]":
+    """A function of a checkpoint, asked of a `ModelRef`."""
+    kept: Cached[Concatenate[ModelRef, P], R] = _kept(function, "model", lambda model: (model_cache.checkpoint(model),))
+    return kept
+
+
+def _kept(function: Callable[..., R], name: str, read: Callable[[Any], tuple[Any, ...]]) -> Any:
+    first, *others = inspect.signature(function).parameters.values()
+
+    @wraps(function)
+    def asked(one: Any, *args: Any, **kwargs: Any) -> R:
+        return function(*read(one), *args, **kwargs)
+
+    parameters = [first.replace(name=name), *others[others[0].name == "trace" if others else 0 :]]
+    cast(Any, asked).__signature__ = inspect.Signature(parameters)
+    return cached(asked)
