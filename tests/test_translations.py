@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ERRORS = (
     re.search(r"^ERRORS := ((?:.*\\\n)*.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].replace("\\", "").split()
 )
-KEYWORDS = {"_": None, "N_": None, "ngettext": (1, 2), **dict.fromkeys(ERRORS)}
+KEYWORDS = {**dict.fromkeys(("_", "N_", "show_text", "show_note")), "ngettext": (1, 2), **dict.fromkeys(ERRORS)}
 LOOKS_WRONG = r"[一-鿿][,;:!?]|[一-鿿]\.(\s|$)|\s[，。；：！？、）]|[（]\s"  # Chinese with punctuation of English
 TRANSLATIONS = [code for code in LANGUAGES if code != SOURCE]
 

@@ -1,7 +1,5 @@
 """Generation: a text token by token, what each token was chosen from, and what it costs."""
 
-import streamlit as st
-
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.generation.beam_search import beam
 from vizformer.web.tools.generation.other_model import draw_other_model
@@ -10,7 +8,7 @@ from vizformer.web.tools.generation.step_by_step import written
 from vizformer.web.widgets import model_suggestions
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.model_input import subject_box
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import show_note
 
 
 def page() -> None:
@@ -21,7 +19,7 @@ def page() -> None:
         draw_other_model(subject.model)
         return
     if subject.target.strip():
-        st.caption(_("The translation begins with the target that is given above; empty it to see the model's own."))
+        show_note("The translation begins with the target that is given above; empty it to see the model's own.")
     pictures(subject)
 
 

@@ -15,7 +15,7 @@ from vizformer.web.tools.what_if.set_of_prompts import draw_set_of_prompts
 from vizformer.web.widgets.choices import line, one_of
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.model_input import subject_box
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 
 def page() -> None:
@@ -62,7 +62,7 @@ def taken_out(subject: Subject, settings: DeltaGenerator) -> None:
         draw_all_parts(subject, settings)
         return
     if subject.edited:
-        st.caption(_("Numbers set by hand are left out here: this is the model as it is."))
+        show_note("Numbers set by hand are left out here: this is the model as it is.")
     draw = {"neurons": draw_all_neurons, "tokens": draw_all_tokens, "gates": draw_learned_gates}[taken]
     draw(subject.unedited, settings)
 

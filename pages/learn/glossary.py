@@ -6,7 +6,7 @@ from vizformer.web.frame import sitemap
 from vizformer.web.frame.search import WANTED
 from vizformer.web.widgets import glossary
 from vizformer.web.widgets.laboratories import laboratory
-from vizformer.web.words.i18n import _, language, translate
+from vizformer.web.words.i18n import _, language, show_note, translate
 from vizformer.web.words.terms import matches, read_terms
 
 _LESSON = "glossary.lesson"
@@ -23,7 +23,7 @@ def page() -> None:
     if not keys:
         st.info(_("No term matches. Try a shorter part of the word, or all lessons."))
         return
-    st.caption(_("{shown} of {all} terms", shown=len(keys), all=len(found)))
+    show_note("{shown} of {all} terms", shown=len(keys), all=len(found))
     glossary.table(keys, titles)
     st.subheader(_("Where they are taught"), anchor=False)
     with st.container(horizontal=True):

@@ -9,7 +9,7 @@ from vizformer.web.tools.train.form import choose
 from vizformer.web.tools.train.snapshots import explore
 from vizformer.web.tools.train.status import draw_status
 from vizformer.web.words.errors import guarded
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 POLL = 2.0  # seconds between two looks at a training that goes on
 
@@ -28,11 +28,9 @@ def page() -> None:
     over = now.phase == "over"
     st.fragment(guarded()(watch), run_every=None if over else POLL)(name, was_over=over)
     if not state.view().run:
-        st.caption(
-            _(
-                "This is a training that is over: a small model has learned to repeat what came before. Drag through it; "
-                "then have a model of your own trained, with the choices above."
-            )
+        show_note(
+            "This is a training that is over: a small model has learned to repeat what came before. Drag through it; "
+            "then have a model of your own trained, with the choices above."
         )
     if over and state.view().run and trainings.folder(name) is not None:
         guarded()(keep)(name)

@@ -15,7 +15,7 @@ from vizformer.web.frame.sitemap import COURSE, DOORS, HELP, HOME, Entry, beside
 from vizformer.web.link import state
 from vizformer.web.link.languages import LANGUAGES
 from vizformer.web.words.errors import guarded, plain
-from vizformer.web.words.i18n import _, language, translate
+from vizformer.web.words.i18n import _, language, show_note, translate
 
 NAME = "VizFormer"
 SHOWN_ON_A_PHONE = 24  # widths of the sentence's characters: a Chinese one is as wide as two letters
@@ -49,7 +49,7 @@ def draw(entry: Entry) -> None:
             with st.popover("?", key="help", help=_("Glossary and reading list")):
                 for page in HELP:
                     st.page_link(page.file, label=translate(page.title))
-                st.caption(_("What you type stays on this server."))
+                show_note("What you type stays on this server.")
 
 
 def _boxes() -> None:

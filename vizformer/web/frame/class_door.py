@@ -8,7 +8,7 @@ from vizformer.components import follow, lead
 from vizformer.serving import one_of
 from vizformer.web.classroom.rooms import LENGTH, tidy
 from vizformer.web.frame import class_answers, class_rooms, classroom, inline_scripts, presses, share
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, translate
 
 TRY_AGAIN = 5.0  # seconds
 _CODE, _WHOLE, _UNKNOWN, _POINTS = (f"class.{name}" for name in ("code", "whole", "unknown", "points"))
@@ -67,11 +67,9 @@ def button() -> None:
         return
     with opened:
         if one_of() > 1 and not class_rooms.is_shared():
-            st.caption(
-                _(
-                    "A class on a server with several workers needs a Redis that they share: start it with "
-                    "VIZFORMER_REDIS_URL, or without `--workers`."
-                )
+            show_note(
+                "A class on a server with several workers needs a Redis that they share: start it with "
+                "VIZFORMER_REDIS_URL, or without `--workers`."
             )
         elif (own := classroom.led()) is not None:
             _leading(*own)
@@ -83,20 +81,18 @@ def _leading(code: str, secret: str) -> None:
     parts = urlsplit(st.context.url or "")
     link = urlunsplit((parts.scheme, parts.netloc, parts.path, urlencode({classroom.ROOM: code}), ""))
     st.markdown(f"# {code}")
-    st.caption(
-        _("Students open this link, or press “Class” and type the code. They see your page, model, text and head.")
-    )
+    show_note("Students open this link, or press “Class” and type the code. They see your page, model, text and head.")
     st.code(link, language=None, wrap_lines=True)
     if (drawn := share.qr(link)) is not None:
         st.image(drawn, width=share.WIDTH)
-    st.caption(_("Every question of a lesson has a button that asks it to the class and counts the answers."))
+    show_note("Every question of a lesson has a button that asks it to the class and counts the answers.")
     st.toggle(_("Show the class my pointer"), value=classroom.points(), key=_POINTS, on_change=_point)
-    st.caption(_("The class ends when you end it, a minute after you leave, and after four hours. Nothing is kept."))
+    show_note("The class ends when you end it, a minute after you leave, and after four hours. Nothing is kept.")
     st.button(_("End the class"), on_click=classroom.end, args=(code, secret), key="class.end")
 
 
 def _door() -> None:
-    st.caption(_("As a teacher: whoever joins sees what you look at, move by move."))
+    show_note("As a teacher: whoever joins sees what you look at, move by move.")
     if presses.button(_("Start a class"), key="class.start", type="primary"):
         if (refused := classroom.start()) is None:
             st.rerun()  # the whole page: its questions can be asked to the class from now on
@@ -105,7 +101,7 @@ def _door() -> None:
     label = _("As a student: the code of the class")
     st.text_input(label, key=_CODE, max_chars=2 * LENGTH, on_change=_typed)
     if st.session_state.pop(_UNKNOWN, False):
-        st.caption(_("There is no class with this code."))
+        show_note("There is no class with this code.")
 
 
 def _point() -> None:

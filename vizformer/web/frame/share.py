@@ -7,7 +7,7 @@ import streamlit as st
 
 from vizformer.serving import listening
 from vizformer.web.link import state
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 WIDTH = 304  # px of the code
 MOST_IN_A_CODE = 800
@@ -25,12 +25,12 @@ def button() -> None:
 
 def offer(link: str) -> None:
     """The link, its code, and what it does not carry."""
-    st.caption(_("This link opens what you see now, in any browser that reaches this server."))
+    show_note("This link opens what you see now, in any browser that reaches this server.")
     st.code(link, language=None, wrap_lines=True)
     if (code := qr(link)) is not None:
         st.image(code, width=WIDTH)
     else:
-        st.caption(_("The link is too long for a code that can be read from afar: a shorter text helps."))
+        show_note("The link is too long for a code that can be read from afar: a shorter text helps.")
     for said in left_out(link):
         st.caption(said)
 

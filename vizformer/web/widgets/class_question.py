@@ -14,7 +14,7 @@ from typing import Literal
 import streamlit as st
 
 from vizformer.web.frame import class_answers, classroom
-from vizformer.web.words.i18n import _, ngettext
+from vizformer.web.words.i18n import _, ngettext, show_note
 
 Part = Literal["nobody", "teacher", "student", "shown"]
 EVERY = 2.0  # seconds between two looks at the answers
@@ -64,12 +64,12 @@ def send_typed(lesson: str, name: str, typed: str, *, key: str) -> None:
     st.form_submit_button(_("Send my answer to the class"), on_click=send, type="primary", key=f"{key}.send")
     sent = st.session_state.get(_SENT)
     if sent is not None and sent[0] == asked:
-        st.caption(_("Sent to the class"))
+        show_note("Sent to the class")
     _promise()
 
 
 def _promise() -> None:
-    st.caption(_("Nobody sees who answered what. You can change it until the teacher shows the answer."))
+    show_note("Nobody sees who answered what. You can change it until the teacher shows the answer.")
 
 
 def _send(asked: str, said: str) -> None:

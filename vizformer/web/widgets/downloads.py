@@ -28,7 +28,7 @@ from vizformer.web.widgets import model_assumptions
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _, language, translate
+from vizformer.web.words.i18n import _, language, show_note, translate
 
 LONGEST_TEXT = 120  # characters of the sentence in a caption
 
@@ -110,13 +110,11 @@ def as_table(picture: Picture, key: str) -> None:
     if found.total > len(found.rows):
         shown = {"shown": len(found.rows), "total": found.total}
         if picture.figure is None:
-            st.caption(_("The first {shown:,} of {total:,} rows.", **shown))
+            show_note("The first {shown:,} of {total:,} rows.", **shown)
         else:
-            st.caption(
-                _(
-                    "The {shown:,} values of {total:,} that are furthest from 0; the CSV and the NPZ hold all of them.",
-                    **shown,
-                )
+            show_note(
+                "The {shown:,} values of {total:,} that are furthest from 0; the CSV and the NPZ hold all of them.",
+                **shown,
             )
     about = picture.title or picture.caption
     sortable.mount(found.columns, found.rows, caption=about, words=words(sortable.ENGLISH), key=f"{key}.table")
@@ -125,7 +123,7 @@ def as_table(picture: Picture, key: str) -> None:
 def _code(found: Mapping[str, str]) -> None:
     """The same in Python, each with a button that copies it."""
     for package, code in found.items():
-        st.caption(_("With {package}", package=package))
+        show_note("With {package}", package=package)
         st.code(code, language="python", height=min(300, 24 * (3 + code.count("\n"))))
 
 

@@ -33,7 +33,7 @@ from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.widgets.questions import CellChoice, Choice, Number, Question, Registry, is_answered, near
 from vizformer.web.widgets.whole_model.beside import draw_beside
 from vizformer.web.words import lesson_words
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, translate
 
 __all__ = [
     "CellChoice",
@@ -216,7 +216,7 @@ def _ask_again(entry: Entry, part: Shown, subject: Subject) -> None:
         if (found := questions.asked_again(url, name, missed, subject)) is not None:
             st.session_state[_AGAIN] = here, (url, name, missed)
             title = next(translate(one.title) for one in COURSE if one.url == url)
-            st.caption(_("Once more, from the lesson “{title}”:", title=title))
+            show_note("Once more, from the lesson “{title}”:", title=title)
             ask(found, here=True)
             return
 
@@ -282,7 +282,7 @@ def _course() -> None:
             return
         for entry in COURSE:
             st.page_link(entry.file, label=progress.said(entry))
-        st.caption(_("Kept in this browser, nowhere else."))
+        show_note("Kept in this browser, nowhere else.")
         if st.button(_("Forget my progress"), on_click=progress.forget, key="lesson.forget"):
             st.rerun()  # the whole page: it is there that the browser is told
 
@@ -367,7 +367,7 @@ def formula(symbols: str, *, live: str = "", code: str = "", given: Mapping[str,
     if live:
         st.latex(re.sub(r"(?<!\\)\bnan\b", r"\\text{NaN}", re.sub(r"(?<!\\)\binf\b", r"\\infty", live)))
     if code:
-        st.caption(_("The same in PyTorch"))
+        show_note("The same in PyTorch")
         st.code(pasteable(code, given or {}), language="python", wrap_lines=True)
 
 

@@ -9,7 +9,7 @@ from vizformer.web.frame import presses
 from vizformer.web.link import state
 from vizformer.web.widgets import dropzone
 from vizformer.web.words import errors
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 MOST_FILE_MB = 1
 ENCODINGS = ("utf-8-sig", "gb18030")  # what editors write, also older ones in China
@@ -74,5 +74,5 @@ def _count(text: str) -> bool:
         errors.show(error.message)
         return False
     most = model_cache.options(view.model).max_positions
-    st.caption(_("{n} tokens; this model reads at most {most}.", n=f"{n:,}", most=f"{most:,}"))
+    show_note("{n} tokens; this model reads at most {most}.", n=f"{n:,}", most=f"{most:,}")
     return True

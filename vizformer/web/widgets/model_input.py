@@ -19,7 +19,7 @@ from vizformer.web.link.view import View
 from vizformer.web.widgets import long_text, model_assumptions, model_suggestions, opening, source_language
 from vizformer.web.widgets.number_editor import set_by_hand
 from vizformer.web.words import errors
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, translate
 
 _LAST_GOOD = "vizformer.subject"
 
@@ -36,14 +36,12 @@ def subject_box(usable: Callable[[ModelRef], bool] | None = None) -> Subject | N
     view, reads_target, itself = boxes()
     model_assumptions.line(view.model)
     if state.clipped("text") or state.clipped("target"):
-        st.caption(
-            _(
-                "The text is too long for the link, which does not carry it: it stays on this server for {hours} hours "
-                "after it was last looked at, and the link opens it until then. Afterwards, and on other servers, the link "
-                "shows its first {n} characters.",
-                hours=text_store.HOURS,
-                n=packed_text.AS_IT_IS,
-            )
+        show_note(
+            "The text is too long for the link, which does not carry it: it stays on this server for {hours} hours "
+            "after it was last looked at, and the link opens it until then. Afterwards, and on other servers, the link "
+            "shows its first {n} characters.",
+            hours=text_store.HOURS,
+            n=packed_text.AS_IT_IS,
         )
     # From here on with the stamp of the files: caches must not confuse two versions of a folder.
     given = view.text if itself and not view.target.strip() else view.target
@@ -56,12 +54,12 @@ def subject_box(usable: Callable[[ModelRef], bool] | None = None) -> Subject | N
     state.draw()
     set_by_hand("edits")
     if wanted.edited and not readable(wanted):  # set for another text, or wrong from the start
-        st.caption(_("The numbers set by hand do not fit here and are left out. Undo or reset them."))
+        show_note("The numbers set by hand do not fit here and are left out. Undo or reset them.")
         wanted = wanted.unedited
     if not readable(wanted):
         last: Subject | None = st.session_state.get(_LAST_GOOD)
         if last is not None:
-            st.caption(_("Below is still the last sentence that could be read."))
+            show_note("Below is still the last sentence that could be read.")
         return last
     st.session_state[_LAST_GOOD] = wanted
     source_language.gloss(wanted.text)

@@ -9,7 +9,7 @@ from vizformer.web.catalogue import model_cache, subject_cache, toy_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import edits, state
 from vizformer.web.words import labels
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_text
 
 
 def head_editor(subject: Subject, site: str) -> None:
@@ -76,7 +76,7 @@ def what_changed(subject: Subject) -> None:
             best = subject_cache.predictions(side, there)[:3]
             names = labels.told_apart([p.token for p in best])
             shown = ", ".join(f"{name} {labels.percent(p.probability)}" for name, p in zip(names, best, strict=True))
-            st.text(_("After position {position}: {list}", position=there, list=shown))
+            show_text("After position {position}: {list}", position=there, list=shown)
 
 
 def toy_editor(stack: str) -> None:
@@ -124,7 +124,7 @@ def set_by_hand(field: str) -> None:
         return
     shown = ", ".join(_describe(item) for item in items[:4]) + (" …" if len(items) > 4 else "")
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
-        st.text(_("Set by hand: {items}", items=shown))
+        show_text("Set by hand: {items}", items=shown)
         st.button(_("Undo the last"), on_click=_change, args=(field, edits.undo), key=f"{field}.undo")
         st.button(_("Reset all"), on_click=_reset, args=(field,), key=f"{field}.reset")
 

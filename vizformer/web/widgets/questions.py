@@ -23,7 +23,7 @@ from vizformer.web.frame import progress
 from vizformer.web.widgets import class_question
 from vizformer.web.widgets.misconceptions import Grid, Mistake, of_cell, of_number
 from vizformer.web.words.errors import plain
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 
 @dataclass(frozen=True)
@@ -300,7 +300,7 @@ def ask_number(asked: Number) -> None:
                 )
         if part == "shown" or (part != "student" and st.session_state.get(shown)):
             if given is None and part == "nobody":
-                st.caption(_("Enter a number first."))
+                show_note("Enter a number first.")
             else:
                 if part == "shown" and given is not None and not st.session_state.get(shown):
                     reveal(asked.lesson, asked.name, shown)

@@ -10,7 +10,7 @@ from vizformer.web.frame import presenting
 from vizformer.web.frame.sitemap import COURSE, Entry
 from vizformer.web.widgets.laboratories import Parts, Shown, beside_others, laboratory
 from vizformer.web.widgets.lesson_text import Prose, prose
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, translate
 
 LABORATORY = "laboratory"
 FEW_BYTES = 400  # of a slide's words, up to which they are written larger
@@ -67,7 +67,7 @@ def show(entry: Entry, parts: Parts, index: int, subject: Subject | None) -> Non
         with notes, st.container(key="slide-notes-text"):
             _notes(parts[index], prose(entry.url, parts[index].key))
         with preview:
-            st.caption(_("Next slide"))
+            show_note("Next slide")
             if following is not None:
                 with st.container(key="slide-preview", border=True):
                     draw(following)

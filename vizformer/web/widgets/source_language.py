@@ -18,7 +18,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.link import state
 from vizformer.web.link.beginnings import CHINESE, in_language
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.words.i18n import _, language
+from vizformer.web.words.i18n import _, language, show_note
 
 Language = Literal["zh", "en"]
 
@@ -99,7 +99,7 @@ def gloss(text: str) -> None:
     """Says below the title of a page what its sentence means."""
     if meant := meaning(text):
         with st.container(key="gloss"):
-            st.caption(_("{text} means: {meaning}", text=text, meaning=meant))
+            show_note("{text} means: {meaning}", text=text, meaning=meant)
 
 
 def notice(model: ModelRef, text: str, usable: Callable[[ModelRef], bool] | None = None) -> None:

@@ -13,7 +13,7 @@ from vizformer.web.link import state
 from vizformer.web.widgets import data_table, proof_badge
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.words.errors import plain
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, show_text, translate
 
 Labels = Mapping[str, Sequence[str]]
 """Names of what is counted along an axis (`vizformer.explain.Axis`): token texts for "keys", "queries", ..."""
@@ -105,7 +105,7 @@ def show_step(step: Step, labels: Labels, code: str, *, details: bool, before: S
     with words:
         st.markdown(translate(step.text, plain))
         st.latex(step.formula)
-        st.caption(_("The same in PyTorch"))
+        show_note("The same in PyTorch")
         tall = len(code) > LONG_CODE  # numbers written out: what stands beside it must not end far above
         st.code(code, language="python", wrap_lines=True, height=TALLEST if tall else "content")
     if details:
@@ -129,7 +129,7 @@ def _changes(step: Step, before: Step, labels: Labels) -> None:
         return
     difference = step.change_since(before)
     if not difference.any():
-        st.caption(_("This step is as it was before the edit."))
+        show_note("This step is as it was before the edit.")
         return
     st.html(table(before.result, step.axes, _("Before the edit"), labels))
     st.html(table(difference, step.axes, _("What changed"), labels))
@@ -229,16 +229,14 @@ def _terms(step: Step, contraction: Contraction, labels: Labels) -> None:
     )
     total = f"{contraction.total()[row, column]:.6f}"
     if contraction.add is None:
-        st.text(_("Sum of {n} products: {total}", n=len(left), total=total))
+        show_text("Sum of {n} products: {total}", n=len(left), total=total)
     else:
-        st.text(
-            _(
-                "Sum of {n} products: {sum}; plus the bias {bias}: {total}",
-                n=len(left),
-                sum=f"{products.sum():.6f}",
-                bias=f"{contraction.add[column]:.6f}",
-                total=total,
-            )
+        show_text(
+            "Sum of {n} products: {sum}; plus the bias {bias}: {total}",
+            n=len(left),
+            sum=f"{products.sum():.6f}",
+            bias=f"{contraction.add[column]:.6f}",
+            total=total,
         )
 
 

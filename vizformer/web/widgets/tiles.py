@@ -11,7 +11,7 @@ from vizformer.web.frame import classroom, presenting, presses, progress
 from vizformer.web.frame.sitemap import COURSE, DOORS, LEARN, TEACH, Entry
 from vizformer.web.widgets import model_input
 from vizformer.web.words.errors import guarded
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, translate
 
 
 @guarded()
@@ -40,7 +40,7 @@ def _lead() -> None:
             if (refused := classroom.start()) is None:
                 st.rerun()  # its code stands above the page
             st.warning(translate(refused))
-        st.caption(_("As a teacher: whoever joins sees what you look at, move by move."))
+        show_note("As a teacher: whoever joins sees what you look at, move by move.")
 
 
 def _present() -> None:
@@ -49,7 +49,7 @@ def _present() -> None:
         if presses.button(_("Present the course"), key="teach.present", type="tertiary"):
             presenting.begin()
             st.switch_page(COURSE[0].file)
-        st.caption(_("The lessons as slides for a projector: keys or a clicker step through them."))
+        show_note("The lessons as slides for a projector: keys or a clicker step through them.")
 
 
 def _picture(name: str) -> None:

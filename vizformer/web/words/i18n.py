@@ -2,6 +2,7 @@
 
     _("Head {head}", head=3)          # a text written on a page
     ngettext("{n} head", "{n} heads", 3)
+    show_text("Several keys.")        # the same, shown as it is; show_note: small, below what it is about
     translate(error.message)          # a Message made behind the pages
 
 The language is the one the link asks for, else the browser's, else English.
@@ -31,6 +32,16 @@ def _(text: str, /, **values: object) -> str:
     """
     found = catalogue(language()).get(text, text)
     return found.format(**values) if values else found
+
+
+def show_text(text: str, /, **values: object) -> None:
+    """Shows `text` in the reader's language, as it is."""
+    st.text(_(text, **values))
+
+
+def show_note(text: str, /, **values: object) -> None:
+    """Shows `text` in the reader's language, small, below what it is about; it may have Markdown."""
+    st.caption(_(text, **values))
 
 
 def ngettext(one: str, many: str, n: int, /) -> str:

@@ -25,7 +25,7 @@ from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, translate
 
 lab = Laboratory("map", "drawing", wide=True)
 _DRAWING, _SWITCH = "map.drawing", "map.switch"
@@ -307,7 +307,7 @@ def _detail(subject: Subject, box: Box, total: int) -> None:
         if len(box.tensors) > MOST_TENSORS:
             named.append(lab.text("more", n=len(box.tensors) - MOST_TENSORS))
         st.markdown(" · ".join(named))
-        st.caption(_("The same in PyTorch"))
+        show_note("The same in PyTorch")
         sizes = [tuple(dims) for __, dims in box.tensors]
         code = f"sum(math.prod(shape) for shape in {sizes})"
         if len(sizes) > MOST_TENSORS:  # experts: many of a few shapes

@@ -14,7 +14,7 @@ from vizformer.web.link import state
 from vizformer.web.widgets import lesson, row_names
 from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import labels
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import show_note
 
 lab = Laboratory("masks", "conventions", wide=True)
 SHOWN = 10  # rows and columns of the tables: True and False of so many fit beside each other
@@ -91,7 +91,7 @@ def draw(subject: Subject) -> None:
         lab.note("tables", shown=SHOWN, n=n)
     aside(why)
     lesson.ask(question(subject))
-    st.caption(_("The same in PyTorch"))
+    show_note("The same in PyTorch")
     lines = {f"{name}_mask": line for name, line in NOTATIONS.items()}
     calls = _CALLS.format(**lab.texts("code", ("identity", "matrices")), **names, **lines)
     st.code(lesson.pasteable(calls, {"scores": masked.scores, "n": n}), language="python", wrap_lines=True)

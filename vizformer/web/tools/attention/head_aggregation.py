@@ -10,7 +10,7 @@ from vizformer.web.catalogue.long_work import WORK
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.view import Kind, Over, Without
 from vizformer.web.words.errors import guarded
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_text
 
 Call = tuple[Subject, Kind, Over, Without, int]
 
@@ -37,7 +37,7 @@ def payload(call: Call, shape: tuple[int, int, int, int]) -> HeadsPayload | None
     if going is None and st.session_state.get(_BEGUN) != call:
         _begin(call)
     elif going is None:
-        st.text(_("The heads are not put together: it was stopped, or there was no room to keep them."))
+        show_text("The heads are not put together: it was stopped, or there was no room to keep them.")
         st.button(
             _("Put the heads together"), type="primary", key="attention.together.begin", on_click=_begin, args=(call,)
         )

@@ -14,7 +14,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import line_settings, state
 from vizformer.web.link.view import Without
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 TOKENS = 400  # of a part; fewer where a layer has very many heads
 _START = "attention.lines.start"
@@ -64,14 +64,12 @@ def choose(shape: tuple[int, int, int, int], query: int) -> Part:
         key=_START,
         on_change=_move,
     )
-    st.caption(
-        _(
-            "Tokens {first} to {last} of {n}. The weights are those of the whole text; lines to tokens outside of this "
-            "part are not drawn.",
-            first=start,
-            last=start + tokens - 1,
-            n=f"{longest:,}",
-        )
+    show_note(
+        "Tokens {first} to {last} of {n}. The weights are those of the whole text; lines to tokens outside of this "
+        "part are not drawn.",
+        first=start,
+        last=start + tokens - 1,
+        n=f"{longest:,}",
     )
     return Part(*(_within(n, start, tokens) for n in (n_queries, n_keys)))
 

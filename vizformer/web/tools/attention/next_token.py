@@ -10,18 +10,16 @@ from vizformer.web.widgets import chart, position_choice
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 
 @laboratory
 def draw_next_token(subject: Subject) -> None:
     """The most probable next tokens after a position of the last stack."""
     if not model_cache.predicts(subject.model):
-        st.caption(
-            _(
-                "This model's files hold no head that predicts tokens, so there is no prediction to show: its attention "
-                "and its arithmetic are all there."
-            )
+        show_note(
+            "This model's files hold no head that predicts tokens, so there is no prediction to show: its attention "
+            "and its arithmetic are all there."
         )
         return
     stack = position_choice.stack(subject)

@@ -19,7 +19,7 @@ from vizformer.web.widgets.in_python import opening
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 from vizformer.web.words.part_names import part_name
 
 BARS, FOLLOWED, TOKENS = 8, 3, 3
@@ -118,11 +118,9 @@ def _draw(here: Heads, site: str, head: int, query: int) -> None:
     if done is not None:
         st.text(_role_said(done))
     proof_badge.show(split.proof, edited=bool(subject.edited))
-    st.caption(
-        _(
-            "The numbers by which norms divide are held as they were. These are shares of a sum, not effects: without a "
-            "part, what later layers do would change too."
-        )
+    show_note(
+        "The numbers by which norms divide are held as they were. These are shares of a sum, not effects: without a "
+        "part, what later layers do would change too."
     )
     call = f"vf.analysis.score_split(checkpoint, trace, {site!r}, {head}, {query}, {key}, against_mean=True)"
     st.code(

@@ -7,7 +7,7 @@ from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.compare import computations
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, translate
 
 LOGITS = "logits"
 
@@ -26,11 +26,9 @@ def steps_wanted(subject: Subject) -> None:
         st.html(table.to_html((_("name"), _("what it is"), _("shape")), rows))
         st.markdown(_("**These lines write the file**"))
         st.code(_snippet(shown), language="python", wrap_lines=True)
-        st.caption(
-            _(
-                "Hand in as few steps as you like, of any layers. A batch of one in front of the shape does no harm. "
-                "examples/transformer_from_scratch.py is a whole program that hands in every step."
-            )
+        show_note(
+            "Hand in as few steps as you like, of any layers. A batch of one in front of the shape does no harm. "
+            "examples/transformer_from_scratch.py is a whole program that hands in every step."
         )
 
 

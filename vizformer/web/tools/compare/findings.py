@@ -14,7 +14,7 @@ from vizformer.web.widgets import chart
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, show_text, translate
 
 UNKNOWN = 8  # names that are listed
 
@@ -59,26 +59,22 @@ def _first(first: Compared, checked: Checked) -> None:
         )
     )
     if first.problem == "shape":
-        st.text(
-            _(
-                "Its shape should be {shape}; what was handed in has {given}.",
-                shape=" × ".join(map(str, first.shape)),
-                given=" × ".join(map(str, first.given)) or "1",
-            )
+        show_text(
+            "Its shape should be {shape}; what was handed in has {given}.",
+            shape=" × ".join(map(str, first.shape)),
+            given=" × ".join(map(str, first.given)) or "1",
         )
     elif first.problem == "nan":
-        st.text(_("Some of its numbers are not numbers (NaN), or infinite, where the model has numbers."))
+        show_text("Some of its numbers are not numbers (NaN), or infinite, where the model has numbers.")
     if checked.hints:
         st.markdown(_("**What gives exactly these numbers**"))
         for hint in checked.hints:
             st.markdown("- " + translate(hint, plain))
-        st.caption(_("Each known mistake was tried at this place and just before it; these give what was handed in."))
+        show_note("Each known mistake was tried at this place and just before it; these give what was handed in.")
     else:
-        st.text(
-            _(
-                "No known mistake gives these numbers. Hand in the steps before this one too, until one that "
-                "agrees stands next to one that does not."
-            )
+        show_text(
+            "No known mistake gives these numbers. Hand in the steps before this one too, until one that "
+            "agrees stands next to one that does not."
         )
     if checked.picture is not None:
         _picture(first, checked.picture, checked.subject)
@@ -105,9 +101,7 @@ def _picture(first: Compared, picture: Picture, subject: Subject) -> None:
         ),
         key="compare.picture",
     )
-    st.caption(
-        _("The largest difference is in row {row}, column {column}.", row=picture.worst[0], column=picture.worst[1])
-    )
+    show_note("The largest difference is in row {row}, column {column}.", row=picture.worst[0], column=picture.worst[1])
 
 
 def _table(checked: Checked, first: Compared | None) -> None:

@@ -13,7 +13,7 @@ from vizformer.web.widgets import dropzone
 from vizformer.web.widgets.choices import BESIDE
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words import errors
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 _CHECKED = "compare.checked"
 _ERROR = "compare.error"  # of what was handed in last, until it is shown
@@ -40,10 +40,8 @@ def hand_in(subject: Subject) -> None:
             errors.show(message)
         checked: computations.Checked | None = st.session_state.get(_CHECKED)
         if checked is None:
-            st.caption(
-                _(
-                    "An example, until you hand in numbers of your own: a program that joins its heads with reshape alone."
-                )
+            show_note(
+                "An example, until you hand in numbers of your own: a program that joins its heads with reshape alone."
             )
         findings.show(checked or computations.example(subject), current=subject)
 
@@ -77,13 +75,11 @@ def _form(subject: Subject) -> None:
             key="compare.tolerance",
         )
         sent = presses.submit(_("Compare"), key="compare.start", type="primary")
-    st.caption(
-        _(
-            "Only numbers are read; no program is run here. At most {file} MB of files and {text} MB of text, which are not "
-            "kept.",
-            file=most // 2**20,
-            text=text_most // 2**20,
-        )
+    show_note(
+        "Only numbers are read; no program is run here. At most {file} MB of files and {text} MB of text, which are not "
+        "kept.",
+        file=most // 2**20,
+        text=text_most // 2**20,
     )
     if not sent:
         return

@@ -23,7 +23,7 @@ from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.words import counts
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, translate
 
 _ARRAYS = Cache(lambda: limit() // 2)  # of all sessions, and what is made of them: payloads, small maps
 _FOUND = "elsewhere.found"
@@ -103,9 +103,7 @@ def draw_pictures() -> None:
             key="elsewhere.picture",
         )
         if handed_in is None:
-            st.caption(
-                _("An example, until you hand in arrays of your own below: the cross-attention of a translator.")
-            )
+            show_note("An example, until you hand in arrays of your own below: the cross-attention of a translator.")
     arrays, packed = found[name]
     for note in arrays.notes:
         st.info(translate(note, plain))

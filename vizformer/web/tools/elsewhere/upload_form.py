@@ -13,7 +13,7 @@ from vizformer.web.frame import presses
 from vizformer.web.tools.elsewhere import pictures
 from vizformer.web.widgets import dropzone
 from vizformer.web.words import errors
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 _ROUND = "elsewhere.round"  # of uploads: a new one begins with an empty box
 _CHARACTERS = 100_000  # of tokens
@@ -54,12 +54,10 @@ def hand_in() -> None:
             key="elsewhere.keys",
         )
         sent = presses.submit(_("Show"), key="elsewhere.show", type="primary")
-    st.caption(
-        _(
-            "At most {limit} MB. Only numbers and texts are read; no program is run here. A .npz may hold the tokens "
-            "itself, as an array of texts called tokens, or query_tokens and key_tokens; a trace that was saved has them.",
-            limit=most // 2**20,
-        )
+    show_note(
+        "At most {limit} MB. Only numbers and texts are read; no program is run here. A .npz may hold the tokens "
+        "itself, as an array of texts called tokens, or query_tokens and key_tokens; a trace that was saved has them.",
+        limit=most // 2**20,
     )
     if sent:
         pictures.forget()

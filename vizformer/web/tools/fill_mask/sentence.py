@@ -18,7 +18,7 @@ from vizformer.web.tools.fill_mask.one_gap import attention, candidates
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 _STRIP, _CLICKED, _SEVERAL, _OPENED = "blanks.strip", "blanks.clicked", "blanks.several", "blanks.opened"
 NOWHERE = 0  # the start mark, which cannot be hidden
@@ -106,15 +106,13 @@ def chips(subject: Subject, shown: Shown, hidden: Positions, chances: np.ndarray
 
 def nothing_hidden(chances: np.ndarray) -> None:
     if (mean := mean_guess(chances)) is not None:
-        st.caption(
-            _(
-                "Nothing is hidden yet. The model finds a word with {percent}, the geometric mean over {words}.",
-                words=counts.words(int(np.count_nonzero(~np.isnan(chances)))),
-                percent=labels.percent(mean),
-            )
+        show_note(
+            "Nothing is hidden yet. The model finds a word with {percent}, the geometric mean over {words}.",
+            words=counts.words(int(np.count_nonzero(~np.isnan(chances)))),
+            percent=labels.percent(mean),
         )
     else:
-        st.caption(_("The model knows no word of this text, so there is none to hide."))
+        show_note("The model knows no word of this text, so there is none to hide.")
 
 
 def examples(model: ModelRef) -> None:
@@ -136,5 +134,5 @@ def filled_in(subject: Subject, shown: Shown, hidden: Positions, all_hidden: Pos
     for position in all_hidden:
         ids[position] = computations.predictions(subject.unedited, hidden, position)[0].token.id
     with st.container(border=True):
-        st.caption(_("The most probable words put in"))
+        show_note("The most probable words put in")
         st.text(checkpoint.tokenizer.decode(ids).strip())

@@ -12,7 +12,7 @@ from vizformer.web.widgets import data_table
 from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note, show_text
 
 
 @laboratory
@@ -22,14 +22,12 @@ def beam(subject: Subject, settings: Settings) -> None:
         search = computations.beam(subject.unedited, settings)
         plain = computations.text(subject.unedited, Settings(new=settings.new), "")
     if subject.edited:
-        st.caption(_("Beam search runs without the numbers set by hand."))
-    st.caption(
-        _(
-            "In each step the {width} most probable texts are kept and continued. The tree shows the {looked} best "
-            "continuations of each step.",
-            width=settings.width,
-            looked=2 * settings.width,
-        )
+        show_note("Beam search runs without the numbers set by hand.")
+    show_note(
+        "In each step the {width} most probable texts are kept and continued. The tree shows the {looked} best "
+        "continuations of each step.",
+        width=settings.width,
+        looked=2 * settings.width,
     )
     best = set(search.tree.path(search.found[0][1].ids)) if search.found else set()
     nodes: list[tree.Node] = [
@@ -67,7 +65,7 @@ def beam(subject: Subject, settings: Settings) -> None:
         hide_index=True,
     )
     new = subject.checkpoint.tokenizer.decode(list(plain.steps.ids)).strip()
-    st.text(_("Greedy writes: {text}", text=new or _("(nothing)")))
+    show_text("Greedy writes: {text}", text=new or _("(nothing)"))
 
 
 def _told(nodes: list[tree.Node], best: tuple[str, Hypothesis] | None, texts: dict[str, str]) -> tuple[str, Table]:

@@ -7,25 +7,23 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.generation import computations
 from vizformer.web.widgets import chart, rolling_cache_note
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_text
 
 
 def draw_costs(subject: Subject, text: computations.Text, step: int) -> None:
     """What the text costs up to the step that is looked at: bytes of the cache, multiplications with and without it."""
     st.subheader(_("What it costs"), anchor=False)
     cached, uncached, share = text.costs.up_to(step)
-    st.text(
-        _(
-            "Up to token {step}: {cached} multiplications with the KV cache, {uncached} without it, {times} times as "
-            "many. Of those with the cache, {share} belong to attention itself; the rest are the projections, the "
-            "feed-forward layers and the unembedding. The cache holds {bytes} bytes.",
-            step=step,
-            cached=f"{cached:,}",
-            uncached=f"{uncached:,}",
-            times=f"{uncached / cached:.1f}",
-            share=f"{share:.1%}",
-            bytes=f"{text.costs.cache_bytes[step]:,}",
-        )
+    show_text(
+        "Up to token {step}: {cached} multiplications with the KV cache, {uncached} without it, {times} times as "
+        "many. Of those with the cache, {share} belong to attention itself; the rest are the projections, the "
+        "feed-forward layers and the unembedding. The cache holds {bytes} bytes.",
+        step=step,
+        cached=f"{cached:,}",
+        uncached=f"{uncached:,}",
+        times=f"{uncached / cached:.1f}",
+        share=f"{share:.1%}",
+        bytes=f"{text.costs.cache_bytes[step]:,}",
     )
     config, length = subject.config, text.start + step
     if said := rolling_cache_note.saved(config, length, text.costs.cache_bytes[step], text.costs.rolling_bytes[step]):

@@ -7,7 +7,7 @@ import streamlit as st
 from vizformer.web.link import generation_settings, state
 from vizformer.web.link.generation_settings import Settings
 from vizformer.web.widgets.choices import line, more
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 
 def choose() -> Settings:
@@ -60,7 +60,7 @@ def rest(settings: Settings) -> None:
         **tied("penalty", settings),
     )
     if settings.strategy == "greedy":
-        st.caption(_("Greedy: always the most probable token. Nothing is drawn, so there is no seed."))
+        show_note("Greedy: always the most probable token. Nothing is drawn, so there is no seed.")
     else:
         sampling_settings(settings)
 
@@ -93,9 +93,9 @@ def sampling_settings(settings: Settings) -> None:
         **tied("seed", settings),
     )
     if settings.temperature == 0:
-        st.caption(_("Temperature 0: only the most probable token is left; the cuts and the seed change nothing."))
+        show_note("Temperature 0: only the most probable token is left; the cuts and the seed change nothing.")
     elif settings.top_p == 0 or settings.top_k == 1 or settings.min_p == 1:
-        st.caption(_("The cut leaves only the most probable token: the same as greedy, whatever the seed."))
+        show_note("The cut leaves only the most probable token: the same as greedy, whatever the seed.")
 
 
 def tied(name: str, settings: Settings) -> dict[str, Any]:

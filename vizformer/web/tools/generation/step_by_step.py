@@ -20,7 +20,7 @@ from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 _BASIS, _SHOWN = "generation.basis", "generation.shown"
 
@@ -43,7 +43,7 @@ def written(subject: Subject, settings: Settings) -> None:
     with st.spinner(_("Writing …"), show_time=False):
         text = computations.text(*key)
     if key[-1] != seen.branch:
-        st.caption(_("A token that was taken by hand does not exist in this model; it is left out."))
+        show_note("A token that was taken by hand does not exist in this model; it is left out.")
     shown = Written(
         tokens=labels.chips(text.tokens),
         start=text.start,
@@ -65,7 +65,7 @@ def written(subject: Subject, settings: Settings) -> None:
     with st.expander(_("The whole text")):
         st.text(text.read or _("(nothing: the model ended at once)"))
     if subject.edited:
-        st.caption(_("With numbers set by hand every step is a full forward; the counts below are those without them."))
+        show_note("With numbers set by hand every step is a full forward; the counts below are those without them.")
     draw_costs(subject, text, chosen.step)
 
 

@@ -18,7 +18,7 @@ from vizformer.web.tools.head_report import computations
 from vizformer.web.widgets import chart, data_table, lesson
 from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, show_text, translate
 
 PAIRS = 12
 FURTHEST = 31  # tokens between query and key that can be chosen
@@ -27,7 +27,7 @@ FURTHEST = 31  # tokens between query and key that can be chosen
 def draw_circuits(model: ModelRef, kind: Kind, place: tuple[int, int]) -> None:
     """Of the chosen head, where its stack is the one that predicts."""
     if kind != computations.predicting(model):
-        st.text(_("Circuits are shown for the self-attention of the stack that predicts."))
+        show_text("Circuits are shown for the self-attention of the stack that predicts.")
         return
     layer, head = place
     for message in computations.left_out(model):
@@ -40,10 +40,8 @@ def draw_circuits(model: ModelRef, kind: Kind, place: tuple[int, int]) -> None:
     with right:
         composing(model, layer, head)
     if not predicts:
-        st.text(
-            _(
-                "This model's files hold no head that predicts tokens: it says nothing, so only pairs of tokens that look."
-            )
+        show_text(
+            "This model's files hold no head that predicts tokens: it says nothing, so only pairs of tokens that look."
         )
     together(model, layer, head)
     looks, says = st.columns(2, gap="medium")
@@ -69,11 +67,9 @@ def copying(model: ModelRef, layer: int, head: int) -> None:
     """The eigenvalues of OV, and their sum over the sum of their sizes."""
     score = float(computations.copying(model)[layer, head])
     st.metric(_("Copying score"), "–" if np.isnan(score) else f"{score:+.2f}")
-    st.caption(
-        _(
-            "1: whatever token the head looks at, its logit rises; −1: it falls; near 0: neither. It is the sum of the "
-            "eigenvalues of $W_E W_V W_O W_U$ over the sum of their sizes."
-        )
+    show_note(
+        "1: whatever token the head looks at, its logit rises; −1: it falls; near 0: neither. It is the sum of the "
+        "eigenvalues of $W_E W_V W_O W_U$ over the sum of their sizes."
     )
     figure = figures.eigenvalue_plane(computations.eigenvalues(model, layer, head), words=words(head_figures.ENGLISH))
     chart.show(figure, key="head_report.eigenvalues")
@@ -92,7 +88,7 @@ def composing(model: ModelRef, layer: int, head: int) -> None:
     rows = sorted(rows, key=lambda row: -row[3])[:PAIRS]
     st.markdown("**" + _("Which heads read one another") + "**")
     if not rows:
-        st.text(_("None clearly more than chance."))
+        show_text("None clearly more than chance.")
     else:
         others = [row[2] if row[1] == here else row[1] for row in rows]
         data_table.show(
@@ -107,15 +103,13 @@ def composing(model: ModelRef, layer: int, head: int) -> None:
             selection_mode="single-row",
             key=f"head_report.composition.{layer}.{head}",
         )
-    st.caption(
-        _(
-            "Q, K, V: whether what the first head writes becomes a query, a key or a value of the second. In deviations of "
-            "the same matrices turned at random. Listed is what chance hardly does in any of all {n} pairs and ways, and "
-            "where pairs in the wrong order, which cannot compose, would be at most {share} of those listed. A click goes "
-            "to the other head.",
-            n=f"{found.tests:,}",
-            share=f"{FALSE:.0%}",
-        )
+    show_note(
+        "Q, K, V: whether what the first head writes becomes a query, a key or a value of the second. In deviations of "
+        "the same matrices turned at random. Listed is what chance hardly does in any of all {n} pairs and ways, and "
+        "where pairs in the wrong order, which cannot compose, would be at most {share} of those listed. A click goes "
+        "to the other head.",
+        n=f"{found.tests:,}",
+        share=f"{FALSE:.0%}",
     )
 
 
@@ -133,7 +127,7 @@ def together(model: ModelRef, layer: int, head: int) -> None:
         return
     if len(edges) > composition.MOST:
         n, of = composition.MOST, f"{len(edges):,}"
-        st.caption(_("The {n} clearest of {of} pairs that stand clearly above chance.", n=n, of=of))
+        show_note("The {n} clearest of {of} pairs that stand clearly above chance.", n=n, of=of)
     chosen = composition.mount(
         (n_layers, config.n_heads),
         edges[: composition.MOST],

@@ -12,7 +12,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import computations
 from vizformer.web.turns import visitor
 from vizformer.web.widgets import lesson, own_texts
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note, show_text
 
 MOST_CHARACTERS = 200_000  # of the reader's own texts
 OWN = "own"
@@ -43,14 +43,12 @@ def texts(model: ModelRef) -> Corpus | None:
 
 def begin(model: ModelRef, corpus: Corpus, name: str) -> None:
     """The button that starts, or goes on."""
-    st.text(
-        _(
-            "The model reads {n} texts, and of every head it is measured where it looks. That takes seconds to minutes, in "
-            "a process of its own.",
-            n=f"{len(corpus.passages):,}",
-        )
+    show_text(
+        "The model reads {n} texts, and of every head it is measured where it looks. That takes seconds to minutes, in "
+        "a process of its own.",
+        n=f"{len(corpus.passages):,}",
     )
-    st.caption(_("Only the first {n} tokens of each text are read.", n=one_text.MOST_TOKENS))
+    show_note("Only the first {n} tokens of each text are read.", n=one_text.MOST_TOKENS)
     if presses.button(_("Measure all heads"), type="primary", key="head_report.measure"):
         submit(model, corpus, name)
         st.rerun()

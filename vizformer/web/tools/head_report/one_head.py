@@ -13,7 +13,7 @@ from vizformer.web.tools.head_report import computations, wording
 from vizformer.web.widgets import chart
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, show_text, translate
 
 SHOWN = 64  # tokens of a text, around which a map is still read
 
@@ -56,13 +56,13 @@ def its_map(model: ModelRef, corpus: Corpus, found: KindReport, measure: str, pl
         reasons=shown.reasons[rows, keys],
         words=words(head_figures.ENGLISH),
     )
-    st.text(_("Text {number}, where this is strongest:", number=number + 1))
+    show_text("Text {number}, where this is strongest:", number=number + 1)
     st.text(passage.text if not passage.target else f"{passage.text}  →  {passage.target}")
     chart.show(figure, key="head_report.map")
     if max(len(shown.queries), len(shown.keys)) > SHOWN:
-        st.caption(_("The first {n} tokens. The squares are the cells that the measure counts.", n=SHOWN))
+        show_note("The first {n} tokens. The squares are the cells that the measure counts.", n=SHOWN)
     else:
-        st.caption(_("The squares are the cells that the measure counts."))
+        show_note("The squares are the cells that the measure counts.")
     if presses.button(
         "→ " + _("This head on this text, on the page Attention"), type="tertiary", key="head_report.open"
     ):

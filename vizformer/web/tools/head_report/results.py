@@ -19,7 +19,7 @@ from vizformer.web.widgets.downloads import Picture, caption
 from vizformer.web.widgets.lab import aside
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, show_text, translate
 
 MOST_ROWS = 12  # of the table before it scrolls
 
@@ -43,12 +43,10 @@ def draw_results(model: ModelRef, corpus: Corpus, report: HeadReport) -> None:
     one_head.its_map(model, corpus, found, measure, place)
     table(found, measure)
     if report.texts < report.given:
-        st.caption(
-            _(
-                "{n} of {given} texts could be read by this model.",
-                n=f"{report.texts:,}",
-                given=f"{report.given:,}",
-            )
+        show_note(
+            "{n} of {given} texts could be read by this model.",
+            n=f"{report.texts:,}",
+            given=f"{report.given:,}",
         )
     if model.source == "bundled" and model.name == wording.BY_HAND:
         with st.expander(_("Why each weight of this model is what it is")):
@@ -136,7 +134,7 @@ def table(found: KindReport, measure: str) -> None:
     places = [place for place in heads_grid.in_order(values) if values[place] >= least - 1e-12]
     if places:
         heads_grid.table(columns(found, measure, places), places, key="head_report", most_rows=MOST_ROWS)
-        st.caption(_("A click in the first column of a row shows that head; a click on a title sorts."))
+        show_note("A click in the first column of a row shows that head; a click on a title sorts.")
 
 
 def columns(found: KindReport, measure: str, places: list[tuple[int, int]]) -> dict[str, Any]:
@@ -170,7 +168,7 @@ def _rounded(value: float) -> float | None:
 def alike(found: KindReport) -> None:
     """The cosines of every two heads, those of a cluster side by side."""
     if not found.similarity.size:
-        st.text(_("This model has too many heads to compare every two."))
+        show_text("This model has too many heads to compare every two.")
         return
     order = np.argsort(found.cluster.ravel(), kind="stable")
     n_heads = found.shape[1]
@@ -178,14 +176,12 @@ def alike(found: KindReport) -> None:
     figure = figures.likeness(found.similarity[np.ix_(order, order)], names, words=words(head_figures.ENGLISH))
     chart.show(figure, key="head_report.likeness")
     sizes = np.bincount(found.cluster.ravel())
-    st.caption(
-        _(
-            "Cosine of the heads' maps over all texts, after subtracting even attention, without the first token and "
-            "the tokenizer's "
-            "marks, where heads rest. Empty: one of the two attends too little elsewhere. Heads whose cosine is 0.7 "
-            "or more on average, and whose OV has no opposite signs, are one cluster. Clusters: {n}; heads in the largest: "
-            "{largest}.",
-            n=len(sizes),
-            largest=int(sizes.max()),
-        )
+    show_note(
+        "Cosine of the heads' maps over all texts, after subtracting even attention, without the first token and "
+        "the tokenizer's "
+        "marks, where heads rest. Empty: one of the two attends too little elsewhere. Heads whose cosine is 0.7 "
+        "or more on average, and whose OV has no opposite signs, are one cluster. Clusters: {n}; heads in the largest: "
+        "{largest}.",
+        n=len(sizes),
+        largest=int(sizes.max()),
     )

@@ -1,7 +1,5 @@
 """The lectures' toy: a whole layer of 3 rows of 4 numbers, all of which can be set by hand."""
 
-import streamlit as st
-
 from vizformer.errors import VizformerError
 from vizformer.web.catalogue import toy_cache
 from vizformer.web.link import state
@@ -11,7 +9,7 @@ from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.number_editor import set_by_hand, toy_editor
 from vizformer.web.widgets.step_view import overview, walk
 from vizformer.web.words import errors
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import show_note
 
 
 @laboratory
@@ -24,15 +22,13 @@ def draw_toy() -> None:
         steps = toy_cache.toy_layer(stack, edited)
     except VizformerError as error:
         errors.show(error.message)
-        st.caption(_("The numbers set by hand do not fit here and are left out. Undo or reset them."))
+        show_note("The numbers set by hand do not fit here and are left out. Undo or reset them.")
         edited = ""
         steps = toy_cache.toy_layer(stack)
     overview(steps, lambda step: {})
-    st.caption(
-        _(
-            "What torch.manual_seed(42), torch.randn(3, 1, 4) and nn.TransformerEncoderLayer(d_model=4, nhead=2, "
-            "dim_feedforward=8, dropout=0.0) give; the decoder layer follows from the same random numbers."
-        )
+    show_note(
+        "What torch.manual_seed(42), torch.randn(3, 1, 4) and nn.TransformerEncoderLayer(d_model=4, nhead=2, "
+        "dim_feedforward=8, dropout=0.0) give; the decoder layer follows from the same random numbers."
     )
     toy_editor(stack)
     walk(steps, lambda step: {}, toy_cache.toy_layer(stack) if edited else None)

@@ -11,7 +11,7 @@ from vizformer.web.tools.lens import computations, terms
 from vizformer.web.tools.lens.token_choice import Asked
 from vizformer.web.widgets import lesson
 from vizformer.web.words.errors import plain
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, translate
 
 
 def remarkable(subject: Subject, asked: Asked) -> None:
@@ -27,12 +27,10 @@ def remarkable(subject: Subject, asked: Asked) -> None:
             said.markdown(translate(sentence(finding), plain))
             with there:
                 picture(finding, number)
-        st.caption(
-            _(
-                "Shares are those of the sum below, against the mean logit of all tokens. A head copies where it looks at "
-                "the answer and adds at least a tenth of its logit from there. Heads and layers are taken "
-                "out one at a time, as on the page What if."
-            )
+        show_note(
+            "Shares are those of the sum below, against the mean logit of all tokens. A head copies where it looks at "
+            "the answer and adds at least a tenth of its logit from there. Heads and layers are taken "
+            "out one at a time, as on the page What if."
         )
         st.button(_("Hide"), type="tertiary", key="lens.hide", on_click=lesson.change, args=("lens.scan", False, False))
 

@@ -18,7 +18,7 @@ from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.running_text import tokens_with_spaces
 from vizformer.web.words.errors import plain
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 WORK = 1.5e9  # parameters times tokens: above it the gradients take half a minute and more
 
@@ -48,7 +48,7 @@ def opened(subject: Subject, asked: Asked) -> None:
     method = one_of(_("Method"), "lens.method", names, labelled=False)
     found = computations.inputs(subject, asked.position, asked.token, against=asked.against)
     if subject.edited:
-        st.caption(_("Numbers set by hand are left out here: this is the model as it is."))
+        show_note("Numbers set by hand are left out here: this is the model as it is.")
     for stack, values in (found.integrated if method == "integrated" else found.gradient_x_input).items():
         if len(found.integrated) > 1:
             st.caption(_("Source") if stack == "encoder" else _("Target"))
@@ -62,26 +62,22 @@ def opened(subject: Subject, asked: Asked) -> None:
         )
         take_away(picture, key=f"lens.inputs.{stack}")
     if method == "gradient":
-        st.caption(
-            _(
-                "The slope of the logit along each token's row of the embedding table, times that row (Simonyan et al. "
-                "2013): true for a small change, and it sums to nothing in particular."
-            )
+        show_note(
+            "The slope of the logit along each token's row of the embedding table, times that row (Simonyan et al. "
+            "2013): true for a small change, and it sums to nothing in particular."
         )
         return
-    st.caption(
-        _(
-            "The slopes on the way from a text whose tokens are all the mean row of the embedding table to this one "
-            "(Sundararajan et al. 2017). They sum to how much the logit of “{answer}”, compared as chosen above, changes on "
-            "this way, from {before} to {after}: {missing} is missing ({share} of the change), by the {points} points of "
-            "the integral.",
-            answer=plain(asked.text),
-            before=f"{found.baseline:.3f}".replace("-", "−"),
-            after=f"{found.value:.3f}".replace("-", "−"),
-            missing=f"{found.missing:+.1g}".replace("-", "−"),
-            share=f"{found.share_missing:.1%}",
-            points=found.points,
-        )
+    show_note(
+        "The slopes on the way from a text whose tokens are all the mean row of the embedding table to this one "
+        "(Sundararajan et al. 2017). They sum to how much the logit of “{answer}”, compared as chosen above, changes on "
+        "this way, from {before} to {after}: {missing} is missing ({share} of the change), by the {points} points of "
+        "the integral.",
+        answer=plain(asked.text),
+        before=f"{found.baseline:.3f}".replace("-", "−"),
+        after=f"{found.value:.3f}".replace("-", "−"),
+        missing=f"{found.missing:+.1g}".replace("-", "−"),
+        share=f"{found.share_missing:.1%}",
+        points=found.points,
     )
 
 

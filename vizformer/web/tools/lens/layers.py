@@ -19,7 +19,7 @@ from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, translate
 
 GRID, ROW = "lens.cells", "lens.row"
 COLUMNS = 12
@@ -52,11 +52,9 @@ def in_words(subject: Subject, asked: Asked) -> None:
     st.markdown(first_after(subject, asked))
     if why := position_choice.why(subject):
         st.caption(why)
-    st.caption(
-        _(
-            "Each cell is the token that the model would say if it ended there, the colour its probability: the row of "
-            "the residual stream goes straight to the head. A click chooses a position."
-        )
+    show_note(
+        "Each cell is the token that the model would say if it ended there, the colour its probability: the row of "
+        "the residual stream goes straight to the head. A click chooses a position."
     )
 
 
@@ -97,7 +95,7 @@ def draw_layers(subject: Subject, asked: Asked) -> None:
         key=GRID,
     )
     if len(sequence) > COLUMNS:
-        st.caption(_("{n} positions at a time; the tokens above choose others.", n=COLUMNS))
+        show_note("{n} positions at a time; the tokens above choose others.", n=COLUMNS)
     one_position(subject, asked)
     for message in computations.inexact(subject):
         st.caption(translate(message))
@@ -176,4 +174,4 @@ def one_position(subject: Subject, asked: Asked) -> None:
     table[_("Its probability")] = [labels.percent(float(p)) for p in found.target_probability[:, 0]]
     data_table.show(table, hide_index=True, key="lens.table")
     if (found.first_tied > 1).any():
-        st.caption(_("=: tied, with the same logit; which of them stands first means nothing."))
+        show_note("=: tied, with the same logit; which of them stands first means nothing.")

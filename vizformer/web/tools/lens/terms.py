@@ -20,7 +20,7 @@ from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.running_text import tokens_with_spaces
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, translate
 from vizformer.web.words.part_names import part_name
 
 ANCHOR = "lens-terms"
@@ -58,7 +58,7 @@ def draw_terms(subject: Subject, asked: Asked) -> None:
     proof_badge.show(found.proof, edited=bool(subject.edited))
     for message in computations.frozen(subject):
         st.caption(translate(message))
-    st.caption(_("These are shares of a sum, not effects: without a part, what the later layers do would change too."))
+    show_note("These are shares of a sum, not effects: without a part, what the later layers do would change too.")
     with folded(_("All terms"), key="lens.all") as is_open:
         if is_open:
             data_table.show(
@@ -161,11 +161,9 @@ def head(subject: Subject, asked: Asked, term: Term) -> None:
                 _("Length of what arrives"): lengths[order],
             }
             data_table.show(table, hide_index=True)
-            st.caption(
-                _(
-                    "The length is that of the weight times the value times W_O (Kobayashi et al. 2020): a large weight on "
-                    "a short value brings little. The share is the product of that vector with the direction of the answer."
-                )
+            show_note(
+                "The length is that of the weight times the value times W_O (Kobayashi et al. 2020): a large weight on "
+                "a short value brings little. The share is the product of that vector with the direction of the answer."
             )
     there = "→ " + _("Layer {layer}, head {head} on the page Attention", layer=term.layer, head=term.head)
     if presses.button(there, type="tertiary", key="lens.head"):

@@ -28,7 +28,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.model_report import report_words
 from vizformer.web.words import errors
 from vizformer.web.words.errors import guarded, plain
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, show_text, translate
 
 _WORDS: dict[str, Message] = {
     "embedding": N_("embedding of the tokens"),
@@ -100,12 +100,10 @@ def _current(model: ModelRef, report: Report | None, sheet: Sheet) -> RoleMappin
 
 @guarded()
 def _form(model: ModelRef, sheet: Sheet, current: RoleMapping) -> None:
-    st.text(
-        _(
-            "Which tensor plays which role? Filled in is what names and shapes say; what they leave open is empty. "
-            "# is the number of a layer, * that of a head. A box offers only tensors whose shapes can play the role; a bias "
-            "that is left empty is the one that lies beside its weight."
-        )
+    show_text(
+        "Which tensor plays which role? Filled in is what names and shapes say; what they leave open is empty. "
+        "# is the number of a layer, * that of a head. A box offers only tensors whose shapes can play the role; a bias "
+        "that is left empty is the one that lies beside its weight."
     )
     if sheet.doubt is not None:
         st.caption(translate(sheet.doubt, plain))
@@ -126,11 +124,9 @@ def _form(model: ModelRef, sheet: Sheet, current: RoleMapping) -> None:
             placeholder=_("none"),
         )
         sent = presses.submit(_("Open with this mapping"), key="by_hand.open", type="primary")
-    st.caption(
-        _(
-            "That a mapping opens says that the shapes fit together, not that it is true. Whether the numbers are those of "
-            "your own code, the page Check your own tells: hand in what your forward computes for a sentence."
-        )
+    show_note(
+        "That a mapping opens says that the shapes fit together, not that it is true. Whether the numbers are those of "
+        "your own code, the page Check your own tells: hand in what your forward computes for a sentence."
     )
     st.page_link(sitemap.COMPARE.file, label=_("Compare with your own forward: Check your own"))
     if sent:
@@ -300,12 +296,10 @@ def _take_along(model: ModelRef, report: Report, mapping: RoleMapping) -> None:
         if model.mapping:
             st.button(_("Without this mapping"), key="by_hand.without", on_click=_without, args=(model,))
     if model.mapping:
-        st.caption(
-            _(
-                "The link of this page holds the mapping. As a file {file} beside the weights it is read by itself, also in "
-                "Python.",
-                file=plain(file),
-            )
+        show_note(
+            "The link of this page holds the mapping. As a file {file} beside the weights it is read by itself, also in "
+            "Python.",
+            file=plain(file),
         )
 
 

@@ -16,7 +16,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import dropzone
 from vizformer.web.words import errors
 from vizformer.web.words.errors import guarded, plain
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, show_text, translate
 
 _WANTED = "vizformer.fetching"  # the name of the download that this session waits for
 _BESIDE = "vizformer.opening.beside"  # whether what is opened stands beside the model that is shown, not in its place
@@ -86,7 +86,7 @@ def _download(name: str) -> None:
                 st.progress(done / seen.total, text=said)
                 st.text(seen.file)
             else:
-                st.text(_("Asking the hub for {name} …", name=name))
+                show_text("Asking the hub for {name} …", name=name)
         button.button(_("Stop"), on_click=_leave, args=(name,), width="stretch")
 
 
@@ -143,11 +143,9 @@ def _from_path() -> None:
         )  # what is cut off there is still too long
         with button:
             st.form_submit_button(_("Open this path"), on_click=_open_typed, width="stretch")
-    st.caption(
-        _(
-            "The folder of a model, or a file of bare weights. Links do not say the path; only browsers on this computer "
-            "open them."
-        )
+    show_note(
+        "The folder of a model, or a file of bare weights. Links do not say the path; only browsers on this computer "
+        "open them."
     )
 
 
@@ -226,12 +224,10 @@ def _from_hub() -> None:
     with st.form("opening.hub.form", border=False):
         st.text_input(_("Name on the hub"), placeholder="owner/name", key=_HUB_NAME, max_chars=300)
         st.form_submit_button(_("Fetch and open"), on_click=_fetch_typed)
-    st.caption(
-        _(
-            "Only what is read is fetched, at most {limit}, into the cache of huggingface_hub on the computer that runs "
-            "VizFormer. Nothing is asked of the hub before you press the button.",
-            limit=size(hub.limit()),
-        )
+    show_note(
+        "Only what is read is fetched, at most {limit}, into the cache of huggingface_hub on the computer that runs "
+        "VizFormer. Nothing is asked of the hub before you press the button.",
+        limit=size(hub.limit()),
     )
 
 
@@ -262,15 +258,13 @@ def _from_files() -> None:
             max_upload_size=max(1, -(-limit // 2**20)),
         )
         sent = presses.submit(_("Upload and open"), key="open.upload")
-    st.caption(
-        _(
-            "config.json, weights and tokenizer, side by side, or bare weights. At most {limit}, packed and unpacked, "
-            "and {n} files. Only this session can open them; when it ends they are removed, earlier if you upload more "
-            "than {kept} models.",
-            limit=size(limit),
-            n=safe_zip.MOST,
-            kept=uploads.KEPT,
-        )
+    show_note(
+        "config.json, weights and tokenizer, side by side, or bare weights. At most {limit}, packed and unpacked, "
+        "and {n} files. Only this session can open them; when it ends they are removed, earlier if you upload more "
+        "than {kept} models.",
+        limit=size(limit),
+        n=safe_zip.MOST,
+        kept=uploads.KEPT,
     )
     if not sent:
         return

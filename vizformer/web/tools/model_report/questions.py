@@ -13,7 +13,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.model_report import open_model, report_words
 from vizformer.web.words import errors
 from vizformer.web.words.errors import guarded
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_text, translate
 
 
 def read(model: ModelRef) -> Report | None:
@@ -25,11 +25,9 @@ def read(model: ModelRef) -> Report | None:
         questions, known = report_words.open_questions(error)
         if questions:
             st.subheader(_("What the weights do not say"), anchor=False)
-            st.text(
-                _(
-                    "This file holds weights alone, and they fit several models. With your answers it opens; they are "
-                    "part of the link. A text can then decide which of them are right."
-                )
+            show_text(
+                "This file holds weights alone, and they fit several models. With your answers it opens; they are "
+                "part of the link. A text can then decide which of them are right."
             )
             if read := report_words.read_by_role(error):
                 with st.expander(_("How the tensors were read"), expanded=True):

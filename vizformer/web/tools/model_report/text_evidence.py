@@ -16,7 +16,7 @@ from vizformer.web.widgets import data_table
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.watched_work import watched
 from vizformer.web.words.errors import plain
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, show_text, translate
 
 
 @laboratory
@@ -24,11 +24,9 @@ def draw_text_evidence(model: ModelRef, report: Report) -> None:
     """The boxes for the text and for the author's number, and what they say."""
     kind = report.config.architecture
     st.markdown("**" + _("Let a text decide") + "**")
-    st.text(
-        _(
-            "A trained model predicts a text of its own kind well, and badly where it is computed in another way than its "
-            "author did. The loss of the same tokens is measured under one combination of answers after another."
-        )
+    show_text(
+        "A trained model predicts a text of its own kind well, and badly where it is computed in another way than its "
+        "author did. The loss of the same tokens is measured under one combination of answers after another."
     )
     text = st.text_area(
         _("Pairs of the kind that it was trained on, one in each line: text, tab, target")
@@ -127,14 +125,12 @@ def results(model: ModelRef, found: Evidence) -> None:
         rows.insert(0, (question, *fits, _("only counting the tokens"), far))
     data_table.show(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)), hide_index=True)
     if not found.by_author:
-        st.caption(
-            _(
-                "An answer is decided where every combination with another one has a higher loss, by three standard errors "
-                "(±) of the differences token by token, and by at least 0.001."
-            )
+        show_note(
+            "An answer is decided where every combination with another one has a higher loss, by three standard errors "
+            "(±) of the differences token by token, and by at least 0.001."
         )
     if not found.complete:
-        st.caption(_("Not all combinations were measured: there are too many of them, or it took too long."))
+        show_note("Not all combinations were measured: there are too many of them, or it took too long.")
     if found.settled and presses.button(_("Open with what is decided"), type="primary", key="evidence.take"):
         assume(model, dict(found.answers))
         st.rerun()

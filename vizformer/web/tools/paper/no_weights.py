@@ -11,7 +11,7 @@ from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 
 @guarded()
@@ -52,9 +52,7 @@ def _sentence(subject: Subject) -> None:
         words=words(figures.ENGLISH),
     )
     chart.show(picture, key="paper.map")
-    st.caption(
-        _(
-            "With the identity the scores are symmetric: i likes j exactly as much as j likes i, and every token mostly "
-            "itself. Three matrices let a token ask for something else than itself."
-        )
+    show_note(
+        "With the identity the scores are symmetric: i likes j exactly as much as j likes i, and every token mostly "
+        "itself. Three matrices let a token ask for something else than itself."
     )

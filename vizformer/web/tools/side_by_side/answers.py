@@ -10,7 +10,7 @@ from vizformer.web.tools.side_by_side import computations
 from vizformer.web.tools.side_by_side.pair import Pair
 from vizformer.web.widgets import position_choice
 from vizformer.web.words import labels
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note, show_text
 
 
 def draw_answers(pair: Pair) -> None:
@@ -42,11 +42,9 @@ def draw_answers(pair: Pair) -> None:
         _("second − first, percentage points"),
     )
     st.html(table.style() + table.to_html(columns, listed, caption=_("The most probable tokens of either")))
-    st.text(
-        _(
-            "The two distributions are {bits} bits apart (Jensen-Shannon divergence: 0 the same, 1 nothing in common).",
-            bits=f"{found.divergence:.4f}",
-        )
+    show_text(
+        "The two distributions are {bits} bits apart (Jensen-Shannon divergence: 0 the same, 1 nothing in common).",
+        bits=f"{found.divergence:.4f}",
     )
 
 
@@ -56,7 +54,7 @@ def chosen_rows(pair: Pair) -> tuple[int, int]:
     if len(pair.first.trace.tokens[stack]) == len(pair.second.trace.tokens[stack]):
         position_choice.choose(pair.first, key="side_by_side.position", usual=usual_row(pair))
     else:
-        st.caption(_("The texts are not equally long: this is what they predict at their last tokens."))
+        show_note("The texts are not equally long: this is what they predict at their last tokens.")
     return chosen_row(pair)
 
 

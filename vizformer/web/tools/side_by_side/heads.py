@@ -21,7 +21,7 @@ from vizformer.web.widgets.downloads import Picture, caption
 from vizformer.web.widgets.lab import aside
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, show_text, translate
 
 MOST_ROWS = 4  # of the table before it scrolls
 PER_CELL = 300  # multiplications, about, that the divergence of a cell takes the time of
@@ -37,28 +37,24 @@ def draw_heads(pair: Pair, settings: DeltaGenerator) -> None:
     if pair.compares_sentences and not runs.of_equal_length(kind):
         return  # of sentences there is the similarity: to make them equally long would be no way out
     if not runs.whole_shape(kind):
-        st.caption(
-            _(
-                "The models have other numbers of layers or heads: the first {layers} layers and {heads} heads, which both "
-                "have, are compared by their numbers. Nothing says that they correspond.",
-                layers=layers,
-                heads=n_heads,
-            )
+        show_note(
+            "The models have other numbers of layers or heads: the first {layers} layers and {heads} heads, which both "
+            "have, are compared by their numbers. Nothing says that they correspond.",
+            layers=layers,
+            heads=n_heads,
         )
     if not runs.of_equal_length(kind):
         rows, __ = runs.rows_and_keys(kind)  # or says why there is nothing to compare
-        st.caption(
-            _(
-                "The texts are not equally long: only the first {n} rows are compared, which look at nothing that only one "
-                "of the texts has.",
-                n=rows,
-            )
+        show_note(
+            "The texts are not equally long: only the first {n} rows are compared, which look at nothing that only one "
+            "of the texts has.",
+            n=rows,
         )
     found = divergences(pair, kind)
     if found is None:
         return
     if not np.isfinite(found).any():
-        st.text(_("No row has a choice: each sees one key only."))
+        show_text("No row has a choice: each sees one key only.")
         return
     weights = None
     try:

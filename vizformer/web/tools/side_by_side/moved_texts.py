@@ -12,7 +12,7 @@ from vizformer.web.tools.side_by_side import computations
 from vizformer.web.tools.side_by_side.pair import Pair
 from vizformer.web.tools.side_by_side.similarity import pooling_of
 from vizformer.web.widgets import data_table, model_suggestions, source_language, watched_work
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 BY_ITSELF = 4e11  # multiplications that begin in the background without being asked for: about half a minute
 TOKENS = CHARACTERS // 3  # of a text, about
@@ -72,13 +72,11 @@ def draw_list(found: tuple[MovedText, ...], alone: bool) -> None:
     )
     kinds = {kind: np.nanmean([one.heads[kind] for one in found], axis=0) for kind in found[0].heads}
     every = np.concatenate([one.ravel() for one in kinds.values()])
-    st.caption(
-        _(
-            "Of {n} short texts, those on which the maps of all heads are furthest apart: the share of their attention "
-            "that goes to other keys. A click shows a text, and its head that moved most. On all of them together {far} "
-            "of {total} heads turn more than a tenth of their attention elsewhere.",
-            n=len(found),
-            far=int((every > 0.1).sum()),
-            total=every.size,
-        )
+    show_note(
+        "Of {n} short texts, those on which the maps of all heads are furthest apart: the share of their attention "
+        "that goes to other keys. A click shows a text, and its head that moved most. On all of them together {far} "
+        "of {total} heads turn more than a tenth of their attention elsewhere.",
+        n=len(found),
+        far=int((every > 0.1).sum()),
+        total=every.size,
     )

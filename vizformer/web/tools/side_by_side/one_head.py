@@ -16,7 +16,7 @@ from vizformer.web.tools.side_by_side.pair import Pair
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_text
 
 MOST = 64
 """Rows and columns of a map that are drawn at once: of more a slider chooses some."""
@@ -104,4 +104,4 @@ def strongest(divergence: NDArray[np.floating] | None, names: Sequence[str], fir
         for at in order
         if np.isfinite(divergence[at])
     ]
-    st.text(_("The rows that are furthest apart: {rows}.", rows=_("; ").join(listed)))
+    show_text("The rows that are furthest apart: {rows}.", rows=_("; ").join(listed))

@@ -14,7 +14,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import model_assumptions
 from vizformer.web.widgets.model_input import readable
 from vizformer.web.widgets.other_sentence import ask_other_sentence
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 MODEL, EXAMPLE = "side_by_side.model", "side_by_side.example"
 SAME, OWN = "", "own"  # in the place of a second model
@@ -89,7 +89,7 @@ def choose(subject: Subject) -> Pair | None:
         st.info(_("Choose a second model, write a second sentence, or take an example."))
         return None
     if subject.edited:
-        st.caption(_("Numbers set by hand are left out here: this is the model as it is."))
+        show_note("Numbers set by hand are left out here: this is the model as it is.")
     first = subject.unedited
     if first.config.architecture == "encoder-decoder":
         first = replace(first, target=first.target.strip() or first.translation or "")

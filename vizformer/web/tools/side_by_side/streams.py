@@ -11,7 +11,7 @@ from vizformer.web.tools.side_by_side.one_head import both_texts, window
 from vizformer.web.tools.side_by_side.pair import Pair
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_text
 
 STACK = "beside.stack"
 
@@ -51,14 +51,12 @@ def draw_streams(pair: Pair) -> None:
     if np.isfinite(found).any():
         layer, position = np.unravel_index(int(np.where(np.isfinite(found), found, 2.0).argmin()), found.shape)
         names_of_columns = both_texts(tokens[0][stack], tokens[1][stack], range(found.shape[1]))
-        st.text(
-            _(
-                "They are furthest apart at {point}, position {position} “{token}”: {cosine}.",
-                point=points[int(layer)],
-                position=int(position),
-                token=names_of_columns[int(position)],
-                cosine=f"{found[layer, position]:.3f}".replace("-", "−"),
-            )
+        show_text(
+            "They are furthest apart at {point}, position {position} “{token}”: {cosine}.",
+            point=points[int(layer)],
+            position=int(position),
+            token=names_of_columns[int(position)],
+            cosine=f"{found[layer, position]:.3f}".replace("-", "−"),
         )
     said = [
         _(

@@ -18,7 +18,7 @@ from vizformer.web.widgets import data_table, heads_grid, watched_work
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 AT_ONCE = 200_000_000  # parameters that are compared without being asked for: about two seconds
 WITH_SINGULAR = AT_ONCE // 10  # the same with singular values
@@ -169,12 +169,10 @@ def draw_table(found: MovedWeights) -> None:
         height=ROW * (1 + min(len(found.tensors), MOST_ROWS)) + 2,
         key="side_by_side.weights",
     )
-    st.caption(
-        _(
-            "Lengths are Frobenius norms: the root of the sum of all squares. The share of the largest singular value is "
-            "its square by that sum: near 1, the change has one direction (a low rank, as LoRA makes it). A tensor that is "
-            "0 in the first model has nothing to be measured by, and stands at the end. A click on a title sorts."
-        )
+    show_note(
+        "Lengths are Frobenius norms: the root of the sum of all squares. The share of the largest singular value is "
+        "its square by that sum: near 1, the change has one direction (a low rank, as LoRA makes it). A tensor that is "
+        "0 in the first model has nothing to be measured by, and stands at the end. A click on a title sorts."
     )
 
 

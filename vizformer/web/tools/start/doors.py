@@ -5,7 +5,7 @@ import streamlit as st
 from vizformer.web.frame import presses, progress, sitemap
 from vizformer.web.frame.sitemap import COURSE
 from vizformer.web.words.errors import guarded
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, show_text, translate
 
 
 @guarded()
@@ -15,7 +15,7 @@ def draw_doors() -> None:
         _learn()
     with explore, st.container(border=True):
         st.subheader(_("Explore"), anchor=False)
-        st.text(_("Every number, for any sentence: look around by yourself."))
+        show_text("Every number, for any sentence: look around by yourself.")
         for entry in (sitemap.ATTENTION, sitemap.GENERATION, sitemap.BLANKS):
             st.page_link(entry.file, label=translate(entry.title))
             st.caption(translate(entry.summary))
@@ -40,5 +40,5 @@ def _learn() -> None:
     if presses.button(label, key="start.learn"):
         st.switch_page(going_on.file)
     questions = sum(map(len, progress.QUESTIONS.values()))
-    st.caption(_("{answered} of {questions} questions answered", answered=sum(done.values()), questions=questions))
+    show_note("{answered} of {questions} questions answered", answered=sum(done.values()), questions=questions)
     st.page_link(sitemap.LEARN.file, label=_("All lessons"))

@@ -9,7 +9,7 @@ from vizformer.web.catalogue import trainings
 from vizformer.web.widgets import chart
 from vizformer.web.words import errors
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note, show_text
 
 
 def question(plan: Plan) -> str:
@@ -24,9 +24,7 @@ def question(plan: Plan) -> str:
         errors.show(error.message)
         return str(st.session_state.get(good, plan.on.example))
     if len(example.question) > plan.on.longest:
-        st.caption(
-            _("Longer than anything in training ({n} symbols at most): most models fail there.", n=plan.on.longest)
-        )
+        show_note("Longer than anything in training ({n} symbols at most): most models fail there.", n=plan.on.longest)
     st.session_state[good] = typed
     return typed
 
@@ -36,7 +34,7 @@ def draw_answer(name: str, index: int, text: str) -> None:
     look = trainings.look(name, index, text)
     right = "".join(symbol for symbol in look.right if symbol != "</s>")
     mark = _("right") if look.own == right else _("wrong")
-    st.text(_("The model's own answer: {answer} ({mark})", answer=look.own or "–", mark=mark))
+    show_text("The model's own answer: {answer} ({mark})", answer=look.own or "–", mark=mark)
     figure = figures.answer_map(look.probabilities, look.symbols, look.right, words=words(figures.ENGLISH))
     chart.show(figure, key="train.answer")
-    st.caption(_("Each column: how probable every symbol is there, given the right ones before it (framed)."))
+    show_note("Each column: how probable every symbol is there, given the right ones before it (framed).")

@@ -6,7 +6,7 @@ from vizformer.web.catalogue import trained_models, trainings
 from vizformer.web.frame import presses, sitemap
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, show_text, translate
 
 SIDE_BY_SIDE = "side_by_side"
 OPENED_ON = ("qkv", "layer", "attention", "generation", SIDE_BY_SIDE)  # addresses of the pages that look at any model
@@ -19,7 +19,7 @@ def keep(name: str) -> None:
     plan = trainings.run(name).plan
     asked = plan.on.read(str(st.session_state.get(f"train.asked.{plan.task}", plan.on.example)))
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.text(_("Open it on:"))
+        show_text("Open it on:")
         for entry in map(sitemap.PAGES.__getitem__, OPENED_ON):
             if presses.button(translate(entry.title), key=f"train.open.{entry.url}"):
                 place = st.session_state.get("train.place", {})
@@ -38,10 +38,8 @@ def keep(name: str) -> None:
             on_click="ignore",
             key="train.download",
         )
-    st.caption(
-        _(
-            "It is in the list of models of the other pages as “{title}”, for you and for whoever has your link, until "
-            "the server is restarted. The file can be opened with vizformer.load.",
-            title=trainings.title(name),
-        )
+    show_note(
+        "It is in the list of models of the other pages as “{title}”, for you and for whoever has your link, until "
+        "the server is restarted. The file can be opened with vizformer.load.",
+        title=trainings.title(name),
     )

@@ -10,7 +10,7 @@ from vizformer.web.catalogue import trainings
 from vizformer.web.frame import presses
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, translate
 
 STEPS = (100, 300, 500, 800, 1000, 1500, 2000, 3000, 5000)
 USUAL = {"copy": 1000, "reverse": 1000, "sort": 800, "addition": 2000, "repeat": 800}
@@ -49,9 +49,7 @@ def choose(shown: str, plan: Plan | None) -> None:
             _begin(task, choices)
             return
     if plan is not None and plan.task != task:
-        st.caption(
-            _("Below is still the training “{title}”, until you train this one.", title=trainings.title_of(plan))
-        )
+        show_note("Below is still the training “{title}”, until you train this one.", title=trainings.title_of(plan))
 
 
 def _model(task: str) -> dict[str, Any]:
@@ -124,7 +122,7 @@ def _without() -> dict[str, Any]:
     """What the training may do without: the link says it, so that a teacher's link brings the choices with it."""
     for name, usual in WITHOUT.items():
         _from_link(name, usual, WARMUPS if name == "warmup" else None)
-    st.caption(_("What happens without it? Leave one of these out, train, then train with it: both curves are drawn."))
+    show_note("What happens without it? Leave one of these out, train, then train with it: both curves are drawn.")
     warmup, scaled, residual = st.columns(3, vertical_alignment="bottom")
     shares = {0: _("None"), **{share: _("{share} of the steps", share=f"{share} %") for share in WARMUPS if share}}
     return {

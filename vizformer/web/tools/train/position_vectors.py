@@ -9,7 +9,7 @@ from vizformer.training.training_queue import State
 from vizformer.web.catalogue import trainings
 from vizformer.web.widgets import chart
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 
 def draw_position_vectors(name: str, plan: Plan, now: State, index: int) -> None:
@@ -39,4 +39,4 @@ def draw_position_vectors(name: str, plan: Plan, now: State, index: int) -> None
     figure = figures.positional_heatmap(vectors, end=end, words=words(figures.ENGLISH))
     chart.show(figure, key="train.positions")
     if plan.positions == "sinusoidal":
-        st.caption(_("Computed, not learned: they stay the same throughout."))
+        show_note("Computed, not learned: they stay the same throughout.")

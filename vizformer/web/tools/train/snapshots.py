@@ -14,7 +14,7 @@ from vizformer.web.tools.train.position_vectors import draw_position_vectors
 from vizformer.web.widgets import chart
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 # The slider stays in sight while one scrolls through what it moves.
 STICKY = """<style>div:has(> .st-key-train_when) { position: sticky; top: 3.5rem; z-index: 90;
@@ -64,7 +64,7 @@ def moment(name: str, plan: Plan, now: State) -> int:
     st.session_state[f"{before}.at"] = chosen
     shown = max(i for i, step in enumerate(reached) if step <= chosen)
     if reached[shown] != chosen:
-        st.caption(_("The training has come to step {step} so far; it is shown below.", step=reached[shown]))
+        show_note("The training has come to step {step} so far; it is shown below.", step=reached[shown])
     return shown
 
 
@@ -90,25 +90,21 @@ def loss(plan: Plan, now: State, index: int) -> None:
     )
     chart.show(figure, key="train.curves")
     marks = kept[index].marks
-    st.caption(
-        _(
-            "Step {step}: loss {loss} on new examples, {accuracy} of them answered without a mistake.",
-            step=kept[index].step,
-            loss=f"{marks.loss:.3f}",
-            accuracy=labels.percent(marks.accuracy),
-        )
+    show_note(
+        "Step {step}: loss {loss} on new examples, {accuracy} of them answered without a mistake.",
+        step=kept[index].step,
+        loss=f"{marks.loss:.3f}",
+        accuracy=labels.percent(marks.accuracy),
     )
     if run is None or not former:
         return
-    st.caption(
-        _(
-            "Dash and dot, beside it: the training before, with {settings}. It came to step {step}: loss {loss}, {accuracy} "
-            "answered without a mistake.",
-            settings=trainings.difference(plan, run.plan),
-            step=former[-1].step,
-            loss=f"{former[-1].marks.loss:.3f}",
-            accuracy=labels.percent(former[-1].marks.accuracy),
-        )
+    show_note(
+        "Dash and dot, beside it: the training before, with {settings}. It came to step {step}: loss {loss}, {accuracy} "
+        "answered without a mistake.",
+        settings=trainings.difference(plan, run.plan),
+        step=former[-1].step,
+        loss=f"{former[-1].marks.loss:.3f}",
+        accuracy=labels.percent(former[-1].marks.accuracy),
     )
     st.button(_("Remove these curves"), key="train.alone", on_click=_alone)
 

@@ -7,7 +7,7 @@ from vizformer.training.live import Plan
 from vizformer.training.training_queue import State
 from vizformer.web.catalogue import trainings
 from vizformer.web.words import labels
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 LEARNED = 0.5  # of the new examples answered right: below, a word of advice
 
@@ -40,7 +40,7 @@ def draw_status(name: str, plan: Plan, now: State) -> None:
         st.progress(step / plan.steps, text=said)
     st.button(_("Stop"), key="train.stop", on_click=_stop, args=(name,))
     if st.session_state.get("train.refused") == name:
-        st.caption(_("Others are watching the same training, so it goes on."))
+        show_note("Others are watching the same training, so it goes on.")
 
 
 def _stop(name: str) -> None:

@@ -15,7 +15,7 @@ from vizformer.web.tools.what_if import computations, other_texts, wording
 from vizformer.web.tools.what_if.place import Place, choose
 from vizformer.web.widgets import in_python, lesson, watched_work
 from vizformer.web.widgets.choices import BESIDE, more, one_of
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note, show_text
 
 LISTED = 15
 FELT = 1e-3  # nats
@@ -55,7 +55,7 @@ def draw_all_neurons(subject: Subject, settings: DeltaGenerator) -> None:
         effects = swept(subject, place, block, instead, most)
         if effects is not None:
             strongest(subject, place, effects)
-    st.caption(_("The same in Python"))
+    show_note("The same in Python")
     st.code(code(subject, place, block, instead, most), language="python", wrap_lines=True)
 
 
@@ -117,36 +117,28 @@ def strongest(subject: Subject, place: Place, effects: NeuronEffects) -> None:
     )
     st.html(table.to_html(columns, rows, bar=1, caption=_("The neurons without which the answer changes most")))
     total, first = float(effects.divergence.sum()), np.sort(effects.divergence)[::-1]
-    st.text(
-        _(
-            "Of {n} neurons {felt} move the answer by more than {least} nats; {still} are at every position what they "
-            "would be set to.",
-            n=f"{len(effects.neurons):,}",
-            felt=f"{int((effects.divergence > FELT).sum()):,}",
-            least=FELT,
-            still=f"{effects.still:,}",
-        )
+    show_text(
+        "Of {n} neurons {felt} move the answer by more than {least} nats; {still} are at every position what they "
+        "would be set to.",
+        n=f"{len(effects.neurons):,}",
+        felt=f"{int((effects.divergence > FELT).sum()):,}",
+        least=FELT,
+        still=f"{effects.still:,}",
     )
     if len(effects.neurons) < subject.config.d_ff:
-        st.text(
-            _(
-                "The other {n} neurons were not taken out: one gradient expects less of each (attribution patching, Nanda "
-                "2023), and may be wrong.",
-                n=f"{subject.config.d_ff - len(effects.neurons):,}",
-            )
+        show_text(
+            "The other {n} neurons were not taken out: one gradient expects less of each (attribution patching, Nanda "
+            "2023), and may be wrong.",
+            n=f"{subject.config.d_ff - len(effects.neurons):,}",
         )
     elif total > 0:
-        st.text(
-            _(
-                "The ten strongest make up {share} of the sum of all effects.",
-                share=f"{100 * float(first[:10].sum()) / total:.0f} %",
-            )
+        show_text(
+            "The ten strongest make up {share} of the sum of all effects.",
+            share=f"{100 * float(first[:10].sum()) / total:.0f} %",
         )
-    st.caption(
-        _(
-            "One neuron at a time, at all positions. The number of a neuron is that of its column of W_in and of its row of "
-            "W_out."
-        )
+    show_note(
+        "One neuron at a time, at all positions. The number of a neuron is that of its column of W_in and of its row of "
+        "W_out."
     )
 
 

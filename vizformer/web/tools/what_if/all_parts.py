@@ -21,7 +21,7 @@ from vizformer.web.widgets.choices import BESIDE, kind_of_attention, more
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 LISTED = 10
 
@@ -126,11 +126,9 @@ def strongest(subject: Subject, place: Place, effects: tuple[Effect, ...]) -> No
         _("loss of the text, nats per token"),
     )
     st.html(table.to_html(columns, rows, bar=1, caption=_("The parts without which the answer changes most")))
-    st.caption(
-        _(
-            "KL: how far the distribution without the part is from the model's own at this row, 0 where nothing changes. "
-            "One part at a time: two heads that do the same each seem not to matter, since the other one is still there."
-        )
+    show_note(
+        "KL: how far the distribution without the part is from the model's own at this row, 0 where nothing changes. "
+        "One part at a time: two heads that do the same each seem not to matter, since the other one is still there."
     )
 
 
@@ -169,11 +167,9 @@ def looking_and_mattering(subject: Subject, place: Place, kind: Kind) -> None:
         token=keys[key].text,
     )
     st.html(table.to_html(columns, rows, bar=1, caption=caption))
-    st.caption(
-        _(
-            "A head that looks much and matters little may carry nothing from there, or something that others carry too. "
-            "Marked: the two places are more than half of all heads apart."
-        )
+    show_note(
+        "A head that looks much and matters little may carry nothing from there, or something that others carry too. "
+        "Marked: the two places are more than half of all heads apart."
     )
 
 

@@ -12,7 +12,7 @@ from vizformer.web.tools.what_if import computations, wording
 from vizformer.web.tools.what_if.place import Place, choose
 from vizformer.web.widgets import in_python, watched_work
 from vizformer.web.widgets.choices import BESIDE, more, one_of
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 
 def draw_all_tokens(subject: Subject, settings: DeltaGenerator) -> None:
@@ -47,7 +47,7 @@ def draw_all_tokens(subject: Subject, settings: DeltaGenerator) -> None:
         )
         if effects is not None:
             listed(subject, place, effects)
-    st.caption(_("The same in Python"))
+    show_note("The same in Python")
     st.code(code(subject, place, stack, way), language="python", wrap_lines=True)
 
 
@@ -82,18 +82,14 @@ def listed(subject: Subject, place: Place, effects: tuple[TokenEffect, ...]) -> 
 def explained(way: Way) -> None:
     """What becomes of a token that is taken out."""
     if way == "unseen":
-        st.caption(
-            _(
-                "The token stays in its place, and no position may look at it, itself included, as at padding. The row of "
-                "the token itself still begins with its embedding, so that an answer that is read there still knows it."
-            )
+        show_note(
+            "The token stays in its place, and no position may look at it, itself included, as at padding. The row of "
+            "the token itself still begins with its embedding, so that an answer that is read there still knows it."
         )
     else:
-        st.caption(
-            _(
-                "Another token stands in its place, so that all positions stay as they are. The model reads a sentence with "
-                "a hole in it, which is not the sentence without the word."
-            )
+        show_note(
+            "Another token stands in its place, so that all positions stay as they are. The model reads a sentence with "
+            "a hole in it, which is not the sentence without the word."
         )
 
 

@@ -17,7 +17,7 @@ from vizformer.web.tools.what_if.wording import signed
 from vizformer.web.widgets import telling
 from vizformer.web.widgets.choices import BESIDE, kind_of_attention, one_of
 from vizformer.web.widgets.lab import aside
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_text
 
 
 def draw_between_prompts(subject: Subject, settings: DeltaGenerator) -> None:
@@ -46,15 +46,13 @@ def explained(prompts: Prompts, *, by_path: bool) -> None:
     """What is measured, and what a cell says."""
     answer, other = (patched_cells.text_of(prompts, token) for token in (prompts.answer, prompts.other))
     pair = prompts.pair
-    st.text(
-        _(
-            "Measured is the logit of “{answer}” less that of “{other}”: {clean} for the clean prompt, {corrupted} for the "
-            "corrupted one.",
-            answer=answer,
-            other=other,
-            clean=signed(float(pair.difference(pair.clean.logits))),
-            corrupted=signed(float(pair.difference(pair.corrupted.logits))),
-        )
+    show_text(
+        "Measured is the logit of “{answer}” less that of “{other}”: {clean} for the clean prompt, {corrupted} for the "
+        "corrupted one.",
+        answer=answer,
+        other=other,
+        clean=signed(float(pair.difference(pair.clean.logits))),
+        corrupted=signed(float(pair.difference(pair.corrupted.logits))),
     )
     st.text(
         _("A cell is the share of this difference that goes along one path: 0 none of it, 1 all of it.")

@@ -20,7 +20,7 @@ from vizformer.web.tools.what_if import wording
 from vizformer.web.tools.what_if.wording import signed
 from vizformer.web.widgets import chart, lesson, watched_work
 from vizformer.web.widgets.choices import BESIDE
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 MOST_PROMPTS, DRAWS, MOST_LISTED = 12, 3, 40
 """Prompts of a set that are read here; drawn circuits of each size; edges in the table."""
@@ -101,15 +101,13 @@ def draw_circuit(subject: Subject, model: Subject, prompts: PromptSet) -> None:
                 drawn=f"{round(found.curve.random[enough].mean(), 2) + 0.0:.0%}",
             )
         )
-        st.caption(
-            _(
-                "An edge is what one part writes and another reads: the query, the key or the value of a head, a network, "
-                "or the logits. All edges outside of the circuit carry what they carried for the corrupted prompts (EAP-IG "
-                "and faithfulness: Hanna et al. 2024)."
-            )
+        show_note(
+            "An edge is what one part writes and another reads: the query, the key or the value of a head, a network, "
+            "or the logits. All edges outside of the circuit carry what they carried for the corrupted prompts (EAP-IG "
+            "and faithfulness: Hanna et al. 2024)."
         )
         if len(few.rows) < len(prompts.rows):
-            st.caption(_("The first {n} prompts of the set are read.", n=len(few.rows)))
+            show_note("The first {n} prompts of the set are read.", n=len(few.rows))
     edges(found)
 
 

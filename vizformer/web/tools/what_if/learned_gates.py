@@ -19,7 +19,7 @@ from vizformer.web.widgets import chart, in_python, lesson, watched_work
 from vizformer.web.widgets.choices import BESIDE, kind_of_attention, more, one_of
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note, show_text
 
 PUSHES = (0.001, 0.003, 0.01, 0.03, 0.1)
 SEEDS = (1, 2, 3, 5)
@@ -69,7 +69,7 @@ def draw_learned_gates(subject: Subject, settings: DeltaGenerator) -> None:
     )
     if found is not None:
         roles(found)
-    st.caption(_("The same in Python"))
+    show_note("The same in Python")
     st.code(code(subject, on, push, seeds), language="python", wrap_lines=True)
 
 
@@ -83,7 +83,7 @@ def text_set(subject: Subject) -> computations.GateTexts | Corpus:
         return "repeated"
     own = other_texts.box() if chosen == "own" else None
     other_texts.notes(subject, own, computations.GATE_TEXTS)
-    st.caption(_("Only the first {n} tokens of each text are read.", n=MOST_TOKENS))
+    show_note("Only the first {n} tokens of each text are read.", n=MOST_TOKENS)
     return own or "corpus"
 
 
@@ -137,34 +137,28 @@ def roles(found: HeadGates) -> None:
         _("loss without it alone, nats per token"),
     )
     st.html(table.to_html(columns, rows, caption=_("What the heads do for these texts")))
-    st.text(
-        _(
-            "Heads that facilitate: {a}; that interfere: {b}; that are irrelevant: {c}; without a role: {d}.",
-            a=said.count("facilitating"),
-            b=said.count("interfering"),
-            c=said.count("irrelevant"),
-            d=said.count(None),
-        )
+    show_text(
+        "Heads that facilitate: {a}; that interfere: {b}; that are irrelevant: {c}; without a role: {d}.",
+        a=said.count("facilitating"),
+        b=said.count("interfering"),
+        c=said.count("irrelevant"),
+        d=said.count(None),
     )
-    st.text(
-        _(
-            "Loss of these texts with all gates open: {open} nats per token; with the gates learned while pushed open: "
-            "{opened}; while pushed shut: {closed}.",
-            open=f"{found.loss:.3f}",
-            opened=f"{found.loss_opened.mean():.3f}",
-            closed=f"{found.loss_closed.mean():.3f}",
-        )
+    show_text(
+        "Loss of these texts with all gates open: {open} nats per token; with the gates learned while pushed open: "
+        "{opened}; while pushed shut: {closed}.",
+        open=f"{found.loss:.3f}",
+        opened=f"{found.loss_opened.mean():.3f}",
+        closed=f"{found.loss_closed.mean():.3f}",
     )
-    st.caption(
-        _(
-            "A score is the mean over the seeds, with its standard deviation. All gates are learned together: of two heads "
-            "that do the same, one may be given up, another one with each seed, and of two heads that mislead together it "
-            "is enough to shut one. The last two columns change one head while all others stay: its gate is set to where "
-            "the push shut it, or to 0. A head has no role (–) where its gates say another thing than the loss without "
-            "it: one that seems irrelevant, for example, though the loss rises without it by more than the push. Where "
-            "the loss hardly rises with the gate pushed shut, but rises without the head, what reads the head is "
-            "saturated: a part of what it puts out is enough."
-        )
+    show_note(
+        "A score is the mean over the seeds, with its standard deviation. All gates are learned together: of two heads "
+        "that do the same, one may be given up, another one with each seed, and of two heads that mislead together it "
+        "is enough to shut one. The last two columns change one head while all others stay: its gate is set to where "
+        "the push shut it, or to 0. A head has no role (–) where its gates say another thing than the loss without "
+        "it: one that seems irrelevant, for example, though the loss rises without it by more than the push. Where "
+        "the loss hardly rises with the gate pushed shut, but rises without the head, what reads the head is "
+        "saturated: a part of what it puts out is enough."
     )
 
 

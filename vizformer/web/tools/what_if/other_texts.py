@@ -8,7 +8,7 @@ from vizformer.web.tools.what_if import computations
 from vizformer.web.widgets import own_texts
 from vizformer.web.widgets.choices import one_of
 from vizformer.web.words import labels
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 MOST_CHARACTERS = 6_000  # of the reader's own: about as many as the bundled ones that are read
 TOO_MANY_UNKNOWN = 0.05
@@ -26,15 +26,13 @@ def box() -> Corpus | None:
     """The reader's own texts."""
     found = own_texts.box("what_if.texts", MOST_CHARACTERS)
     if found is None:
-        st.caption(_("Until then the texts of the bundled collection are taken."))
+        show_note("Until then the texts of the bundled collection are taken.")
     return found
 
 
 def notes(subject: Subject, texts: Corpus | None, count: int) -> None:
     """Says how much of the texts is read, and where the model's vocabulary does not have their words."""
-    st.caption(
-        _("Only the first {n} texts are read. One that is too long for the model is halved until it fits.", n=count)
-    )
+    show_note("Only the first {n} texts are read. One that is too long for the model is halved until it fits.", n=count)
     share = computations.unknown_share(Subject(subject.model, "", ""), texts, count)
     if share > TOO_MANY_UNKNOWN:
         st.warning(

@@ -11,7 +11,7 @@ from vizformer.web.tools.what_if.patched_cells import Asked
 from vizformer.web.tools.what_if.prompts import Prompts
 from vizformer.web.tools.what_if.share_map import Place, chosen_cell, one_map, window
 from vizformer.web.widgets import watched_work
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note, show_text
 
 ABREAST = 9
 """Columns of maps that stand side by side; wider ones stand one below the other."""
@@ -45,7 +45,7 @@ def maps(prompts: Prompts, asked: Asked) -> None:
         how_good(found, estimate)
         name = f"{names[0][chosen[0]]}, {names[1][chosen[1]]}"
         draw_one_cell(prompts, asked, place, name, shares(exact, estimate, chosen))
-    st.caption(_("The same in Python"))
+    show_note("The same in Python")
     st.code(code(prompts, asked, place), language="python", wrap_lines=True)
 
 
@@ -88,24 +88,20 @@ def rows_and_columns(prompts: Prompts, asked: Asked, shape: tuple[int, ...]) -> 
 def how_good(found: Patched | None, estimate: NDArray[np.floating] | None) -> None:
     """The error of the estimate, where both are there."""
     if found is not None and estimate is not None:
-        st.text(
-            _(
-                "The estimate is off by {mean} on average and by {most} at most; its correlation with what was measured "
-                "is {r}.",
-                mean=f"{found.mean_error:.3f}",
-                most=f"{found.error:.3f}",
-                r="−" if np.isnan(found.agreement) else f"{found.agreement:.3f}".replace("-", "−"),
-            )
+        show_text(
+            "The estimate is off by {mean} on average and by {most} at most; its correlation with what was measured "
+            "is {r}.",
+            mean=f"{found.mean_error:.3f}",
+            most=f"{found.error:.3f}",
+            r="−" if np.isnan(found.agreement) else f"{found.agreement:.3f}".replace("-", "−"),
         )
     if estimate is not None:
-        st.caption(
-            _(
-                "The estimate (attribution patching, Nanda 2023) follows the slope at the corrupted run to the clean one: "
-                "quick, and wrong where the way is not straight, as in a softmax that has decided and in a norm."
-            )
+        show_note(
+            "The estimate (attribution patching, Nanda 2023) follows the slope at the corrupted run to the clean one: "
+            "quick, and wrong where the way is not straight, as in a softmax that has decided and in a norm."
         )
     else:
-        st.caption(_("The gradient for the estimate takes too long here."))
+        show_note("The gradient for the estimate takes too long here.")
 
 
 def shares(exact: NDArray[np.floating] | None, estimate: NDArray[np.floating] | None, cell: Place) -> str:

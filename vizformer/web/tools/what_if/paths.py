@@ -15,7 +15,7 @@ from vizformer.web.tools.what_if.share_map import CELL, chosen_cell, one_map, wi
 from vizformer.web.tools.what_if.wording import signed
 from vizformer.web.widgets import lesson, watched_work
 from vizformer.web.widgets.choices import kind_of_attention, more, one_of
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note, show_text
 
 TO, HEAD, STANDS = "whatif.to", "whatif.tohead", "whatif.held"
 
@@ -38,7 +38,7 @@ def draw_paths(prompts: Prompts, settings: DeltaGenerator) -> None:
         one_map(found.share, title, names, cell, first, f"what_if.measured.{key}")
         sender = found.names[cell[0]], cell[1]
         one_path(prompts, asked, found, cell)
-    st.caption(_("The same in Python"))
+    show_note("The same in Python")
     st.code(code(prompts, asked, sender), language="python", wrap_lines=True)
 
 
@@ -99,21 +99,17 @@ def one_path(prompts: Prompts, asked: Path, found: PathPatched, cell: tuple[int,
         titles if asked.held == "clean" else titles[::-1],
         _("The chosen path: {name}", name=name),
     )
-    st.text(_("Share of the difference: {share}", share=signed(float(found.share[cell]))))
+    show_text("Share of the difference: {share}", share=signed(float(found.share[cell])))
     if np.nanmax(np.abs(found.share)) < 0.05:
-        st.text(_("No head sends much of it there."))
+        show_text("No head sends much of it there.")
     st.button(_("Which heads send to the key of this one?"), key="what_if.back", on_click=_trace_back, args=(sender,))
     if _shares_keys(prompts) and asked.into in ("k", "v"):
-        st.caption(
-            _("Several heads of this model share a key and a value: all that share this one receive what is sent.")
-        )
-    st.caption(
-        _(
-            "Only the sender is taken from the other prompt, all other heads stay as they are, and the receiver alone takes "
-            "in what has changed (Wang et al. 2022; Goldowsky-Dill et al. 2023). The feed-forward networks on the way are "
-            "part of the path. By a query and the keys a head decides where it looks; the values are what it takes from "
-            "there."
-        )
+        show_note("Several heads of this model share a key and a value: all that share this one receive what is sent.")
+    show_note(
+        "Only the sender is taken from the other prompt, all other heads stay as they are, and the receiver alone takes "
+        "in what has changed (Wang et al. 2022; Goldowsky-Dill et al. 2023). The feed-forward networks on the way are "
+        "part of the path. By a query and the keys a head decides where it looks; the values are what it takes from "
+        "there."
     )
 
 

@@ -12,7 +12,7 @@ from vizformer.web.tools.what_if.computations import Drawn, Instead, Mean
 from vizformer.web.widgets import lesson, position_choice
 from vizformer.web.widgets.choices import one_of
 from vizformer.web.words import labels
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note, show_text
 
 DRAWS = (4, 8, 16, 32)
 SEEDS = range(1000)
@@ -42,12 +42,10 @@ def choose(subject: Subject, instead: Instead = "zero") -> Place:
     """The strip of the rows, and the model's own answer at the chosen one."""
     row = position_choice.choose(subject, key="what_if.row", compared=True)
     best = subject_cache.predictions(subject, row)
-    st.text(
-        _(
-            "The model's own answer there: “{token}”, {percent}.",
-            token=best[0].token.text,
-            percent=labels.percent(best[0].probability),
-        )
+    show_text(
+        "The model's own answer there: “{token}”, {percent}.",
+        token=best[0].token.text,
+        percent=labels.percent(best[0].probability),
     )
     return Place(row, best, instead)
 
@@ -61,11 +59,9 @@ def choose_instead(subject: Subject) -> Instead:
     }
     how = one_of(_("Replace the removed part with"), "whatif.instead", names)
     if how == "mean":
-        st.caption(
-            _(
-                "Mean ablation: a head or a sublayer puts out, at every position, its mean over all positions of other "
-                "texts."
-            )
+        show_note(
+            "Mean ablation: a head or a sublayer puts out, at every position, its mean over all positions of other "
+            "texts."
         )
         return Mean(other_texts.choose(subject))
     if how != "resample":
@@ -75,11 +71,9 @@ def choose_instead(subject: Subject) -> Instead:
         _("Draws, each from one other text"), DRAWS, required=True, **lesson.setting("whatif.draws", 8, DRAWS)
     )
     right.number_input(_("Seed"), 0, SEEDS[-1], **lesson.setting("whatif.seed", 0, SEEDS))
-    st.caption(
-        _(
-            "Resample ablation (Chan et al. 2022): a head or a sublayer puts out what it put out for one of the other "
-            "texts; shown is the mean over the draws."
-        )
+    show_note(
+        "Resample ablation (Chan et al. 2022): a head or a sublayer puts out what it put out for one of the other "
+        "texts; shown is the mean over the draws."
     )
     texts = other_texts.choose(subject)
     return Drawn(lesson.value("whatif.draws", 8, DRAWS), lesson.value("whatif.seed", 0, SEEDS), texts)

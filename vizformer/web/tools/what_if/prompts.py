@@ -13,7 +13,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson, position_choice
 from vizformer.web.widgets.other_sentence import ask_other_sentence
 from vizformer.web.words import labels
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note, show_text
 
 OWN = -1  # the token that the model itself finds most probable
 EXAMPLE = "what_if.example"
@@ -100,7 +100,7 @@ def _take_example() -> None:
 def readings(subject: Subject, corrupted: str) -> tuple[Subject, Subject]:
     """What the model reads: both prompts, before the same target, with no number set by hand."""
     if subject.edited:
-        st.caption(_("Numbers set by hand are left out here: this is the model as it is."))
+        show_note("Numbers set by hand are left out here: this is the model as it is.")
     target = subject.target.strip() or subject.unedited.translation or ""
     clean = Subject(subject.model, subject.text, target)
     return clean, replace(clean, text=corrupted)
@@ -132,7 +132,7 @@ def comparable(clean: Subject, corrupted: Subject) -> bool:
     if not changed:
         st.warning(_("The two prompts are the same: change a word in the second one."))
         return False
-    st.text(_("They differ at {places}.", places=_("; ").join(changed)))
+    show_text("They differ at {places}.", places=_("; ").join(changed))
     return True
 
 

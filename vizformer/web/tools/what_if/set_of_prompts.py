@@ -23,7 +23,7 @@ from vizformer.web.tools.what_if.share_map import chosen_cell, one_map, window
 from vizformer.web.tools.what_if.wording import signed
 from vizformer.web.widgets import in_python, watched_work
 from vizformer.web.widgets.choices import BESIDE, kind_of_attention, more
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, show_text, translate
 
 LISTED = 10
 
@@ -51,14 +51,12 @@ def draw_set_of_prompts(subject: Subject, settings: DeltaGenerator) -> None:
     if prompts is None:
         return
     first = prompts.rows[0]
-    st.caption(
-        _(
-            "{n} prompts, such as “{clean}”; the answer: {answer}, the wrong one: {wrong}.",
-            n=len(prompts.rows),
-            clean=first.clean,
-            answer=shortened(first.answer),
-            wrong=shortened(first.wrong),
-        )
+    show_note(
+        "{n} prompts, such as “{clean}”; the answer: {answer}, the wrong one: {wrong}.",
+        n=len(prompts.rows),
+        clean=first.clean,
+        answer=shortened(first.answer),
+        wrong=shortened(first.wrong),
     )
     texts = None
     if measure in ("mean", "resample"):
@@ -74,7 +72,7 @@ def draw_set_of_prompts(subject: Subject, settings: DeltaGenerator) -> None:
         found = measured(subject, model, prompts, measure, texts)  # type: ignore[arg-type]  # (one of MEASURES)
         if found is not None:
             draw_effects(subject, found, settings)
-    st.caption(_("The same in Python"))
+    show_note("The same in Python")
     st.code(code(subject, prompts, measure, texts), language="python", wrap_lines=True)
 
 
@@ -158,13 +156,11 @@ def unit(found: SetEffects) -> str:
 def said(found: SetEffects) -> None:
     """Whether the model does the task, what the largest effect is, and which prompts were left out."""
     right = int((found.odds > 0).sum())
-    st.text(
-        _(
-            "The model prefers the answer to the wrong one in {right} of {n} prompts (mean log odds {odds}).",
-            right=right,
-            n=len(found.rows),
-            odds=signed(float(found.odds.mean()), 2),
-        )
+    show_text(
+        "The model prefers the answer to the wrong one in {right} of {n} prompts (mean log odds {odds}).",
+        right=right,
+        n=len(found.rows),
+        odds=signed(float(found.odds.mean()), 2),
     )
     at = found.strongest()[0]
     low, high = found.interval()[:, at]

@@ -15,7 +15,7 @@ from vizformer.web.tools.what_if import computations, other_texts, wording
 from vizformer.web.tools.what_if.place import Place
 from vizformer.web.widgets import in_python, lesson, model_suggestions, telling, watched_work
 from vizformer.web.words import labels
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note, show_text
 
 MOST = 8  # parts that a link carries
 NAME, NOTHING = "whatif.off", "none"
@@ -57,27 +57,25 @@ def switched_off(subject: Subject, place: Place, chosen: tuple[Part, ...]) -> No
     columns = ("", _("as it is"), _("probability"), _("without them"), _("probability"))
     st.html(table.to_html(columns, rows, caption=_("The most probable answers at this row")))
     if isinstance(place.instead, computations.Drawn):
-        st.text(
-            _(
-                "The distribution has moved by {value} ± {spread} nats (KL): mean and standard deviation over {n} draws.",
-                value=matrix.number(found.divergence),
-                spread=f"{found.spread:.4f}",
-                n=place.instead.draws,
-            )
+        show_text(
+            "The distribution has moved by {value} ± {spread} nats (KL): mean and standard deviation over {n} draws.",
+            value=matrix.number(found.divergence),
+            spread=f"{found.spread:.4f}",
+            n=place.instead.draws,
         )
     else:
-        st.text(_("The distribution has moved by {value} nats (KL).", value=matrix.number(found.divergence)))
+        show_text("The distribution has moved by {value} nats (KL).", value=matrix.number(found.divergence))
         if subject.config.architecture != "encoder-only" and model_cache.predicts(subject.model):
             write_anew(subject, chosen, place.instead)
-    st.caption(_("The same in Python"))
+    show_note("The same in Python")
     st.code(snippet(subject, chosen, place.instead), language="python")
 
 
 def write_anew(subject: Subject, chosen: tuple[Part, ...], instead: Literal["zero"] | computations.Mean) -> None:
     """What the model writes with these parts and without them."""
     whole, less = (computations.written(subject.unedited, parts, instead) for parts in ((), chosen))
-    st.text(_("It writes, as it is: {text}", text=whole.strip()))
-    st.text(_("Without these parts: {text}", text=less.strip()))
+    show_text("It writes, as it is: {text}", text=whole.strip())
+    show_text("Without these parts: {text}", text=less.strip())
 
 
 def snippet(subject: Subject, chosen: tuple[Part, ...], instead: computations.Instead) -> str:

@@ -12,7 +12,7 @@ from vizformer.explain.paper_calculations import Problem, Table, choice_order
 from vizformer.web.widgets.misconceptions import Grid
 from vizformer.web.widgets.questions import CellChoice, Choice, Number, Question
 from vizformer.web.words.errors import plain
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_note, translate
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 BLANK = '<div class="vf-paper-blank"></div>'
@@ -59,7 +59,7 @@ def question(number: int, asked: Question, title: str, seed: int) -> None:
         case Number():
             st.html(f'<div class="vf-paper-number"><span></span>{escape(_near(asked))}</div>')
         case CellChoice():
-            st.caption(_("Mark the right cell."))
+            show_note("Mark the right cell.")
             st.html(_empty(asked.grid))
 
 

@@ -18,7 +18,7 @@ from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.questions import Question, Registry
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_note
 
 IN_LINKS = (
     "map",
@@ -62,20 +62,18 @@ def draw_sheet(subject: Subject, registries: Mapping[str, Registry]) -> None:
         calculations = st.toggle(_("Calculations"), **lesson.setting("worksheet.calculations", True))
         with more():
             chosen = _lessons()
-            st.caption(
-                _(
-                    "Another version has other numbers in its calculations, and the choices of its questions in another "
-                    "order. Print with the browser: the sheet alone comes onto the paper, the answers on a page of their "
-                    "own."
-                )
+            show_note(
+                "Another version has other numbers in its calculations, and the choices of its questions in another "
+                "order. Print with the browser: the sheet alone comes onto the paper, the answers on a page of their "
+                "own."
             )
     tokens = [token.text for token in subject.tokens if not token.special] or labels.texts(subject.tokens)
     problems = worksheet(tokens, int(seed)) if calculations else ()
     asked, left_out = _questions(subject, {url: registries[url] for url in chosen})
     if left_out:
         with st.container(key="worksheet-settings-left-out"):
-            st.caption(
-                _("Questions that this model or this sentence has no answer to: {n}. They are left out.", n=left_out)
+            show_note(
+                "Questions that this model or this sentence has no answer to: {n}. They are left out.", n=left_out
             )
     heading = _("**Worksheet, version {seed}** · “{text}”", seed=seed, text=plain(subject.text))
     with st.container(horizontal=True, vertical_alignment="bottom", key="worksheet-head"):
@@ -96,9 +94,7 @@ def draw_sheet(subject: Subject, registries: Mapping[str, Registry]) -> None:
 def _key(heading: str, problems: tuple[Problem, ...], asked: list[Question], seed: int) -> None:
     st.markdown(heading + " · " + _("**the answers**"))
     if problems:
-        st.caption(
-            _("The answers are worked out with numbers that are not rounded: your last digit may be another one.")
-        )
+        show_note("The answers are worked out with numbers that are not rounded: your last digit may be another one.")
     for number, problem in enumerate(problems, 1):
         with st.container(key=f"worksheet-problem-{problem.key}-answer"):
             paper.problem_answer(number, problem)
