@@ -11,9 +11,9 @@ from vizformer.analysis import Kind
 from vizformer.analysis.heads.telling_head import TellingHead, find_telling_head
 from vizformer.errors import VizformerError
 from vizformer.text import Token
-from vizformer.web.catalogue.kept import of_trace
 from vizformer.web.catalogue.long_forward import is_long
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject_functions import of_trace
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import View

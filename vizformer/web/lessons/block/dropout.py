@@ -10,8 +10,8 @@ from vizformer.components.table import Row
 from vizformer.explain import latex
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
-from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.lessons.block.place import affordable, block_stream, choose
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.lab import Laboratory, aside

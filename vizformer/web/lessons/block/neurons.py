@@ -12,8 +12,8 @@ from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
-from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.lessons.block.place import Place, affordable, choose, usual
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson

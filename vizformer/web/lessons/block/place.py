@@ -7,8 +7,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.explain import block_rows
 from vizformer.web.catalogue import model_cache
-from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.link.view import View

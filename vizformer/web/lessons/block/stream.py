@@ -8,8 +8,8 @@ from vizformer.components.table import Number, Row
 from vizformer.explain import block_rows, latex
 from vizformer.explain.block_rows import BlockStream, StackStream
 from vizformer.figures import stream as stream_figure
-from vizformer.web.catalogue.kept import of_trace
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject_functions import of_trace
 from vizformer.web.lessons.block.place import Place, block_stream, choose, line, usual
 from vizformer.web.widgets import chart, lesson, proof_badge
 from vizformer.web.widgets.lab import Laboratory, aside

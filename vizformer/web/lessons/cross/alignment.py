@@ -11,8 +11,8 @@ from vizformer.components.heatmap import Heatmap
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
-from vizformer.web.catalogue.kept import of_trace
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject_functions import of_trace
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross.surroundings import has_two_stacks, meets, see_also
 from vizformer.web.link import state

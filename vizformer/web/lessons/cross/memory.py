@@ -8,8 +8,8 @@ from vizformer.components.table import Number, Row
 from vizformer.explain import encoder_decoder
 from vizformer.explain.encoder_decoder import add_and_norms, encoder_outputs
 from vizformer.explain.site_words import in_words
-from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross.surroundings import has_two_stacks, meets, see_also
 from vizformer.web.link import state

@@ -8,8 +8,8 @@ from vizformer.components.table import Row
 from vizformer.explain import encoder_decoder
 from vizformer.explain.encoder_decoder import Attended
 from vizformer.model import Reason
-from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.cross import plan
 from vizformer.web.lessons.cross.surroundings import has_two_stacks, meets, see_also

@@ -11,8 +11,8 @@ from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.explain import latex
 from vizformer.web.catalogue.bounded_cache import cached
-from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.lessons.decoding.writing import say_unless_writes, writes
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.cell_question import LARGEST

@@ -15,8 +15,8 @@ from vizformer.analysis.own_steps.error_contrasts import Contrast
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.bounded_cache import cached
-from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.frame import sitemap
 from vizformer.web.lessons.errors.exercise import READS, WRITES, Exercise, chosen_head, head_of, stack_of
 from vizformer.web.widgets import chart, lesson

@@ -12,8 +12,8 @@ from vizformer.analysis.heads.statistics import HeadStatistics, Tendency
 from vizformer.components import attention, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.bounded_cache import cached
-from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
 from vizformer.web.widgets import attention_selector, head_downloads, lesson, packed_heads, row_names, telling

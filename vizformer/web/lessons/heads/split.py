@@ -13,8 +13,8 @@ from vizformer.config import ModelConfig
 from vizformer.explain import latex
 from vizformer.figures import head_split
 from vizformer.presets import PRESETS
-from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.link import state
 from vizformer.web.link.view import View
 from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge, telling

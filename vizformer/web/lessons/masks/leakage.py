@@ -7,8 +7,8 @@ from vizformer.analysis.masks import leakage as leaks
 from vizformer.analysis.masks.leakage import Leak, RunMask, Stack
 from vizformer.figures import leakage as figure_words
 from vizformer.web.catalogue.bounded_cache import cached
-from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.widgets import chart, lesson, row_names
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts, labels

@@ -13,8 +13,8 @@ from vizformer.explain import Masked, masked_attention
 from vizformer.messages import ranges
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
-from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.lessons.masks.masked_head import causal_on, notes, place, record, table, tokens
 from vizformer.web.link import mask_bitmap, state
 from vizformer.web.link.mask_bitmap import Cells

@@ -8,8 +8,8 @@ from vizformer.analysis import Kind, kinds
 from vizformer.analysis.heads import soft_lookup
 from vizformer.components import table
 from vizformer.components.table import Number, Row
-from vizformer.web.catalogue.kept import of_trace
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject_functions import of_trace
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, lesson, proof_badge, row_names
 from vizformer.web.widgets.lab import Laboratory, aside, controls

@@ -10,8 +10,8 @@ from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.figures import scaling as scaling_figures
 from vizformer.web.catalogue.bounded_cache import cached
-from vizformer.web.catalogue.kept import of_trace
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject_functions import of_trace
 from vizformer.web.lessons.qkv.lookup import TEMPERATURES
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, chart, lesson, row_names

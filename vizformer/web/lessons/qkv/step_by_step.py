@@ -5,8 +5,8 @@ import math
 from vizformer import analysis
 from vizformer.analysis import Kind, kinds
 from vizformer.web.catalogue import subject_cache
-from vizformer.web.catalogue.kept import of_trace
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject_functions import of_trace
 from vizformer.web.link import state
 from vizformer.web.link.view import View
 from vizformer.web.widgets import attention_selector, lesson, row_names

@@ -9,8 +9,8 @@ from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.config import ModelConfig
 from vizformer.web.catalogue.bounded_cache import cached
-from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge, row_names
 from vizformer.web.widgets.cell_question import LARGEST

@@ -5,8 +5,8 @@ import streamlit as st
 
 from vizformer.analysis.vectors import embeddings
 from vizformer.components import lookup, matrix
-from vizformer.web.catalogue.kept import of_model
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject_functions import of_model
 from vizformer.web.lessons.tokens.embedding_rows import choose_token, embedding_table, names
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.lab import Laboratory

@@ -22,8 +22,8 @@ from vizformer.analysis.own_steps.submitted_steps import MAX_BYTES, MAX_TEXT_BYT
 from vizformer.explain import layer_steps
 from vizformer.messages import Message
 from vizformer.web.catalogue.bounded_cache import cached
-from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject_functions import of_run
 
 
 @dataclass(frozen=True)

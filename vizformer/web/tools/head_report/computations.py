@@ -16,7 +16,7 @@ from vizformer.analysis.corpus_heads.passage import head_on_passage
 from vizformer.messages import Message
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
-from vizformer.web.catalogue.kept import of_model
+from vizformer.web.catalogue.subject_functions import of_model
 from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.link.model_ref import ModelRef
 

@@ -15,8 +15,8 @@ from vizformer.analysis.attribution.terms import Against
 from vizformer.analysis.heads.residual_contributions import key_contributions
 from vizformer.messages import Message
 from vizformer.web.catalogue.bounded_cache import cached
-from vizformer.web.catalogue.kept import of_run
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.words import labels
 
 right = of_run(right_tokens)
