@@ -11,7 +11,7 @@ import torch
 
 from recipes.handmade_models import INDUCTION, induction_by_hand
 from tests import tiny
-from vizformer.analysis import logit_attribution, logit_lens, value_weighted
+from vizformer.analysis import logit_attribution, logit_lens
 from vizformer.analysis.attribution.direct import by_key, neurons, what_is_frozen
 from vizformer.analysis.attribution.finding_words import sentence
 from vizformer.analysis.attribution.findings import scan
@@ -306,16 +306,15 @@ def test_terms_of_half_precision_sum_as_closely_as_it_allows(name, dtype):
     assert logit_lens(checkpoint, trace).proof.holds
 
 
-def test_value_weighted_attention_is_the_length_of_what_arrives():
+def test_the_length_of_what_arrives_from_a_key_is_that_of_its_weighted_value_times_the_output_matrix():
     checkpoint, trace = traced("llama")
     attention = checkpoint.model.decoder.layers[1].self_attention
-    found = value_weighted(checkpoint, trace, "decoder.1.self", 2)
     record = trace["decoder.1.self"]
     own = attention.W_O.weight[:, 2 * attention.d_head : 3 * attention.d_head]
-    for i, j in np.ndindex(found.shape):
-        vector = record.pattern(2)[i, j] * record.v[record.kv_head(2), j] @ own.T
-        assert found[i, j] == pytest.approx(float(vector.norm()), abs=1e-6)
-    np.testing.assert_allclose(found[3], key_contributions(checkpoint, trace, "decoder.1.self", 2, 3).norms)
+    for i in range(record.q.shape[1]):
+        norms = key_contributions(checkpoint, trace, "decoder.1.self", 2, i).norms
+        arriving = record.pattern(2)[i][:, None] * record.v[record.kv_head(2)] @ own.T
+        np.testing.assert_allclose(norms, arriving.norm(dim=1).detach().numpy(), atol=1e-6)
 
 
 def test_the_head_that_was_set_to_copy_has_the_largest_term():

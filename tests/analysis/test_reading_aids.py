@@ -20,7 +20,7 @@ from vizformer.analysis import (
 )
 from vizformer.components.small_maps import pools
 from vizformer.model import Cell, Edit, Reason, Trace
-from vizformer.model.trace import AttentionRecord
+from vizformer.model.records import AttentionRecord
 
 NOTHING_SEEN = Edit(
     cells=tuple(Cell("decoder.0.self.mask", (row, key), -math.inf) for row in range(10) for key in range(N))

@@ -45,23 +45,6 @@ def test_a_long_map_of_codes_names_the_tokens_and_counts_the_rest() -> None:
     assert (figure.layout.xaxis.ticks, figure.layout.yaxis.ticks) == ("", "")  # and draws a mark for none
 
 
-def test_position_codes_as_waves() -> None:
-    encoding = np.random.default_rng(0).normal(size=(10, 6))
-    figure = figures.positional_waves(encoding, [0, 5])
-    assert len(figure.data) == 2
-    for curve, dim in zip(figure.data, (0, 5), strict=True):
-        assert np.array_equal(curve.y, encoding[:, dim].astype(np.float32))
-        assert curve.x.tolist() == list(range(10))
-        assert curve.name == f"dimension {dim}"
-    assert figure.data[0].line.color != figure.data[1].line.color
-    assert figure.data[0].line.dash != figure.data[1].line.dash  # told apart without colour, too
-    assert figure.layout.showlegend
-    with pytest.raises(ValueError, match=r"\[6\]"):
-        figures.positional_waves(encoding, [0, 6])
-    with pytest.raises(ValueError, match="positions, dimensions"):
-        figures.positional_waves(encoding[0], [0])
-
-
 def test_importing_figures_loads_neither_torch_nor_plotly() -> None:
     code = "import sys, vizformer.figures; sys.exit(','.join({'torch', 'streamlit', 'plotly'} & set(sys.modules)) or 0)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

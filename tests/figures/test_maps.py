@@ -117,7 +117,6 @@ def test_backgrounds_are_transparent_and_letters_are_the_themes() -> None:
         figures.matrix_heatmap(PATTERN),
         figures.next_token_bars(["a"], np.array([1.0])),
         figures.positional_heatmap(PATTERN),
-        figures.positional_waves(PATTERN, [0]),
     ):
         assert figure.layout.paper_bgcolor == figure.layout.plot_bgcolor == "rgba(0,0,0,0)"
         assert figure.layout.font.color is None
@@ -195,19 +194,6 @@ def test_a_matrix_keeps_its_numbers_and_its_sign() -> None:
     assert figure.layout.yaxis.ticktext == ("q&lt;0&gt;", "q1")
     assert figure.layout.xaxis.ticktext == ("0", "1")
     assert figures.matrix_heatmap(np.zeros((2, 2))).data[0].zmax == 1
-
-
-def test_the_alignment_rings_one_key_a_row_and_frames_what_is_right_by_hand() -> None:
-    chosen = np.array([0, 1, 2, 0])
-    figure = figures.alignment_map(PATTERN, TOKENS, ["<b>", "b", "c", "d"], chosen, [(1, 2)])
-    heatmap, rings = figure.data
-    assert np.array_equal(heatmap.z, PATTERN.astype(np.float32))
-    assert np.array_equal(np.stack([rings.y, rings.x], 1), [[0, 0], [1, 1], [2, 2], [3, 0]])
-    assert tuple(rings.customdata[0]) == ("&lt;s&gt;", "&lt;b&gt;")
-    (frame,) = figure.layout.shapes
-    assert (round((frame.x0 + frame.x1) / 2), round((frame.y0 + frame.y1) / 2)) == (2, 1)
-    with pytest.raises(ValueError, match="3 keys do not fit 4 queries"):
-        figures.alignment_map(PATTERN, TOKENS, list("abcd"), chosen[:3])
 
 
 def test_the_difference_of_two_maps_has_both_weights_and_a_symmetric_scale() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from vizformer import load
-from vizformer.text.schemes import LEARNED, SCHEMES, Scheme, cut, entry_text, pieces, scheme_tokenizer
+from vizformer.text.schemes import LEARNED, SCHEMES, Scheme, cut, pieces, scheme_tokenizer
 
 TEXTS = ("我有一只猫。", "She went to the bank to get some money.", "café 123 你好  world 😀\nnew line", "龘", "a")
 
@@ -74,6 +74,5 @@ def test_tokens_that_share_a_character_share_its_bytes() -> None:
     assert [p.text for p in found] == ["E4 BC", "9F", "大"]
 
 
-def test_entries_show_their_space() -> None:
-    assert entry_text("▁cat") == "␣cat"
+def test_tokens_show_their_space() -> None:
     assert [p.text for p in cut("bpe", "a cat")] == ["a", "␣cat"]

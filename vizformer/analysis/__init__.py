@@ -55,7 +55,6 @@ if TYPE_CHECKING:
         scale_question,
         where_question,
     )
-    from vizformer.analysis.heads.residual_contributions import value_weighted
     from vizformer.analysis.heads.score_scaling import ScoreScale, score_scale
     from vizformer.analysis.heads.score_terms import PairTerms, pair_terms
     from vizformer.analysis.heads.signed_roles import SignedRole, signed_role

@@ -24,7 +24,7 @@ from vizformer.explain.step import Proof
 from vizformer.messages import N_
 from vizformer.model.input_check import row_at
 from vizformer.model.masks import Reason
-from vizformer.model.trace import AttentionRecord
+from vizformer.model.records import AttentionRecord
 
 
 def phi(x: Float[ndarray, "..."]) -> Float[ndarray, "..."]:

@@ -19,7 +19,8 @@ from vizformer.explain.site import Site, find_site
 from vizformer.explain.step import sizes
 from vizformer.model.input_check import row_at
 from vizformer.model.norms import Norm
-from vizformer.model.trace import AttentionRecord, Trace
+from vizformer.model.records import AttentionRecord
+from vizformer.model.trace import Trace
 
 
 @dataclass(frozen=True)

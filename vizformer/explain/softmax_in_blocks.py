@@ -26,7 +26,7 @@ from vizformer.explain.arrays import float64
 from vizformer.explain.step import Made, Maker, Operand, Proof, Step
 from vizformer.messages import N_
 from vizformer.model.input_check import row_at
-from vizformer.model.trace import AttentionRecord
+from vizformer.model.records import AttentionRecord
 
 MOST_TILES = 32
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from vizformer import lazy
 
 if TYPE_CHECKING:
-    from vizformer.figures.alignment import alignment_map
     from vizformer.figures.attention import added_mask, attention_heatmap
     from vizformer.figures.clocks import position_clocks, turned_arrows
     from vizformer.figures.curves import line_curves
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from vizformer.figures.next_token import next_token_bars
     from vizformer.figures.pairs import token_pairs
     from vizformer.figures.patches import patch_picture
-    from vizformer.figures.positions import positional_heatmap, positional_waves
+    from vizformer.figures.positions import positional_heatmap
     from vizformer.figures.reach import cost_curves, gradient_reach, path_picture
     from vizformer.figures.results import changes, score_against_cost
     from vizformer.figures.scaling import saturation_curves, variance_growth

@@ -1,4 +1,4 @@
-"""How positions are told apart: the encoding as a map, and its columns as waves."""
+"""How positions are told apart: the encoding as a map."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from vizformer.figures.axes import LONGEST_LABEL, MOST_LABELS, name_axes
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import DASHES, ENGLISH, QUALITATIVE, fill, reach, safe, signed
+from vizformer.figures.style import ENGLISH, fill, reach, safe, signed
 
 
 def positional_heatmap(
@@ -74,50 +74,6 @@ def _every(columns: int) -> tuple[list[float], list[str]]:
     step = next(step for step in (1, 2, 4, 8, 16, 32, 64, 128, 256, columns) if columns <= 9 * step)
     places = list(range(0, columns, step))
     return [float(place) for place in places], [str(place) for place in places]
-
-
-def positional_waves(
-    encoding: NDArray[np.floating],
-    dims: Sequence[int],
-    *,
-    title: str = "",
-    words: Mapping[str, str] = ENGLISH,
-) -> Figure:
-    """Draws some dimensions of the position codes as curves over the positions.
-
-    Args:
-        encoding: [positions, dimensions].
-        dims: which dimensions.
-
-    Raises:
-        ValueError: not a matrix, or a dimension that it does not have.
-    """
-    words = {**ENGLISH, **words}
-    values = _matrix(encoding)
-    missing = [dim for dim in dims if not 0 <= dim < values.shape[1]]
-    if missing:
-        raise ValueError(f"dimensions {missing} are not among the {values.shape[1]} of the encoding")
-    places = np.arange(values.shape[0], dtype=np.int32)
-    figure = Figure()
-    for order, dim in enumerate(dims):
-        figure.add_scatter(
-            x=places,
-            y=np.ascontiguousarray(values[:, dim]),
-            mode="lines",
-            name=safe(words["dimension_number"].replace("{dimension}", str(dim))),
-            line={
-                "color": QUALITATIVE[order % len(QUALITATIVE)],
-                "dash": DASHES[order % len(DASHES)],
-                "width": 2.5,
-            },
-            hovertemplate=fill(words["encoding"], position="%{x}", dimension=str(dim), value="%{y:.4f}"),
-        )
-    frame(figure, title, height=380)
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.2})
-    end = 1.05 * reach(values[:, list(dims)])
-    figure.update_xaxes(title=safe(words["position"]))
-    figure.update_yaxes(title=safe(words["value"]), range=[-end, end])
-    return figure
 
 
 def _matrix(encoding: NDArray[np.floating]) -> NDArray[np.float32]:

@@ -3,12 +3,13 @@
 the network    embedding, positions (fixed_positions), norms, attention, mixing, disentangled_attention, feedforward,
                experts, block, mlm_head, transformer, initialisation; streamed_layers, which stay in their file
 masks          masks, self_masks, sparse_masks, mask_recipe
-beside x       forward_pass, input_check, cache; trace and trace_file; edit and patch, numbers set in a forward
+beside x       forward_pass, input_check, cache; records, trace and trace_file; edit and patch, numbers set in a forward
 """
 
 from vizformer.model.cache import Cache
 from vizformer.model.edit import Cell, Edit
 from vizformer.model.masks import Mask, Reason
 from vizformer.model.patch import Patch
-from vizformer.model.trace import AttentionRecord, RoutingRecord, Trace
+from vizformer.model.records import AttentionRecord, RoutingRecord
+from vizformer.model.trace import Trace
 from vizformer.model.transformer import Transformer, count_parameters

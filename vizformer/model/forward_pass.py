@@ -17,7 +17,8 @@ from vizformer.model.edit import Edit
 from vizformer.model.masks import Mask, total_bias
 from vizformer.model.mixing import Scoring
 from vizformer.model.positions import Rotation
-from vizformer.model.trace import Trace, no_softmax
+from vizformer.model.records import no_softmax
+from vizformer.model.trace import Trace
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,7 @@
 """What a forward pass leaves behind: little is kept, the rest is recomputed for the head that someone looks at.
 
-Kept per attention call: q, k, v, the mask and the scale; per layer: the residual stream and, where it has experts, which
-of them each token went through.  Attention maps are not
-kept (n x n floats a head): `AttentionRecord` recomputes one when asked.  A `Trace` is an explicit argument of
-the forward, so that one model can serve many threads; it never changes a result.
+Kept are the records of attention calls and of layers with experts (`vizformer.model.records`), and the residual stream.  A
+`Trace` is an explicit argument of the forward, so that one model can serve many threads; it never changes a result.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,262 +10,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import torch
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Float
 from torch import Tensor
 
 from vizformer.errors import TraceError
 from vizformer.messages import N_
-from vizformer.model.delta_rule import DeltaGates, apply_delta_rule, effective_map
+from vizformer.model.delta_rule import DeltaGates
 from vizformer.model.edit import Edit
-from vizformer.model.masks import Mask, total_bias
-from vizformer.model.mixing import Scoring, mix
+from vizformer.model.masks import Mask
+from vizformer.model.mixing import Scoring
+from vizformer.model.records import AttentionRecord, RoutingRecord, picture
 
 if TYPE_CHECKING:
     from vizformer.text import Token
-
-
-def no_softmax(site: str) -> TraceError:
-    """What is said of a layer of the delta rule where something is asked that only attention has."""
-    return TraceError(
-        "{site} mixes tokens by the gated delta rule: a state is corrected and read, no scores go through a softmax and no "
-        "mask blocks them. Choose a layer with attention for this.",
-        site=site,
-    )
-
-
-@dataclass(frozen=True, repr=False)
-class AttentionRecord:
-    """One attention call of batch item 0: the operands of softmax(scoring(q k^T) + position_bias + bias) v.
-
-    Attributes:
-        q: [n_heads, n_q, d_head], as the fused kernel received it (after the rotation, where there is one).
-        k, v: [n_kv_heads, n_k, d_head] likewise (of the delta rule a value may have another width); query heads in a row
-            share a key/value head (`kv_head`).
-        bias: the mask, [1 or n_heads, n_q or 1, n_k], or None where every query sees every key.
-        reason: uint8 map of `vizformer.model.masks.Reason`, shaped like `bias`.
-        scoring: what becomes of q k^T before anything is added to it.
-        position_bias: what ALiBi, T5 or DeBERTa add to the scores for the distance, [n_heads, n_q, n_k], or None.
-        tokens: the labels of the queries and of the keys; empty where only token ids went in.
-        assumed: as of the `Trace`.
-        delta: the gates of a layer that has the gated delta rule in the place of attention; None: it has attention.
-        opened: by what the numbers of z are multiplied before W_O, [n_heads, n_q, d_value], or None.
-    """
-
-    site: str
-    q: Float[Tensor, "n_heads n_q d_head"]
-    k: Float[Tensor, "n_kv_heads n_k d_head"]
-    v: Float[Tensor, "n_kv_heads n_k d_value"]
-    bias: Float[Tensor, "h _q n_k"] | None
-    reason_map: UInt8[Tensor, "h _q n_k"] | None
-    scoring: Scoring
-    position_bias: Float[Tensor, "n_heads n_q n_k"] | None = None
-    tokens: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    assumed: tuple[str, ...] = ()
-    delta: DeltaGates | None = None
-    opened: Float[Tensor, "n_heads n_q d_value"] | None = None
-
-    def __repr__(self) -> str:
-        n_q, n_k = self.q.shape[1], self.k.shape[1]
-        return f"<AttentionRecord {self.site}: {self.n_heads} heads, {n_q} queries, {n_k} keys>"
-
-    @property
-    def n_heads(self) -> int:
-        return self.q.shape[0]
-
-    @property
-    def scale(self) -> float:
-        """What q k^T is multiplied by: 1 / sqrt(d_head), or what the model or an edit has in its place."""
-        return self.scoring.scale
-
-    def sink(self, head: int) -> float | None:
-        """The score of a head's sink (`vizformer.model.mixing.Scoring`); None where it has none."""
-        return None if self.scoring.sinks is None else float(self.scoring.sinks[head])
-
-    def kv_head(self, head: int) -> int:
-        """The key/value head that query head `head` looks at: its own, or one shared with its neighbours."""
-        return head // (self.q.shape[0] // self.k.shape[0])
-
-    def content_scores(self, head: int) -> Float[Tensor, "n_q n_k"]:
-        """q k^T * scale of one head, before they are bent, and before the position bias and the mask.
-
-        Of half precision in float32, here and in what follows: so the fused kernels have it inside.
-
-        Raises:
-            TraceError: no such head; a layer of the delta rule, which has no scores.
-        """
-        self.check(head)
-        self.require_softmax()
-        return _wide(self.q[head]) @ _wide(self.k[self.kv_head(head)]).T * self.scale  # [n_q, n_k]
-
-    def scores(self, head: int) -> Float[Tensor, "n_q n_k"]:
-        """What softmax sees in one head, before the mask: q k^T * scale, bent by the soft cap and with the position bias,
-        where there are such."""
-        scores = self.scoring.bent(self.content_scores(head))
-        return scores if self.position_bias is None else scores + self.position_bias[head]  # [n_q, n_k]
-
-    def pattern(self, head: int) -> Float[Tensor, "n_q n_k"]:
-        """The attention weights of one head: each row sums to 1, less the share of a sink (or is 0 where all is blocked).
-
-        Of the delta rule M, of which o = M v: signed, its rows sum to anything.
-        """
-        if self.delta is not None:
-            self.check(head)
-            return self.patterns(slice(head, head + 1))[0]
-        scores = self.scores(head)
-        if self.bias is not None:
-            scores = scores + self.bias[head % self.bias.shape[0]]  # a bias of one head serves all
-        return self.scoring.of_head(head).weights(scores[None])[0]  # [n_q, n_k]
-
-    def shares(self, head: int) -> Float[Tensor, "n_q n_k"]:
-        """Each key's share of a row, 0 to 1: the pattern, or of a signed one |M| over the sum of its row."""
-        found = self.pattern(head)
-        return found if self.delta is None else by_size(found)
-
-    def padded(self, n_heads: int) -> "AttentionRecord":
-        """The same call beside others that have more heads: its further heads see nothing."""
-        missing = n_heads - self.n_heads
-        if missing == 0:
-            return self
-
-        def more(x: Tensor, value: float = 0.0) -> Tensor:
-            return torch.cat([x, x.new_full((missing, *x.shape[1:]), value)])
-
-        each = [self.kv_head(head) for head in range(self.n_heads)]
-        sinks = self.q.new_full((self.n_heads,), -torch.inf) if self.scoring.sinks is None else self.scoring.sinks
-        return replace(
-            self,
-            q=more(self.q),
-            k=more(self.k[each]),
-            v=more(self.v[each]),
-            scoring=self.scoring if self.delta is not None else replace(self.scoring, sinks=more(sinks, 1e30)),
-            position_bias=None if self.position_bias is None else more(self.position_bias),
-            delta=None
-            if self.delta is None
-            else replace(self.delta, beta=more(self.delta.beta), decay=more(self.delta.decay)),
-            opened=None if self.opened is None else more(self.opened),
-        )
-
-    def row_sums(self, head: int) -> Float[Tensor, " n_q"]:
-        """What the weights of each query sum to, computed for some queries at a time."""
-        n = self.q.shape[1]
-        parts = (self.of_queries(first, min(first + 256, n)) for first in range(0, n, 256))
-        return torch.cat([part.pattern(head).sum(-1) for part in parts])
-
-    def z(self, head: int) -> Float[Tensor, "n_q d_value"]:
-        """pattern @ v of one head, by the same fused call as in the forward: the anchor of the proofs."""
-        self.check(head)
-        if self.delta is not None:
-            return self.of_delta(head)
-        mask = None if self.bias is None else self.bias[head % self.bias.shape[0]]
-        bias = total_bias(None if self.position_bias is None else self.position_bias[head], mask)
-        bias = None if bias is None else bias[None, None].to(self.q.dtype)
-        q, kv = slice(head, head + 1), slice(self.kv_head(head), self.kv_head(head) + 1)
-        return mix(self.q[None, q], self.k[None, kv], self.v[None, kv], bias, self.scoring.of_head(head))[0, 0]
-
-    def of_queries(self, first: int, end: int) -> "AttentionRecord":
-        """The same call of some queries only, first <= query < end."""
-
-        def rows(x: Tensor | None) -> Tensor | None:
-            return x if x is None or x.shape[1] == 1 else x[:, first:end]
-
-        return replace(
-            self,
-            q=self.q[:, first:end],
-            bias=rows(self.bias),
-            reason_map=rows(self.reason_map),
-            position_bias=rows(self.position_bias),
-            delta=None if self.delta is None else replace(self.delta, first=self.delta.first + first),
-            opened=rows(self.opened),
-            tokens=(self.tokens[0][first:end], self.tokens[1]),
-        )
-
-    def read(self, head: int) -> Float[Tensor, "n_q d_value"]:
-        """What W_O reads of a head: z, through the gate of the head where it has one."""
-        z = self.z(head)
-        return z if self.opened is None else z * self.opened[head]
-
-    def require_softmax(self) -> None:
-        """Raises TraceError where the layer has none."""
-        if self.delta is not None:
-            raise no_softmax(self.site)
-
-    def patterns(self, heads: slice = slice(None)) -> Float[Tensor, "h n_q n_k"]:
-        """M of the delta rule of some heads (`vizformer.model.delta_rule`), worked out in float64."""
-        assert self.delta is not None
-        gates = replace(self.delta, beta=self.delta.beta[heads], decay=self.delta.decay[heads])
-        return effective_map(self.q[heads].double() * self.scale, self.k[heads], gates).to(_wide(self.q).dtype)
-
-    def of_delta(self, head: int) -> Float[Tensor, "n_q d_value"]:
-        """o of one head by the rule itself, as the forward computes it."""
-        assert self.delta is not None
-        end, own = self.delta.first + self.q.shape[1], slice(head, head + 1)
-        q = torch.nn.functional.pad(self.q[None, own] * self.scale, (0, 0, self.delta.first, 0))
-        rest = (x[None, own, :end] for x in (self.k, self.v, self.delta.beta, self.delta.decay))
-        return apply_delta_rule(q, *rest)[0][0, 0, self.delta.first :]
-
-    def mask_row(self, head: int, query: int) -> Float[Tensor, " n_k"] | None:
-        """What the mask adds to the scores of one query in one head; None where there is no mask."""
-        return None if self.bias is None else self.bias[head % self.bias.shape[0], query % self.bias.shape[1]]
-
-    def reason(self, head: int) -> UInt8[Tensor, "n_q n_k"]:
-        """Why each cell is blocked; 0 where it is not."""
-        self.check(head)
-        shape = (self.q.shape[1], self.k.shape[1])
-        if self.reason_map is None:
-            return torch.zeros(shape, dtype=torch.uint8, device=self.q.device)
-        return self.reason_map[head % self.reason_map.shape[0]].expand(shape)
-
-    def _repr_html_(self) -> str:
-        """The heads as a picture, in a notebook."""
-        return _picture(self)
-
-    def check(self, head: int) -> None:
-        """Raises TraceError where there is no such head, or where its numbers cannot be used."""
-        if not 0 <= head < self.n_heads:
-            raise TraceError(
-                "There is no head {head} at {site}: choose 0 to {last}.",
-                head=head,
-                site=self.site,
-                last=self.n_heads - 1,
-            )
-
-
-@dataclass(frozen=True)
-class RoutingRecord:
-    """Which experts the tokens of batch item 0 went through in one layer (`vizformer.model.experts.MixtureOfExperts`).
-
-    Attributes:
-        site: the layer's feed-forward, "decoder.2.feedforward".
-        scores: of the router, x W_router, with what was set by hand.
-        probabilities: their softmax.
-        chosen: the numbers of the chosen experts, that with the largest probability first.
-        weights: by which their outputs are summed, in the same order.
-        opened: how much of the shared expert's output is added, 0 to 1; None where there is none.
-    """
-
-    site: str
-    scores: Float[Tensor, "n n_experts"]
-    probabilities: Float[Tensor, "n n_experts"]
-    chosen: Int[Tensor, "n k"]
-    weights: Float[Tensor, "n k"]
-    opened: Float[Tensor, " n"] | None = None
-
-
-def _picture(shown: "AttentionRecord | Trace") -> str:
-    """By the package's public name when a notebook asks: the model itself knows nothing of pictures."""
-    import vizformer
-
-    return vizformer.view(shown)._repr_html_()
-
-
-def by_size(M: Float[Tensor, "*h n_q n_k"]) -> Float[Tensor, "*h n_q n_k"]:
-    """|M| over the sum of its row; 0 where that is 0."""
-    return (M.abs() / M.abs().sum(-1, keepdim=True)).nan_to_num(0.0)
-
-
-def _wide(x: Tensor) -> Tensor:
-    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
 
 
 @dataclass(repr=False)
@@ -437,7 +192,7 @@ class Trace:
 
     def _repr_html_(self) -> str | None:
         """All heads of one kind of attention as a picture, in a notebook."""
-        return _picture(self) if self._records else None
+        return picture(self) if self._records else None
 
     @property
     def nbytes(self) -> int:

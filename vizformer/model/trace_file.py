@@ -27,7 +27,8 @@ from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
 from vizformer.model.delta_rule import DeltaGates
 from vizformer.model.mixing import Scoring
-from vizformer.model.trace import AttentionRecord, Trace
+from vizformer.model.records import AttentionRecord
+from vizformer.model.trace import Trace
 from vizformer.text.text_growth import shown
 from vizformer.text.tokenizer import Token
 

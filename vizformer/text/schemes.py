@@ -14,7 +14,7 @@ from tokenizers import Regex, decoders, models, pre_tokenizers
 from tokenizers import Tokenizer as Backend
 
 from vizformer.assets import asset
-from vizformer.text.pieces import SPACE, piece_bytes
+from vizformer.text.pieces import SPACE
 from vizformer.text.tokenizer import Token, Tokenizer
 
 Scheme = Literal["word", "character", "bpe", "wordpiece", "unigram", "byte"]
@@ -123,12 +123,3 @@ def _seen(text: str, first: int, last: int) -> str:
         return raw.decode().replace(" ", SPACE)
     except UnicodeDecodeError:
         return raw.hex(" ").upper()
-
-
-def entry_text(entry: str) -> str:
-    """A vocabulary entry of the BPE or Unigram scheme as it is shown: ▁ as a visible space.
-
-    >>> entry_text("▁cat")
-    '␣cat'
-    """
-    return piece_bytes(entry, "metaspace").decode().replace(" ", SPACE)

@@ -16,7 +16,8 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.explain import rope
 from vizformer.explain.site import find_site
 from vizformer.model.input_check import row_at
-from vizformer.model.trace import AttentionRecord, Trace
+from vizformer.model.records import AttentionRecord
+from vizformer.model.trace import Trace
 from vizformer.text import Token
 
 SHOWN = 16

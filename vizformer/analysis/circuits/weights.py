@@ -20,7 +20,7 @@ from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
 from vizformer.model.block import Block, Stack
 from vizformer.model.norms import Norm, OffsetRMSNorm
-from vizformer.model.trace import no_softmax
+from vizformer.model.records import no_softmax
 from vizformer.model.transformer import Transformer
 
 

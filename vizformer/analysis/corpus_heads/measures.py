@@ -36,7 +36,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from vizformer.model.masks import total_bias
-from vizformer.model.trace import AttentionRecord, by_size
+from vizformer.model.records import AttentionRecord, by_size
 
 TARGETS = ("diagonal", "previous", "next", "first", "delimiter", "same_token", "duplicate_token", "induction")
 OTHERS = ("entropy", "distance", "effective_rank")

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from vizformer.analysis.heads.maps import Kind, n_layers, site_name
 from vizformer.model import Trace
-from vizformer.model.trace import AttentionRecord
+from vizformer.model.records import AttentionRecord
 
 Aggregate = Literal["mean", "max", "rollout"]
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from vizformer.analysis.heads.maps import Kind, n_layers, site_name
 from vizformer.model import Trace
 from vizformer.model.masks import Reason
-from vizformer.model.trace import AttentionRecord
+from vizformer.model.records import AttentionRecord
 
 
 def without_keys(trace: Trace, kind: Kind, keys: Sequence[int]) -> Trace:

@@ -10,7 +10,8 @@ from jaxtyping import Float, UInt8
 from numpy import ndarray
 
 from vizformer.errors import TraceError
-from vizformer.model.trace import AttentionRecord, Trace
+from vizformer.model.records import AttentionRecord
+from vizformer.model.trace import Trace
 
 Kind = Literal["encoder", "decoder", "cross"]
 _SUFFIX: dict[Kind, tuple[str, str]] = {

@@ -161,22 +161,6 @@ def key_contributions(checkpoint: Checkpoint, trace: Trace, site: str, head: int
     return KeyContributions(weights, weights * np.linalg.norm(arriving, axis=1))
 
 
-def value_weighted(checkpoint: Checkpoint, trace: Trace, site: str, head: int) -> Float[ndarray, "n_q n_k"]:
-    """|a_ij v_j W_O^h| of every query i and key j: how long the vector is that each query gets from each key.
-
-    Raises:
-        TraceError: no such site or head.
-
-    Source: Kobayashi et al. 2020, "Attention is Not Only a Weight", equation 3.
-    """
-    found, record = find_site(checkpoint, trace, site), trace[site]
-    weights = float64(record.pattern(head))  # raises for a head that is not there
-    own = slice(head * found.attention.d_head, (head + 1) * found.attention.d_head)
-    arriving = float64(record.v[record.kv_head(head)]) @ float64(found.attention.W_O.weight[:, own]).T
-    weighted: Float[ndarray, "n_q n_k"] = weights * np.linalg.norm(arriving, axis=1)
-    return weighted
-
-
 def _input(at: Site, trace: Trace, query: int) -> Float[ndarray, " d_model"]:
     return through(float64(trace.residual(at.before)[query]), at.around.before)
 

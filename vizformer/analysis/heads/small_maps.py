@@ -13,7 +13,7 @@ from vizformer.analysis.heads.maps import Kind, kind_of, records_of
 from vizformer.analysis.heads.measures import HeadMeasures, Sums
 from vizformer.model import Trace
 from vizformer.model.masks import total_bias
-from vizformer.model.trace import AttentionRecord, by_size
+from vizformer.model.records import AttentionRecord, by_size
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,8 @@ from vizformer.analysis.heads.small_maps import HeadOverview, records_overview
 from vizformer.components.contract import Operands
 from vizformer.components.small_maps import pools, shades
 from vizformer.errors import TraceError
-from vizformer.model.trace import AttentionRecord, Trace
+from vizformer.model.records import AttentionRecord
+from vizformer.model.trace import Trace
 
 _ROWS = 64  # of a mask that are looked at at once: they stay in the processor's cache
 

@@ -24,7 +24,7 @@ from torch import Tensor
 from vizformer.analysis.heads.maps import Kind, site_name
 from vizformer.analysis.side_by_side.runs import TwoRuns
 from vizformer.errors import TraceError
-from vizformer.model.trace import AttentionRecord
+from vizformer.model.records import AttentionRecord
 
 AT_ONCE = 2**21  # weights of a head that are held at once, of each run
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from vizformer.analysis.heads.maps import Kind, kinds, n_layers, site_name
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
-from vizformer.model.trace import AttentionRecord, Trace
+from vizformer.model.records import AttentionRecord
+from vizformer.model.trace import Trace
 
 
 @dataclass(frozen=True)

@@ -26,31 +26,35 @@ R = TypeVar("R")
 
 def of_run(function: "Callable[Concatenate[Opened, Trace, P], R]") -> "Cached[Concatenate[Subject, P], R]":
     """A function of a checkpoint and a trace, asked of a `Subject`."""
-    kept: Cached[Concatenate[Subject, P], R] = _kept(
-        function, "subject", lambda subject: (subject.checkpoint, subject.trace)
-    )
+    kept: Cached[Concatenate[Subject, P], R] = asked_of("subject", lambda one: (one.checkpoint, one.trace), function, 2)
     return kept
 
 
 def of_trace(function: "Callable[Concatenate[Trace, P], R]") -> "Cached[Concatenate[Subject, P], R]":
     """A function of a trace, asked of a `Subject`."""
-    kept: Cached[Concatenate[Subject, P], R] = _kept(function, "subject", lambda subject: (subject.trace,))
+    kept: Cached[Concatenate[Subject, P], R] = asked_of("subject", lambda one: (one.trace,), function)
     return kept
 
 
 def of_model(function: "Callable[Concatenate[Opened, P], R]") -> "Cached[Concatenate[ModelRef, P], R]":
     """A function of a checkpoint, asked of a `ModelRef`."""
-    kept: Cached[Concatenate[ModelRef, P], R] = _kept(function, "model", lambda model: (model_cache.checkpoint(model),))
+    kept: Cached[Concatenate[ModelRef, P], R] = asked_of("model", lambda one: (model_cache.checkpoint(one),), function)
     return kept
 
 
-def _kept(function: Callable[..., R], name: str, read: Callable[[Any], tuple[Any, ...]]) -> Any:
+def asked_of(name: str, read: Callable[[Any], tuple[Any, ...]], function: Callable[..., R], count: int = 1) -> Any:
+    """A function whose first arguments are read off one thing that can be a key, kept.
+
+    Args:
+        name: what this thing is called.
+        read: the arguments that it stands for.
+        count: how many these are.
+    """
     first, *others = inspect.signature(function).parameters.values()
 
     @wraps(function)
     def asked(one: Any, *args: Any, **kwargs: Any) -> R:
         return function(*read(one), *args, **kwargs)
 
-    parameters = [first.replace(name=name), *others[others[0].name == "trace" if others else 0 :]]
-    cast(Any, asked).__signature__ = inspect.Signature(parameters)
+    cast(Any, asked).__signature__ = inspect.Signature([first.replace(name=name), *others[count - 1 :]])
     return cached(asked)

@@ -1,5 +1,8 @@
 """Cached computations of the page Side by side."""
 
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
+
 from jaxtyping import Float
 from numpy import ndarray
 
@@ -18,20 +21,26 @@ from vizformer.analysis import (
 )
 from vizformer.analysis.corpus_heads.corpus import bundled_corpus
 from vizformer.analysis.side_by_side import (
-    Answers,
-    HeadPair,
     MovedText,
     MovedWeights,
-    SimilarityTerms,
-    StreamCosines,
-    TextSimilarity,
+    TwoRuns,
 )
 from vizformer.checkpoints.hugging_face.sentence_vectors import Pooling
 from vizformer.web.catalogue import model_cache
-from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.bounded_cache import Cached, cached
 from vizformer.web.catalogue.long_work import HEARD
+from vizformer.web.catalogue.subject_functions import asked_of
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.side_by_side.pair import Pair
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def of_runs(function: Callable[Concatenate[TwoRuns, P], R]) -> Cached[Concatenate[Pair, P], R]:
+    """A function of two runs, asked of a `Pair`."""
+    kept: Cached[Concatenate[Pair, P], R] = asked_of("pair", lambda pair: (pair.runs,), function)
+    return kept
 
 
 @cached
@@ -41,45 +50,17 @@ def divergences(pair: Pair, kind: Kind) -> Float[ndarray, "n_layers n_heads"]:
 
 
 @cached
-def head(pair: Pair, kind: Kind, layer: int, head: int, queries: range, keys: range) -> HeadPair:
-    """The maps of one head, and their difference."""
-    return head_pair(pair.runs, kind, layer, head, queries, keys)
-
-
-@cached
-def cosines(pair: Pair, stack: str) -> StreamCosines:
-    """Those of the residual streams."""
-    return stream_cosines(pair.runs, stack)
-
-
-@cached
-def answers(pair: Pair, row: int, other_row: int) -> Answers:
-    """What both say."""
-    return two_answers(pair.runs, row, other_row)
-
-
-@cached
-def differing_rows(pair: Pair) -> tuple[int, ...]:
-    """The rows where the two find different tokens most probable; of texts of equal length."""
-    return side_by_side.differing_rows(pair.runs)
-
-
-@cached
-def similarity(pair: Pair, pooling: Pooling) -> TextSimilarity:
-    """How alike the two texts are, pair by pair of tokens."""
-    return text_similarity(pair.runs, pooling)
-
-
-@cached
-def parts_of_similarity(pair: Pair, pooling: Pooling) -> SimilarityTerms:
-    """The same, part by part of the model that has read the first text."""
-    return similarity_terms(pair.runs, pooling)
-
-
-@cached
 def elsewhere(pair: Pair, kind: Kind) -> Float[ndarray, "n_layers n_heads"]:
     """Of every head, the share of its attention that goes elsewhere."""
     return head_divergences(pair.runs, kind, measure=side_by_side.total_variation)
+
+
+head = of_runs(head_pair)
+cosines = of_runs(stream_cosines)
+answers = of_runs(two_answers)
+differing_rows = of_runs(side_by_side.differing_rows)
+similarity = of_runs(text_similarity)
+parts_of_similarity = of_runs(similarity_terms)
 
 
 @cached
