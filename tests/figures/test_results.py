@@ -28,3 +28,13 @@ def test_changes_stand_in_rows_with_their_names() -> None:
     assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]  # the first one is at the top
     with pytest.raises(ValueError, match="do not fit"):
         figures.changes(["one"], {"here": [1.0, 2.0]})
+
+
+def test_rings_are_named_below_so_that_points_are_seen_in_them() -> None:
+    figure = figures.named_points({"a": [("<x>", -1.0, 3.0)], "b": [("y", -1.0, 3.0)]}, rings=["a"], ends=(-4.0, 5.0))
+    ring, point = figure.data
+    assert (ring["marker"]["symbol"], point["marker"]["symbol"]) == ("circle-open", "square")
+    assert ring["marker"]["size"] > point["marker"]["size"]
+    assert (ring["textposition"], point["textposition"]) == ("bottom center", "top center")
+    assert list(ring["text"]) == ["&lt;x&gt;"]
+    assert list(figure.layout["xaxis"]["range"]) == [-4.0, 5.0]

@@ -39,6 +39,7 @@ PAGES = {
     "/training": "Training",
     "/costs": "Costs, variants, results",
     "/errors": "Find the error",
+    "/mixers": "After 2017",
     "/paper": "Worked examples",
     "/layer": "A layer by hand",
     "/compare": "Check your own",
@@ -128,6 +129,8 @@ PARTS = {
     "/errors?part=cache": ["Part: cache"],
     "/errors?part=embedding": ["Part: embedding"],
     "/errors?part=join": ["Part: join"],
+    "/mixers?part=delta&dials=mixers.angle%3A90~mixers.beta%3A0.5": ["Part: delta"],
+    "/mixers?part=memory&lang=zh_CN": ["节: memory"],
 }
 
 # Every field of the view, and every kind of model.

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from vizformer.figures.patches import patch_picture
     from vizformer.figures.positions import positional_heatmap
     from vizformer.figures.reach import cost_curves, gradient_reach, path_picture
-    from vizformer.figures.results import changes, score_against_cost
+    from vizformer.figures.results import changes, named_points, score_against_cost
     from vizformer.figures.scaling import saturation_curves, variance_growth
     from vizformer.figures.score_bars import score_terms
     from vizformer.figures.side_by_side import difference_map, similarity_map, stream_map

@@ -1,6 +1,6 @@
 """Scores of models against what their trainings cost."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,49 @@ class Point:
     score: float
 
 
+def named_points(
+    groups: Mapping[str, Sequence[tuple[str, float, float]]],
+    *,
+    x_title: str = "",
+    y_title: str = "",
+    hover: str = "{name}: {x}, {y}",
+    title: str = "",
+    rings: Collection[str] = (),
+    ends: tuple[float, float] | None = None,
+) -> Figure:
+    """Draws points (name, x, y) with their names; groups differ in colour and shape.
+
+    Args:
+        groups: name -> its points.
+        x_title, y_title: what the axes count, with units.
+        hover: a sentence with {name}, {x} and {y}.
+        rings: groups drawn as rings, named below, so that other points are seen inside of them.
+        ends: of both axes; default: what the points need.
+    """
+    figure = Figure()
+    for order, (group, points) in enumerate(groups.items()):
+        figure.add_scatter(
+            x=np.array([point[1] for point in points], dtype=np.float64),
+            y=np.array([point[2] for point in points], dtype=np.float32),
+            mode="markers+text",
+            name=safe(group),
+            text=[safe(point[0]) for point in points],
+            textposition="bottom center" if group in rings else "top center",
+            cliponaxis=False,
+            marker={
+                "size": 24 if group in rings else 12,
+                "color": QUALITATIVE[order % len(QUALITATIVE)],
+                "symbol": "circle-open" if group in rings else SYMBOLS[order % len(SYMBOLS)],
+            },
+            hovertemplate=fill(hover, name="%{text}", x="%{x:.2~g}", y="%{y:.2f}"),
+        )
+    frame(figure, title, height=420, hovermode="closest")
+    figure.update_xaxes(title=safe(x_title), range=ends)
+    figure.update_yaxes(title=safe(y_title), range=ends)
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.22, "yanchor": "top"})
+    return figure
+
+
 def score_against_cost(
     groups: Mapping[str, Sequence[Point]],
     *,
@@ -33,30 +76,12 @@ def score_against_cost(
     Raises:
         ValueError: a cost that has no logarithm.
     """
-    figure = Figure()
-    for order, (group, points) in enumerate(groups.items()):
-        if any(point.cost <= 0 for point in points):
-            raise ValueError("a cost must be above 0")
-        figure.add_scatter(
-            x=np.array([point.cost for point in points], dtype=np.float64),
-            y=np.array([point.score for point in points], dtype=np.float32),
-            mode="markers+text",
-            name=safe(group),
-            text=[safe(point.name) for point in points],
-            textposition="top center",
-            cliponaxis=False,
-            marker={
-                "size": 12,
-                "color": QUALITATIVE[order % len(QUALITATIVE)],
-                "symbol": SYMBOLS[order % len(SYMBOLS)],
-            },
-            hovertemplate=fill(hover, name="%{text}", score="%{y:.2f}", cost="%{x:.2~g}"),
-        )
-    frame(figure, title, height=420, hovermode="closest")
-    figure.update_xaxes(type="log", title=safe(cost_title), dtick=1, exponentformat="power")
-    figure.update_yaxes(title=safe(score_title))
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.22, "yanchor": "top"})
-    return figure
+    if any(point.cost <= 0 for points in groups.values() for point in points):
+        raise ValueError("a cost must be above 0")
+    named = {group: [(one.name, one.cost, one.score) for one in points] for group, points in groups.items()}
+    hover = hover.replace("{score}", "{y}").replace("{cost}", "{x}")
+    figure = named_points(named, x_title=cost_title, y_title=score_title, hover=hover, title=title)
+    return figure.update_xaxes(type="log", dtick=1, exponentformat="power")
 
 
 def changes(

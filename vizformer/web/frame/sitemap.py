@@ -118,6 +118,13 @@ ERRORS = Entry(
     minutes=45,
     after=("masks", "block", "training"),
 )
+MIXERS = Entry(
+    "pages/learn/mixers.py",
+    N_("After 2017"),
+    N_("What models have in the place of the softmax over all tokens: sinks, a corrected state, and what each costs."),
+    minutes=20,
+    after=("masks", "costs"),
+)
 COURSE = (
     MAP,
     TOKENS,
@@ -131,6 +138,7 @@ COURSE = (
     TRAINING,
     COSTS,
     ERRORS,
+    MIXERS,
 )
 """The lessons, in the order in which they are taught: none uses a term of a later one without saying so."""
 
@@ -232,7 +240,7 @@ HEAD_REPORT = Entry(
 LEARN = Entry(
     "pages/doors/learn.py",
     N_("Learn"),
-    N_("The course: twelve lessons, each built on those before it."),
+    N_("The course: thirteen lessons, each built on those before it."),
 )
 EXPLORE = Entry(
     "pages/doors/explore.py",

@@ -33,6 +33,7 @@ IN_LINKS = (
     "training",
     "costs",
     "errors",
+    "mixers",
 )
 """A link names a lesson by its place here, from 1: that of before, whatever the order of the course becomes."""
 USUAL = "4"  # the lessons whose questions are printed; "0": none

@@ -1,0 +1,31 @@
+"""Two tokens by hand: the rule as the model computes it, and linear attention beside it."""
+
+import numpy as np
+import pytest
+import torch
+
+from vizformer.explain.delta_by_hand import two_writes
+from vizformer.model.delta_rule import apply_delta_rule
+
+
+@pytest.mark.parametrize(("degrees", "beta", "keep"), [(0, 1.0, 1.0), (30, 0.5, 0.8), (90, 1.0, 0.3), (180, 0.2, 1.0)])
+def test_what_is_read_is_what_the_model_s_rule_reads(degrees: int, beta: float, keep: float) -> None:
+    found = two_writes(degrees, beta, keep)
+    k, v = (torch.from_numpy(of)[None, None] for of in (found.keys, found.values))
+    gates = torch.full((1, 1, 2), beta).double(), torch.full((1, 1, 2), np.log(keep)).double()
+    __, state = apply_delta_rule(k, k, v, *gates)
+    np.testing.assert_allclose(found.writes[1].state, state[0, 0].numpy(), atol=1e-12)
+    np.testing.assert_allclose(found.read, (k @ state)[0, 0].numpy(), atol=1e-12)
+    np.testing.assert_allclose(found.sums[1], found.keys.T @ found.values, atol=1e-12)
+
+
+def test_the_same_key_holds_the_second_value_and_the_sum_holds_both() -> None:
+    found = two_writes(0, 1.0, 1.0)
+    np.testing.assert_allclose(found.read, [found.values[1]] * 2)
+    np.testing.assert_allclose(found.read_sum, [found.values.sum(0)] * 2)
+
+
+def test_keys_at_right_angles_do_not_disturb_each_other() -> None:
+    found = two_writes(90, 1.0, 1.0)
+    np.testing.assert_array_equal(found.read, found.values)
+    np.testing.assert_array_equal(found.read_sum, found.values)

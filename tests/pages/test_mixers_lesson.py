@@ -1,0 +1,46 @@
+"""The lesson After 2017: what is on the screen is what the library computes, and the code on it runs."""
+
+import numpy as np
+import pytest
+
+from tests.pages.conftest import Open
+from tests.pages.reading import array, chart, number, run, said, tables
+from tests.pages.test_questions import enter, right
+from vizformer.analysis.costs.state_bytes import kept_bytes, qwen3_next
+from vizformer.explain.delta_by_hand import two_writes
+
+PAGE = "pages/learn/mixers.py"
+LINK = dict(model="stories", text="The cats are here")
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_two_tokens_by_hand(open_app: Open, locale: str) -> None:
+    dials = "mixers.angle:60~mixers.beta:0.5~mixers.keep:0.9"
+    app = open_app(PAGE, locale=locale, part="delta", dials=dials, **LINK)
+    assert not app.exception
+    found = two_writes(60, 0.5, 0.9)
+    wanted, delta, total = chart(app, 0)["data"]
+    for drawn, rows in ((wanted, found.values), (delta, found.read), (total, found.read_sum)):
+        np.testing.assert_allclose(np.stack([array(drawn["x"]), array(drawn["y"])], axis=1), rows, atol=1e-6)
+        assert drawn["text"] == ["The", "cats"]
+    for row, read in zip(tables(app)[-1], found.read, strict=True):
+        assert [number(cell) for cell in row[2].split(", ")] == pytest.approx(read.tolist(), abs=0.006)
+    done = run(app.code[0].value)
+    np.testing.assert_allclose(done["read"].numpy(), found.read, atol=1e-5)
+    np.testing.assert_allclose(done["read_sum"].numpy(), found.read_sum, atol=1e-5)
+
+
+def test_bytes_against_length(open_app: Open) -> None:
+    app = open_app(PAGE, part="memory", dials="mixers.n:16384", **LINK)
+    assert not app.exception
+    lines = [one for one in chart(app, 0)["data"] if one["mode"] == "lines"]
+    at = array(lines[0]["x"]).tolist().index(16384)
+    kept = kept_bytes(qwen3_next(), 16384)
+    cache, state = (array(lines[order]["y"])[at] * 2**20 for order in (4, 5))
+    assert cache == pytest.approx(kept.cache, rel=1e-6)
+    assert state == pytest.approx(kept.state, rel=1e-6)
+    assert np.ptp(array(lines[5]["y"])) == 0
+    done = run(app.code[0].value)
+    assert (done["cache"], done["state"]) == (2048 * 16384, 2**21)
+    assert "Your model, stories" in said(app)
+    assert right(enter(app, "mixers", "equal", 1024))

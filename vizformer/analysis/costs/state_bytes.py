@@ -1,0 +1,69 @@
+"""What a decoder keeps of the tokens before, in bytes: a cache that grows with them, and the state of the delta rule.
+
+    a layer with attention:      2 n_kv d_head min(n, window) numbers
+    a layer of the delta rule:   n_heads d_key d_value numbers of 4 bytes, and the last kernel - 1 rows of its convolution
+
+Source: the configurations that are published with the models; the state is kept in float32 by the code published with
+Qwen3-Next.
+"""
+
+from dataclasses import dataclass, replace
+
+from vizformer.config import ModelConfig
+
+STATE_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Bytes of the layers with attention, and of those with the delta rule."""
+
+    cache: int
+    state: int
+
+    @property
+    def total(self) -> int:
+        return self.cache + self.state
+
+
+def kept_bytes(config: ModelConfig, n: int, number_bytes: int = 2) -> Kept:
+    """What a decoder keeps of n tokens, at `number_bytes` for each number of a cache."""
+    (n_keys, n_heads), (d_key, d_value) = config.delta_heads, config.delta_dims
+    rows = (2 * n_keys * d_key + n_heads * d_value) * (config.delta_kernel - 1)
+    cache = state = 0
+    for layer in range(config.n_decoder_layers):
+        if config.has_delta(layer):
+            state += n_heads * d_key * d_value * STATE_BYTES + rows * number_bytes
+            continue
+        seen = n if layer not in config.windowed_layers else min(n, config.sliding_window or n)
+        cache += 2 * config.kv_heads * config.d_head * seen * number_bytes
+    return Kept(cache, state)
+
+
+def qwen3_next(*, attention_only: bool = False) -> ModelConfig:
+    """The shapes of Qwen3-Next 80B that its cache and state depend on: 36 of 48 layers have the delta rule.
+
+    `attention_only`: the same with attention in all of them.
+    """
+    plain = ModelConfig(
+        vocab_size=151_936,
+        d_model=2048,
+        n_heads=16,
+        n_kv_heads=2,
+        head_dim=256,
+        d_ff=5120,
+        n_encoder_layers=0,
+        n_decoder_layers=48,
+        feedforward="gated",
+        positions="rope",
+    )
+    if attention_only:
+        return plain
+    return replace(
+        plain,
+        delta_layers=tuple(layer for layer in range(48) if layer % 4 != 3),
+        delta_key_heads=16,
+        delta_value_heads=32,
+        delta_key_dim=128,
+        delta_value_dim=128,
+    )

@@ -1,0 +1,100 @@
+"""The laboratory Memory: what published models keep of the tokens before, in bytes, against the length of the text."""
+
+import numpy as np
+import streamlit as st
+
+from vizformer import figures
+from vizformer.analysis.costs.state_bytes import kept_bytes, qwen3_next
+from vizformer.components import table
+from vizformer.components.table import Number, Row
+from vizformer.config import ModelConfig
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets.lab import Laboratory, controls
+from vizformer.web.words import labels
+
+lab = Laboratory("mixers", "memory")
+LENGTHS = tuple(2**power for power in range(4, 21))
+GPT3, LLAMA2, MISTRAL = "GPT-3", "Llama 2 70B", "Mistral 7B"
+MIB = 2**20
+
+
+def _models() -> dict[str, tuple[ModelConfig, str]]:
+    """Name -> the model, and which of its bytes: those of caches, of states, or both."""
+    hybrid, name = qwen3_next(), "Qwen3-Next 80B"
+    return {
+        GPT3: (ModelConfig.preset("gpt3-175b"), "total"),
+        LLAMA2: (ModelConfig.preset("llama2-70b"), "total"),
+        MISTRAL: (ModelConfig.preset("mistral-7b"), "total"),
+        lab.text("only", name=name): (qwen3_next(attention_only=True), "total"),
+        lab.text("cache", name=name): (hybrid, "cache"),
+        lab.text("state", name=name): (hybrid, "state"),
+    }
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
+    """Curves of bytes, both axes logarithmic; the bytes at one length; a layer by hand."""
+    lesson.ask(equal(subject), folded=True)
+    with controls():
+        n = lab.steps("n", LENGTHS, 4096, "{:,}".format)
+    models = _models()
+    kept = {name: [_bytes(*of, one) for one in LENGTHS] for name, of in models.items()}
+    at = LENGTHS.index(n)
+    drawn = figures.line_curves(
+        np.array(LENGTHS),
+        {name: np.array(values) / MIB for name, values in kept.items()},
+        place_title=lab.text("place"),
+        value_title="MiB",
+        hover=lab.text("hover"),
+        dots=(np.array([n]), {name: np.array([values[at]]) / MIB for name, values in kept.items()}, [f"{n:,}"]),
+        digits=1,
+        height=440,
+        title=lab.text("picture"),
+    )
+    drawn.update_xaxes(type="log", dtick=1, exponentformat="power").update_yaxes(
+        type="log", dtick=1, exponentformat="power"
+    )
+    chart.show(drawn, key="mixers.memory", title_above=True)
+    rows = []
+    for name, of in models.items():
+        now, more = _bytes(*of, n), _bytes(*of, n + 1)
+        rows.append(Row((name, Number(now, labels.size(now)), Number(more - now, labels.size(more - now)))))
+    st.html(table.style() + table.to_html(lab.columns("model", "bytes", "token", n=f"{n:,}"), rows))
+    own = kept_bytes(subject.config, n)
+    if own.total:
+        lab.say(
+            "own", form="state" if own.state else "cache", model=subject.title, n=f"{n:,}", bytes=labels.size(own.total)
+        )
+    lab.note("how")
+    _formula(n)
+    lesson.ask(ends(subject))
+
+
+@lab.asks("equal")
+def equal(subject: Subject) -> lesson.Number:
+    """From how many tokens on is the state of a layer the smaller one?"""
+    said = lab.asked("equal", wrong={"one": 2048, "bytes": 512, "heads": 32})
+    return lesson.Number(answer=1024, **said)
+
+
+@lab.asks("ends")
+def ends(subject: Subject) -> lesson.Choice:
+    """Which of the three answers makes the memory stop growing?"""
+    return lab.choice("ends", ("heads", "state", "both", "all"), "both")
+
+
+def _bytes(config: ModelConfig, what: str, n: int) -> int:
+    found: int = getattr(kept_bytes(config, n), what)
+    return found
+
+
+def _formula(n: int) -> None:
+    """A layer of either kind, of the shapes of Qwen3-Next."""
+    cache, state = (f"{value:,}".replace(",", "{,}") for value in (2048 * n, 2**21))
+    lesson.formula(
+        r"\text{cache: } 2\,n_\mathrm{kv}\,d_\mathrm{head}\,n \cdot 2, \qquad \text{state: } h\,d_k\,d_v \cdot 4",
+        live=rf"2 \cdot 2 \cdot 256 \cdot {n} \cdot 2 = {cache}, \qquad 32 \cdot 128 \cdot 128 \cdot 4 = {state}",
+        code="cache = 2 * n_kv * d_head * n * 2  # bfloat16\nstate = n_heads * d_key * d_value * 4  # float32, at every n",
+        given={"n_kv": 2, "d_head": 256, "n": n, "n_heads": 32, "d_key": 128, "d_value": 128},
+    )
