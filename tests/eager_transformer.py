@@ -352,17 +352,30 @@ class Eager:
         if self.config.router_bias:
             own = self.weights[f"{path}.router.bias"].tolist()
             scores = [score + bias for score, bias in zip(scores, own, strict=True)]
-        total = sum(map(math.exp, scores))
-        order = sorted(range(len(scores)), key=lambda expert: -scores[expert])[: self.config.experts_per_token]
-        chosen = {expert: math.exp(scores[expert]) / total for expert in order}
+        chances = [1 / (1 + math.exp(-score)) for score in scores]
+        if self.config.router_scores == "softmax":
+            chances = [math.exp(score) / sum(map(math.exp, scores)) for score in scores]
+        preferred = list(chances)
+        if self.config.router_correction:
+            preferred = [p + float(c) for p, c in zip(chances, self.weights[f"{path}.correction"], strict=True)]
+        size = len(scores) // self.config.router_groups
+        groups = [range(start, start + size) for start in range(0, len(scores), size)]
+        if len(groups) > 1:
+            groups.sort(key=lambda group: -sum(sorted(preferred[e] for e in group)[-2:]))
+        allowed = [e for group in groups[: self.config.router_groups_used] for e in group]
+        order = sorted(sorted(allowed), key=lambda expert: -preferred[expert])[: self.config.experts_per_token]
+        chosen = {expert: chances[expert] for expert in order}
         if self.config.expert_weights == "renormalised":
             chosen = {expert: weight / sum(chosen.values()) for expert, weight in chosen.items()}
+        chosen = {expert: weight * self.config.expert_scale for expert, weight in chosen.items()}
         self.routings[path].append(chosen)
         out = torch.zeros_like(row)
         for expert, weight in chosen.items():
             out = out + weight * self._network(f"{path}.experts.{expert}", row)
         if self.config.d_shared_expert is not None:
-            opened = 1 / (1 + math.exp(-float(row @ self.weights[f"{path}.shared_gate.weight"][0])))
+            opened = 1.0
+            if self.config.shared_expert_gate:
+                opened = 1 / (1 + math.exp(-float(row @ self.weights[f"{path}.shared_gate.weight"][0])))
             out = out + opened * self._network(f"{path}.shared", row)
         return out
 

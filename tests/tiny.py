@@ -127,6 +127,17 @@ QWEN2_MOE: dict[str, Any] = {
     "d_shared_expert": 10,
     "expert_layers": (1,),
 }
+GLM_4_MOE: dict[str, Any] = {
+    **QWEN2_MOE,
+    "n_experts": 8,
+    "expert_weights": "renormalised",
+    "router_scores": "sigmoid",
+    "router_correction": True,
+    "router_groups": 4,
+    "router_groups_used": 2,
+    "expert_scale": 1.5,
+    "shared_expert_gate": False,
+}
 GPT_OSS: dict[str, Any] = {
     **LLAMA,
     "bias": True,

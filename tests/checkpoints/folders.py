@@ -293,6 +293,9 @@ def written(folder: Path, config: str, model: str, options: dict[str, Any], chan
     tiny.randomise(made)
     if hasattr(made, "final_logits_bias"):  # no parameter
         made.final_logits_bias.normal_(generator=torch.Generator().manual_seed(8))
+    for number, (name, buffer) in enumerate(made.named_buffers()):
+        if name.endswith("e_score_correction_bias"):
+            buffer.normal_(std=0.2, generator=torch.Generator().manual_seed(number))
     made.eval().save_pretrained(folder)
     (folder / "generation_config.json").unlink(missing_ok=True)
     return folder

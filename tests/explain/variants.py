@@ -55,6 +55,12 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
         dict(norm_order="post", sinks=True, feedforward="gated", gate_limit=0.3, n_kv_heads=2),
     ),
     "qwen2-moe": ("decoder-only", tiny.QWEN2_MOE),
+    "glm4-moe": ("decoder-only", tiny.GLM_4_MOE),
+    "minimax-m2": (
+        "decoder-only",
+        {**tiny.MIXTRAL, "router_scores": "sigmoid", "router_correction": True, "expert_weights": "probabilities"},
+    ),
+    "groups-of-experts": ("decoder-only", {**tiny.MIXTRAL, "n_experts": 6, "router_groups": 3, "expert_scale": 0.5}),
     "experts-with-biases": (
         "encoder-decoder",
         dict(norm_order="post", n_experts=3, d_shared_expert=6, expert_weights="probabilities"),

@@ -73,9 +73,13 @@ def test_what_each_option_adds() -> None:
     network, expert, shared = 3 * 16 * 24, 3 * 16 * 8, 3 * 16 * 10
     assert count(n_experts=6) == plain + 2 * (5 * network + 6 * 16)
     assert count(n_experts=6, router_bias=True) == plain + 2 * (5 * network + 6 * 17)
+    assert count(n_experts=6, router_correction=True) == plain + 2 * (5 * network + 6 * 17)
     assert count(n_experts=6, d_expert=8) == plain + 2 * (6 * expert - network + 6 * 16)
     assert count(n_experts=6, d_expert=8, d_shared_expert=10, expert_layers=(1,)) == (
         plain + 6 * expert - network + 6 * 16 + shared + 16
+    )
+    assert count(n_experts=6, d_expert=8, d_shared_expert=10, expert_layers=(1,), shared_expert_gate=False) == (
+        plain + 6 * expert - network + 6 * 16 + shared
     )
 
 

@@ -43,6 +43,7 @@ YARN = {
     "mscale": 1.0,
     "mscale_all_dim": 1.0,
 }
+HALF = {"rope_type": "default", "rope_theta": 77.0, "partial_rotary_factor": 0.5}
 GPT = dict(n_embd=32, n_head=4, n_layer=3, n_positions=64)
 # model_type -> the name of its classes, that of its model with a head, the sizes of a small one.
 KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -141,6 +142,27 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
     "olmoe": ("Olmoe", "ForCausalLM", dict(LLAMA, num_experts=6, num_experts_per_tok=3)),
     "flex_olmo": ("FlexOlmo", "ForCausalLM", dict(LLAMA, num_experts=6, num_experts_per_tok=3)),
+    "glm4_moe": (
+        "Glm4Moe",
+        "ForCausalLM",
+        dict(
+            LLAMA,
+            n_routed_experts=8,
+            num_experts_per_tok=3,
+            moe_intermediate_size=8,
+            n_shared_experts=2,
+            n_group=4,
+            topk_group=2,
+            routed_scaling_factor=1.5,
+            use_qk_norm=True,
+            head_dim=8,
+        ),
+    ),
+    "minimax_m2": (
+        "MiniMaxM2",
+        "ForCausalLM",
+        dict(LLAMA, head_dim=8, num_local_experts=6, num_experts_per_tok=3, rope_parameters=HALF),
+    ),
     "granitemoe": (
         "GraniteMoe",
         "ForCausalLM",
@@ -287,6 +309,13 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("qwen3_moe", dict(use_sliding_window=True, sliding_window=4, mlp_only_layers=[0, 1, 2])),
     ("olmoe", dict(norm_topk_prob=True, attention_bias=True, rope_parameters=LINEAR)),
     ("flex_olmo", dict(norm_topk_prob=True, attention_bias=True, num_key_value_heads=4)),
+    ("glm4_moe", dict(n_group=1, topk_group=1, norm_topk_prob=False, attention_bias=True, first_k_dense_replace=0)),
+    (
+        "glm4_moe",
+        dict(use_qk_norm=False, first_k_dense_replace=2, routed_scaling_factor=1.0, rope_parameters=dict(LINEAR)),
+    ),
+    ("glm4_moe", dict(first_k_dense_replace=3)),
+    ("minimax_m2", dict(num_experts_per_tok=1, num_key_value_heads=4, hidden_act="gelu", rope_parameters=dict(LINEAR))),
     ("granitemoe", dict(attention_bias=True, num_experts_per_tok=3, rope_parameters=LINEAR, hidden_act="relu")),
     (
         "qwen3_next",
@@ -351,6 +380,15 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("gptj", dict(rotary_dim=None), "rotary_dim=null: it must be a whole number"),
     ("mixtral", dict(num_experts_per_tok=6), "num_experts_per_tok=6: it must not be above num_local_experts"),
     ("mixtral", dict(num_local_experts=10**9), "num_local_experts=1000000000: the file of weights has fewer tensors"),
+    ("glm4_moe", dict(n_group=3), "router_groups=3: n_experts=8 must make groups of one size"),
+    (
+        "glm4_moe",
+        dict(n_group=8, topk_group=4),
+        "router_groups=8: n_experts=8 must make groups of one size, of at least 2",
+    ),
+    ("glm4_moe", dict(topk_group=5), "router_groups_used=5: must not be above router_groups=4"),
+    ("glm4_moe", dict(topk_group=1), "num_experts_per_tok=3: the groups of topk_group have fewer"),
+    ("glm4_moe", dict(first_k_dense_replace=-1), "first_k_dense_replace=-1: it must be a whole number, 0 or above"),
     ("qwen3_moe", dict(num_experts=3, num_local_experts=6), "num_experts and num_local_experts are two names of one"),
     ("qwen3_moe", dict(mlp_only_layers="no"), 'mlp_only_layers="no": it must be a list of numbers'),
     ("qwen3_moe", dict(decoder_sparse_step=0), "decoder_sparse_step=0: it must be a whole number"),
@@ -394,6 +432,11 @@ def test_scaling_that_stands_where_it_stood_before_version_5(tmp_path: Path) -> 
     """Alone, also in the family whose usual rope_parameters are scaled."""
     folder = folders.change(written("cwm", tmp_path), rope_parameters=..., rope_scaling=LINEAR)
     assert opened_and_same(folder, "CwmForCausalLM").model.config.rope_scaling == "linear"
+
+
+def test_how_the_first_files_of_minimax_m2_say_what_turns(tmp_path: Path) -> None:
+    folder = folders.change(written("minimax_m2", tmp_path), rope_parameters=..., rope_theta=77.0, rotary_dim=6)
+    assert opened_and_same(folder, "MiniMaxM2ForCausalLM").model.config.rope_dims == 6
 
 
 def test_waves_that_an_old_xglm_file_holds_are_compared(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def experts_sublayer(at: Sublayer, network: MixtureOfExperts, site: str) -> list
         *_networks(at, x, network, numbers, through),
         _weighted_sum(at, numbers, through, last=network.shared is None),
     ]
-    if network.shared is not None and network.shared_gate is not None:
+    if network.shared is not None:
         steps += shared_expert_steps(at, x, network.shared, network.shared_gate, numbers, site, through)
     return [*steps, *add_and_norm(at, numbers.out)]
 

@@ -29,21 +29,25 @@ class MixtureNumbers:
 
     Attributes:
         scores: x W_router (+ b_router).
-        probabilities: their softmax.
-        chosen: the numbers of the chosen experts, that with the largest probability first.
+        probabilities: their softmax, or the sigmoid of each.
+        preferred: by what experts are chosen: the probabilities, or these corrected, -inf outside of the best groups.
+        chosen: the numbers of the chosen experts, the most preferred first.
         kept: the probabilities of the chosen ones.
-        weights: by which their outputs are summed: kept, or kept over its sum.
+        shares: kept, or kept over its sum.
+        weights: by which their outputs are summed: the shares, or a multiple of them.
         networks: of the first choices of all rows, of the second ones, ...: each row in the expert that it chose.
         mixed: the weighted sum.
-        opened: how much of the shared expert is added; None where there is none.
+        opened: how much of the shared expert is added; None where all of it is, and where there is none.
         shared: what that computes.
         out: the result.
     """
 
     scores: Float[ndarray, "n n_experts"]
     probabilities: Float[ndarray, "n n_experts"]
+    preferred: Float[ndarray, "n n_experts"]
     chosen: Int[ndarray, "n k"]
     kept: Float[ndarray, "n k"]
+    shares: Float[ndarray, "n k"]
     weights: Float[ndarray, "n k"]
     networks: tuple[FeedForwardNumbers, ...]
     mixed: Float[ndarray, "n d_model"]
@@ -67,20 +71,35 @@ def mixture_numbers(
     dtype = routing.scores.dtype
     scores = stored(x @ float64(network.router.weight).T + bias_of(network.router), dtype)
     as_recorded = is_half(dtype) or was_edited(trace, f"{site}.router")
-    probabilities = softmax(float64(routing.scores[rows]) if as_recorded else scores)
+    entering = float64(routing.scores[rows]) if as_recorded else scores
+    probabilities = 1.0 / (1.0 + np.exp(-entering)) if network.scores == "sigmoid" else softmax(entering)
+    preferred = network.preferred(torch.from_numpy(probabilities)).detach().numpy()
     chosen = routing.chosen[rows].cpu().numpy()
     kept = np.take_along_axis(probabilities, chosen, axis=1)
-    weights = kept / kept.sum(1, keepdims=True) if network.renormalised else kept
+    shares = kept / kept.sum(1, keepdims=True) if network.renormalised else kept
+    weights = shares * network.scale
     networks = tuple(_choice(x, network, of_all, dtype) for of_all in chosen.T)
     mixed = np.sum([weights[:, [c]] * found.out for c, found in enumerate(networks)], axis=0)
     opened, shared, out = None, None, mixed
-    if network.shared is not None and network.shared_gate is not None:
-        closed = stored(x @ float64(network.shared_gate.weight[0]), dtype)
-        opened = stored(1.0 / (1.0 + np.exp(-closed)), dtype)
+    if network.shared is not None:
         shared = feedforward_numbers(x, network.shared, dtype)
-        out = mixed + opened[:, None] * shared.out
+        if network.shared_gate is not None:
+            closed = stored(x @ float64(network.shared_gate.weight[0]), dtype)
+            opened = stored(1.0 / (1.0 + np.exp(-closed)), dtype)
+        out = mixed + (shared.out if opened is None else opened[:, None] * shared.out)
     return MixtureNumbers(
-        scores, probabilities, chosen, kept, weights, networks, mixed, opened, shared, stored(out, dtype)
+        scores,
+        probabilities,
+        preferred,
+        chosen,
+        kept,
+        shares,
+        weights,
+        networks,
+        mixed,
+        opened,
+        shared,
+        stored(out, dtype),
     )
 
 

@@ -1,5 +1,7 @@
 """The router of a mixture of experts over all positions: scores, softmax, the choice, the weights."""
 
+from collections.abc import Callable, Iterator
+
 import numpy as np
 import torch
 from jaxtyping import Float, Int
@@ -35,10 +37,13 @@ def router_steps(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: M
         dtype=at.dtype,
     )
     # What was kept must be the largest there is, also where the choice itself depends on the last bit of a score.
-    largest = -np.sort(-numbers.probabilities, axis=1)[:, :k]
-    of_model = torch.gather(routing.probabilities, 1, routing.chosen)
+    plain = network.correction is None and network.groups == 1
+    largest = -np.sort(-numbers.preferred, axis=1)[:, :k]
+    of_model = torch.gather(network.preferred(routing.probabilities).detach(), 1, routing.chosen)
     choice = Proof.compare(
-        N_("the {k} largest of the probabilities recorded in {place}", k=k, place=place),
+        N_("the {k} largest of the probabilities recorded in {place}", k=k, place=place)
+        if plain
+        else N_("the {k} largest of those that the probabilities recorded in {place} give", k=k, place=place),
         largest,
         of_model,
         dtype=at.dtype,
@@ -49,7 +54,14 @@ def router_steps(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: M
         routing.weights,
         dtype=at.dtype,
     )
-    kept, weights = (_spread(part, numbers.chosen, n_experts) for part in (numbers.kept, numbers.weights))
+    shared_out = Proof.compare(
+        N_("the weights of the experts recorded in {place}, without their factor", place=place),
+        numbers.shares,
+        routing.weights / network.scale,
+        dtype=at.dtype,
+    )
+    kept, shares = (_spread(part, numbers.chosen, n_experts) for part in (numbers.kept, numbers.shares))
+    sigmoid = network.scores == "sigmoid"
     first, wide = int(numbers.chosen[0, 0]), ".float()" if is_half(at.dtype) else ""
     exponentials = np.exp(scores[0] - scores[0].max())
     make = at.maker(scored, OF_EXPERTS)
@@ -82,17 +94,26 @@ def router_steps(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: M
         ),
         make(
             "probabilities",
-            N_("Experts, 2: softmax over the experts"),
-            N_("Each row becomes positive and sums to 1: how well each expert fits the token."),
-            r"P_{i,e} = \frac{e^{S_{i,e}}}{\sum_{e'} e^{S_{i,e'}}}",
-            rf"P_{{0,{first}}} = \frac{{{latex.number(exponentials[first])}}}{{{latex.sum_of(exponentials)}}} = "
+            N_("Experts, 2: sigmoid of each score") if sigmoid else N_("Experts, 2: softmax over the experts"),
+            N_("Each score by itself becomes a number between 0 and 1: how well the expert fits the token.")
+            if sigmoid
+            else N_("Each row becomes positive and sums to 1: how well each expert fits the token."),
+            r"P_{i,e} = \sigma(S_{i,e})" if sigmoid else r"P_{i,e} = \frac{e^{S_{i,e}}}{\sum_{e'} e^{S_{i,e'}}}",
+            (
+                rf"P_{{0,{first}}} = \sigma({latex.number(scores[0, first])}) = "
+                if sigmoid
+                else rf"P_{{0,{first}}} = \frac{{{latex.number(exponentials[first])}}}{{{latex.sum_of(exponentials)}}} = "
+            )
             + latex.number(numbers.probabilities[0, first]),
             "P",
             numbers.probabilities,
-            f"probabilities = torch.softmax(router{wide}, dim=-1)",
+            f"probabilities = torch.sigmoid(router{wide})"
+            if sigmoid
+            else f"probabilities = torch.softmax(router{wide}, dim=-1)",
             proof=chances,
             meaning=N_("the probabilities: one row per token, one column per expert"),
         ),
+        *_preferences(make, network, numbers, choice),
         make(
             "chosen",
             N_("Experts, 3: each token keeps the best"),
@@ -102,7 +123,15 @@ def router_steps(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: M
                 k=k,
                 n=n_experts,
             )
-            if network.renormalised
+            if plain and network.renormalised
+            else N_(
+                "For each token the {k} experts with the largest of these numbers keep their probabilities, the others become "
+                "0: these experts compute nothing for this token. So the layer has the parameters of {n} networks, and the "
+                "work of {k}.",
+                k=k,
+                n=n_experts,
+            )
+            if not plain or sigmoid
             else N_(
                 "Of each row the {k} largest probabilities are kept, the others become 0: these experts compute nothing for "
                 "this token. So the layer has the parameters of {n} networks, and the work of {k}. This model takes the "
@@ -110,12 +139,12 @@ def router_steps(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: M
                 k=k,
                 n=n_experts,
             ),
-            rf"T_i = \operatorname{{top}}_{{{k}}} P_i, \qquad G_{{i,e}} = P_{{i,e}} \text{{ if }} e \in T_i \text{{, else }} 0",
+            rf"T_i = \operatorname{{top}}_{{{k}}} {'P' if plain else 'C'}_i, \qquad G_{{i,e}} = P_{{i,e}} \text{{ if }} e \in T_i \text{{, else }} 0",
             rf"T_0 = \{{{', '.join(map(str, numbers.chosen[0]))}\}}, \quad G_{{0,{first}}} = "
             + latex.number(numbers.kept[0, 0]),
             "G",
             kept,
-            f"chosen = probabilities.topk({k}, dim=-1).indices\n"
+            f"chosen = {'probabilities' if plain else 'preferred'}.topk({k}, dim=-1).indices\n"
             "weights = torch.zeros_like(probabilities).scatter(-1, chosen, probabilities.gather(-1, chosen))",
             proof=choice,
             also=(
@@ -140,15 +169,84 @@ def router_steps(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: M
                 N_("What was kept is divided by its sum."),
                 r"G_{i,e} \leftarrow \frac{G_{i,e}}{\sum_{e' \in T_i} G_{i,e'}}",
                 rf"G_{{0,{first}}} = \frac{{{latex.number(numbers.kept[0, 0])}}}{{{latex.sum_of(numbers.kept[0])}}} = "
+                + latex.number(numbers.shares[0, 0]),
+                "G",
+                shares,
+                "weights = weights / weights.sum(-1, keepdim=True)",
+                proof=weighed if network.scale == 1 else shared_out,
+                meaning=N_("the weights: one row per token, one column per expert"),
+            )
+        )
+    if network.scale != 1:
+        factor = latex.number(network.scale)
+        steps.append(
+            make(
+                "scaled",
+                N_("Experts, 3c: the weights times a factor"),
+                N_(
+                    "All weights are multiplied by one number, so that the experts weigh more beside what is added as it is."
+                ),
+                rf"G \leftarrow {factor}\, G",
+                rf"G_{{0,{first}}} = {factor} \cdot {latex.number(numbers.shares[0, 0])} = "
                 + latex.number(numbers.weights[0, 0]),
                 "G",
-                weights,
-                "weights = weights / weights.sum(-1, keepdim=True)",
+                shares * network.scale,
+                f"weights = weights * {network.scale!r}",
                 proof=weighed,
                 meaning=N_("the weights: one row per token, one column per expert"),
             )
         )
     return steps
+
+
+def _preferences(
+    make: Callable[..., Step], network: MixtureOfExperts, numbers: MixtureNumbers, proof: Proof
+) -> Iterator[Step]:
+    """By what experts are chosen, where it is not their probabilities: these corrected, and of the best groups alone."""
+    name, of_all = "probabilities", numbers.probabilities
+    if network.correction is not None:
+        c = float64(network.correction)
+        of_all, name = of_all + c, "preferred"
+        yield make(
+            "corrected",
+            N_("Experts, 2b: a correction for the choice"),
+            N_(
+                "A number for each expert is added, learned so that all experts are used about equally often. It decides "
+                "which experts are chosen, and not by what they are weighed."
+            ),
+            r"C_{i,e} = P_{i,e} + c_e",
+            rf"C_{{0,0}} = {latex.number(numbers.probabilities[0, 0])} + {latex.factor(c[0])} = {latex.number(of_all[0, 0])}",
+            "C",
+            of_all,
+            "preferred = probabilities + correction",
+            proof=proof,
+            operands=(Operand("c", N_("the correction, a number for each expert"), c, ("experts",)),),
+            inputs={"correction": network.correction.detach()},
+            meaning=N_("what experts are chosen by: one row per token, one column per expert"),
+        )
+    if network.groups > 1:
+        groups, used, size = network.groups, network.groups_used, of_all.shape[1] // network.groups
+        yield make(
+            "grouped",
+            N_("Experts, 2c: the best groups"),
+            N_(
+                "The experts stand in {n} groups of {size} neighbours. For each token {used} groups are kept, those whose two "
+                "largest numbers have the largest sum; the experts of the others cannot be chosen.",
+                n=groups,
+                size=size,
+                used=used,
+            ),
+            r"C_{i,e} \leftarrow -\infty \text{ outside of the best groups}",
+            rf"\operatorname{{best}}_0 = \{{{', '.join(str(g) for g in range(groups) if np.isfinite(numbers.preferred[0, g * size]))}\}}",
+            "C",
+            numbers.preferred,
+            f"apart = {name}.unflatten(-1, ({groups}, -1))\n"
+            f"best = apart.topk(2, dim=-1).values.sum(-1).topk({used}, dim=-1).indices\n"
+            "left_out = torch.ones_like(apart[..., 0], dtype=torch.bool).scatter(-1, best, False)\n"
+            "preferred = apart.masked_fill(left_out[..., None], -torch.inf).flatten(-2)",
+            proof=proof,
+            meaning=N_("what experts are chosen by: one row per token, one column per expert"),
+        )
 
 
 def _spread(

@@ -1,4 +1,4 @@
-"""The shared expert of a mixture over all positions: the network that all tokens go through, and how much of it is added."""
+"""The shared expert of a mixture over all positions: the network that all tokens go through, and what of it is added."""
 
 from dataclasses import replace
 
@@ -20,23 +20,13 @@ def shared_expert_steps(
     at: Sublayer,
     x: ndarray,
     shared: FeedForward,
-    opening: nn.Linear,
+    opening: nn.Linear | None,
     numbers: MixtureNumbers,
     site: str,
     proof: Proof,
 ) -> list[Step]:
-    """The network that all tokens go through, how much of it is let through, and the sum."""
+    """The network that all tokens go through, how much of it is let through (all where `opening` is None), and the sum."""
     assert numbers.shared is not None
-    assert numbers.opened is not None
-    recorded = at.trace.routing(site).opened
-    assert recorded is not None
-    w = float64(opening.weight[0])
-    opened = Proof.compare(
-        N_("how far the shared expert was opened, recorded in {place}", place=in_words(site)),
-        numbers.opened,
-        recorded,
-        terms=sizes(x, w[:, None])[:, 0] if is_half(at.dtype) else 0.0,
-    )
     titles = {
         "hidden": N_("Shared expert, 1: widen"),
         "gate": N_("Shared expert, 1b: the gate"),
@@ -66,6 +56,33 @@ def shared_expert_steps(
         variable="shared",
     )
     rounded = ".to(x.dtype)" if is_half(at.dtype) else ""
+    if opening is None:
+        return [
+            *steps,
+            Step(
+                at.key("both"),
+                N_("Experts and shared expert together"),
+                N_("What the shared expert has found is added to the weighted sum."),
+                r"O_i \leftarrow O_i + E'_i",
+                rf"O_{{0,0}} = {latex.number(numbers.mixed[0, 0])} + {latex.number(numbers.shared.out[0, 0])} = "
+                + latex.number(numbers.out[0, 0]),
+                "O",
+                numbers.out,
+                f"out = (out + shared){rounded}",
+                proof,
+                axes=ROWS,
+            ),
+        ]
+    recorded = at.trace.routing(site).opened
+    assert numbers.opened is not None
+    assert recorded is not None
+    w = float64(opening.weight[0])
+    opened = Proof.compare(
+        N_("how far the shared expert was opened, recorded in {place}", place=in_words(site)),
+        numbers.opened,
+        recorded,
+        terms=sizes(x, w[:, None])[:, 0] if is_half(at.dtype) else 0.0,
+    )
     return [
         *steps,
         Step(

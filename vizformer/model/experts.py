@@ -15,12 +15,16 @@ class MixtureOfExperts(nn.Module):
     p = softmax(x W_router + b_router),   T = the k largest of p,   g_e = p_e / sum_{e' in T} p_e'   (or g_e = p_e)
     y = sum_{e in T} g_e FFN_e(x)   (+ sigmoid(x w_shared) FFN_shared(x))
 
+    Where the config says so, p = sigmoid(x W_router); T are the k largest of p + c, c a number for each expert, or of those
+    in the best groups (`preferred`); g_e is multiplied by a factor; and the shared expert is added as it is.
+
     The softmax and the sum are computed in float32 where the model computes in less, and rounded once.  There is no loss
     here that keeps the experts equally busy: it belongs to training (Shazeer et al. 2017, section 4).
 
     Source: Shazeer et al. 2017, "Outrageously Large Neural Networks: The Sparsely-Gated Mixture-of-Experts Layer",
     section 2; Jiang et al. 2024, "Mixtral of Experts", section 2.1; for the shared expert Yang et al. 2024, "Qwen2
-    Technical Report", section 2.2.2.
+    Technical Report", section 2.2.2; for sigmoid, correction and groups DeepSeek-AI 2024, "DeepSeek-V3 Technical Report",
+    section 2.1.2.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -28,10 +32,14 @@ class MixtureOfExperts(nn.Module):
         if config.n_experts is None:
             raise ValueError("a layer of experts needs n_experts")
         self.k, self.renormalised = config.experts_per_token, config.expert_weights == "renormalised"
+        self.scores, self.scale = config.router_scores, config.expert_scale
+        self.groups, self.groups_used = config.router_groups, config.router_groups_used
         self.router = nn.Linear(config.d_model, config.n_experts, bias=config.router_bias)
+        self.correction = nn.Parameter(torch.zeros(config.n_experts)) if config.router_correction else None
         self.experts = nn.ModuleList(FeedForward(config, config.expert_width) for _ in range(config.n_experts))
         self.shared = None if config.d_shared_expert is None else FeedForward(config, config.d_shared_expert)
-        self.shared_gate = None if self.shared is None else nn.Linear(config.d_model, 1, bias=False)
+        gated = self.shared is not None and config.shared_expert_gate
+        self.shared_gate = nn.Linear(config.d_model, 1, bias=False) if gated else None
 
     def forward(
         self, x: Float[Tensor, "b n d_model"], run: ForwardPass | None = None, name: str = ""
@@ -39,22 +47,43 @@ class MixtureOfExperts(nn.Module):
         """`name` is the layer's place in the model, by which `run` knows the router's scores."""
         scores = self.router(x)  # [b, n, n_experts]
         scores = scores if run is None else run.router_scores(f"{name}.feedforward", scores)
-        probabilities = torch.softmax(_wide(scores), dim=-1)  # [b, n, n_experts]
+        wide = _wide(scores)
+        probabilities = (
+            torch.sigmoid(wide) if self.scores == "sigmoid" else torch.softmax(wide, dim=-1)
+        )  # [b, n, n_experts]
         weights, chosen = self.choose(probabilities)  # [b, n, k] each
         out = self.mix(x.flatten(0, 1), weights.flatten(0, 1), chosen.flatten(0, 1)).reshape(x.shape)
         opened = None  # [b, n, 1]: how much of the shared expert comes through
-        if self.shared is not None and self.shared_gate is not None:
-            opened = torch.sigmoid(self.shared_gate(x))
-            out = out + _wide(opened) * _wide(self.shared(x))
+        if self.shared is not None:
+            found = _wide(self.shared(x))
+            opened = None if self.shared_gate is None else torch.sigmoid(self.shared_gate(x))
+            out = out + (found if opened is None else _wide(opened) * found)
         if run is not None:
             run.record_routing(f"{name}.feedforward", scores, probabilities, chosen, weights, opened)
         y: Tensor = out.to(x.dtype)  # [b, n, d_model]
         return y
 
     def choose(self, probabilities: Float[Tensor, "*n n_experts"]) -> tuple[Float[Tensor, "*n k"], Int[Tensor, "*n k"]]:
-        """The weights of the chosen experts and their numbers, the largest first."""
-        weights, chosen = probabilities.topk(self.k, dim=-1)
-        return (weights / weights.sum(-1, keepdim=True) if self.renormalised else weights), chosen
+        """The weights of the chosen experts and their numbers, the most preferred first."""
+        chosen = self.preferred(probabilities).topk(self.k, dim=-1).indices
+        weights = probabilities.gather(-1, chosen)
+        weights = weights / weights.sum(-1, keepdim=True) if self.renormalised else weights
+        return (weights if self.scale == 1 else weights * self.scale), chosen
+
+    def preferred(self, probabilities: Float[Tensor, "*n n_experts"]) -> Float[Tensor, "*n n_experts"]:
+        """By what experts are chosen: p + c, and -inf outside of the best groups.
+
+        The groups are of n_experts / groups neighbours each; the best are those whose two largest p + c have the largest
+        sum.
+        """
+        found = probabilities if self.correction is None else probabilities + self.correction.to(probabilities.dtype)
+        if self.groups == 1:
+            return found
+        apart = found.reshape(*found.shape[:-1], self.groups, -1)  # [*n, groups, n_experts / groups]
+        best = apart.topk(2, dim=-1).values.sum(-1).topk(self.groups_used, dim=-1).indices  # [*n, groups_used]
+        left_out = torch.ones_like(apart[..., 0], dtype=torch.bool).scatter(-1, best, value=False)  # [*n, groups]
+        kept: Tensor = apart.masked_fill(left_out[..., None], -torch.inf).flatten(-2)
+        return kept
 
     def mix(
         self, x: Float[Tensor, "n d_model"], weights: Float[Tensor, "n k"], chosen: Int[Tensor, "n k"]

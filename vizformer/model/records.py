@@ -229,10 +229,10 @@ class RoutingRecord:
     Attributes:
         site: the layer's feed-forward, "decoder.2.feedforward".
         scores: of the router, x W_router, with what was set by hand.
-        probabilities: their softmax.
-        chosen: the numbers of the chosen experts, that with the largest probability first.
+        probabilities: their softmax, or the sigmoid of each.
+        chosen: the numbers of the chosen experts, the most preferred first.
         weights: by which their outputs are summed, in the same order.
-        opened: how much of the shared expert's output is added, 0 to 1; None where there is none.
+        opened: how much of the shared expert's output is added, 0 to 1; None where all of it is, and where there is none.
     """
 
     site: str

@@ -11,6 +11,7 @@ from vizformer.options.kinds import Count, Layers, Positive, are_layers
 Activation = Literal["relu", "gelu", "gelu_tanh", "quick_gelu", "silu", "relu_squared"]
 FeedForwardKind = Literal["plain", "gated"]
 ExpertWeights = Literal["renormalised", "probabilities"]
+RouterScores = Literal["softmax", "sigmoid"]
 
 ACTIVATION_NAMES = {
     "relu": "ReLU",
@@ -40,9 +41,18 @@ class FeedForwardOptions(CommonOptions):
         expert_weights: by what the outputs of the chosen ones are multiplied before they are summed: the router's
             "probabilities" of them, or those "renormalised" to the sum 1 (Jiang et al. 2024, "Mixtral of Experts", 2.1).
         router_bias: whether the router adds a number of its own to the score of each expert (gpt-oss).
+        router_scores: what makes probabilities of the scores: a "softmax" over all experts, or for each expert by itself a
+            "sigmoid" (DeepSeek-AI 2024, "DeepSeek-V3 Technical Report", 2.1.2).
+        router_correction: whether a number for each expert is added to its probability where experts are chosen, and not
+            where they are weighed: it keeps all of them busy in training (Wang et al. 2024, "Auxiliary-Loss-Free Load
+            Balancing Strategy for Mixture-of-Experts").
+        router_groups, router_groups_used: experts are chosen from the groups used alone, of groups of neighbouring numbers
+            those whose two best experts have the largest sum (DeepSeek-V3); 1 and 1: from all.
+        expert_scale: by what the weights are multiplied, last.
         d_expert: width of an expert's hidden layer; None: d_ff.
         d_shared_expert: width of one more network beside the experts, which all tokens go through; what it makes is
             multiplied by a number between 0 and 1, for each token another (Qwen2-MoE); None: there is none.
+        shared_expert_gate: whether it is multiplied so; otherwise it is added as it is (DeepSeek).
         expert_layers: the layers that have experts, counted from 0, in order; the others have one network of width d_ff;
             None: all.
     """
@@ -54,8 +64,14 @@ class FeedForwardOptions(CommonOptions):
     experts_per_token: Count = 2
     expert_weights: ExpertWeights = "renormalised"
     router_bias: bool = False
+    router_scores: RouterScores = "softmax"
+    router_correction: bool = False
+    router_groups: Count = 1
+    router_groups_used: Count = 1
+    expert_scale: Positive = 1.0
     d_expert: Count | None = None
     d_shared_expert: Count | None = None
+    shared_expert_gate: bool = True
     expert_layers: Layers | None = None
 
     def has_experts(self, layer: int) -> bool:
@@ -112,6 +128,23 @@ class FeedForwardOptions(CommonOptions):
                 value=self.experts_per_token,
                 n_experts=self.n_experts,
             )
+        size, over = divmod(self.n_experts, self.router_groups)
+        if self.router_groups > 1 and (over or size < 2):
+            yield N_(
+                "router_groups={value}: n_experts={n_experts} must make groups of one size, of at least 2 experts",
+                value=self.router_groups,
+                n_experts=self.n_experts,
+            )
+        elif (
+            not self.router_groups_used <= self.router_groups or self.experts_per_token > self.router_groups_used * size
+        ):
+            yield N_(
+                "router_groups_used={value}: must not be above router_groups={groups}, and these groups must have at least "
+                "experts_per_token={k} experts",
+                value=self.router_groups_used,
+                groups=self.router_groups,
+                k=self.experts_per_token,
+            )
         if self.expert_layers is not None:
             if self.architecture == "encoder-decoder":
                 yield N_("expert_layers: only one stack alone has such layers, leave it out")
@@ -138,6 +171,16 @@ class FeedForwardOptions(CommonOptions):
                 n=self.n_experts,
                 width=f"{self.expert_width:,}",
             )
+        if self.n_experts is not None and self.router_scores == "sigmoid":
+            yield N_("the router scores each expert by itself, by a sigmoid")
+        if self.router_correction:
+            yield N_("a number for each expert is added where experts are chosen, and not where they are weighed")
+        if self.router_groups > 1:
+            yield N_(
+                "experts are chosen from {k} of {n} groups for each token",
+                k=self.router_groups_used,
+                n=self.router_groups,
+            )
         if self.d_shared_expert is not None:
             yield N_("all tokens go through a shared expert of width {width}", width=f"{self.d_shared_expert:,}")
         if self.n_experts is not None and self.expert_weights == "probabilities":
@@ -147,4 +190,7 @@ class FeedForwardOptions(CommonOptions):
 
     def without_meaning(self) -> Iterator[str]:
         if self.n_experts is None:
-            yield from ("experts_per_token", "expert_weights", "router_bias")
+            yield from ("experts_per_token", "expert_weights", "expert_scale")
+            yield from (name for name in FeedForwardOptions.__annotations__ if name.startswith("router_"))
+        if self.d_shared_expert is None:
+            yield "shared_expert_gate"

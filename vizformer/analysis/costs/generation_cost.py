@@ -196,7 +196,8 @@ def _feedforwards(config: ModelConfig, rows: int, layers: int) -> Multiplication
     matrices = config.network_matrices
     sparse = sum(map(config.has_experts, range(layers)))
     networks = config.experts_per_token + (config.d_shared_expert is not None)
-    around = (config.n_experts or 0) + networks + (config.d_shared_expert is not None)
+    gated = config.d_shared_expert is not None and config.shared_expert_gate
+    around = (config.n_experts or 0) + networks - (config.d_shared_expert is not None and not gated) + gated
     one = (layers - sparse) * matrices * config.d_ff + sparse * (matrices * config.active_d_ff + around)
     return Multiplications(feedforward=rows * config.d_model * one)
 

@@ -88,16 +88,19 @@ def count(sizes: Sizes) -> Counted:
 
 
 def experts_parameters(config: ModelConfig) -> int:
-    """Parameters of the feed-forward of a layer with E experts: the router's E d, the networks, and the shared one's gate.
+    """Parameters of the feed-forward of a layer with E experts: the router's E d (with a bias or a correction, E more
+    each), the networks, and the shared one's gate.
 
     Raises:
         ValueError: the config has none.
     """
     if config.n_experts is None:
         raise ValueError("this model has no experts")
-    each = config.d_model + config.network_parameters(config.expert_width)
-    shared = config.d_shared_expert
-    return config.n_experts * each + (0 if shared is None else config.network_parameters(shared) + config.d_model)
+    each = (
+        config.d_model + config.network_parameters(config.expert_width) + config.router_bias + config.router_correction
+    )
+    shared, gate = config.d_shared_expert, config.d_model if config.shared_expert_gate else 0
+    return config.n_experts * each + (0 if shared is None else config.network_parameters(shared) + gate)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ MOST_EXPERTS = 50_000  # of all layers together; a file that says more is not be
 LAYER = {**NORMS, **ATTENTION, **OUT}
 # The first names of Mixtral's tensors.
 RENAMED = {
+    r"\.block_sparse_moe\.e_score_correction_bias$": ".mlp.gate.e_score_correction_bias",
     r"\.block_sparse_moe\.": ".mlp.",
     r"\.experts\.(\d+)\.w1\.": r".experts.\1.gate_proj.",
     r"\.experts\.(\d+)\.w3\.": r".experts.\1.up_proj.",
@@ -108,6 +109,15 @@ def sparse_layers(fields: Fields, n_layers: int) -> Sequence[int]:
     return [layer for layer in range(n_layers) if (layer + 1) % step == 0 and layer not in without]
 
 
+def dense_first(fields: Fields, n_layers: int) -> Sequence[int]:
+    """The layers with experts: all but the first first_k_dense_replace."""
+    first = fields.value("first_k_dense_replace")
+    if type(first) is not int or first < 0:
+        fields.refuse("first_k_dense_replace", N_("it must be a whole number, 0 or above"))
+        return ()
+    return range(min(first, n_layers), n_layers)
+
+
 def weights(config: ModelConfig, layer: Mapping[str, Sequence[str]] = LAYER) -> list[Part]:
     """What becomes of every tensor, experts stored one by one; `layer` has the modules beside the feed-forward."""
     parts = tensors(config, {**layer, **(QK_NORMS if config.qk_norm else {})})
@@ -123,11 +133,14 @@ def weights(config: ModelConfig, layer: Mapping[str, Sequence[str]] = LAYER) -> 
 def _mixture(config: ModelConfig, theirs: str, ours: str) -> list[Part]:
     """The parts of one layer's router, experts and shared expert."""
     parts = linear(f"{theirs}.gate", f"{ours}.router", bias=False)
+    if config.router_correction:
+        parts.append(Part(f"{theirs}.gate.e_score_correction_bias", (f"{ours}.correction",)))
     for e in range(config.n_experts or 0):
         parts += _network(f"{theirs}.experts.{e}", f"{ours}.experts.{e}")
     if config.d_shared_expert is not None:
         parts += _network(f"{theirs}.shared_expert", f"{ours}.shared")
-        parts += linear(f"{theirs}.shared_expert_gate", f"{ours}.shared_gate", bias=False)
+        if config.shared_expert_gate:
+            parts += linear(f"{theirs}.shared_expert_gate", f"{ours}.shared_gate", bias=False)
     return parts
 
 

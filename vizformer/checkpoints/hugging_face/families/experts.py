@@ -14,6 +14,8 @@ from vizformer.checkpoints.hugging_face.experts_like import (
     MOST_EXPERTS,
     RENAMED,
     decoder_with_experts,
+    dense_first,
+    experts,
     qwen_experts,
     weights,
 )
@@ -56,6 +58,38 @@ def _qwen_3(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         )
     options, has_head = decoder(fields, names)
     return {**options, **qwen_experts(fields, options, names, "num_local_experts"), "qk_norm": True}, has_head
+
+
+def _glm_4(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    """DeepSeek-V3's router: a sigmoid, groups, a correction, a factor; a shared expert that is added as it is."""
+    options, has_head = decoder(fields, names, part=True)
+    layers, width = dense_first(fields, options["n_decoder_layers"]), "moe_intermediate_size"
+    found = experts(fields, options, names, number="n_routed_experts", width=width, layers=layers)
+    router: Options = {
+        "router_scores": "sigmoid",
+        "router_correction": True,
+        "router_groups": fields.size("n_group"),
+        "router_groups_used": fields.size("topk_group"),
+        "expert_scale": fields.number("routed_scaling_factor"),
+        "d_shared_expert": fields.size("n_shared_experts") * fields.size(width),
+        "shared_expert_gate": False,
+    }
+    if (
+        found
+        and found["experts_per_token"] * router["router_groups"] > router["router_groups_used"] * found["n_experts"]
+    ):
+        fields.refuse("num_experts_per_tok", N_("the groups of topk_group have fewer experts together"))
+    fields.ignore("num_nextn_predict_layers", "num_mtp_layers")
+    return {**options, **found, **(router if found else {}), "qk_norm": fields.flag("use_qk_norm")}, has_head
+
+
+def _minimax_m2(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    if fields.value("rotary_dim") is not None:  # of its first files: how many numbers of a head turn
+        fields.raw.setdefault("partial_rotary_factor", fields.size("rotary_dim") / fields.size("head_dim"))
+    fields.raw.setdefault("partial_rotary_factor", 1.0)
+    options, has_head = decoder(fields, names, part=True)
+    found = experts(fields, options, names, number="num_local_experts", renormalised=True)
+    return {**options, **found, "router_scores": "sigmoid", "router_correction": True}, has_head
 
 
 def export_mixtral(config: ModelConfig, has_head: bool) -> dict[str, Any]:
@@ -161,6 +195,26 @@ FAMILIES: tuple[Family, ...] = (
                 export_qwen_3,
             ),
         ),
+    ),
+    # Zhipu AI 2025, "GLM-4.5: Agentic, Reasoning, and Coding (ARC) Foundation Models", section 2.1.
+    replace(
+        LIKE,
+        name="GLM-4 MoE",
+        types=("glm4_moe",),
+        config=reading(_glm_4, attention_bias("qkv")),
+        renamed={r"\.mlp\.shared_experts\.": ".mlp.shared_expert."},
+        unused={
+            **LIKE.unused,
+            r"layers\.(46|92)\..*": N_("layers that guess further tokens ahead, which no forward needs"),
+        },
+    ),
+    # Half of each head turned, norms of queries and keys over all heads.  MiniMax 2025, "MiniMax-M2".
+    replace(
+        LIKE,
+        name="MiniMax-M2",
+        types=("minimax_m2",),
+        config=reading(_minimax_m2, {"bias": False}, QK_NORMS_OVER_ALL),
+        renamed=RENAMED,
     ),
     # OLMo's layers; queries and keys are normalised over all heads together.  FlexOlmo normalises what a sublayer has found,
     # as OLMo 2 does.  Muennighoff et al. 2024, "OLMoE: Open Mixture-of-Experts Language Models", section 2; Shi et al. 2025,

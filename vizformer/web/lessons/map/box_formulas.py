@@ -36,12 +36,17 @@ def _feedforward(config: ModelConfig) -> str:
 
 def _experts(config: ModelConfig) -> str:
     """The networks that the router chooses, and the one that all go through."""
-    kept = rf"\operatorname{{top}}_{{{config.experts_per_token}}} p"
+    corrected = "(p + c)" if config.router_correction else "p"
+    kept = rf"\operatorname{{top}}_{{{config.experts_per_token}}} {corrected}"
     weight = rf"\frac{{p_e}}{{\sum_{{{kept}}} p}}" if config.expert_weights == "renormalised" else "p_e"
+    if config.expert_scale != 1:
+        weight = rf"{config.expert_scale:g}\, {weight}"
     summed = rf"\sum_{{e \,\in\, {kept}}} {weight}\, \operatorname{{FFN}}_e(x)"
     bias = r" + b_\text{router}" if config.router_bias else ""
-    shared = r" + \sigma(x w)\, \operatorname{FFN}_\text{shared}(x)" if config.d_shared_expert is not None else ""
-    written = rf"p = \operatorname{{softmax}}(x W_\text{{router}}{bias}) \\ {summed}{shared}"
+    opened = r"\sigma(x w)\, " if config.shared_expert_gate else ""
+    shared = rf" + {opened}\operatorname{{FFN}}_\text{{shared}}(x)" if config.d_shared_expert is not None else ""
+    scored = r"\sigma" if config.router_scores == "sigmoid" else r"\operatorname{softmax}"
+    written = rf"p = {scored}(x W_\text{{router}}{bias}) \\ {summed}{shared}"
     return rf"\begin{{gathered}} {written} \end{{gathered}}"
 
 
