@@ -1,6 +1,6 @@
 """A table of words and numbers as HTML, one column of which may carry bars.  No script; every text is escaped.
 
-to_html(["key", "weight"], [Row(("cat", 0.9)), Row(("sat", 0.1))], bar=1)
+to_html(["key", "weight"], [Row("cat", 0.9), Row("sat", 0.1)], bar=1)
 """
 
 from collections.abc import Sequence
@@ -13,23 +13,22 @@ from vizformer.components.matrix import number
 
 
 @dataclass(frozen=True)
-class Row:
-    """A row: texts as they are, numbers with four digits (or written by the caller as `Number`).
-
-    Attributes:
-        kind: "marked" stands out, "faint" steps back, "sum" is set apart from the rows above it.
-    """
-
-    cells: tuple["str | float | Number", ...]
-    kind: Literal["", "marked", "faint", "sum"] = ""
-
-
-@dataclass(frozen=True)
 class Number:
     """A number with the text that stands for it: "1,024", "3.1 KiB"; it is set like a number, and can have a bar."""
 
     value: float
     text: str
+
+
+class Row:
+    """A row: texts as they are, numbers with four digits (or written by the caller as `Number`).
+
+    Args:
+        kind: "marked" stands out, "faint" steps back, "sum" is set apart from the rows above it.
+    """
+
+    def __init__(self, *cells: str | float | Number, kind: Literal["", "marked", "faint", "sum"] = "") -> None:
+        self.cells, self.kind = cells, kind
 
 
 def numbers(spec: str, *values: float) -> tuple[Number, ...]:

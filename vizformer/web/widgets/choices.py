@@ -1,6 +1,7 @@
 """Choices of a page's line of settings: each is tied to its part of the link, and the rest folds into "More"."""
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Literal
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -45,6 +46,34 @@ def one_of(
         **lesson.setting(name, options[0], options),
     )
     return lesson.value(name, options[0], options)
+
+
+def box(
+    label: str,
+    name: str,
+    names: Mapping[Setting, str],
+    usual: Setting | None = None,
+    *,
+    labelled: bool = True,
+    width: int | Literal["stretch"] = 280,
+) -> Setting:
+    """Which of many values a setting of the link has, in a box that opens; `usual`, or the first one, where it says none.
+
+    Args:
+        label, names: as of `one_of`.
+        width: in px, or as wide as there is room.
+    """
+    options = list(names)
+    usual = options[0] if usual is None else usual
+    st.selectbox(
+        label,
+        options,
+        format_func=names.__getitem__,
+        label_visibility="visible" if labelled else "collapsed",
+        width=width,
+        **lesson.setting(name, usual, options),
+    )
+    return lesson.value(name, usual, options)
 
 
 def kind_of_attention(usable: Sequence[Kind], label: str = "", names: Mapping[str, str] | None = None) -> Kind:

@@ -1,13 +1,21 @@
 """The same in Python: the lines that open the model of a page and run it, which every page's code begins with."""
 
+import streamlit as st
+
 from vizformer.analysis import Kind, site_name
 from vizformer.explain.head_code import NotWrittenError, in_torch, in_transformers
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import edits
 from vizformer.web.link.model_ref import USUAL_DTYPE, ModelRef
-from vizformer.web.words.i18n import translate
+from vizformer.web.words.i18n import show_note, translate
 
 ELSEWHERE = "path/to/the/model"  # a folder that the reader fills in
+
+
+def show(code: str) -> None:
+    """The code of what stands above it."""
+    show_note("The same in Python")
+    st.code(code, language="python", wrap_lines=True)
 
 
 def loaded(model: ModelRef, path: str = ELSEWHERE) -> str:

@@ -71,7 +71,7 @@ def _table(sizes: Sizes, found: Counted, copied: dict[str, str]) -> None:
             lab.text(f"counted.{name}", n=layers.get(name)),
             *numbers(",", getattr(found, name)),
         )
-        rows.append(Row(cells + ((copied.get(name, ""),) if copied else ()), "sum" if name == "total" else ""))
+        rows.append(Row(*cells, *((copied.get(name, ""),) if copied else ()), kind="sum" if name == "total" else ""))
     columns = ["", lab.text("columns.formulas"), *([lab.text("columns.copied")] if copied else [])]
     st.html(table.to_html(columns, rows))
     if copied:
@@ -111,7 +111,7 @@ def _loaded(subject: Subject) -> None:
         section, __, kind = part.rpartition(".")
         name = lab.text(f"parts.{kind if kind in PARTS else 'others'}")
         name = lab.text("within", stack=stacks[section], part=name) if section else name
-        rows.append(Row((name, *numbers(",", value), *numbers(".1%", value / total))))
-    rows.append(Row((lab.text("counted.total"), *numbers(",", total), Number(1.0, "100%")), "sum"))
+        rows.append(Row(name, *numbers(",", value), *numbers(".1%", value / total)))
+    rows.append(Row(lab.text("counted.total"), *numbers(",", total), Number(1.0, "100%"), kind="sum"))
     names = ["", lab.text("loaded.parameters"), lab.text("loaded.share")]
     st.html(table.to_html(names, rows, bar=2, caption=lab.text("loaded.model", name=subject.title)))

@@ -84,8 +84,8 @@ def _answers(subject: Subject, p: float, seed: int) -> None:
     found = training_answers(subject.unedited, p, seed)
     token = subject.checkpoint.tokenizer.tokens([found.token])[0].text
     at = subject.trace.tokens["decoder" if "decoder" in subject.trace.tokens else "encoder"][found.position].text
-    runs = [Row((lab.text("run", n=run), share(value))) for run, value in enumerate(found.training[:RUNS], 1)]
-    rows = [Row((lab.text("mode.eval"), share(found.probability)), "marked"), *runs]
+    runs = [Row(lab.text("run", n=run), share(value)) for run, value in enumerate(found.training[:RUNS], 1)]
+    rows = [Row(lab.text("mode.eval"), share(found.probability), kind="marked"), *runs]
     columns = ("", lab.text("probability", token=token, row=found.position, at=at))
     st.html(table.to_html(columns, rows, bar=1))
     lab.say("agree", agree=found.agree, runs=len(found.training), p=p, token=token)

@@ -48,7 +48,7 @@ def draw(subject: Subject) -> None:
     place, below = choose(lab, subject)
     found = firing(subject, *place)
     columns = (found.neurons, found.values, found.lengths, found.written)
-    rows = [Row((str(neuron), *map(float, numbers))) for neuron, *numbers in zip(*columns, strict=True)]
+    rows = [Row(str(neuron), *map(float, numbers)) for neuron, *numbers in zip(*columns, strict=True)]
     token = subject.trace.tokens[place.stack][place.row].text
     names = lab.columns("neuron", "value", "length", "written")
     st.html(table.to_html(names, rows, caption=lab.text("most", layer=place.layer, row=place.row, token=token)))
@@ -107,7 +107,7 @@ def _corpus(subject: Subject, place: Place, first: int) -> None:
     for value, (text, at) in raised.of(place.layer, neuron):
         tokens = raised.tokens[text]
         around = (tokens[max(0, at - AROUND) : at], tokens[at : at + 1], tokens[at + 1 : at + 1 + AROUND])
-        rows.append(Row((*map(" ".join, around), value)))
+        rows.append(Row(*map(" ".join, around), value))
     names = [*lab.texts("found", ("before", "token", "after", "value")).values()]
     st.html(table.to_html(names, rows, caption=lab.text("raised", neuron=neuron, layer=place.layer)))
     lab.note("few", texts=len(raised.tokens), tokens=sum(map(len, raised.tokens)))

@@ -182,7 +182,7 @@ def _neighbours(subject: Subject, place: Place, kind: SublayerKind) -> None:
     changes = (found.moved, found.row_means, found.column_means)
     cells = {name: [Number(one[name], matrix.number(one[name])) for one in changes] for name in NORMS}
     rows_of = [
-        Row((NORMS[name], lab.text(f"over.{name}"), *numbers), "marked" if name == chosen else "")
+        Row(NORMS[name], lab.text(f"over.{name}"), *numbers, kind="marked" if name == chosen else "")
         for name, numbers in cells.items()
     ]
     columns = lab.columns("over", "change", "row", "column")

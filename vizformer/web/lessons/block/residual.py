@@ -63,7 +63,7 @@ def draw(subject: Subject) -> None:
     )
     at = DEPTHS.index(depth)
     rows = [
-        Row((names[kind], *numbers(".2g", values[at]), *numbers(".3f", found.likeness[kind][at])))
+        Row(names[kind], *numbers(".2g", values[at]), *numbers(".3f", found.likeness[kind][at]))
         for kind, values in found.gradients.items()
     ]
     st.html(table.to_html(("", lab.text("axes.gradient"), lab.text("alike")), rows, caption=layers))

@@ -54,11 +54,9 @@ def draw(subject: Subject) -> None:
     aside(below)
     rows = [
         Row(
-            (
-                name,
-                "" if point.added is None else Number(point.added_length, matrix.number(point.added_length)),
-                *map(float, numbers),
-            )
+            name,
+            "" if point.added is None else Number(point.added_length, matrix.number(point.added_length)),
+            *map(float, numbers),
         )
         for name, point, *numbers in zip(names, found.points, found.lengths, found.to_start, found.to_end, strict=True)
     ]

@@ -129,14 +129,12 @@ def _models(found: dict[str, tuple[WidthLosses, ...]]) -> None:
     rows = {row.parameters: row for rows_of in found.values() for row in rows_of}
     cells = [
         Row(
-            (
-                *numbers(",", row.layers, row.ratio, row.parameters),
-                *numbers(".3f", row.mean),
-                f"{min(row.losses):.3f} – {max(row.losses):.3f}",
-                *numbers(".3f", row.read),
-                *numbers(".0f", row.seconds),
-            ),
-            "marked" if row.ratio == USUAL else "",
+            *numbers(",", row.layers, row.ratio, row.parameters),
+            *numbers(".3f", row.mean),
+            f"{min(row.losses):.3f} – {max(row.losses):.3f}",
+            *numbers(".3f", row.read),
+            *numbers(".0f", row.seconds),
+            kind="marked" if row.ratio == USUAL else "",
         )
         for row in sorted(rows.values(), key=lambda one: (one.matrices, one.ratio))
     ]
@@ -149,12 +147,10 @@ def _ratios(subject: Subject) -> None:
     d_model, d_ff = subject.config.d_model, subject.config.d_ff
     rows = [
         Row(
-            (
-                *numbers(",", one.ratio, one.d_ff, one.feedforward),
-                *numbers(".0%", one.share),
-                *numbers(",", one.model),
-            ),
-            "marked" if one.d_ff == d_ff else "",
+            *numbers(",", one.ratio, one.d_ff, one.feedforward),
+            *numbers(".0%", one.share),
+            *numbers(",", one.model),
+            kind="marked" if one.d_ff == d_ff else "",
         )
         for one in width_ratios(subject.model)
     ]

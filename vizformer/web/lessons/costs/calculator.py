@@ -67,7 +67,7 @@ def draw(subject: Subject) -> None:
     _shares(columns, work, lab.text("forward"), sizes.large)
     _memory(cost, size)
     training = {"rule": cost.rule_of_thumb(tokens), "counted": cost.training_flops(tokens)}
-    rows = [Row((lab.text(f"training.{way}"), f"{sizes.scientific(flops)} FLOPs")) for way, flops in training.items()]
+    rows = [Row(lab.text(f"training.{way}"), f"{sizes.scientific(flops)} FLOPs") for way, flops in training.items()]
     st.html(table.to_html(lab.columns("training", "operations", tokens=sizes.large(tokens)), rows))
     products, whole = (counts.tokens(round(max(1, at))) for at in (cost.overtakes.products, cost.overtakes.whole))
     lab.say("overtaken", products=products, whole=whole)
@@ -148,8 +148,8 @@ def _described(config: ModelConfig) -> str:
 def _shares(columns: Sequence[str], parts: Mapping[str, int], name: str, written: Callable[[int], str]) -> None:
     """A table of parts, of their shares of the sum, and of the sum under its `name`."""
     total = sum(parts.values())
-    rows = [Row((part, Number(count, written(count)), share(count / total))) for part, count in parts.items()]
-    st.html(table.to_html(columns, [*rows, Row((name, Number(total, written(total)), ""), "sum")], bar=2))
+    rows = [Row(part, Number(count, written(count)), share(count / total)) for part, count in parts.items()]
+    st.html(table.to_html(columns, [*rows, Row(name, Number(total, written(total)), "", kind="sum")], bar=2))
 
 
 def _memory(cost: ModelCost, size: int) -> None:
@@ -161,7 +161,7 @@ def _memory(cost: ModelCost, size: int) -> None:
         "maps": labels.size(cost.activations.maps * size),
         "cache": lab.text("cached", all=cache, one=more) if cost.kv_numbers else lab.text("silent"),
     }
-    rows = [Row((lab.text(f"memory.{part}"), said)) for part, said in held.items()]
+    rows = [Row(lab.text(f"memory.{part}"), said) for part, said in held.items()]
     st.html(table.to_html(lab.columns("memory", "bytes", tokens=counts.tokens(cost.n)), rows))
 
 

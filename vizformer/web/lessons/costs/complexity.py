@@ -37,13 +37,11 @@ def draw(subject: Subject) -> None:
     least = min(one.per_layer for one in found)
     rows = [
         Row(
-            (
-                names[one.kind],
-                f"{FORMULAS[one.kind][0]} = {one.per_layer:,}",
-                Number(one.sequential, f"n = {n:,}" if one.sequential > 1 else "1"),
-                FORMULAS[one.kind][1] + ("" if one.kind == "attention" else f" = {one.path:,.3g}"),
-            ),
-            "marked" if one.per_layer == least else "",
+            names[one.kind],
+            f"{FORMULAS[one.kind][0]} = {one.per_layer:,}",
+            Number(one.sequential, f"n = {n:,}" if one.sequential > 1 else "1"),
+            FORMULAS[one.kind][1] + ("" if one.kind == "attention" else f" = {one.path:,.3g}"),
+            kind="marked" if one.per_layer == least else "",
         )
         for one in found
     ]

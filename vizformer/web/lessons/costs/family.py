@@ -106,9 +106,9 @@ def _options(config: ModelConfig) -> tuple[str, ...]:
 
 
 def _relatives(subject: Subject) -> None:
-    rows = [Row((lab.text("your_model"), *_options(subject.config), "", ""), "marked")]
+    rows = [Row(lab.text("your_model"), *_options(subject.config), "", "", kind="marked")]
     for preset, (name, nearest) in RELATIVES.items():
-        rows.append(Row((name, *_options(ModelConfig.preset(preset)), lab.text("trained", form=preset), nearest)))
+        rows.append(Row(name, *_options(ModelConfig.preset(preset)), lab.text("trained", form=preset), nearest))
     names = ("model", "stacks", "norm", "positions", "activation", "keys", "tables", "trained", "opened")
     st.html(table.style() + table.to_html(lab.columns(*names), rows))
 
@@ -139,7 +139,7 @@ def _shared_heads(subject: Subject) -> None:
         cost = model_cost(replace(base, n_kv_heads=g), n)
         name = "MQA" if g == 1 else lab.text("own_keys") if g == heads else f"GQA, {heads // g} : 1"
         nbytes = (2 * cost.kv_numbers, 2 * cost.kv_numbers_per_token)
-        rows.append(Row((Number(g, str(g)), name, *(Number(value, labels.size(value)) for value in nbytes))))
+        rows.append(Row(Number(g, str(g)), name, *(Number(value, labels.size(value)) for value in nbytes)))
     groups, cache, more = lab.columns("groups", "cache", "more", n=f"{n:,}")
     st.html(table.to_html((groups, "", cache, more), rows, caption=lab.text("of_128")))
     lesson.formula(
@@ -166,7 +166,7 @@ def _experts(subject: Subject) -> None:
         "Mistral 7B": mixture(ModelConfig.preset("mistral-7b"), n, used),
     }
     rows = [
-        Row((name, sizes.cell(one.total), sizes.cell(one.active), *numbers(".0%", one.active / one.total)))
+        Row(name, sizes.cell(one.total), sizes.cell(one.active), *numbers(".0%", one.active / one.total))
         for name, one in shown.items()
         if one is not None
     ]

@@ -88,19 +88,17 @@ def factor(subject: Subject, site: str = "", head: int = 0) -> lesson.Number | N
 def _tiles(found: OnlineSoftmax, keys: list[str]) -> None:
     rows = [
         Row(
-            (
-                " ".join(keys[tile.first : tile.last]),
-                "−" if tile.skipped else number(float(tile.scores.max())),
-                "−" if tile.skipped else number(tile.factor),
-                number(tile.largest),
-                Number(tile.total, number(tile.total)),
-                number(float(tile.output[0])),
-            ),
-            "faint" if tile.skipped else "",
+            " ".join(keys[tile.first : tile.last]),
+            "−" if tile.skipped else number(float(tile.scores.max())),
+            "−" if tile.skipped else number(tile.factor),
+            number(tile.largest),
+            Number(tile.total, number(tile.total)),
+            number(float(tile.output[0])),
+            kind="faint" if tile.skipped else "",
         )
         for tile in found.tiles
     ]
-    rows.append(Row(("z = o / l", "", "", "", "", number(float(found.z[0]))), "sum"))
+    rows.append(Row("z = o / l", "", "", "", "", number(float(found.z[0])), kind="sum"))
     tile, largest, factor, output = lab.columns("tile", "largest", "factor", "output")
     columns = (tile, largest, factor, "m", "l", output)
     st.html(table.style() + table.to_html(columns, rows, caption=lab.text("row")))

@@ -94,7 +94,7 @@ def _weights(found: LinearAttention, query: int, keys: list[str]) -> None:
     own, other = found.softmax[query], found.weights[query]
     seen = np.flatnonzero((own > 0) | (other > 0))
     shown = sorted(seen[np.argsort(-own[seen], kind="stable")][:SHOWN])
-    rows = [Row((f"{j} · {keys[j]}", *(share(of[j]) for of in (own, other)))) for j in shown]
+    rows = [Row(f"{j} · {keys[j]}", *(share(of[j]) for of in (own, other))) for j in shown]
     st.html(table.to_html(lab.columns("key", "softmax", "linear"), rows, bar=2))
     if len(seen) > len(shown):
         lab.note("largest", shown=len(shown), n=len(seen))
@@ -105,7 +105,7 @@ def _costs(subject: Subject) -> None:
     found = bracketing(n, d)
     weights = ("(φ(Q) φ(K)ᵀ) V", f"2n²d = {found.through_weights:,}", lab.text("weights", n=f"{found.weights_held:,}"))
     states = ("φ(Q) (φ(K)ᵀ V)", f"2nd² = {found.through_state:,}", lab.text("sums", n=f"{found.state_held:,}"))
-    rows = [Row(weights, "marked" if n < d else ""), Row(states, "marked" if n > d else "")]
+    rows = [Row(*weights, kind="marked" if n < d else ""), Row(*states, kind="marked" if n > d else "")]
     st.html(table.to_html(lab.columns("bracketed", "products", "held", n=f"{n:,}", d=d), rows))
 
 

@@ -132,7 +132,7 @@ def _recipes(own: ModelConfig) -> None:
         ),
     ]
     heads = (lab.text("recipe.label"), lab.text("group.base"), lab.text("group.big"), lab.text("your_model"))
-    st.html(table.to_html(heads, [Row(line) for line in lines], caption=lab.text("recipe.caption")))
+    st.html(table.to_html(heads, [Row(*line) for line in lines], caption=lab.text("recipe.caption")))
     lab.note("batches")
     lesson.formula(
         r"\text{training FLOPs} = \text{GPUs} \cdot \text{seconds} \cdot \text{FLOPs per second}",
@@ -170,12 +170,10 @@ def _translations(subject: Subject) -> None:
     )
     rows = [
         Row(
-            (
-                lab.text("ensemble", name=row.name) if row.ensemble else row.name,
-                *("−" if score is None else Number(score, f"{score:g}") for score in row.bleu),
-                *("−" if cost is None else Number(cost, sizes.scientific(cost, 1)) for cost in row.flops),
-            ),
-            "marked" if row.ours else "",
+            lab.text("ensemble", name=row.name) if row.ensemble else row.name,
+            *("−" if score is None else Number(score, f"{score:g}") for score in row.bleu),
+            *("−" if cost is None else Number(cost, sizes.scientific(cost, 1)) for cost in row.flops),
+            kind="marked" if row.ours else "",
         )
         for row in TABLE_2
     ]
@@ -189,16 +187,14 @@ def _of_paper() -> None:
     base, groups = TABLE_3[0], lab.texts("group", GROUPS)
     rows = [
         Row(
-            (
-                groups[row.group],
-                _changed(row.changed) or "N 6, d_model 512, d_ff 2,048, h 8",
-                *numbers(".2f", row.perplexity),
-                *numbers(".1f", row.bleu),
-                "" if row is base else _against(row.bleu - base.bleu),
-                "" if row.millions is None else Number(row.millions, str(row.millions)),
-                *numbers(".1f", counted(row) / 1e6),
-            ),
-            "marked" if row is base else "",
+            groups[row.group],
+            _changed(row.changed) or "N 6, d_model 512, d_ff 2,048, h 8",
+            *numbers(".2f", row.perplexity),
+            *numbers(".1f", row.bleu),
+            "" if row is base else _against(row.bleu - base.bleu),
+            "" if row.millions is None else Number(row.millions, str(row.millions)),
+            *numbers(".1f", counted(row) / 1e6),
+            kind="marked" if row is base else "",
         )
         for row in TABLE_3
     ]
@@ -220,16 +216,14 @@ def _of_ours(subject: Subject) -> None:
     base, groups = rows[0], lab.texts("group", GROUPS)
     shown = [
         Row(
-            (
-                groups[row.paper.group],
-                _changed(row.changed) or "N 2, d_model 64, d_ff 256, h 4",
-                *numbers(".2f", row.perplexity),
-                *numbers(".1f", row.bleu, row.bleu_range),
-                "" if row is base else _against(row.bleu - base.bleu),
-                "" if row is base else _against(row.paper.bleu - base.paper.bleu),
-                *numbers(",", row.parameters),
-            ),
-            "marked" if row is base else "",
+            groups[row.paper.group],
+            _changed(row.changed) or "N 2, d_model 64, d_ff 256, h 4",
+            *numbers(".2f", row.perplexity),
+            *numbers(".1f", row.bleu, row.bleu_range),
+            "" if row is base else _against(row.bleu - base.bleu),
+            "" if row is base else _against(row.paper.bleu - base.paper.bleu),
+            *numbers(",", row.parameters),
+            kind="marked" if row is base else "",
         )
         for row in rows
     ]

@@ -75,14 +75,12 @@ def draw(subject: Subject) -> None:
     long = sizes.length(lab, "far", n, 4096)
     rows = [
         Row(
-            (
-                lab.text(f"sparse.{one.kind}"),
-                f"{one.cells:,} ({one.cells / n**2:.0%})",
-                lab.text("never") if one.layers is None else Number(one.layers, str(one.layers)),
-                f"{one.heard[0]} → {one.heard[-1]}",
-                sizes.large(products(one.kind, long, settings, config)),
-            ),
-            "marked" if one.kind == kind else "",
+            lab.text(f"sparse.{one.kind}"),
+            f"{one.cells:,} ({one.cells / n**2:.0%})",
+            lab.text("never") if one.layers is None else Number(one.layers, str(one.layers)),
+            f"{one.heard[0]} → {one.heard[-1]}",
+            sizes.large(products(one.kind, long, settings, config)),
+            kind="marked" if one.kind == kind else "",
         )
         for one in sparse_costs(n, settings)
     ]

@@ -123,7 +123,7 @@ def _theory() -> None:
     rows = []
     for n in COMPARISONS["layers"].lengths:
         own, other = (int(full_cost(kind, Sizes(n, LAYER_WIDTH))) for kind in LAYERS)
-        rows.append(Row((*numbers(",", n, own, other), *numbers(".2f", other / own), *numbers(",", 1, n))))
+        rows.append(Row(*numbers(",", n, own, other), *numbers(".2f", other / own), *numbers(",", 1, n)))
     columns = (lab.text("place"), *lab.columns("attention", "gru", "times", "attention_steps", "gru_steps"))
     st.html(table.to_html(columns, rows, caption=lab.text("theory", d=LAYER_WIDTH)))
     lesson.formula(
@@ -189,7 +189,7 @@ def _results(kind: Kind, found: tuple[Measured, ...]) -> None:
     rows = []
     for n in lengths:
         line = (cells.get((way, n)) for way in ways)
-        rows.append(Row((Number(n, f"{n:,}"), *("" if one is None else _told(kind, one) for one in line))))
+        rows.append(Row(Number(n, f"{n:,}"), *("" if one is None else _told(kind, one) for one in line)))
     st.html(table.to_html((lab.text("place"), *ways.values()), rows))
     lab.note("how", form=kind, d=LAYER_WIDTH, heads=LAYER_HEADS, n=LONGEST_BACKWARD)
 

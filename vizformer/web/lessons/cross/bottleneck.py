@@ -141,8 +141,10 @@ def _name(symbol: int, symbols: tuple[int, ...], texts: list[str]) -> str:
 def _said(texts: list[str], symbols: tuple[int, ...], one: tuple[int, ...], every: tuple[int, ...]) -> None:
     rows = [
         Row(
-            (str(i), texts[i], *(_verdict(said[i], symbols, texts, i) for said in (one, every))),
-            "marked" if one[i] != symbols[i] else "",
+            str(i),
+            texts[i],
+            *(_verdict(said[i], symbols, texts, i) for said in (one, every)),
+            kind="marked" if one[i] != symbols[i] else "",
         )
         for i in range(len(symbols))
     ]

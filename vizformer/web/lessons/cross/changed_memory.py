@@ -124,8 +124,10 @@ def _table(subject: Subject, before: np.ndarray, after: np.ndarray) -> None:
     names = [choice.next.text for choice in row_names.choices(subject)]
     rows = [
         Row(
-            (name, share(a), share(b)),
-            "marked" if float(b) < float(a) / 2 else "",
+            name,
+            share(a),
+            share(b),
+            kind="marked" if float(b) < float(a) / 2 else "",
         )
         for name, a, b in zip(names, before, after, strict=False)
     ]

@@ -54,8 +54,10 @@ def draw(subject: Subject) -> None:
     aside(why)
     rows = [
         Row(
-            (str(one.layer), _apart(one.distances[outputs[source]]), _apart(one.apart)),
-            "marked" if one.layer == view.layer else "",
+            str(one.layer),
+            _apart(one.distances[outputs[source]]),
+            _apart(one.apart),
+            kind="marked" if one.layer == view.layer else "",
         )
         for one in readers
     ]

@@ -54,9 +54,9 @@ def draw(subject: Subject) -> None:
     )
     missing = [lab.text("missing")] * 2
     rows = [
-        Row((labels.kind_label(each), *_cells(found[each])), "marked" if each == chosen else "")
+        Row(labels.kind_label(each), *_cells(found[each]), kind="marked" if each == chosen else "")
         if each in found
-        else Row((labels.kind_label(each), *missing, "–", "–"), "faint")
+        else Row(labels.kind_label(each), *missing, "–", "–", kind="faint")
         for each in KINDS
     ]
     st.html(table.to_html(("", *lab.columns("asks", "answers", "scores", "mask")), rows))

@@ -43,8 +43,8 @@ def draw(subject: Subject) -> None:
     chart.show(figure, key="decoding.multiplications")
     without, kept = ways.growth(config, n, memory)
     names = lab.texts("part", PARTS).values()
-    rows = [Row((name, *_pair(without[:, part]), *_pair(kept[:, part]))) for part, name in enumerate(names)]
-    rows.append(Row((lab.text("part.together"), *_pair(without.sum(1)), *_pair(kept.sum(1))), "sum"))
+    rows = [Row(name, *_pair(without[:, part]), *_pair(kept[:, part])) for part, name in enumerate(names)]
+    rows.append(Row(lab.text("part.together"), *_pair(without.sum(1)), *_pair(kept.sum(1)), kind="sum"))
     times = lab.text("times")
     columns = (lab.text("part.label"), lab.text("without", n=n), times, lab.text("with", n=n), times)
     st.html(table.style() + table.to_html(columns, rows))

@@ -52,7 +52,7 @@ def draw(subject: Subject) -> None:
         fillvalue="",
     )
     same = {i for i, (row, own) in enumerate(zip(rows, found.free, strict=False)) if row.wanted.id == own.id}
-    shown = [Row((Number(i, str(i)), *texts), "" if i in same else "marked") for i, texts in enumerate(cells)]
+    shown = [Row(Number(i, str(i)), *texts, kind="" if i in same else "marked") for i, texts in enumerate(cells)]
     columns = lab.columns("token", "right", "reads", "says", "reads_free", "says_free")
     st.html(table.style() + table.to_html(columns, shown))
     lab.say("becomes", text=found.whole or lab.text("nothing"))

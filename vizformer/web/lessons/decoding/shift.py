@@ -45,15 +45,13 @@ def draw(subject: Subject) -> None:
     lesson.ask(next_token(subject), folded=True)
     shown = [
         Row(
-            (
-                Number(i, str(i)),
-                row.read.text,
-                row.wanted.text,
-                share(row.probability),
-                row.loss,
-                row.best[0].token.text,
-            ),
-            "" if row.is_right else "marked",
+            Number(i, str(i)),
+            row.read.text,
+            row.wanted.text,
+            share(row.probability),
+            row.loss,
+            row.best[0].token.text,
+            kind="" if row.is_right else "marked",
         )
         for i, row in enumerate(rows[:SHOWN])
     ]

@@ -47,7 +47,7 @@ def draw(subject: Subject) -> None:
             for one, p in zip(leading, found.before[step, :BEST], strict=True)
         ]
         chosen = known[id].text if id in known else f"#{id}"
-        rows.append(Row((Number(step, str(step)), " ".join(so_far[-8:]), *best, chosen)))
+        rows.append(Row(Number(step, str(step)), " ".join(so_far[-8:]), *best, chosen))
         so_far.append(chosen)
     columns = lab.columns("step", "read", "best", "second", "third", "takes")
     st.html(table.style() + table.to_html(columns, rows))

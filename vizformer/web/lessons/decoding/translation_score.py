@@ -49,8 +49,9 @@ def draw(subject: Subject) -> None:
     runs = found.runs[n - 1]
     rows = [
         Row(
-            (" ".join(run), *(Number(count, str(count)) for count in (own, runs.in_reference[run], least))),
-            "marked" if least < own else "",
+            " ".join(run),
+            *(Number(count, str(count)) for count in (own, runs.in_reference[run], least)),
+            kind="marked" if least < own else "",
         )
         for run, own in runs.in_text.items()
         for least in (min(own, runs.in_reference[run]),)

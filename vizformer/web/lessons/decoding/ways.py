@@ -68,14 +68,12 @@ def draw(subject: Subject) -> None:
     best = max(one.log_probability for one in found.values())
     rows = [
         Row(
-            (
-                name,
-                one.text + ("" if one.ended else " …"),
-                Number(one.length, str(one.length)),
-                one.log_probability,
-                one.score(alpha),
-            ),
-            "marked" if one.log_probability == best else "",
+            name,
+            one.text + ("" if one.ended else " …"),
+            Number(one.length, str(one.length)),
+            one.log_probability,
+            one.score(alpha),
+            kind="marked" if one.log_probability == best else "",
         )
         for name, one in found.items()
     ]
@@ -88,7 +86,7 @@ def draw(subject: Subject) -> None:
     own, warm = ([one[1] for one in tokens], [one[2] for one in tokens])
     titles = (lab.text("first"), lab.text("warmed", temperature=f"{temperature:g}"))
     for column, title, shares in zip(st.columns(2), titles, (own, warm), strict=True):
-        bars = [Row((name, share(p))) for name, p in zip(names, shares, strict=True)]
+        bars = [Row(name, share(p)) for name, p in zip(names, shares, strict=True)]
         column.html(table.to_html(heads, bars, bar=1, caption=title))
     lesson.formula(
         r"P_T(y) = \frac{P(y)^{1/T}}{\sum_{y'} P(y')^{1/T}} \qquad "

@@ -47,10 +47,8 @@ def lengths(subject: Subject) -> None:
     wrong, right = (run("dropout", given, corrected=corrected) for corrected in (False, True))
     found = contrasts.first_lengths(right, ("first", "second", "used"))
     names = [*(dropout.text("pass", n=n) for n in (1, 2)), dropout.text("used")]
-    rows = [Row((name, Number(length, f"{length:.4f}"))) for name, length in zip(names, found.values(), strict=True)]
-    _table(
-        ("", dropout.text("length")), [Row((dropout.text("copied"), dropout.text("stops", error=wrong.error))), *rows]
-    )
+    rows = [Row(name, Number(length, f"{length:.4f}")) for name, length in zip(names, found.values(), strict=True)]
+    _table(("", dropout.text("length")), [Row(dropout.text("copied"), dropout.text("stops", error=wrong.error)), *rows])
 
 
 @dropout.proves
@@ -153,7 +151,7 @@ def _weights_by_hand(name: str) -> None:
     found = run("total", operands.hand_given(), corrected=name == "right").names
     keys = (total.text("key", n=n) for n in range(len(found["weights"])))
     numbers = (*found["weights"], found["total"], found["output"])
-    row = Row((total.text(f"line.{name}"), *(f"{float(number):.4f}" for number in numbers)))
+    row = Row(total.text(f"line.{name}"), *(f"{float(number):.4f}" for number in numbers))
     _table(("", *keys, "Σ", total.text("output")), [row])
 
 
@@ -195,11 +193,11 @@ def _copied_counts() -> dict[str, int]:
 def parts_that_are_copied(subject: Subject) -> None:
     """The parts, their sum, and the total that stands below them: which part is wrong would tell the line."""
     rows = [
-        Row((count.text(part), Number(n, f"{n:,}")), "sum" if part == "sum" else "")
+        Row(count.text(part), Number(n, f"{n:,}"), kind="sum" if part == "sum" else "")
         for part, n in _copied_counts().items()
     ]
     stated = int(run("count", {}, corrected=False).names["total"])
-    _table(("", count.text("copied")), [*rows, Row((count.text("stated"), Number(stated, f"{stated:,}")))])
+    _table(("", count.text("copied")), [*rows, Row(count.text("stated"), Number(stated, f"{stated:,}"))])
 
 
 @count.proves
@@ -209,7 +207,9 @@ def parts(subject: Subject) -> None:
     for part, copied in _copied_counts().items():
         right = paper.total if part == "sum" else getattr(paper, part)
         numbers = (Number(n, f"{n:,}") for n in (copied, right))
-        rows.append(Row((count.text(part), *numbers), "sum" if part == "sum" else "marked" if copied != right else ""))
+        rows.append(
+            Row(count.text(part), *numbers, kind="sum" if part == "sum" else "marked" if copied != right else "")
+        )
     _table(("", count.text("copied"), count.text("line.right")), rows)
     (st.success if paper.total == paper.model else st.error)(count.text("built", n=f"{paper.model:,}"))
     st.page_link(sitemap.BLOCK.file, query_params={"part": "count"}, label=count.text("block"))
@@ -313,7 +313,7 @@ def blocks_of_rows(subject: Subject) -> None:
     tokens, n_heads = labels.texts(subject.tokens), subject.config.n_heads
     join.proof(joined(subject))
     rows = [
-        Row((f"{row} · {tokens[row]}", *(f"{head} · {tokens[token]}" for head, token in blocks[:BLOCKS])))
+        Row(f"{row} · {tokens[row]}", *(f"{head} · {tokens[token]}" for head, token in blocks[:BLOCKS]))
         for row, blocks in enumerate(contrasts.joined_from(n_heads, len(tokens))[:BLOCKS])
     ]
     columns = (join.text("row"), *(join.text("block", n=block) for block in range(min(n_heads, BLOCKS))))

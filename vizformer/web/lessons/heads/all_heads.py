@@ -108,7 +108,7 @@ def _experts(found: HeadStatistics) -> None:
     for deed, (layer, head) in found.experts().items():
         share = float(found.shares[deed][layer, head])
         place = lab.text("place", layer=layer, head=head)
-        rows.append(Row((deeds[deed], place, Number(share, f"{share:.0%}"))))
+        rows.append(Row(deeds[deed], place, Number(share, f"{share:.0%}")))
     if not rows:
         lab.note("none")
         return
@@ -120,8 +120,10 @@ def _doings(found: HeadStatistics, layer: int, chosen: int) -> None:
     """A sentence for every head of a layer, from measures of this sentence."""
     rows = [
         Row(
-            (lab.text("head", head=head), tendency(found, layer, head), Number(float(keys), f"{keys:.1f}")),
-            "marked" if head == chosen else "",
+            lab.text("head", head=head),
+            tendency(found, layer, head),
+            Number(float(keys), f"{keys:.1f}"),
+            kind="marked" if head == chosen else "",
         )
         for head, keys in enumerate(found.effective[layer])
     ]
@@ -147,8 +149,11 @@ def _importance(subject: Subject) -> None:
     found = key_contributions(subject, attention_selector.site(), view.head, query)
     rows = [
         Row(
-            (names[j], Number(found.weights[j], f"{found.weights[j]:.4f}"), found.norms[j], found.value_norms[j]),
-            "marked" if j == found.longest else "",
+            names[j],
+            Number(found.weights[j], f"{found.weights[j]:.4f}"),
+            found.norms[j],
+            found.value_norms[j],
+            kind="marked" if j == found.longest else "",
         )
         for j in found.leading(4)
     ]

@@ -64,14 +64,12 @@ def draw(subject: Subject) -> None:
     )
     rows = [
         Row(
-            (
-                Number(one.n_heads, str(one.n_heads)),
-                Number(one.d_head, str(one.d_head)),
-                *(Number(value, f"{value:,}") for value in (one.projections + one.products, one.exponentials)),
-                Number(one.map_bytes, labels.size(one.map_bytes)),
-                Number(one.model_parameters, f"{one.model_parameters:,}"),
-            ),
-            "marked" if one.n_heads == h else "",
+            Number(one.n_heads, str(one.n_heads)),
+            Number(one.d_head, str(one.d_head)),
+            *(Number(value, f"{value:,}") for value in (one.projections + one.products, one.exponentials)),
+            Number(one.map_bytes, labels.size(one.map_bytes)),
+            Number(one.model_parameters, f"{one.model_parameters:,}"),
+            kind="marked" if one.n_heads == h else "",
         )
         for one in costs
     ]

@@ -117,7 +117,7 @@ def _table(pronoun: Pronoun, found: ReferenceShift) -> None:
             for side in w
         ]
         moved = Number(float(shift), f"{100 * shift:+.1f}".replace("-", "−"))
-        rows.append(Row((written.translate(unmarked), *sides, moved), "marked" if shift > 0 else ""))
+        rows.append(Row(written.translate(unmarked), *sides, moved, kind="marked" if shift > 0 else ""))
     columns = lab.columns("pair", "first", "second", "shift")
     st.html(table.to_html(columns, rows, caption=lab.text("weights", layer=found.layer, head=found.head)))
     lab.note("framed")

@@ -52,13 +52,11 @@ def draw(subject: Subject) -> None:
     st.text(_really(subject))
     rows = [
         Row(
-            (
-                Number(one.n_kv_heads, str(one.n_kv_heads)),
-                _sharing(config.n_heads, one.n_kv_heads),
-                *(Number(nbytes, labels.size(nbytes)) for nbytes in (one.cache_bytes, one.token_bytes)),
-                Number(one.model_parameters, f"{one.model_parameters:,}"),
-            ),
-            "marked" if one.n_kv_heads == g else "",
+            Number(one.n_kv_heads, str(one.n_kv_heads)),
+            _sharing(config.n_heads, one.n_kv_heads),
+            *(Number(nbytes, labels.size(nbytes)) for nbytes in (one.cache_bytes, one.token_bytes)),
+            Number(one.model_parameters, f"{one.model_parameters:,}"),
+            kind="marked" if one.n_kv_heads == g else "",
         )
         for one in costs
     ]

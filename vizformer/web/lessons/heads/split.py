@@ -60,7 +60,7 @@ def draw(subject: Subject) -> None:
     proof_badge.show(found.proof, edited=bool(subject.edited))
     lesson.ask(question(subject, site, view.head, query))
     cells = [
-        Row((part, float(length), share(of)), "marked" if i == view.head else "")
+        Row(part, float(length), share(of), kind="marked" if i == view.head else "")
         for i, (part, length, of) in enumerate(zip(heads, lengths, shares, strict=True))
     ]
     columns = lab.columns("norm", "share")
@@ -102,7 +102,7 @@ def _shapes(config: ModelConfig) -> None:
     """A row for every matrix; the first column of numbers is the base model of Vaswani et al. 2017, section 3.2.2."""
     names = [*lab.texts("shape", SHAPES).values(), "W_O"]
     both = (shapes(ModelConfig(**PRESETS["transformer-base"])), shapes(config))
-    rows = [Row(row) for row in zip(names, *both, strict=True)]
+    rows = [Row(*row) for row in zip(names, *both, strict=True)]
     columns = ("", *lab.columns("paper", "ours"))
     st.html(table.to_html(columns, rows, caption=lab.text("shapes")))
 

@@ -65,7 +65,7 @@ def draw(subject: Subject) -> None:
     )
     changes = {scheme: float(np.ptp(values)) for scheme, values in scores.items()}
     rows = [
-        Row((names[scheme], lab.text(f"function.{scheme}"), Number(change, f"{change:.2g}")))
+        Row(names[scheme], lab.text(f"function.{scheme}"), Number(change, f"{change:.2g}"))
         for scheme, change in changes.items()
     ]
     columns = ("", *lab.columns("query", "change"))

@@ -77,12 +77,12 @@ def _notes(query: np.ndarray, temperature: float) -> None:
     keys, values = _typed_over(titles)
     found = soft_lookup.look_up_query(query, keys, values, temperature=temperature)
     rows = [
-        Row((title, score, Number(weight, f"{weight:.3f}"), *_plain(value)), "marked" if i == found.best else "")
+        Row(title, score, Number(weight, f"{weight:.3f}"), *_plain(value), kind="marked" if i == found.best else "")
         for i, (title, score, weight, value) in enumerate(zip(titles, found.scores, found.weights, values, strict=True))
     ]
     rows += [
-        Row((lab.text("soft"), "", Number(1.0, "1"), *_plain(found.soft)), "sum"),
-        Row((lab.text("hard"), "", "", *_plain(found.hard))),
+        Row(lab.text("soft"), "", Number(1.0, "1"), *_plain(found.soft), kind="sum"),
+        Row(lab.text("hard"), "", "", *_plain(found.hard)),
     ]
     columns = lab.columns("title", "weight", *FACTS)
     title, weight, *facts = columns
@@ -133,17 +133,21 @@ def _sentence(subject: Subject, temperature: float) -> None:
     shown, width = found.leading(MOST_ROWS), values.shape[1]
     rows = [
         Row(
-            (names[j], head.dots[j], found.scores[j], Number(found.weights[j], f"{found.weights[j]:.4f}"), *values[j]),
-            "faint" if np.isneginf(found.scores[j]) else "marked" if j == found.best else "",
+            names[j],
+            head.dots[j],
+            found.scores[j],
+            Number(found.weights[j], f"{found.weights[j]:.4f}"),
+            *values[j],
+            kind="faint" if np.isneginf(found.scores[j]) else "marked" if j == found.best else "",
         )
         for j in shown
     ]
     if left := len(names) - len(shown):
         rest = found.left_by(shown)
-        rows.append(Row((lab.text("more", n=left), "", "", Number(rest, f"{rest:.4f}"), "…", "…"), "faint"))
+        rows.append(Row(lab.text("more", n=left), "", "", Number(rest, f"{rest:.4f}"), "…", "…", kind="faint"))
     rows += [
-        Row((lab.text("z"), "", "", Number(1.0, "1"), *found.soft[:width]), "sum"),
-        Row((lab.text("hard"), "", "", "", *found.hard[:width])),
+        Row(lab.text("z"), "", "", Number(1.0, "1"), *found.soft[:width], kind="sum"),
+        Row(lab.text("hard"), "", "", "", *found.hard[:width]),
     ]
     key, score, weight = lab.columns("key", "score", "weight")
     st.html(table.to_html((key, "q·k", score, weight, *(f"v[{m}]" for m in range(width))), rows, bar=3))

@@ -92,7 +92,7 @@ def _real_head(subject: Subject) -> None:
     view, d_head, own = state.view(), subject.config.d_head, subject.config.attention_scale
     head = score_scale(subject, attention_selector.site(), view.head)
     names = {False: lab.text("row.plain"), True: lab.text("row.divided", d=d_head, divisor=f"{head.divisor:.4g}")}
-    rows = [Row((name, *head.means(divided=divided))) for divided, name in names.items()]
+    rows = [Row(name, *head.means(divided=divided)) for divided, name in names.items()]
     columns = lab.columns("scores", "deviation", "largest", "slope")
     st.html(table.to_html(columns, rows, caption=lab.text("place", layer=view.layer, head=view.head)))
     aside(why)

@@ -67,13 +67,11 @@ def draw(subject: Subject) -> None:
     )
     rows = [
         Row(
-            (
-                lab.text("head", head=head),
-                one["learned"].largest,
-                Number(one["learned"].share, f"{one['learned'].share:.0%}"),
-                one["shared"].largest,
-            ),
-            "marked" if head == view.head else "",
+            lab.text("head", head=head),
+            one["learned"].largest,
+            Number(one["learned"].share, f"{one['learned'].share:.0%}"),
+            one["shared"].largest,
+            kind="marked" if head == view.head else "",
         )
         for head, one in enumerate(every)
     ]

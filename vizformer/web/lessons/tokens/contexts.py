@@ -171,7 +171,7 @@ def _senses(found: dict[str, SenseGap], causal: bool) -> None:
         apart = chance <= RARE and share >= CLEAR
         cosines, said = numbers(".3f", same, different), lab.text("apart", form="yes" if apart else "no")
         shares = Number(share, labels.percent(max(share, 0.0))), Number(chance, labels.percent(chance))
-        rows.append(Row((token, *cosines, *shares, said), "marked" if apart else ""))
+        rows.append(Row(token, *cosines, *shares, said, kind="marked" if apart else ""))
     columns = lab.columns("token", "same", "two", "share", "chance", "apart")
     caption = lab.text("measured", n=len(gap.sentences))
     st.html(table.style() + table.to_html(list(columns), rows, caption=caption))

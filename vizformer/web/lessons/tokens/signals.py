@@ -45,10 +45,10 @@ def draw(subject: Subject) -> None:
     )
     seconds = lab.steps("seconds", SECONDS, 5.0)
     lengths = [
-        Row((lab.text("length.ours", side=side), f"{len(cut):,}", f"{side * side:,}")),
-        Row((lab.text("length.photo"), "196", "768")),
-        Row((lab.text("length.sound", seconds=f"{seconds:g}"), f"{signal_tokens.n_frames(seconds):,}", "80")),
-        Row((lab.text("length.whisper"), "1,500", lab.text("length.frame"))),
+        Row(lab.text("length.ours", side=side), f"{len(cut):,}", f"{side * side:,}"),
+        Row(lab.text("length.photo"), "196", "768"),
+        Row(lab.text("length.sound", seconds=f"{seconds:g}"), f"{signal_tokens.n_frames(seconds):,}", "80"),
+        Row(lab.text("length.whisper"), "1,500", lab.text("length.frame")),
     ]
     columns = ("", *lab.columns("n", "numbers"))
     st.html(table.style() + table.to_html(columns, lengths, caption=lab.text("lengths")))

@@ -78,7 +78,7 @@ def draw(subject: Subject) -> None:
         on=left,
     )
     results = found.analogy(start, less, more, SHOWN)
-    rows = [Row((name, *numbers(".3f", cosine))) for name, cosine in results[:5]]
+    rows = [Row(name, *numbers(".3f", cosine)) for name, cosine in results[:5]]
     columns, caption = lab.columns("nearest", "cosine"), f"{start} − {less} + {more} ≈"
     right.html(table.style() + table.to_html(list(columns), rows, bar=1, caption=caption))
     _senses(subject.model)
@@ -102,7 +102,7 @@ def question(subject: Subject) -> lesson.Choice:
 
 def _senses(model: ModelRef) -> None:
     """One token in two senses: the static row is the same one, the contextual vectors are not."""
-    rows = [Row((one.token, one.first, one.second, "1", *numbers(".2f", cosine))) for one, cosine in senses(model)]
+    rows = [Row(one.token, one.first, one.second, "1", *numbers(".2f", cosine)) for one, cosine in senses(model)]
     if rows:
         columns = lab.columns("token", "sentence", "other", "static", "last")
         st.html(table.to_html(list(columns), rows, caption=lab.text("senses")))

@@ -46,11 +46,9 @@ def draw(subject: Subject) -> None:
     steps = updates(gradients, rate, corrected)
     rows = [
         Row(
-            (
-                Number(one.step, str(one.step)),
-                *numbers(".4g", one.gradient, one.m, one.v, one.m_hat, one.v_hat, one.change, one.weight),
-            ),
-            "marked" if one.step == t else "",
+            Number(one.step, str(one.step)),
+            *numbers(".4g", one.gradient, one.m, one.v, one.m_hat, one.v_hat, one.change, one.weight),
+            kind="marked" if one.step == t else "",
         )
         for one in steps
     ]

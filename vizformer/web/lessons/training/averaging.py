@@ -51,8 +51,10 @@ def draw(subject: Subject) -> None:
     )
     rows = [
         Row(
-            (name, *numbers(".3f", one.losses[-1], one.mean_loss), *numbers(".1f", one.bleu, one.mean_bleu)),
-            "marked" if one is run else "",
+            name,
+            *numbers(".3f", one.losses[-1], one.mean_loss),
+            *numbers(".1f", one.bleu, one.mean_bleu),
+            kind="marked" if one is run else "",
         )
         for name, one in zip(names, runs, strict=True)
     ]

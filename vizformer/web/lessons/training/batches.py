@@ -87,7 +87,7 @@ def order_question(subject: Subject) -> lesson.Choice:
 def _table(counts: dict[Order, tuple[int, int]], caption: str) -> None:
     """The cells and the tokens of each order, and the share of padding."""
     rows = [
-        Row((lab.text(f"order.{order}"), *numbers(",", cells, tokens), *numbers(".1%", 1 - tokens / cells)))
+        Row(lab.text(f"order.{order}"), *numbers(",", cells, tokens), *numbers(".1%", 1 - tokens / cells))
         for order, (cells, tokens) in counts.items()
     ]
     columns = lab.columns("order", "cells", "tokens", "padding")

@@ -148,7 +148,7 @@ def _results(language: str, curve: str, found: tuple[Epoch, ...]) -> None:
         low, high = interval(one.right, n)
         share = f"{low:.0%} – {high:.0%}"
         rows.append(
-            Row((names[name], *numbers(",", trained), f"{one.right} / {n}", *numbers(".0%", one.right / n), share))
+            Row(names[name], *numbers(",", trained), f"{one.right} / {n}", *numbers(".0%", one.right / n), share)
         )
     st.html(table.to_html(lab.columns("way", "trained", "right", "share", "interval"), rows))
     lab.note("how", n=len(sentences(language, held_out=False)), epochs=EPOCHS)
@@ -158,7 +158,7 @@ def _sentence(text: str, language: str) -> None:
     """The reader's sentence: its topic by each way, and one head before and after."""
     topics, names = lab.texts("topic", TOPICS), lab.texts("way", BODIES)
     rows = [
-        Row((names[body], *numbers(".0%", *values))) for body, values in classifier_run.answers(language, text).items()
+        Row(names[body], *numbers(".0%", *values)) for body, values in classifier_run.answers(language, text).items()
     ]
     st.html(table.to_html((lab.text("columns.way"), *topics.values()), rows, caption=lab.text("sentence", text=text)))
     runs, moved = before_and_after(language, text)

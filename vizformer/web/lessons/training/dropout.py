@@ -45,9 +45,9 @@ def draw(subject: Subject) -> None:
     hidden = hidden_now(subject)
     mean, passes = losses(subject, hidden).mean, training_losses(subject, hidden, p, seed)
     rows = [
-        Row((lab.text("used"), *numbers(".4f", mean)), "marked"),
-        *(Row((lab.text("pass", n=n), *numbers(".4f", one))) for n, one in enumerate(passes, 1)),
-        Row((lab.text("mean"), *numbers(".4f", passes.mean())), "sum"),
+        Row(lab.text("used"), *numbers(".4f", mean), kind="marked"),
+        *(Row(lab.text("pass", n=n), *numbers(".4f", one)) for n, one in enumerate(passes, 1)),
+        Row(lab.text("mean"), *numbers(".4f", passes.mean()), kind="sum"),
     ]
     st.html(table.style() + table.to_html(("", lab.text("loss")), rows))
     lesson.ask(reported(subject))

@@ -108,7 +108,7 @@ def _tex(kind: str) -> str:
 
 def _table(found: StepGradient, lengths: np.ndarray, spec: str, caption: str) -> None:
     shown = [
-        Row((layer, *("" if math.isnan(value) else numbers(spec, value)[0] for value in line)))
+        Row(layer, *("" if math.isnan(value) else numbers(spec, value)[0] for value in line))
         for layer, line in zip(found.layers, lengths.tolist(), strict=True)
     ]
     st.html(table.to_html(("", *found.kinds), shown, caption=lab.text(caption)))

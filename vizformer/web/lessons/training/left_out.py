@@ -51,11 +51,9 @@ def draw(subject: Subject) -> None:
     )
     rows = [
         Row(
-            (
-                names[name],
-                *numbers(".3f", *curve.last),
-                Number(curve.learned, lab.text("learned", n=curve.learned, of=len(seeds))),
-            )
+            names[name],
+            *numbers(".3f", *curve.last),
+            Number(curve.learned, lab.text("learned", n=curve.learned, of=len(seeds))),
         )
         for name, curve in found.items()
     ]

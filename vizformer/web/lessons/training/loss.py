@@ -63,12 +63,15 @@ def _one_row(found: LossNumbers) -> None:
     names = labels.told_apart(found.tokens)
     rows = [
         Row(
-            (name, float(z), share(p), -math.log(p) if p > 0 else math.inf),
-            "marked" if index == found.right else "",
+            name,
+            float(z),
+            share(p),
+            -math.log(p) if p > 0 else math.inf,
+            kind="marked" if index == found.right else "",
         )
         for index, (name, z, p) in enumerate(zip(names, found.logits, found.probabilities, strict=True))
     ]
-    rows.append(Row((lab.text("others", n=f"{found.rest:,}"), "", share(found.rest_probability), ""), "faint"))
+    rows.append(Row(lab.text("others", n=f"{found.rest:,}"), "", share(found.rest_probability), "", kind="faint"))
     columns = (lab.text("token"), lab.text("logit"), lab.text("probability"), "−ln p")
     st.html(table.to_html(columns, rows, bar=2, caption=lab.text("says")))
 
@@ -92,10 +95,10 @@ def _all_rows(found: Losses, masked: bool) -> None:
     st.markdown(lab.text("rows"))
     asked = list(zip(found.asked, found.probabilities, found.losses, strict=True))
     shown = [
-        Row((Number(one.row, str(one.row)), one.read.text, one.right.text, share(p), float(loss)))
+        Row(Number(one.row, str(one.row)), one.read.text, one.right.text, share(p), float(loss))
         for one, p, loss in asked[:SHOWN]
     ]
-    shown.append(Row((lab.text("together"), "", "", "", found.total), "sum"))
+    shown.append(Row(lab.text("together"), "", "", "", found.total, kind="sum"))
     names = ("place", "reads", "masked" if masked else "next", "its", "loss")
     st.html(table.to_html(lab.columns(*names), shown, bar=3))
     if len(asked) > SHOWN:

@@ -21,7 +21,7 @@ def notes(name: str) -> dict[str, Any]:
 def paper_table(lab: Laboratory, symbol: str, rows: Sequence[tuple[float, float, float]]) -> str:
     """What the paper measured (Table 3) for several values of a setting: its value, perplexity, BLEU."""
     cells = [
-        Row((f"{symbol} = {value:g}", *numbers(".2f", perplexity), *numbers(".1f", bleu)))
+        Row(f"{symbol} = {value:g}", *numbers(".2f", perplexity), *numbers(".1f", bleu))
         for value, perplexity, bleu in rows
     ]
     return table.to_html((lab.text("paper"), lab.text("perplexity"), "BLEU"), cells)

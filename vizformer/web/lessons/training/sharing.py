@@ -51,17 +51,15 @@ def _table(name: str, found: Sharing) -> None:
     uses = lab.texts("use", USES)
     rows = [
         Row(
-            (
-                " + ".join(uses[use] for use in group),
-                Number(size, f"{size:,} × {width}"),
-                *numbers(",", size * width, size * width * len(group)),
-            )
+            " + ".join(uses[use] for use in group),
+            Number(size, f"{size:,} × {width}"),
+            *numbers(",", size * width, size * width * len(group)),
         )
         for group, size, width in zip(found.tables, found.rows, found.widths, strict=True)
     ]
-    rows.append(Row((lab.text("rest"), "", *numbers(",", found.others, found.others))))
+    rows.append(Row(lab.text("rest"), "", *numbers(",", found.others, found.others)))
     shared, apart = found.stored + found.others, found.apart + found.others
-    rows.append(Row((lab.text("together"), "", *numbers(",", shared, apart)), "sum"))
+    rows.append(Row(lab.text("together"), "", *numbers(",", shared, apart), kind="sum"))
     columns = lab.columns("used", "size", "stored", "apart")
     st.html(table.to_html(columns, rows, caption=name))
     lab.note("saves", share=f"{found.saved:.0%}")

@@ -89,7 +89,7 @@ def _target(found: LossNumbers) -> None:
     )
     kinds: dict[int, Literal["marked", "faint"]] = {found.right: "marked", len(names) - 1: "faint"}
     rows = [
-        Row((name, share(q), share(p), *numbers("+.4f", g)), kinds.get(index, ""))
+        Row(name, share(q), share(p), *numbers("+.4f", g), kind=kinds.get(index, ""))
         for index, (name, q, p, g) in enumerate(zip(names, *columns, strict=True))
     ]
     titles = [lab.text(name) for name in ("token", "q", "probability", "gradient")]
@@ -140,12 +140,10 @@ def _two_trainings(subject: Subject) -> None:
     )
     rows = [
         Row(
-            (
-                named[eps],
-                *numbers(".2f", one.perplexity),
-                *numbers(".1%", one.sure, one.right),
-                Number(one.bleu, " / ".join(f"{value:.1f}" for value in one.bleus)),
-            )
+            named[eps],
+            *numbers(".2f", one.perplexity),
+            *numbers(".1%", one.sure, one.right),
+            Number(one.bleu, " / ".join(f"{value:.1f}" for value in one.bleus)),
         )
         for eps, one in marks.items()
     ]

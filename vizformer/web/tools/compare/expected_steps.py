@@ -22,7 +22,7 @@ def steps_wanted(subject: Subject) -> None:
         layer = st.selectbox(_("Layer"), layers, format_func=lambda name: _("the end") if name == LOGITS else name)
         shown = [step for step in steps if _layer(step.name) == layer]
         st.html(table.style())
-        rows = [Row((step.name, translate(step.title), "\u00a0×\u00a0".join(map(str, step.shape)))) for step in shown]
+        rows = [Row(step.name, translate(step.title), "\u00a0×\u00a0".join(map(str, step.shape))) for step in shown]
         st.html(table.to_html((_("name"), _("what it is"), _("shape")), rows))
         st.markdown(_("**These lines write the file**"))
         st.code(_snippet(shown), language="python", wrap_lines=True)

@@ -114,7 +114,14 @@ def _table(checked: Checked, first: Compared | None) -> None:
         past = past or step is first
         difference = Number(step.difference, shown) if shown else "–"
         rows.append(
-            Row((step.name, translate(step.title), "\u00a0×\u00a0".join(map(str, step.given)), difference, said), kind)
+            Row(
+                step.name,
+                translate(step.title),
+                "\u00a0×\u00a0".join(map(str, step.given)),
+                difference,
+                said,
+                kind=kind,
+            )
         )
     st.html(table.style())
     columns = (_("step"), _("what it is"), _("shape"), _("max |difference|"), "")

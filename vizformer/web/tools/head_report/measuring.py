@@ -11,7 +11,8 @@ from vizformer.web.frame import presses, sitemap
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import computations
 from vizformer.web.turns import visitor
-from vizformer.web.widgets import lesson, own_texts
+from vizformer.web.widgets import own_texts
+from vizformer.web.widgets.choices import box
 from vizformer.web.words.i18n import _, show_note, show_text
 
 MOST_CHARACTERS = 200_000  # of the reader's own texts
@@ -28,14 +29,7 @@ def texts(model: ModelRef) -> Corpus | None:
         "zh": _("Chinese: sentences, with translations"),
         OWN: _("My own texts"),
     }
-    st.selectbox(
-        _("Texts to measure on"),
-        CORPORA,
-        format_func=names.__getitem__,
-        width=320,
-        **lesson.setting("headreport.texts", usual, CORPORA),
-    )
-    chosen = lesson.value("headreport.texts", usual, CORPORA)
+    chosen = box(_("Texts to measure on"), "headreport.texts", names, usual, width=320)
     if chosen != OWN:
         return computations.bundled(chosen)
     return own_texts.box("head_report.texts", MOST_CHARACTERS)

@@ -14,7 +14,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import one_head, wording
 from vizformer.web.tools.head_report.circuits import draw_circuits
 from vizformer.web.widgets import chart, folded_box, heads_grid, lesson, telling
-from vizformer.web.widgets.choices import BESIDE, kind_of_attention, line
+from vizformer.web.widgets.choices import BESIDE, box, kind_of_attention, line
 from vizformer.web.widgets.downloads import Picture, caption
 from vizformer.web.widgets.lab import aside
 from vizformer.web.widgets.laboratories import laboratory
@@ -90,16 +90,8 @@ def open_on_a_head(model: ModelRef, found: KindReport, measure: str) -> str:
 
 def chosen_measure(found: KindReport) -> str:
     """What colours the picture and sorts the table."""
-    known = [name for name in wording.TITLES if np.isfinite(found.mean[name]).any()]
-    titles = {name: wording.title(name) for name in known}
-    st.selectbox(
-        _("Measure"),
-        known,
-        format_func=titles.__getitem__,
-        width=320,
-        **lesson.setting("headreport.measure", known[0], known),
-    )
-    return lesson.value("headreport.measure", known[0], known)
+    titles = {name: wording.title(name) for name in wording.TITLES if np.isfinite(found.mean[name]).any()}
+    return box(_("Measure"), "headreport.measure", titles, width=320)
 
 
 def picture(found: KindReport, measure: str, place: tuple[int, int]) -> None:

@@ -48,7 +48,7 @@ def draw_interface() -> None:
     """Folded away until someone wants to find the picture's numbers in PyTorch's own layer."""
     with st.expander(_("The names and habits of nn.Transformer")):
         st.html(table.style())
-        rows = [Row((name, shape, ours)) for name, shape, ours in NAMES]
+        rows = [Row(name, shape, ours) for name, shape, ours in NAMES]
         st.html(table.to_html((_("tensor of PyTorch"), _("shape"), _("holds")), rows))
         st.markdown(
             _(

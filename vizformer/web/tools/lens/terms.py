@@ -15,7 +15,8 @@ from vizformer.web.frame import presses, sitemap
 from vizformer.web.link import state
 from vizformer.web.tools.lens import computations
 from vizformer.web.tools.lens.token_choice import Asked
-from vizformer.web.widgets import chart, data_table, lesson, position_choice, proof_badge, telling
+from vizformer.web.widgets import chart, data_table, position_choice, proof_badge, telling
+from vizformer.web.widgets.choices import box
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.running_text import tokens_with_spaces
 from vizformer.web.words.errors import plain
@@ -109,8 +110,8 @@ def one_part(subject: Subject, asked: Asked, found: LogitAttribution) -> None:
         if term.part in ("head", "feedforward")
     }
     first = next((key for key, term in parts.items() if term.part == "head"), next(iter(parts)))
-    names = {key: f"{name(subject, term)}  {term.value:+.3f}".replace("-", "−") for key, term in parts.items()}
-    options = ["", *parts]
+    names = {"": ""}  # stands first
+    names |= {key: f"{name(subject, term)}  {term.value:+.3f}".replace("-", "−") for key, term in parts.items()}
     kind: Kind = "encoder" if subject.config.architecture == "encoder-only" else "decoder"
     if place := telling.place_elsewhere(subject, kind):
         first = f"{site_name(kind, place[0])}.{place[1]}"
@@ -118,13 +119,7 @@ def one_part(subject: Subject, asked: Asked, found: LogitAttribution) -> None:
     else:
         names[""] = _("the head that adds or takes off most: {name}", name=names[first])
     st.subheader(_("One part"), anchor=False)
-    st.selectbox(
-        _("Head or feed-forward network"),
-        options,
-        format_func=names.__getitem__,
-        **lesson.setting("lens.part", "", options),
-    )
-    chosen = parts[lesson.value("lens.part", "", options) or first]
+    chosen = parts[box(_("Head or feed-forward network"), "lens.part", names, width="stretch") or first]
     if chosen.part == "feedforward":
         network(subject, asked, chosen)
     else:

@@ -2,15 +2,14 @@
 
 from dataclasses import dataclass
 
-import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.analysis.attribution.terms import Against
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.lens import computations
-from vizformer.web.widgets import lesson, position_choice
-from vizformer.web.widgets.choices import one_of
+from vizformer.web.widgets import position_choice
+from vizformer.web.widgets.choices import box, one_of
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
@@ -48,15 +47,9 @@ def choose(subject: Subject, settings: DeltaGenerator) -> Asked:
         names[right] = _("the text's: “{token}”", token=texts[right])
     others = {"mean": _("the mean of all tokens"), "next": _("the next best token"), "none": _("nothing")}
     with settings:
-        st.selectbox(
-            _("The answer that is looked at"),
-            ids,
-            format_func=names.__getitem__,
-            width=320,
-            **lesson.setting("lens.token", OWN, ids),
-        )
+        called = {id: names[id] for id in ids}
+        chosen = box(_("The answer that is looked at"), "lens.token", called, width=320)
         less = one_of(_("Compare the logit with"), "lens.against", others)
-    chosen = lesson.value("lens.token", OWN, ids)
     token = best[0].token.id if chosen == OWN else chosen
     against: Against = "mean" if less == "mean" else None
     if less == "next":

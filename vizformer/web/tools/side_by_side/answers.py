@@ -26,12 +26,10 @@ def draw_answers(pair: Pair) -> None:
     first, second = pair.names
     listed = [
         Row(
-            (
-                name,
-                Number(one.first, labels.percent(one.first)),
-                Number(one.second, labels.percent(one.second)),
-                Number(one.second - one.first, _points(one.second - one.first)),
-            ),
+            name,
+            Number(one.first, labels.percent(one.first)),
+            Number(one.second, labels.percent(one.second)),
+            Number(one.second - one.first, _points(one.second - one.first)),
         )
         for name, one in zip(labels.told_apart([one.token for one in found.tokens]), found.tokens, strict=True)
     ]

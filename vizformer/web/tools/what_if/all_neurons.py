@@ -13,8 +13,8 @@ from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if import computations, other_texts, wording
 from vizformer.web.tools.what_if.place import Place, choose
-from vizformer.web.widgets import in_python, lesson, watched_work
-from vizformer.web.widgets.choices import BESIDE, more, one_of
+from vizformer.web.widgets import in_python, watched_work
+from vizformer.web.widgets.choices import BESIDE, box, more, one_of
 from vizformer.web.words.i18n import _, show_note, show_text
 
 LISTED = 15
@@ -31,17 +31,9 @@ def draw_all_neurons(subject: Subject, settings: DeltaGenerator) -> None:
     blocks = {
         wording.write([part]): part for part in computations.parts(subject) if part.sublayer.endswith("feedforward")
     }
-    usual = list(blocks)[-1]
     with settings:
-        st.selectbox(
-            _("The network"),
-            list(blocks),
-            format_func=lambda written: wording.name(blocks[written]),
-            label_visibility="collapsed",
-            width=280,
-            **lesson.setting("whatif.block", usual, list(blocks)),
-        )
-        block = blocks[lesson.value("whatif.block", usual, list(blocks))]
+        called = {written: wording.name(part) for written, part in blocks.items()}
+        block = blocks[box(_("The network"), "whatif.block", called, list(blocks)[-1], labelled=False)]
         with more():
             names = {"zero": _("nothing (zero)"), "mean": _("its mean over other texts")}
             instead: Literal["zero"] | computations.Mean = "zero"
@@ -55,8 +47,7 @@ def draw_all_neurons(subject: Subject, settings: DeltaGenerator) -> None:
         effects = swept(subject, place, block, instead, most)
         if effects is not None:
             strongest(subject, place, effects)
-    show_note("The same in Python")
-    st.code(code(subject, place, block, instead, most), language="python", wrap_lines=True)
+    in_python.show(code(subject, place, block, instead, most))
 
 
 def how_many(subject: Subject, block: Part) -> int:
@@ -98,13 +89,11 @@ def strongest(subject: Subject, place: Place, effects: NeuronEffects) -> None:
     most = max(float(effects.divergence.max()), 1e-12)  # (a bar is a share of it)
     rows = [
         Row(
-            (
-                str(int(effects.neurons[at])),
-                Number(float(effects.divergence[at]) / most, matrix.number(effects.divergence[at], 5)),
-                Number(float(effects.logit[at]), wording.signed(float(effects.logit[at]))),
-                Number(float(effects.probability[at]), wording.signed(100 * float(effects.probability[at]), 2)),
-                Number(float(effects.output[at]), wording.signed(float(effects.output[at]))),
-            )
+            str(int(effects.neurons[at])),
+            Number(float(effects.divergence[at]) / most, matrix.number(effects.divergence[at], 5)),
+            Number(float(effects.logit[at]), wording.signed(float(effects.logit[at]))),
+            Number(float(effects.probability[at]), wording.signed(100 * float(effects.probability[at]), 2)),
+            Number(float(effects.output[at]), wording.signed(float(effects.output[at]))),
         )
         for at in effects.strongest(LISTED)
     ]

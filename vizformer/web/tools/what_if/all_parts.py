@@ -16,8 +16,8 @@ from vizformer.web.tools.what_if import computations, wording
 from vizformer.web.tools.what_if.place import Place, choose, choose_instead
 from vizformer.web.tools.what_if.switched_off_parts import choose_parts, switched_off
 from vizformer.web.tools.what_if.wording import signed
-from vizformer.web.widgets import chart, lesson, watched_work
-from vizformer.web.widgets.choices import BESIDE, kind_of_attention, more
+from vizformer.web.widgets import chart, watched_work
+from vizformer.web.widgets.choices import BESIDE, box, kind_of_attention, more
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
@@ -107,13 +107,11 @@ def strongest(subject: Subject, place: Place, effects: tuple[Effect, ...]) -> No
     drawn = isinstance(place.instead, computations.Drawn)
     rows = [
         Row(
-            (
-                wording.name(one.part),
-                Number(one.divergence, matrix.number(one.divergence) + (f" ± {one.spread:.4f}" if drawn else "")),
-                Number(one.logit, signed(one.logit, 3)),
-                Number(one.probability, signed(100 * one.probability, 1)),
-                "−" if one.loss is None else Number(one.loss, signed(one.loss, 4)),
-            )
+            wording.name(one.part),
+            Number(one.divergence, matrix.number(one.divergence) + (f" ± {one.spread:.4f}" if drawn else "")),
+            Number(one.logit, signed(one.logit, 3)),
+            Number(one.probability, signed(100 * one.probability, 1)),
+            "−" if one.loss is None else Number(one.loss, signed(one.loss, 4)),
         )
         for one in listed
     ]
@@ -136,27 +134,18 @@ def looking_and_mattering(subject: Subject, place: Place, kind: Kind) -> None:
     """Every head: how much its row gives to one token, and how much the answer moves without it."""
     queries, keys = (subject.trace.tokens[stack] for stack in labels.stacks(kind))
     query = min(place.row, len(queries) - 1) if labels.stacks(kind)[0] == _answering(subject) else len(queries) - 1
-    names = labels.numbered(keys)
-    options = range(len(names))
-    key = st.selectbox(
-        _("The token that is looked at"),
-        options,
-        format_func=lambda index: names[index],
-        width=320,
-        **lesson.setting("whatif.key", min(query, len(names) - 1), options),
-    )
+    names = dict(enumerate(labels.numbered(keys)))
+    key = box(_("The token that is looked at"), "whatif.key", names, min(query, len(names) - 1), width=320)
     found = computations.mass_and_effect(subject, place.row, place.token, place.instead, kind, query, key)
     rows = [
         Row(
-            (
-                wording.name(one.part),
-                Number(one.mass, f"{one.mass:.4f}"),
-                Number(one.mass_rank + 1, str(one.mass_rank + 1)),
-                Number(one.divergence, matrix.number(one.divergence)),
-                Number(one.effect_rank + 1, str(one.effect_rank + 1)),
-                _("they disagree") if one.disagrees else "",
-            ),
-            "marked" if one.disagrees else "",
+            wording.name(one.part),
+            Number(one.mass, f"{one.mass:.4f}"),
+            Number(one.mass_rank + 1, str(one.mass_rank + 1)),
+            Number(one.divergence, matrix.number(one.divergence)),
+            Number(one.effect_rank + 1, str(one.effect_rank + 1)),
+            _("they disagree") if one.disagrees else "",
+            kind="marked" if one.disagrees else "",
         )
         for one in found[: 2 * LISTED]
     ]

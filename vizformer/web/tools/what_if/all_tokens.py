@@ -47,8 +47,7 @@ def draw_all_tokens(subject: Subject, settings: DeltaGenerator) -> None:
         )
         if effects is not None:
             listed(subject, place, effects)
-    show_note("The same in Python")
-    st.code(code(subject, place, stack, way), language="python", wrap_lines=True)
+    in_python.show(code(subject, place, stack, way))
 
 
 def listed(subject: Subject, place: Place, effects: tuple[TokenEffect, ...]) -> None:
@@ -56,15 +55,13 @@ def listed(subject: Subject, place: Place, effects: tuple[TokenEffect, ...]) -> 
     most = max(effects, key=lambda one: one.divergence)
     rows = [
         Row(
-            (
-                str(one.position),
-                subject.trace.tokens[one.stack][one.position].text,
-                Number(one.divergence / max(most.divergence, 1e-12), matrix.number(one.divergence)),  # a bar: its share
-                Number(one.logit, wording.signed(one.logit)),
-                Number(one.probability, wording.signed(100 * one.probability, 1)),
-                one.best.text,
-            ),
-            "marked" if one is most and one.divergence > 0 else "",
+            str(one.position),
+            subject.trace.tokens[one.stack][one.position].text,
+            Number(one.divergence / max(most.divergence, 1e-12), matrix.number(one.divergence)),  # a bar: its share
+            Number(one.logit, wording.signed(one.logit)),
+            Number(one.probability, wording.signed(100 * one.probability, 1)),
+            one.best.text,
+            kind="marked" if one is most and one.divergence > 0 else "",
         )
         for one in effects
     ]

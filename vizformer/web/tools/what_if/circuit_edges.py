@@ -141,12 +141,10 @@ def edges(found: Circuits) -> None:
     shown = lesson.value("whatif.edges", usual, options)
     rows = [
         Row(
-            (
-                name(edge.writer),
-                name(edge.reader),
-                Number(found.scores.of(edge), signed(found.scores.of(edge))),
-                Number(float(share), signed(float(share))),
-            )
+            name(edge.writer),
+            name(edge.reader),
+            Number(found.scores.of(edge), signed(found.scores.of(edge))),
+            Number(float(share), signed(float(share))),
         )
         for edge, share in list(zip(found.listed, found.measured, strict=True))[:shown]
     ]

@@ -69,8 +69,7 @@ def draw_learned_gates(subject: Subject, settings: DeltaGenerator) -> None:
     )
     if found is not None:
         roles(found)
-    show_note("The same in Python")
-    st.code(code(subject, on, push, seeds), language="python", wrap_lines=True)
+    in_python.show(code(subject, on, push, seeds))
 
 
 def text_set(subject: Subject) -> computations.GateTexts | Corpus:
@@ -113,19 +112,14 @@ def roles(found: HeadGates) -> None:
     )
     rows = [
         Row(
-            (
-                wording.name(found.heads[at]),
-                *(
-                    Number(float(means[role][at]), f"{means[role][at]:.2f} ± {scores[role][:, at].std():.2f}")
-                    for role in ROLE_NAMES
-                ),
-                names.get(str(said[at]), "–"),
-                *(
-                    Number(float(loss[at]), wording.signed(float(loss[at]), 4))
-                    for loss in (found.at_closed, found.without)
-                ),
+            wording.name(found.heads[at]),
+            *(
+                Number(float(means[role][at]), f"{means[role][at]:.2f} ± {scores[role][:, at].std():.2f}")
+                for role in ROLE_NAMES
             ),
-            "marked" if said[at] in (None, "interfering") else "",
+            names.get(str(said[at]), "–"),
+            *(Number(float(loss[at]), wording.signed(float(loss[at]), 4)) for loss in (found.at_closed, found.without)),
+            kind="marked" if said[at] in (None, "interfering") else "",
         )
         for at in order[:LISTED]
     ]

@@ -33,14 +33,12 @@ def three_runs(prompts: Prompts, runs: tuple[Said, Said, Said], names: tuple[str
     """A table of a run before and after its patch, and of the run that the patch is taken from."""
     rows = [
         Row(
-            (
-                title,
-                Number(run.answer, signed(run.answer)),
-                Number(run.other, signed(run.other)),
-                Number(run.difference, signed(run.difference)),
-                f"“{run.best}”, {labels.percent(run.probability)}",
-            ),
-            "marked" if run is runs[1] else "",
+            title,
+            Number(run.answer, signed(run.answer)),
+            Number(run.other, signed(run.other)),
+            Number(run.difference, signed(run.difference)),
+            f"“{run.best}”, {labels.percent(run.probability)}",
+            kind="marked" if run is runs[1] else "",
         )
         for title, run in zip(names, runs, strict=True)
     ]

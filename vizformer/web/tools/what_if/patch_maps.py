@@ -10,7 +10,7 @@ from vizformer.web.tools.what_if.one_cell import code, draw_one_cell
 from vizformer.web.tools.what_if.patched_cells import Asked
 from vizformer.web.tools.what_if.prompts import Prompts
 from vizformer.web.tools.what_if.share_map import Place, chosen_cell, one_map, window
-from vizformer.web.widgets import watched_work
+from vizformer.web.widgets import in_python, watched_work
 from vizformer.web.words.i18n import _, show_note, show_text
 
 ABREAST = 9
@@ -45,8 +45,7 @@ def maps(prompts: Prompts, asked: Asked) -> None:
         how_good(found, estimate)
         name = f"{names[0][chosen[0]]}, {names[1][chosen[1]]}"
         draw_one_cell(prompts, asked, place, name, shares(exact, estimate, chosen))
-    show_note("The same in Python")
-    st.code(code(prompts, asked, place), language="python", wrap_lines=True)
+    in_python.show(code(prompts, asked, place))
 
 
 def measured(prompts: Prompts, asked: Asked) -> Patched | None:

@@ -13,8 +13,8 @@ from vizformer.web.tools.what_if.patched_paths import Path
 from vizformer.web.tools.what_if.prompts import Prompts
 from vizformer.web.tools.what_if.share_map import CELL, chosen_cell, one_map, window
 from vizformer.web.tools.what_if.wording import signed
-from vizformer.web.widgets import lesson, watched_work
-from vizformer.web.widgets.choices import kind_of_attention, more, one_of
+from vizformer.web.widgets import in_python, lesson, watched_work
+from vizformer.web.widgets.choices import box, kind_of_attention, more, one_of
 from vizformer.web.words.i18n import _, show_note, show_text
 
 TO, HEAD, STANDS = "whatif.to", "whatif.tohead", "whatif.held"
@@ -38,8 +38,7 @@ def draw_paths(prompts: Prompts, settings: DeltaGenerator) -> None:
         one_map(found.share, title, names, cell, first, f"what_if.measured.{key}")
         sender = found.names[cell[0]], cell[1]
         one_path(prompts, asked, found, cell)
-    show_note("The same in Python")
-    st.code(code(prompts, asked, sender), language="python", wrap_lines=True)
+    in_python.show(code(prompts, asked, sender))
 
 
 def choose(prompts: Prompts) -> Path:
@@ -48,16 +47,8 @@ def choose(prompts: Prompts) -> Path:
     names = {"logits": _("the logits"), "q": _("a query"), "k": _("a key"), "v": _("a value")}
     into = one_of(_("What receives"), TO, names)
     if into != "logits":
-        heads = {wording.write([part]): part for part in patched_paths.heads(prompts.clean)}
-        usual = list(heads)[-1]
-        st.selectbox(
-            _("of the head"),
-            list(heads),
-            format_func=lambda written: wording.name(heads[written]),
-            width=280,
-            **lesson.setting(HEAD, usual, list(heads)),
-        )
-        head = lesson.value(HEAD, usual, list(heads))
+        heads = {wording.write([part]): wording.name(part) for part in patched_paths.heads(prompts.clean)}
+        head = box(_("of the head"), HEAD, heads, list(heads)[-1])
     held_names = {"clean": _("the clean prompt: what is lost"), "corrupted": _("the corrupted one: what comes back")}
     with more():
         held = one_of(_("What is held"), STANDS, held_names)

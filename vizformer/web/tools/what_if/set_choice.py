@@ -8,7 +8,7 @@ from vizformer.checkpoints.own.checkpoint import check_characters
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if.circuit_edges import has_edges
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets.choices import box
 from vizformer.web.words.i18n import _
 
 SET, OWN = "whatif.set", "own"
@@ -25,16 +25,8 @@ def read(text: str) -> PromptSet:
 
 def chosen_name(subject: Subject) -> str:
     """One of the bundled sets that fit the model, or OWN."""
-    names = (*bundled_sets(subject.checkpoint), OWN)
-    st.selectbox(
-        _("Set of prompts"),
-        names,
-        format_func=lambda name: set_name(name, subject),
-        label_visibility="collapsed",
-        width=280,
-        **lesson.setting(SET, names[0], names),
-    )
-    return lesson.value(SET, names[0], names)
+    names = {name: set_name(name, subject) for name in (*bundled_sets(subject.checkpoint), OWN)}
+    return box(_("Set of prompts"), SET, names, labelled=False)
 
 
 def own_set() -> PromptSet | None:
@@ -90,12 +82,4 @@ def what_is_measured(subject: Subject) -> str:
         names["gates"] = _("learned gates")
     if has_edges(subject):
         names["circuit"] = _("a circuit: edges by gradients")
-    st.selectbox(
-        _("What is measured"),
-        list(names),
-        format_func=names.__getitem__,
-        label_visibility="collapsed",
-        width=280,
-        **lesson.setting("whatif.over", "patching", list(names)),
-    )
-    return lesson.value("whatif.over", "patching", list(names))
+    return box(_("What is measured"), "whatif.over", names, "patching", labelled=False)

@@ -72,8 +72,7 @@ def draw_set_of_prompts(subject: Subject, settings: DeltaGenerator) -> None:
         found = measured(subject, model, prompts, measure, texts)  # type: ignore[arg-type]  # (one of MEASURES)
         if found is not None:
             draw_effects(subject, found, settings)
-    show_note("The same in Python")
-    st.code(code(subject, prompts, measure, texts), language="python", wrap_lines=True)
+    in_python.show(code(subject, prompts, measure, texts))
 
 
 def draw_effects(subject: Subject, found: SetEffects, settings: DeltaGenerator) -> None:
@@ -199,12 +198,10 @@ def strongest(found: SetEffects) -> None:
     low, high = found.interval()
     rows = [
         Row(
-            (
-                part_name(found, at),
-                Number(float(found.mean[at]), signed(float(found.mean[at]))),
-                f"{signed(float(low[at]))} … {signed(float(high[at]))}",
-                Number(len(found.against(at)), str(len(found.against(at)))),
-            )
+            part_name(found, at),
+            Number(float(found.mean[at]), signed(float(found.mean[at]))),
+            f"{signed(float(low[at]))} … {signed(float(high[at]))}",
+            Number(len(found.against(at)), str(len(found.against(at)))),
         )
         for at in found.strongest()[:LISTED]
     ]
@@ -223,14 +220,12 @@ def row_by_row(found: SetEffects, part: int) -> None:
     order = [*against, *(at for at in np.argsort(-np.abs(found.values[:, part])).tolist() if at not in set(against))]
     rows = [
         Row(
-            (
-                found.rows[at].clean + (f" / {found.rows[at].corrupted}" if found.measure in PAIRED else ""),
-                shortened(found.rows[at].answer),
-                Number(float(found.odds[at]), signed(float(found.odds[at]), 2)),
-                Number(float(found.values[at, part]), signed(float(found.values[at, part]))),
-                _("against the mean") if at in against else "",
-            ),
-            "marked" if at in against else "",
+            found.rows[at].clean + (f" / {found.rows[at].corrupted}" if found.measure in PAIRED else ""),
+            shortened(found.rows[at].answer),
+            Number(float(found.odds[at]), signed(float(found.odds[at]), 2)),
+            Number(float(found.values[at, part]), signed(float(found.values[at, part]))),
+            _("against the mean") if at in against else "",
+            kind="marked" if at in against else "",
         )
         for at in order[: 2 * LISTED]
     ]

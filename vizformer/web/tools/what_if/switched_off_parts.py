@@ -15,7 +15,7 @@ from vizformer.web.tools.what_if import computations, other_texts, wording
 from vizformer.web.tools.what_if.place import Place
 from vizformer.web.widgets import in_python, lesson, model_suggestions, telling, watched_work
 from vizformer.web.words import labels
-from vizformer.web.words.i18n import _, show_note, show_text
+from vizformer.web.words.i18n import _, show_text
 
 MOST = 8  # parts that a link carries
 NAME, NOTHING = "whatif.off", "none"
@@ -51,7 +51,7 @@ def switched_off(subject: Subject, place: Place, chosen: tuple[Part, ...]) -> No
     before, after = place.best, computations.without(subject, chosen, place.instead, place.row)
     found = computations.effect(subject, chosen, place.instead, place.row, place.token)
     rows = [
-        Row((str(index + 1), one.token.text, _percent(one.probability), other.token.text, _percent(other.probability)))
+        Row(str(index + 1), one.token.text, _percent(one.probability), other.token.text, _percent(other.probability))
         for index, (one, other) in enumerate(zip(before[:5], after[:5], strict=False))
     ]
     columns = ("", _("as it is"), _("probability"), _("without them"), _("probability"))
@@ -67,8 +67,7 @@ def switched_off(subject: Subject, place: Place, chosen: tuple[Part, ...]) -> No
         show_text("The distribution has moved by {value} nats (KL).", value=matrix.number(found.divergence))
         if subject.config.architecture != "encoder-only" and model_cache.predicts(subject.model):
             write_anew(subject, chosen, place.instead)
-    show_note("The same in Python")
-    st.code(snippet(subject, chosen, place.instead), language="python")
+    in_python.show(snippet(subject, chosen, place.instead))
 
 
 def write_anew(subject: Subject, chosen: tuple[Part, ...], instead: Literal["zero"] | computations.Mean) -> None:
