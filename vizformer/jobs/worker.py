@@ -5,9 +5,11 @@ stop       appears where the job is to end
 """
 
 import errno
+import json
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 WATCHED, STOP = "watched", "stop"
 UNWATCHED = 60.0  # seconds after which a job that nobody looks at ends
@@ -39,6 +41,17 @@ def take_low_priority() -> None:
         os.nice(10)
 
 
+def read_lines(file: Path) -> tuple[list[dict[str, Any]], str]:
+    """What a process has written so far, an object of JSON a line, and how it ended ("" while it goes on)."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    except OSError:
+        return [], ""
+    found = [json.loads(line) for line in lines if line.endswith("\n")]  # (the last one may be half written)
+    ending = next((str(one["ending"]) for one in found if "ending" in one), "")
+    return [one for one in found if "ending" not in one], ending
+
+
 class Watch:
     """Whether the job should end now, looked up a few times a second: it was stopped, nobody looks at it any more, or the
     process that started it is gone; `reason` says which.
@@ -56,6 +69,10 @@ class Watch:
             elif self._unwatched() or os.getppid() != self.parent:
                 self.reason = "abandoned"
         return bool(self.reason)
+
+    def ending(self, end: float) -> str:
+        """Why the job should end now, "time" where the clock (time.monotonic) is past `end`; empty: it goes on."""
+        return self.reason if self() else "time" if time.monotonic() > end else ""
 
     def _unwatched(self) -> bool:
         try:

@@ -39,7 +39,7 @@ from torch.nn.utils.rnn import pad_sequence
 from vizformer.assets import asset
 from vizformer.checkpoints import Checkpoint, load, save
 from vizformer.freed_memory import keep_freed_memory
-from vizformer.jobs.worker import FULL, Watch, is_full, take_low_priority
+from vizformer.jobs.worker import FULL, Watch, is_full, read_lines, take_low_priority
 from vizformer.model import Transformer
 from vizformer.training.speed import fast_short_attention
 
@@ -152,14 +152,8 @@ def train(
 
 def read(folder: Path) -> tuple[list[Epoch], str]:
     """What a process has come to so far, and how it ended ("" while it goes on)."""
-    try:
-        lines = (folder / PROGRESS).read_text(encoding="utf-8").splitlines(keepends=True)
-    except OSError:
-        return [], ""
-    found = [json.loads(line) for line in lines if line.endswith("\n")]  # (the last one may be half written)
-    return [Epoch(**one) for one in found if "body" in one], next(
-        (str(o["ending"]) for o in found if "ending" in o), ""
-    )
+    found, ending = read_lines(folder / PROGRESS)
+    return [Epoch(**one) for one in found], ending
 
 
 def probabilities(folder: Path, text: str) -> dict[Body, list[float]]:
@@ -184,7 +178,7 @@ def main(folder: Path, parent: int) -> int:
 
     def stop() -> bool:
         nonlocal ending
-        ending = (watch.reason if watch() else "time" if time.monotonic() > end else "") or ending
+        ending = watch.ending(end) or ending
         return ending != "done"
 
     checkpoint, heads = load(MODEL), dict[str, Tensor]()

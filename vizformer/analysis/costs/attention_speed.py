@@ -31,7 +31,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from vizformer.jobs.worker import Watch, take_low_priority
+from vizformer.jobs.worker import Watch, read_lines, take_low_priority
 
 Way = Literal["full", "fused", "windowed", "linear"]
 LayerWay = Literal["attention", "gru", "attention_backward", "gru_backward"]
@@ -180,13 +180,8 @@ def measure(
 
 def read(folder: Path) -> tuple[list[Measured], str]:
     """What a process has measured so far, and how it ended ("" while it goes on)."""
-    try:
-        lines = (folder / RESULTS).read_text(encoding="utf-8").splitlines(keepends=True)
-    except OSError:
-        return [], ""
-    found = [json.loads(line) for line in lines if line.endswith("\n")]  # (the last one may be half written)
-    ending = next((str(one["ending"]) for one in found if "ending" in one), "")
-    return [Measured(**one) for one in found if "ending" not in one], ending
+    found, ending = read_lines(folder / RESULTS)
+    return [Measured(**one) for one in found], ending
 
 
 def main(folder: Path, parent: int) -> None:
@@ -199,10 +194,7 @@ def main(folder: Path, parent: int) -> None:
 
     def stop() -> bool:
         nonlocal ending
-        if watch():
-            ending = watch.reason
-        elif time.monotonic() > end:
-            ending = "time"
+        ending = watch.ending(end) or ending
         return ending != "done"
 
     with (folder / RESULTS).open("a", encoding="utf-8") as file:

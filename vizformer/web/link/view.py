@@ -37,6 +37,11 @@ NUMBERS: tuple[Numbers, ...] = get_args(Numbers)
 NOTES, PAPER = "notes-", "paper"  # of a slide: the speaker's notes to it; all parts of a lesson, to be printed
 Material = Literal["sentence", "toy"]  # what a layer is worked out for: the typed sentence, or the lectures' toy
 MATERIALS: tuple[str, ...] = get_args(Material)
+# Shapes of texts in a link, and what is said of one that has another.
+POSITIONS = "([0-9]{1,4}(,[0-9]{1,4}){0,99})?", N_("it must be a list of positions such as 3,5")
+PART = "[a-z]{0,20}", N_("it must be the name of a part of a lesson")
+SLIDE = rf"off|{PAPER}|({NOTES})?(laboratory|(words|try|wrong)[2-9]?)", N_("it must be the name of a slide")
+RUN = rf"({TRAINING})?", N_("it must be the name of a training")
 
 LARGEST = 99_999  # no model has more layers, heads or positions
 
@@ -87,40 +92,13 @@ def _coded(codec: Codec[Any], label: Message, link: str = "") -> Any:
     )
 
 
-def _training(label: Message) -> Any:
+def _shaped(shape: tuple[str, Message], label: Message, default: str = "") -> Any:
     def read(value: str) -> str:
-        if value and not re.fullmatch(TRAINING, value):
-            raise UnusableError(N_("it must be the name of a training"))
+        if not re.fullmatch(shape[0], value):
+            raise UnusableError(shape[1])
         return value
 
-    return field(default="", metadata={"read": read, "label": label})
-
-
-def _positions(label: Message) -> Any:
-    def read(value: str) -> str:
-        if value and not re.fullmatch(r"[0-9]{1,4}(,[0-9]{1,4}){0,99}", value):
-            raise UnusableError(N_("it must be a list of positions such as 3,5"))
-        return value
-
-    return field(default="", metadata={"read": read, "label": label})
-
-
-def _slide(label: Message) -> Any:
-    def read(value: str) -> str:
-        if not re.fullmatch(rf"off|{PAPER}|({NOTES})?(laboratory|(words|try|wrong)[2-9]?)", value):
-            raise UnusableError(N_("it must be the name of a slide"))
-        return value
-
-    return field(default="off", metadata={"read": read, "label": label})
-
-
-def _part(label: Message) -> Any:
-    def read(value: str) -> str:
-        if not re.fullmatch(r"[a-z]{0,20}", value):
-            raise UnusableError(N_("it must be the name of a part of a lesson"))
-        return value
-
-    return field(default="", metadata={"read": read, "label": label})
+    return field(default=default, metadata={"read": read, "label": label})
 
 
 def _language(label: Message) -> Any:
@@ -161,16 +139,18 @@ class View:
     third: str = _text("", N_("third sentence"))
     memory: str = _text("", N_("sentence whose memory is borrowed"))
     batch: str = _text("", N_("second sentence of a batch"))
-    hidden: str = _positions(N_("hidden words"))  # on the page Fill in the blank, e.g. "3,5"
+    hidden: str = _shaped(POSITIONS, N_("hidden words"))  # on the page Fill in the blank, e.g. "3,5"
     sampling: str = _coded(generation_settings, N_("settings of the generation"))
     branch: str = _coded(taken_by_hand, N_("tokens taken by hand"))
     new: int = _index(N_("new token"))  # on the page Generation
-    part: str = _part(N_("part"))  # of a lesson; empty: the first
-    slide: str = _slide(N_("slide"))  # what is presented of a part of a lesson, one at a time; off: a page
+    part: str = _shaped(PART, N_("part"))  # of a lesson; empty: the first
+    slide: str = _shaped(
+        SLIDE, N_("slide"), "off"
+    )  # what is presented of a part of a lesson, one at a time; off: a page
     settings: str = _coded(link_settings, N_("settings of the lessons"), link="dials")
     other: ModelRef | None = _other_model(N_("model beside it"))  # noqa: RUF009 (a field); None: the same model
-    run: str = _training(N_("training"))  # that the page Train shows
-    beside: str = _training(N_("training beside it"))  # whose curves are drawn with those of `run`
+    run: str = _shaped(RUN, N_("training"))  # that the page Train shows
+    beside: str = _shaped(RUN, N_("training beside it"))  # whose curves are drawn with those of `run`
     lang: str = _language(N_("language"))  # empty: the browser's
 
     def query_of(self, tokens: "Sequence[Token]") -> int:

@@ -27,15 +27,21 @@ def more() -> DeltaGenerator:
 
 
 def one_of(
-    label: str, name: str, names: Mapping[Setting, str] | Collection[Setting], *, labelled: bool = True
+    label: str,
+    name: str,
+    names: Mapping[Setting, str] | Collection[Setting],
+    usual: Setting | None = None,
+    *,
+    labelled: bool = True,
 ) -> Setting:
-    """Which of a few values a setting of the link has; the first one where it says none.
+    """Which of a few values a setting of the link has; `usual`, or the first one, where it says none.
 
     Args:
         label: of the control; read aloud only where it is not `labelled`.
         names: what each value is called, where it is not called itself.
     """
     options = list(names)
+    usual = options[0] if usual is None else usual
     called = names if isinstance(names, Mapping) else {value: str(value) for value in options}
     st.segmented_control(
         label,
@@ -43,9 +49,9 @@ def one_of(
         format_func=called.__getitem__,
         required=True,
         label_visibility="visible" if labelled else "collapsed",
-        **lesson.setting(name, options[0], options),
+        **lesson.setting(name, usual, options),
     )
-    return lesson.value(name, options[0], options)
+    return lesson.value(name, usual, options)
 
 
 def box(

@@ -15,7 +15,7 @@ from vizformer.figures import head_report as head_figures
 from vizformer.web.catalogue.bounded_cache import Cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if import computations, other_texts, wording
-from vizformer.web.widgets import chart, in_python, lesson, watched_work
+from vizformer.web.widgets import chart, in_python, watched_work
 from vizformer.web.widgets.choices import BESIDE, kind_of_attention, more, one_of
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
@@ -34,14 +34,8 @@ def draw_learned_gates(subject: Subject, settings: DeltaGenerator) -> None:
         shown = st.container(horizontal=True)
         with more():
             on = text_set(subject)
-            st.segmented_control(
-                _("Push on the gates, nats per token"),
-                PUSHES,
-                required=True,
-                **lesson.setting("whatif.push", 0.01, PUSHES),
-            )
-            st.segmented_control(_("Seeds"), SEEDS, required=True, **lesson.setting("whatif.seeds", 3, SEEDS))
-    push, seeds = lesson.value("whatif.push", 0.01, PUSHES), lesson.value("whatif.seeds", 3, SEEDS)
+            push = one_of(_("Push on the gates, nats per token"), "whatif.push", PUSHES, 0.01)
+            seeds = one_of(_("Seeds"), "whatif.seeds", SEEDS, 3)
     picture, beside = st.columns(BESIDE, gap="medium")
     with picture:
         found = learned(subject, seeds, computations.gates, (model, on, push, seeds), "what_if.gates")
