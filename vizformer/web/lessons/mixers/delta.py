@@ -42,7 +42,7 @@ def draw(subject: Subject) -> None:
     st.html(matrix.style() + table.style())
     _second_token(found, tokens)
     rows = [
-        Row((name, *(_row(of[at]) for of in (found.values, found.read, found.read_sum))))
+        Row(name, *(_row(of[at]) for of in (found.values, found.read, found.read_sum)))
         for at, name in enumerate(tokens)
     ]
     st.html(table.to_html(lab.columns("key", "wanted", "delta", "sum"), rows))

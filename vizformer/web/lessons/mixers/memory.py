@@ -59,7 +59,7 @@ def draw(subject: Subject) -> None:
     rows = []
     for name, of in models.items():
         now, more = _bytes(*of, n), _bytes(*of, n + 1)
-        rows.append(Row((name, Number(now, labels.size(now)), Number(more - now, labels.size(more - now)))))
+        rows.append(Row(name, Number(now, labels.size(now)), Number(more - now, labels.size(more - now))))
     st.html(table.style() + table.to_html(lab.columns("model", "bytes", "token", n=f"{n:,}"), rows))
     own = kept_bytes(subject.config, n)
     if own.total:
