@@ -25,7 +25,7 @@ from numpy import ndarray
 from torch import nn
 
 from vizformer.analysis.attribution.backward import Backward, Rows, output_rows
-from vizformer.analysis.attribution.terms import Part, Row
+from vizformer.analysis.attribution.terms import Part, Row, layer_of
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64
@@ -60,8 +60,7 @@ class Writer:
     @property
     def layer(self) -> int | None:
         """The layer that it belongs to; None for what belongs to none."""
-        number = self.place.split(".")[1] if "." in self.place else ""
-        return int(number) if number.isdecimal() else None
+        return layer_of(self.place)
 
 
 @dataclass(frozen=True)

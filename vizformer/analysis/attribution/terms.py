@@ -39,8 +39,13 @@ class Term:
     @property
     def layer(self) -> int | None:
         """The layer that it belongs to; None for what belongs to none."""
-        number = self.place.split(".")[1] if "." in self.place else ""
-        return int(number) if number.isdecimal() else None
+        return layer_of(self.place)
+
+
+def layer_of(place: str) -> int | None:
+    """The layer of a place such as "decoder.2.cross"; None where it names none."""
+    number = place.split(".")[1] if "." in place else ""
+    return int(number) if number.isdecimal() else None
 
 
 @dataclass(frozen=True)

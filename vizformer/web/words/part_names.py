@@ -1,5 +1,6 @@
 """What the parts of a model are called that write into a row: its token, its position, heads, networks, biases."""
 
+from vizformer.analysis.attribution.terms import layer_of
 from vizformer.config import ModelConfig
 from vizformer.web.words.i18n import _
 
@@ -11,8 +12,7 @@ def part_name(config: ModelConfig, part: str, place: str, head: int | None, toke
         place, head: where it is, as of `Term`.
         token: of the row that was written into.
     """
-    number = place.split(".")[1] if "." in place else ""
-    layer = int(number) if number.isdecimal() else None
+    layer = layer_of(place)
     if part == "head":
         where = {"layer": layer, "head": head}
         if config.architecture == "encoder-decoder":
