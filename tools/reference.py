@@ -123,6 +123,7 @@ def families() -> Iterator[str]:
     """Every family of `transformers` that opens."""
     from vizformer.checkpoints.hugging_face.families import BY_TYPE, NAMES
     from vizformer.checkpoints.hugging_face.text_part import INSIDE
+    from vizformer.checkpoints.hugging_face.unsupported_models import WHY
 
     yield table("family", "model_type of config.json")
     for name in sorted(NAMES, key=str.lower):
@@ -131,6 +132,10 @@ def families() -> Iterator[str]:
     yield table("model_type", "of the language model in text_config")
     for kind, inner in INSIDE.items():
         yield row(f"`{kind}`", ", ".join(f"`{one}`" for one in inner))
+    yield "\nOf the other types that predict tokens none opens; each is refused by its name, with the reason:\n"
+    yield table("because of", "model_type of config.json")
+    for why, kinds in WHY:
+        yield row(str(why), ", ".join(f"`{kind}`" for kind in kinds.split()))
 
 
 def written() -> str:

@@ -148,7 +148,11 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("gpt2", dict(quantization_config={"bits": 4}), r"quantization_config={.*}: the weights are quantised"),
     ("gpt2", dict(auto_map={"AutoModel": "x.Y"}), "auto_map={.*: the model brings its own code, which is never run"),
     ("gpt2", dict(pruned_heads={"0": [1]}), "pruned_heads"),
-    ("llama", dict(model_type="rwkv"), 'model_type="rwkv", which is not supported. These families open: GPT-2, B'),
+    (
+        "llama",
+        dict(model_type="strange"),
+        'model_type="strange", which is not supported. These families open: GPT-2, B',
+    ),
     ("llama", dict(model_type=["gpt2"]), r'model_type=\["gpt2"\], which is not supported'),
     ("gpt2", dict(layer_norm_epsilon=float("nan")), "layer_norm_epsilon=NaN: it must be a number above 0"),
     ("gpt2", dict(n_positions=10**15), "n_positions=1000000000000000: it must be a whole number from 1"),

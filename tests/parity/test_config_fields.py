@@ -24,6 +24,8 @@ from tests.parity.test_relatives import mbart, mt5, phi, stablelm
 from vizformer.checkpoints import load
 from vizformer.checkpoints.hugging_face.families import BY_TYPE
 from vizformer.checkpoints.hugging_face.fields import HARMLESS, KNOWN, NEUTRAL, fields_of, unknown_fields
+from vizformer.checkpoints.hugging_face.text_part import INSIDE
+from vizformer.checkpoints.hugging_face.unsupported_models import BECAUSE, WHY
 from vizformer.errors import CheckpointError
 
 TEXT, TARGET = folders.TEXTS[0], folders.TEXTS[2]
@@ -323,6 +325,17 @@ def test_no_field_of_a_config_class_is_said_to_be_unread(kind: str) -> None:
         {"rope_theta", "partial_rotary_factor"} if kind == "modernbert" else set()
     )  # its bases have names of their own
     assert set(unknown_fields(found.raw, found._read)) <= old  # of NeoX alone, or of all but NeoX
+
+
+def test_every_type_that_predicts_tokens_opens_or_is_refused_with_a_reason() -> None:
+    from transformers.models.auto import modeling_auto
+
+    tasks = ("CAUSAL_LM", "MASKED_LM", "SEQ_TO_SEQ_CAUSAL_LM", "IMAGE_TEXT_TO_TEXT")
+    theirs = {kind for task in tasks for kind in getattr(modeling_auto, f"MODEL_FOR_{task}_MAPPING_NAMES")}
+    opened = BY_TYPE.keys() | INSIDE.keys()
+    assert not theirs - opened - BECAUSE.keys()
+    assert not opened & BECAUSE.keys()
+    assert len(BECAUSE) == sum(len(kinds.split()) for __, kinds in WHY)  # each has one reason
 
 
 class Pair:
