@@ -7,6 +7,7 @@ from vizformer.web.widgets import lesson
 
 def page() -> None:
     terms = (
+        "attention-sink",
         "delta-rule",
         "state",
         "kv-cache",

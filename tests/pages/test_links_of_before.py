@@ -129,6 +129,8 @@ PARTS = {
     "/errors?part=cache": ["Part: cache"],
     "/errors?part=embedding": ["Part: embedding"],
     "/errors?part=join": ["Part: join"],
+    "/mixers?part=comparison&dials=mixers.mixer%3Asink": ["Part: comparison"],
+    "/mixers?part=sink&lang=zh_CN&dials=mixers.lower%3A8": ["节: sink"],
     "/mixers?part=delta&dials=mixers.angle%3A90~mixers.beta%3A0.5": ["Part: delta"],
     "/mixers?part=memory&lang=zh_CN": ["节: memory"],
 }

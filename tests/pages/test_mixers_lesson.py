@@ -6,8 +6,11 @@ import pytest
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, number, run, said, tables
 from tests.pages.test_questions import enter, right
+from tests.refs import subject
 from vizformer.analysis.costs.state_bytes import kept_bytes, qwen3_next
+from vizformer.analysis.heads.small_mixers import MIXERS, mixed, mixer_cost
 from vizformer.explain.delta_by_hand import two_writes
+from vizformer.explain.sink_by_hand import sink_row
 
 PAGE = "pages/learn/mixers.py"
 LINK = dict(model="stories", text="The cats are here")
@@ -44,3 +47,38 @@ def test_bytes_against_length(open_app: Open) -> None:
     assert (done["cache"], done["state"]) == (2048 * 16384, 2**21)
     assert "Your model, stories" in said(app)
     assert right(enter(app, "mixers", "equal", 1024))
+
+
+@pytest.mark.parametrize("mixer", ["delta", "sink"])
+def test_every_mixer_for_one_sentence(open_app: Open, mixer: str) -> None:
+    app = open_app(PAGE, part="comparison", dials=f"mixers.mixer:{mixer}~mixers.head:1~mixers.n:512", **LINK)
+    assert not app.exception
+    ids = tuple(token.id for token in subject("stories", LINK["text"]).tokens if not token.special)
+    found = mixed(mixer, ids)
+    drawn = array(chart(app, 0)["data"][0]["z"]).astype(float)
+    np.testing.assert_allclose(np.nan_to_num(drawn), found.maps[1], atol=1e-5)
+    (rows,) = tables(app)
+    assert len(rows) == len(MIXERS)
+    for row, kind in zip(rows, MIXERS, strict=True):
+        cost = mixer_cost(kind, 512)
+        assert [number(row[2]), number(row[3])] == [cost.products, cost.kept]
+        assert float(row[5]) < 1e-6
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_a_row_through_the_softmax_with_a_sink(open_app: Open, locale: str) -> None:
+    dials = "mixers.lower:3~mixers.score:0.5"
+    link = {**LINK, "kind": "decoder", "layer": 1, "head": 2, "query": 3}
+    app = open_app(PAGE, locale=locale, part="sink", dials=dials, **link)
+    assert not app.exception
+    of = subject("stories", LINK["text"])
+    found = sink_row(of.trace["decoder.1.self"], 2, 3, 3.0, 0.5)
+    drawn = array(chart(app, 0)["data"][0]["z"]).astype(float)
+    seen = np.isfinite(found.scores)
+    np.testing.assert_allclose(drawn[0, :-1], found.plain[seen], atol=1e-5)
+    np.testing.assert_allclose(drawn[1], [*found.weights[seen], found.share], atol=1e-5)
+    done = run(app.code[0].value)
+    np.testing.assert_allclose(done["weights"].numpy(), found.weights, atol=1e-4)
+    assert f"{found.share:.1%}" in said(app)
+    assert "Number(value" not in said(app)
+    assert "0.75" in enter(app, "mixers", "quarter", 0.75)

@@ -122,7 +122,7 @@ MIXERS = Entry(
     "pages/learn/mixers.py",
     N_("After 2017"),
     N_("What models have in the place of the softmax over all tokens: sinks, a corrected state, and what each costs."),
-    minutes=20,
+    minutes=30,
     after=("masks", "costs"),
 )
 COURSE = (

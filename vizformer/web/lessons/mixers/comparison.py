@@ -1,0 +1,71 @@
+"""The laboratory Side by side: every way of mixing tokens for one sentence, with its map, its costs and its proof."""
+
+import streamlit as st
+
+from vizformer import figures
+from vizformer.analysis.heads import small_mixers
+from vizformer.analysis.heads.small_mixers import HEADS, MIXERS, Mixer, mixer_cost
+from vizformer.components import table
+from vizformer.components.table import Number, Row
+from vizformer.text import Token
+from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.subject import Subject
+from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets.lab import Laboratory, controls
+from vizformer.web.words import labels
+from vizformer.web.words.figure_words import words
+
+lab = Laboratory("mixers", "comparison")
+MOST = 16  # tokens
+LENGTHS = (8, 64, 512, 4096, 32_768)
+FORMULAS: dict[Mixer, str] = {
+    "softmax": "softmax(Q Kᵀ / √d) V",
+    "sink": "softmax([Q Kᵀ / √d, s]) V",
+    "grouped": "softmax(Q K₀ᵀ / √d) V₀",
+    "window": "softmax(Q Kᵀ / √d + W) V",
+    "delta": "S ← a S + k (β (v − (a S)ᵀ k))ᵀ,  o = Sᵀ q",
+}
+mixed = cached(small_mixers.mixed)
+
+
+@lab.draws
+def draw(subject: Subject) -> None:
+    """One map at a time, the table of all of them below."""
+    lesson.ask(grows(subject), folded=True)
+    with controls():
+        mixer = lab.buttons("mixer", MIXERS, "delta")
+        head = lab.box("head", [str(number) for number in range(HEADS)], 0)
+        n = lab.steps("n", LENGTHS, 4096, "{:,}".format)
+    tokens = _tokens(subject)
+    ids, names = tuple(token.id for token in tokens), labels.numbered(tokens)
+    found = {kind: mixed(kind, ids) for kind in MIXERS}
+    title = lab.text("picture", mixer=lab.text(f"mixer.{mixer}"), head=head)
+    drawn = figures.attention_heatmap(
+        found[mixer].maps[head],
+        names,
+        names,
+        kind="scores" if mixer == "delta" else "weights",
+        title=title,
+        words=words(figures.ENGLISH),
+    )
+    drawn.update_traces(texttemplate="%{z:.2f}" if len(tokens) <= 8 else None)  # the numbers of M are small
+    chart.show(drawn, key="mixers.map", title_above=True)
+    rows = []
+    for kind, one in found.items():
+        cost, sums = mixer_cost(kind, n), one.maps.sum(-1)
+        kept, between = Number(cost.kept, f"{cost.kept:,}"), f"{sums.min():.2f} – {sums.max():.2f}".replace("-", "−")
+        cells = (lab.text(f"mixer.{kind}"), FORMULAS[kind], Number(cost.products, f"{cost.products:,}"), kept, between)
+        rows.append(Row(*cells, f"{one.error:.0e}", kind="marked" if kind == mixer else ""))
+    columns = lab.columns("mixer", "formula", "products", "kept", "sums", "proof", n=f"{n:,}")
+    st.html(table.style() + table.to_html(columns, rows))
+    lab.note("made")
+
+
+@lab.asks("grows")
+def grows(subject: Subject) -> lesson.Choice:
+    """Which of them costs the same for every token?"""
+    return lab.choice("grows", ("sink", "grouped", "delta"), "delta")
+
+
+def _tokens(subject: Subject) -> tuple[Token, ...]:
+    return (tuple(token for token in subject.tokens if not token.special) or subject.tokens)[:MOST]
