@@ -110,6 +110,7 @@ def test_variants(kind: str, text: dict[str, Any], changes: dict[str, Any], tmp_
     same(kind, written(kind, tmp_path, text, **changes))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("before", ["language_model.model.", "model.language_model.", "model."])
 def test_tensors_by_the_names_of_older_files(before: str, tmp_path: Path) -> None:
     kind = "qwen2_5_vl" if before == "model." else "llava"
@@ -158,6 +159,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("kind", "changes", "said"), REFUSED, ids=str)
 def test_what_is_not_followed_is_refused(kind: str, changes: dict[str, Any], said: str, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=said):
