@@ -102,7 +102,7 @@ class DeltaNumbers:
     def map(self, heads: slice = slice(None)) -> Float[ndarray, "h n n"]:
         """M of some heads."""
         q, k, beta, decay = (torch.from_numpy(t[heads]) for t in (self.q, self.k, self.beta, self.decay))
-        found: ndarray = effective_map(q * self.scale, k, DeltaGates(beta, decay)).numpy()
+        found: ndarray = effective_map(q * self.scale, k, DeltaGates(beta, decay)).numpy() + 0.0  # no -0
         return found
 
     def map_error(self, head: int | None) -> float:
