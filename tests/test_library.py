@@ -198,7 +198,7 @@ def test_what_a_notebook_prints_of_a_checkpoint_is_one_line() -> None:
 def test_what_a_notebook_prints_of_a_report_is_short(tmp_path: Path) -> None:
     shown = repr(vf.load("zh-en").report)
     assert shown.startswith("<Report zh-en: ")
-    assert "7,321,600 parameters; tensors: 127 used" in shown
+    assert "7,577,600 parameters; tensors: 127 used" in shown
     torch.save(weights("attention_only"), tmp_path / "open.pt")
     given = dict(norm_order="pre", causal=True, scaled_embedding=False, norm_eps=1e-5, score_scale="root_of_d_head")
     bare = repr(vf.load(tmp_path / "open.pt", **given).report)

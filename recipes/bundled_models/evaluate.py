@@ -11,9 +11,8 @@ from recipes.bundled_models.attention_measures import measure
 from recipes.bundled_models.cards import write_cloze_card, write_stories_card, write_zh_en_card
 from recipes.bundled_models.text_measures import evaluate_cloze, evaluate_stories
 from recipes.bundled_models.train import TRAINING
-from recipes.bundled_models.zh_en import ZH_EN, prepare
 from recipes.bundled_models.zh_en_measures import evaluate_translator
-from recipes.corpus import CHINESE, find_file, read_corpus
+from recipes.corpus import read_corpus
 from recipes.notes import save_notes
 from vizformer.assets import asset, bundled_models
 from vizformer.checkpoints import load
@@ -23,14 +22,19 @@ EVALUATION, BASELINE = "evaluation.json", "baseline.json"
 
 @click.command(cls=Command)
 @click.argument("model")
-@click.option("--data", required=True, type=click.Path(path_type=Path), help="The folder with what it was trained on.")
+@click.option(
+    "--data",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The folder with what it was trained on; for zh-en its training set.",
+)
 def main(model: str, data: Path) -> None:
     """Measure a trained model on its held-out data and write evaluation.json and the card."""
     folder = asset("models", model) if model in bundled_models() else Path(model)
     checkpoint = load(folder)
     architecture = checkpoint.model.config.architecture
     if architecture == "encoder-decoder":
-        results = evaluate_translator(checkpoint, prepare(ZH_EN, find_file(data, CHINESE)).split.test)
+        results = evaluate_translator(checkpoint, data)
     elif architecture == "decoder-only":
         results = evaluate_stories(checkpoint, read_corpus(data))
     else:

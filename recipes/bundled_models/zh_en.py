@@ -1,23 +1,15 @@
-"""The recipe of the bundled translator: data, vocabulary, model, schedule."""
+"""Tatoeba's sentence pairs as the translator and the small trainings of the lessons learn them: split, vocabulary, shape."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
-from recipes.batches import pair_batches
 from recipes.bundled_models.recipe import TextRecipe
-from recipes.loop import LoopOptions, Progress, best_device, fit
-from recipes.loss import translation_loss
+from recipes.loop import LoopOptions
 from recipes.pairs import Pair, Split, read_pairs, split_pairs
-from recipes.vocabulary import BOS, EOS, PAD, train_bpe
-from vizformer.checkpoints.own.checkpoint import Checkpoint
-from vizformer.config import ModelConfig
+from recipes.vocabulary import BOS, EOS, train_bpe
 from vizformer.errors import VizformerError
-from vizformer.model import Transformer
 from vizformer.text import Tokenizer
-from vizformer.training.batches import PairBatch
 
 MAX_TOKENS = 60  # longer pairs are left out of training: they are few and mostly several sentences
 
@@ -98,41 +90,3 @@ def encode_pairs(tokenizer: Tokenizer, pairs: Sequence[Pair]) -> list[tuple[list
         if max(len(source), len(target)) <= MAX_TOKENS:
             encoded.append((source, target))
     return encoded
-
-
-def train_translator(
-    recipe: TranslationRecipe, data: TranslationData, work: Path, report: Callable[[Progress], None]
-) -> Checkpoint:
-    """Trains (or goes on training) the recipe's model; `work` holds the state to resume from."""
-    device = best_device()
-    ids = {name: data.tokenizer.id_of(piece) for name, piece in dict(pad_id=PAD, bos_id=BOS, eos_id=EOS).items()}
-    config = ModelConfig.from_dict({"vocab_size": data.tokenizer.vocab_size, **recipe.model, **ids})
-    torch.manual_seed(recipe.loop.seed)
-    model = Transformer(config).to(device)
-    train, valid = data.encode(data.split.train), data.encode(data.split.valid)
-    assert config.pad_id is not None
-    pad_id = config.pad_id
-
-    def batches(epoch: int) -> Iterator[PairBatch]:
-        for batch in pair_batches(train, tokens_per_batch=recipe.tokens_per_batch, pad_id=pad_id, seed=epoch):
-            yield batch.to(device)
-
-    def validate(averaged: Transformer) -> Mapping[str, float]:
-        total, count = 0.0, 0
-        for batch in pair_batches(valid, tokens_per_batch=8192, pad_id=pad_id, seed=None):
-            loss, tokens = translation_loss(
-                averaged, batch.to(device), label_smoothing=0.0, autocast=False, reduction="sum"
-            )
-            total, count = total + float(loss), count + tokens
-        return {"loss": total / count}
-
-    averaged = fit(
-        model,
-        recipe.loop,
-        batches=batches,
-        validate=validate,
-        state_file=work / "state.pt",
-        report=report,
-        loss=lambda model, batch: translation_loss(model, batch, label_smoothing=recipe.label_smoothing, autocast=True),
-    )
-    return Checkpoint(name=recipe.name, model=averaged.cpu(), tokenizer=data.tokenizer)

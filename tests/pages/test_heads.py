@@ -8,12 +8,18 @@ from tests.bundled import load
 from tests.pages.conftest import Open
 from tests.pages.reading import array, chart, marked, number, run, tables
 from vizformer.analysis import head_maps, kinds
+from vizformer.analysis.causes.ablation import parts_of, without
+from vizformer.analysis.causes.asked_prompts import read_rows
+from vizformer.analysis.causes.prompt_pairs import log_odds
+from vizformer.analysis.causes.prompt_sets import bundled_set
 from vizformer.analysis.costs.head_sharing import layer_cost, sharing_cost, with_heads
+from vizformer.analysis.heads.minimal_pairs import minimal_pair
 from vizformer.analysis.heads.pronouns import reference_shift
 from vizformer.analysis.heads.residual_contributions import contributions, key_contributions
 from vizformer.analysis.heads.statistics import head_statistics
 from vizformer.analysis.heads.telling_head import find_telling_head
 from vizformer.model import Transformer
+from vizformer.web.lessons.heads.noun_written import SET, last_clause
 from vizformer.web.lessons.heads.sentences import PAIRS
 from vizformer.web.link.view import usual_query
 
@@ -239,6 +245,39 @@ def test_the_part_about_pronouns_says_what_was_measured(open_app, model, pronoun
     rows = tables(app)[0]
     shifts = found.shifts[:, found.layer, found.head]
     assert [float(row[3].replace("−", "-")) for row in rows] == pytest.approx(100 * shifts, abs=0.051)
+
+
+def test_below_the_pronouns_stands_the_noun_that_the_translator_writes(open_app) -> None:
+    asked = dict(text="I have a cat.", part="reference", dials="heads.pronoun:it_noun")
+    app = open_app(PAGE, model="zh-en", **asked)
+    assert not app.exception
+    checkpoint, prompts = load("zh-en"), bundled_set(SET)
+    read, __ = read_rows(checkpoint, prompts)
+    right = sum(one.odds > 0 for one in read)
+    (box,) = [one.value for one in app.success]
+    assert f"in {right} of {len(read)} sentences" in box
+    heads = [part for part in parts_of(read[0].clean) if part.head is not None and part.sublayer.endswith("cross")]
+    effects = []
+    for head in heads:  # each taken out alone, in plain forwards
+        without_it = [without(checkpoint, one.clean, [head]).logits[one.row] for one in read]
+        moved = [
+            float(log_odds(row, one.answer, one.wrong)) - one.odds for row, one in zip(without_it, read, strict=True)
+        ]
+        effects.append(float(np.mean(moved)))
+    strongest = int(np.abs(effects).argmax())
+    row = tables(app)[0][0]
+    assert row[0] == f"layer {heads[strongest].sublayer.split('.')[1]}, cross-attention head {heads[strongest].head}"
+    assert float(row[1].replace("−", "-")) == pytest.approx(effects[strongest], abs=0.006)
+    assert not open_app(PAGE, model="cloze", **asked).success
+
+
+def test_the_last_clause_names_neither_noun() -> None:
+    for row, pair in zip(bundled_set(SET).rows[::2], PAIRS["it_noun"], strict=True):
+        one, other = minimal_pair(pair)
+        assert (row.clean, row.corrupted) == (one.text, other.text)
+        clause = last_clause(row.clean)
+        assert row.clean.endswith(clause)
+        assert not any(one.text[start:end] in clause for start, end in one.spans[:2])
 
 
 @pytest.mark.sweep

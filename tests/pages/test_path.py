@@ -24,11 +24,11 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.start.path import knowledge_tests, stations
 from vizformer.web.widgets.whole_model import beside, sentence
 from vizformer.web.widgets.whole_model.model_drawing import boxes
-from vizformer.web.words import lesson_words
+from vizformer.web.words import i18n, lesson_words
 
 PAGE = "pages/learn/path.py"
-CHINESE, ENGLISH = ("zh-en", "我有一只猫。"), ("stories", "The dog was tired, so it went to")
-CASES = [CHINESE, ENGLISH, ("cloze", "She put the [MASK] on the table.")]
+CHINESE, STORY = ("zh-en", "我有一只猫。"), ("stories", "The dog was tired, so it went to")
+CASES = [CHINESE, STORY, ("cloze", "She put the [MASK] on the table.")]
 MOST_WORDS, MOST_CHARACTERS = 60, 110  # that drive a station; the bound, and as much in Chinese
 
 
@@ -85,7 +85,7 @@ def test_a_station_asks_before_it_answers_and_turns_one_thing(case) -> None:
 
 @pytest.mark.parametrize("code", ["en", "zh_CN"])
 def test_few_words_drive_a_station(monkeypatch, code) -> None:
-    for module in (lesson_words, stations):
+    for module in (lesson_words, stations, i18n):
         monkeypatch.setattr(module, "language", lambda: code)
     for case in CASES:
         for station in walked(case):
@@ -333,5 +333,5 @@ def test_what_the_token_before_a_text_is_for_is_said(open_app, monkeypatch, tmp_
     assert not app.exception
     assert expected in json.dumps(drawn(app), ensure_ascii=False)
     assert "before it: the language" not in json.dumps(
-        drawn(open_app(PAGE, model="zh-en", text="猫")), ensure_ascii=False
+        drawn(open_app(PAGE, model="stories", text="猫")), ensure_ascii=False
     )

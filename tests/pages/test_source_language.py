@@ -12,22 +12,33 @@ from vizformer.web.link import beginnings
 PAGE = "pages/explore/attention.py"
 
 
+@pytest.fixture
+def one_way(monkeypatch, tmp_path):
+    """A translator that reads one language, by its card."""
+    save(tiny.checkpoint(max_positions=64), tmp_path / "one-way")
+    (tmp_path / "one-way" / "README.md").write_text("A Chinese → English Transformer.", encoding="utf-8")
+    monkeypatch.setenv(server_folder.VARIABLE, str(tmp_path))
+    return "models/one-way"
+
+
 @pytest.mark.parametrize(("locale", "words"), [("en-US", "This model reads Chinese"), ("zh-CN", "这个模型读中文")])
-def test_english_typed_into_the_translator_is_noticed(open_app, locale, words):
-    app = open_app(PAGE, locale=locale, text="I have a cat.")
+def test_english_typed_into_a_translator_of_chinese_is_noticed(open_app, one_way, locale, words):
+    app = open_app(PAGE, locale=locale, model=one_way, text="I have a cat.")
     assert [notice for notice in app.info if notice.value.startswith(words)]
     assert not app.error
     assert not app.exception
 
 
-@pytest.mark.parametrize("link", [{}, {"text": "我爱Python。"}, {"text": "I have a cat.", "model": "stories"}])
+@pytest.mark.parametrize(
+    "link", [{}, {"text": "我爱Python。"}, {"text": "I have a cat."}, {"text": "I have a cat.", "model": "stories"}]
+)
 def test_what_a_model_reads_is_not_remarked_upon(open_app, link):
     assert not [notice for notice in open_app(PAGE, **link).info if "This model reads" in notice.value]
 
 
 @pytest.mark.parametrize(("locale", "words"), [("en-US", "This model reads Chinese"), ("zh-CN", "这个模型读中文")])
-def test_another_script_is_named_and_there_is_a_way_out(open_app, locale, words):
-    app = open_app(PAGE, locale=locale, model="zh-en", text="У меня есть кошка.")
+def test_another_script_is_named_and_there_is_a_way_out(open_app, one_way, locale, words):
+    app = open_app(PAGE, locale=locale, model=one_way, text="У меня есть кошка.")
     (notice,) = [notice.value for notice in app.info if notice.value.startswith(words)]
     assert "Cyrillic" in notice
     app.button(key="language.use").click().run()
@@ -70,8 +81,8 @@ def test_a_model_of_the_reader_opens_on_a_sentence_that_it_reads(open_app, tmp_p
     app = open_app(PAGE, model="models/english", locale="zh-CN")
     assert not app.exception
     box = app.text_input(key="view.text")
-    assert box.value == beginnings.ENGLISH.text
-    assert app.query_params["text"] == beginnings.ENGLISH.text
+    assert box.value == beginnings.CONTINUED.text
+    assert app.query_params["text"] == beginnings.CONTINUED.text
     box.set_value(beginnings.CHINESE.text).run()  # who types it wants to see what becomes of it
     assert app.text_input(key="view.text").value == beginnings.CHINESE.text
     named = open_app(PAGE, model="models/english", text=beginnings.CHINESE.text)  # a link always wins

@@ -9,13 +9,14 @@ from click.testing import CliRunner
 
 from recipes.bundled_models import evaluate, train
 from recipes.bundled_models.attention_measures import measure_alignment
+from recipes.translator import remake
+from recipes.translator import train as training
+from recipes.translator.training_set import of_grammar
 from tests.bundled import load as load_bundled
-from tests.recipes.test_translation import RECIPE, data
+from tests.recipes.test_translator_training import LINES
 from vizformer.analysis import alignment_score, read_alignments
 from vizformer.assets import asset
 from vizformer.checkpoints import load
-
-__all__ = ["data"]  # the fixture
 
 
 def run(command: click.Command, *arguments: object) -> str:
@@ -24,33 +25,45 @@ def run(command: click.Command, *arguments: object) -> str:
     return result.output
 
 
-@pytest.mark.slow
 @pytest.mark.sweep
-def test_train_then_evaluate_writes_model_notes_and_card(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (train, evaluate):
-        monkeypatch.setattr(module, "ZH_EN", RECIPE)
-    out, work = tmp_path / "toy", tmp_path / "work"
-    output = run(train.main, "zh-en", "--data", data, "--out", out, "--work", work, "--threads", 1)
-    assert "epoch 2/2" in output
+def test_train_then_evaluate_writes_model_notes_and_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = {
+        "train": LINES,
+        "valid": LINES[:4],
+        "test": LINES[:80],
+        "held_out_nouns": list(of_grammar(0, 60, held_out=True)),
+    }
+    monkeypatch.setattr(remake, "build", lambda *_, **__: parts)
+    for name, value in dict(SIZE="small", VOCABULARY=320, UPDATES=2).items():
+        monkeypatch.setattr(remake, name, value)
+    monkeypatch.setattr(training, "SLICE", 20)
+    out, work, dictionary = tmp_path / "toy", tmp_path / "work", tmp_path / "words.whl"
+    dictionary.touch()
+    asked = ("zh-en", "--data", tmp_path, "--dictionary", dictionary, "--work", work, "--threads", 1)
+    assert '"updates": 2' in run(train.main, *asked, "--out", out)
     notes = json.loads((out / "training.json").read_text(encoding="utf-8"))
-    assert (notes["epochs"], notes["data"], notes["recipe"]["name"]) == (2, data.name, "toy")
-    again = run(train.main, "zh-en", "--data", data, "--out", tmp_path / "again", "--work", work)
-    assert "epoch" not in again  # finished already: only written out again
+    assert (notes["updates"], notes["lines"]["tatoeba"]["zh-en"]) == (2, 4)
+    assert "updates" not in run(
+        train.main, *asked, "--out", tmp_path / "again"
+    )  # finished already: only written out again
     assert load(tmp_path / "again").model.config == load(out).model.config
-    (out / "alignment.tsv").write_text("猫\tcat\tcat=猫\n", encoding="utf-8")
-    results = json.loads(run(evaluate.main, out, "--data", data).splitlines()[-1])
-    assert {"bleu", "chrf", "pairs", "alignment"} <= results.keys()
-    assert results["alignment"]["words"] == 1
+    (out / "alignment.tsv").write_text("我喝茶。\tI drink tea.\ttea=茶\n", encoding="utf-8")
+    results = json.loads(run(evaluate.main, out, "--data", work / "set").splitlines()[-1])
+    assert {"zh-en BLEU", "en-zh BLEU", "zh-en everyday", "senses", "en-zh beam BLEU", "alignment"} <= results.keys()
     card = (out / "README.md").read_text(encoding="utf-8")
-    assert f"**BLEU {results['bleu']}**" in card
-    assert f"python -m recipes.bundled_models.evaluate toy --data {data.name}" in card
+    assert f"**{results['en-zh BLEU']}**" in card
+    assert "python -m recipes.bundled_models.train toy --data DATA --dictionary" in card
     assert "1 content words" in card
 
 
+def test_the_translator_asks_for_its_dictionary(tmp_path: Path) -> None:
+    result = CliRunner().invoke(train.main, ["zh-en", "--data", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "--dictionary FILE" in result.output
+
+
 def test_a_missing_file_is_one_line() -> None:
-    result = CliRunner().invoke(train.main, ["zh-en", "--data", "nowhere.txt"])
+    result = CliRunner().invoke(train.main, ["stories", "--data", "nowhere.txt"])
     assert result.exit_code == 1
     assert result.output.splitlines()[-1].startswith("Error: There is no file or folder nowhere.txt.")
 

@@ -1,7 +1,6 @@
 """The recipe of the bundled translator, at the size of a toy."""
 
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,11 @@ from recipes.bundled_models.zh_en import (
     TranslationRecipe,
     encode_pairs,
     prepare,
-    train_translator,
 )
-from recipes.loop import LoopOptions, Progress
+from recipes.loop import LoopOptions
 from recipes.pairs import Pair, sentence_key
 from recipes.translate import translate_all
 from tests import tiny
-from vizformer.checkpoints import load, save
 from vizformer.errors import VizformerError
 from vizformer.generation import greedy_steps
 
@@ -100,23 +97,6 @@ def test_what_encoder_and_decoder_read(data: Path) -> None:
     long = Pair("猫" * MAX_TOKENS, "cat")  # with its end mark one too long
     assert encode_pairs(tokenizer, [long, pair, Pair("cat", "猫" * (MAX_TOKENS - 1))]) == [(source, target)]
     assert len(encode_pairs(tokenizer, [Pair("猫" * (MAX_TOKENS - 1), "猫" * (MAX_TOKENS - 2))])) == 1
-
-
-def test_training_gives_a_model_that_can_be_saved_and_used(data: Path, tmp_path: Path) -> None:
-    prepared, reports = prepare(RECIPE, data), list[Progress]()
-    checkpoint = train_translator(
-        replace(RECIPE, loop=replace(LOOP, epochs=3)), prepared, tmp_path / "work", reports.append
-    )
-    config = checkpoint.model.config
-    assert (config.pad_id, config.bos_id, config.eos_id) == (0, 1, 2)
-    assert (config.d_model, config.dropout, config.vocab_size) == (16, 0.1, prepared.tokenizer.vocab_size)
-    finished = [report for report in reports if report.validation]
-    assert [report.epoch for report in finished] == [0, 1, 2]
-    assert finished[-1].loss < finished[0].loss
-    assert finished[-1].validation["loss"] < finished[0].validation["loss"]
-    save(checkpoint, tmp_path / "toy")
-    assert load(tmp_path / "toy").generate("猫狗。").ids
-    assert checkpoint.trace("猫狗。").logits.isfinite().all()
 
 
 def test_translations_come_in_the_order_of_the_sources() -> None:

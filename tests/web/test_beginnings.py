@@ -3,9 +3,9 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from vizformer.web.link.beginnings import CHINESE, ENGLISH, of
+from vizformer.web.link.beginnings import CHINESE, CONTINUED, ENGLISH, TEXTS, of
 from vizformer.web.link.view import View
-from vizformer.web.widgets.source_language import read_by, written_in
+from vizformer.web.widgets.source_language import reads_both, written_in
 
 
 def script() -> None:
@@ -51,8 +51,8 @@ def test_a_link_that_says_nothing_begins_in_the_language_of_the_reader(locale, b
     if beginning is CHINESE:
         assert not test.query_params
     else:  # like a choice of the reader: it goes along in the link
-        assert dict(test.query_params) == {"model": "stories", "text": ENGLISH.text}
-        assert begun(app("zh-CN", model="stories", text=ENGLISH.text)) == begun(test)
+        assert dict(test.query_params) == {"text": ENGLISH.text}
+        assert begun(app("zh-CN", text=ENGLISH.text)) == begun(test)
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,7 @@ def test_a_class_that_follows_a_link_without_parameters_sees_what_its_teacher_se
     assert begun(test) == (CHINESE.model, CHINESE.text)
 
 
-def test_both_sentences_are_in_the_language_that_their_models_read():
-    assert written_in(ENGLISH.text) == "en"
-    assert read_by(ENGLISH.model) is None  # it continues texts in either language
-    assert written_in(CHINESE.text) == read_by(CHINESE.model) == "zh"
-    assert View().model == CHINESE.model
+def test_a_reader_of_either_language_begins_with_the_translator_of_both():
+    assert [written_in(text) for text in TEXTS] == ["zh", "en", "en"]
+    assert View().model == CHINESE.model == ENGLISH.model != CONTINUED.model
+    assert reads_both(CHINESE.model)

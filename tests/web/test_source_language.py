@@ -4,7 +4,7 @@ import pytest
 
 from tests.refs import ref
 from vizformer.text.scripts import LOOKED_AT, script
-from vizformer.web.widgets.source_language import MEANINGS, read_by, stated, written_in
+from vizformer.web.widgets.source_language import MEANINGS, read_by, reads_both, stated, written_in
 
 
 @pytest.mark.parametrize(
@@ -41,10 +41,10 @@ def test_the_script_of_a_text(text: str, language: str | None) -> None:
     assert written_in(text) == language
 
 
-def test_of_the_bundled_models_the_translator_reads_one_language() -> None:
-    assert read_by(ref("zh-en")) == "zh"
-    assert read_by(ref("stories")) is None
-    assert read_by(ref("cloze")) is None
+@pytest.mark.parametrize("name", ["zh-en", "stories", "cloze"])
+def test_no_bundled_model_reads_one_language_only(name: str) -> None:
+    assert read_by(ref(name)) is None
+    assert reads_both(ref(name)) == (name == "zh-en")
 
 
 @pytest.mark.parametrize(

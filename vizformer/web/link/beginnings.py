@@ -1,6 +1,7 @@
 """What a reader begins with where a link says nothing: a model and a sentence in the reader's language.
 
-The bundled translator reads Chinese only.  Who reads English begins with the model that continues English texts.
+The bundled translator reads both languages: who reads English gives it an English sentence.  The models that continue a text
+or fill its gaps have a longer one, which asks for something.
 """
 
 from dataclasses import dataclass
@@ -19,7 +20,10 @@ class Beginning:
 
 
 CHINESE = Beginning(View().model, View().text)  # also what links mean that say anything, but no model or no sentence
-ENGLISH = Beginning(ModelRef("bundled", "stories"), "The dog was tired, so it went to")
+ENGLISH = Beginning(CHINESE.model, "I have a cat.")
+CONTINUED = Beginning(ModelRef("bundled", "stories"), "The dog was tired, so it went to")
+TEXTS = (CHINESE.text, ENGLISH.text, CONTINUED.text)
+"""The sentences that nobody typed."""
 
 
 def of(locale: str | None) -> Beginning:

@@ -10,7 +10,7 @@ from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.model_list import that_open
 from vizformer.web.frame import presses
 from vizformer.web.link import state
-from vizformer.web.link.beginnings import CHINESE, ENGLISH, Beginning, in_language
+from vizformer.web.link.beginnings import CHINESE, CONTINUED, ENGLISH, TEXTS, Beginning, in_language
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import source_language
 from vizformer.web.words.i18n import _
@@ -55,15 +55,19 @@ def fit(usable: Callable[[ModelRef], bool] | None) -> None:
     if found is None:
         st.session_state[_STAND_IN] = need, None, None
         return
-    reads, begun = source_language.read_by(found), view.text in (CHINESE.text, ENGLISH.text)
-    stand_in = Beginning(found, in_language(reads).text if reads is not None and begun else view.text)
+    reads, text = source_language.read_by(found), view.text
+    if reads is not None and text in TEXTS:
+        text = in_language(reads).text
+    elif text == ENGLISH.text and model_cache.options(found).architecture != "encoder-decoder":
+        text = CONTINUED.text
+    stand_in = Beginning(found, text)
     st.session_state[_STAND_IN] = need, stand_in, Beginning(view.model, view.text)
     state.update(model=stand_in.model, text=stand_in.text)
 
 
 def language(model: ModelRef) -> Literal["en", "zh"] | None:
     """The language of the sentence that a model reads best; None where it reads neither."""
-    chinese, english = (model_cache.pieces_per_word(model, one.text) for one in (CHINESE, ENGLISH))
+    chinese, english = (model_cache.pieces_per_word(model, one.text) for one in (CHINESE, CONTINUED))
     if chinese > MOST_PIECES and english < chinese:
         return "en"
     return "zh" if chinese < math.inf else None
@@ -81,7 +85,7 @@ def fit_text(model: ModelRef) -> None:
     with st.spinner(_("Running the model …"), show_time=False):
         spoken = language(model)
     if spoken == "en":
-        state.update(text=ENGLISH.text)
+        state.update(text=CONTINUED.text)
         st.rerun()
 
 

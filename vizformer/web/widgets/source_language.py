@@ -43,7 +43,7 @@ MEANINGS: Mapping[str, str] = {
     "我喜欢喝水。": "I like to drink water.",
     "今天天气很好，我们去公园。": "The weather is fine today; we are going to the park.",
     "今天天气": "the weather today",
-    "这是我的。": "This is mine.",
+    "今天天气很好。": "The weather is fine today.",
 }
 """What the Chinese sentences mean that pages propose."""
 CARD = 20_000  # characters of a card that are looked at

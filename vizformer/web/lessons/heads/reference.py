@@ -12,6 +12,7 @@ from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import presses
+from vizformer.web.lessons.heads import noun_written
 from vizformer.web.lessons.heads.sentences import PAIRS, Pronoun
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
@@ -60,6 +61,8 @@ def draw(subject: Subject) -> None:
     usual = next((name for name in read if name.startswith("ta") == chinese), read[0])
     with controls():
         pronoun = lab.buttons("pronoun", read, usual, label_visibility="collapsed")
+    if pronoun == "it_noun":
+        noun_written.draw(lab, subject)
     found = reference_shift(subject.model, pronoun)
     _table(pronoun, found)
     _verdict(found)

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-Pronoun = Literal["he", "he_first", "it", "ta_form", "ta_meaning"]
+Pronoun = Literal["he", "he_first", "it", "it_noun", "ta_form", "ta_meaning"]
 
 PAIRS: dict[Pronoun, tuple[str, ...]] = {
     "he": (
@@ -47,6 +47,20 @@ PAIRS: dict[Pronoun, tuple[str, ...]] = {
         "The [cat] did not drink the [water] because [it] was {ill/dirty}.",
         "The [train] left the [station] because [it] was {late/closed}.",
     ),
+    "it_noun": (
+        "The [monkey] is near the [grape]. [It] is {hungry/ripe}.",
+        "The [grape] is behind the [rabbit]. [It] is {ripe/thirsty}.",
+        "The [rabbit] is in front of the [magazine]. [It] is {afraid/interesting}.",
+        "The [cucumber] is next to the [monkey]. [It] is {fresh/afraid}.",
+        "Lily looked at the [monkey] and the [pear]. [It] is {thirsty/ripe}.",
+        "Tom looked at the [magazine] and the [rabbit]. [It] is {interesting/hungry}.",
+        "Tom saw the [rabbit] next to the [suitcase] and {fed/locked} [it].",
+        "Lily saw the [suitcase] behind the [monkey] and {locked/fed} [it].",
+        "The [monkey] is behind the [grape]. [It] is {afraid/ripe}.",
+        "The [cucumber] is near the [rabbit]. Lily {washed/fed} [it].",
+        "The [monkey] is in front of the [suitcase]. Mary {fed/locked} [it].",
+        "The [suitcase] is near the [rabbit]. Tom {locked/fed} [it].",
+    ),
     "ta_form": (
         "[男孩]看见[女孩]的时候，[{他/她}]很高兴。",
         "[妈妈]给[爸爸]打电话，因为[{她/他}]病了。",
@@ -76,6 +90,7 @@ PAIRS: dict[Pronoun, tuple[str, ...]] = {
 }
 """The first word in braces means the first noun in brackets, the second word the second noun.
 
-In "he" and "ta_form" man and woman come first equally often: a head cannot do well by place.  In "he_first" the man always
-comes first, which is the mistake that the lesson shows.
+In "it_noun" are nouns that the translator saw in no sentence of this kind (`assets/prompts/reference.zh-en.txt` has the same
+sentences).  In "he" and "ta_form" man and woman come first equally often: a head cannot do well by place.  In "he_first" the
+man always comes first, which is the mistake that the lesson shows.
 """

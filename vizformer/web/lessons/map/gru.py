@@ -19,7 +19,7 @@ from vizformer.web.catalogue import model_cache, sources
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.torch_setup import prepare_torch
-from vizformer.web.link.beginnings import CHINESE, ENGLISH
+from vizformer.web.link.beginnings import TEXTS
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson, source_language
 from vizformer.web.widgets.lab import Laboratory, aside, controls
@@ -94,7 +94,7 @@ def draw(subject: Subject) -> None:
     lesson.ask(question(subject))
     settings, example = controls(), EXAMPLES.get(source_language.written_in(text) or "zh", EXAMPLES["zh"])
     if text != example:
-        untouched = text in (CHINESE.text, ENGLISH.text)  # short ones, in which no token is far from the last
+        untouched = text in TEXTS  # short ones, in which no token is far from the last
         with settings:
             if lab.toggle("long", untouched, text=example):
                 text, model = example, STORIES

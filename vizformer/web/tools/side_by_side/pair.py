@@ -161,7 +161,7 @@ def proposal(subject: Subject) -> str:
     """The second sentence of an example, where the first one is on the page."""
     found = (one.second for one in examples() if one.other is None and is_first_of(one, subject))
     if subject.config.architecture == "encoder-only" and not model_cache.predicts(subject.model):
-        return next(found, ALIKE if subject.text.strip() != ALIKE else beginnings.ENGLISH.text)
+        return next(found, ALIKE if subject.text.strip() != ALIKE else beginnings.CONTINUED.text)
     return next(found, "")
 
 
@@ -172,7 +172,9 @@ def is_first_of(example: Example, subject: Subject) -> bool:
 def examples() -> tuple[Example, ...]:
     """Prompts that come with VizFormer, and the beginning and the end of the training that does."""
     found = [Example(ModelRef("bundled", one.model), one.clean, None, one.corrupted) for one in EXAMPLES]
-    found.append(Example(beginnings.ENGLISH.model, beginnings.ENGLISH.text, None, "The dog was hungry, so it went to"))
+    found.append(
+        Example(beginnings.CONTINUED.model, beginnings.CONTINUED.text, None, "The dog was hungry, so it went to")
+    )
     name = trainings.example().name
     plan = trainings.run(name).plan
     text = plan.on.text(plan.on.read(plan.on.example), plan.architecture)

@@ -64,6 +64,7 @@ def set_name(name: str, subject: Subject) -> str:
         "gender": _("Gender: his or her"),
         "agreement": _("Agreement: one or many"),
         "negation": _("Negation: not"),
+        "reference": _("Reference: which noun it is"),
     }[task]
     return called if model == subject.checkpoint.name else f"{called} ({model})"
 
