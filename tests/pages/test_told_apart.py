@@ -41,7 +41,7 @@ def test_as_the_answer_that_the_lens_looks_at(
 
 
 def test_side_by_side(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beside, "two_answers", partial(two_answers, count=2000))
+    monkeypatch.setattr(beside, "answers", beside.of_runs(partial(two_answers, count=100)))
     app = open_app(SIDE, model="zh-en", text=CAT, second="我有一只狼。", position=0)
     assert ">␣I<" in said(app)
     assert ">I<" in said(app)
