@@ -114,8 +114,8 @@ HOSTILE = {
     "a mask of another text": (shaped("decoder.0.self.bias", 1, 5, 6), r"decoder.0.self.bias has the shape"),
     "reasons that are no codes": (shaped("decoder.0.self.reason", 1, 6, 6), r"decoder.0.self.reason has the shape"),
     "a stream of three sides": (shaped("encoder.0.pre", 1, 7, 128), r"encoder.0.pre has the shape"),
-    "a stream of another text": (shaped("encoder.0.pre", 9, 128), "encoder.0.pre has 9 rows for 7 tokens"),
-    "tokens of another text": (said("tokens.encoder", lambda found: found[:-1]), "has 7 rows for 6 tokens"),
+    "a stream of another text": (shaped("encoder.0.pre", 9, 128), "encoder.0.pre has 9 rows for 8 tokens"),
+    "tokens of another text": (said("tokens.encoder", lambda found: found[:-1]), "has 8 rows for 7 tokens"),
     "tokens of texts": (said("tokens.encoder", lambda found: ["a"] * len(found)), "lack tokens.encoder"),
     "a token without a text": (said("tokens.encoder", lambda found: [{"id": 1}] * len(found)), "lack tokens.encoder"),
     "a token of a number": (
@@ -172,14 +172,14 @@ def test_a_stream_that_is_not_finite_is_refused_where_it_is_looked_at(written: P
     numbers = TraceNumbers(
         opened_after(written, lambda content: content[0]["encoder.1.pre"].fill_(torch.inf), tmp_path)
     )
-    assert numbers.stream("encoder.0.pre").shape == (7, 256)
+    assert numbers.stream("encoder.0.pre").shape == (8, 256)
     with pytest.raises(TraceError, match=r"encoder\.1\.pre has numbers that are not finite"):
         numbers.stream("encoder.1.pre")
 
 
 def test_more_maps_than_are_looked_through_are_refused(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace_file, "MOST_CELLS", 3 * 4 * 7 * 7 - 1)
-    with pytest.raises(TraceError, match="its maps have 588 cells; 587 are looked through"):
+    monkeypatch.setattr(trace_file, "MOST_CELLS", 3 * 4 * 8 * 8 - 1)
+    with pytest.raises(TraceError, match="its maps have 768 cells; 767 are looked through"):
         trace_file.open_trace(written)
 
 
