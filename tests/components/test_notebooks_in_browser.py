@@ -31,7 +31,7 @@ def test_the_pictures_of_a_notebook_are_drawn_beside_each_other_without_a_networ
             ".getImageData(0, 0, found.width, found.height).data).size > 8"
         )
     words = page.frame_locator("iframe").first.locator("body").inner_text()
-    assert "query 0 “<s>” attends most to key 5 “。”" in words
+    assert "query 0 “<s>” attends most to key 6 “。”" in words
     assert not [url for url in asked if url.startswith(("http", "ws"))]
     assert not problems
     context.close()

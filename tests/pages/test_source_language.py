@@ -105,6 +105,10 @@ def test_a_translator_of_both_directions_reads_either_language(open_app, tmp_pat
     app = open_app(PAGE, model="models/both-ways", text=text)
     assert not app.exception
     assert not [notice for notice in app.info if "This model reads" in notice.value]
-    (notice,) = open_app(PAGE, model="models/both-ways", text="кот").info
+    app = open_app(PAGE, model="models/both-ways", text="кот", locale="en-US")
+    (notice,) = app.info
     assert "reads Chinese and English" in notice.value
     assert "Cyrillic" in notice.value
+    app.button(key="language.use").click().run()
+    assert app.text_input(key="view.text").value == beginnings.ENGLISH.text
+    assert not app.info

@@ -108,15 +108,16 @@ def notice(model: ModelRef, text: str, usable: Callable[[ModelRef], bool] | None
     That is the bundled model that reads such texts, or where it is not `usable` on the page, a sentence for this model.
     """
     reads, written, used = read_by(model), written_in(text), script(text)
-    if reads is None and used and written is None and reads_both(model):
-        st.info(_both_scripts(used.title()))
-    if reads is None or not used or reads == written:
+    both = reads is None and written is None and reads_both(model)
+    if not used or not (both or (reads is not None and reads != written)):
         return
-    sentence = in_language(reads).text
+    sentence = in_language(reads or language()[:2]).text
     other = None if written is None else in_language(written).model
     with st.container(horizontal=True, key="other-language"):
         st.info(
-            _another_script(reads, used.title())
+            _both_scripts(used.title())
+            if reads is None
+            else _another_script(reads, used.title())
             if written is None
             else _(
                 "This model reads Chinese. What you typed looks like English: no such sentence was in its training, so "
@@ -141,8 +142,8 @@ def notice(model: ModelRef, text: str, usable: Callable[[ModelRef], bool] | None
 def _both_scripts(name: str) -> str:
     """Said of a text in a third script by a translator of both directions."""
     return _(
-        "This model reads Chinese and English. What you typed is mostly in another script ({script}): no such sentence was "
-        "in its training, so what it makes of it means little. Type a Chinese or an English sentence.",
+        "This model reads Chinese and English. What you typed is mostly in another script ({script}): what it makes of it "
+        "means little.",
         script=name,
     )
 
