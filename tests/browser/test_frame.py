@@ -292,7 +292,7 @@ def test_the_notice_of_another_language_is_one_box_on_a_phone(open_tab):
     tab = open_tab("/attention?model=zh-en&text=фонарь+погас", width=400, height=800)
     tab.settled()
     box = tab.page.locator(".st-key-other-language")
-    expect(box.get_by_test_id("stAlert")).to_contain_text("This model reads Chinese and English.")
+    expect(box.get_by_test_id("stAlert")).to_contain_text("This model reads Chinese and English, not Cyrillic")
     expect(box.get_by_role("button", name="Use the sentence I have a cat.")).to_be_visible()
     assert box.bounding_box()["height"] <= 160
     assert tab.page.locator(".vf-attention").bounding_box()["y"] < 720
