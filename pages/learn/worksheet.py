@@ -2,7 +2,20 @@
 
 from collections.abc import Mapping
 
-from vizformer.web.lessons import block, costs, cross, decoding, errors, heads, masks, positions, qkv, tokens, training
+from vizformer.web.lessons import (
+    block,
+    costs,
+    cross,
+    decoding,
+    errors,
+    heads,
+    masks,
+    mixers,
+    positions,
+    qkv,
+    tokens,
+    training,
+)
 from vizformer.web.lessons import map as map_
 from vizformer.web.tools.worksheet.sheet import draw_sheet
 from vizformer.web.widgets.lab import questions
@@ -11,7 +24,7 @@ from vizformer.web.widgets.questions import Registry
 
 _PARTS = tuple(
     lesson.PARTS
-    for lesson in (map_, tokens, qkv, heads, masks, positions, block, cross, decoding, training, costs, errors)
+    for lesson in (map_, tokens, qkv, heads, masks, positions, block, cross, decoding, training, costs, errors, mixers)
 )
 LESSONS: Mapping[str, Registry] = {parts[0].lesson: questions(parts) for parts in _PARTS}
 

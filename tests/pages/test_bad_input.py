@@ -30,7 +30,7 @@ PAGES = [
     "pages/explore/lens.py",
 ]
 GOOD = "我有一只猫。"
-TOO_LONG = "猫狗" * 1000  # 2001 tokens for a model of 512 positions
+TOO_LONG = "猫狗" * 1000  # 2002 tokens, with first and last, for a model of 512 positions
 READABLE = {
     "one token": "猫",
     "emoji": "👩‍👩‍👧‍👦😀",
@@ -63,7 +63,7 @@ def test_any_text_can_be_looked_at(open_app, page, text):
     [
         ("", ["no text yet"]),
         ("   \t ", ["no text yet"]),
-        (TOO_LONG, ["2001 tokens", "512", "Shorten it by 1489"]),
+        (TOO_LONG, ["2002 tokens", "512", "Shorten it by 1490"]),
         ("猫" * 100_000, ["100,000 characters", "20,000"]),
     ],
     ids=["empty", "spaces", "2,000 tokens", "100,000 characters"],

@@ -126,11 +126,11 @@ def shown(app) -> list[str]:
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("model", ["zh-en", "cloze"])
 def test_every_text_of_a_page_is_in_the_readers_language(open_app, model):
-    app = open_app("pages/explore/attention.py", lang=CODE, model=model, text="你好")
+    app = open_app("pages/explore/attention.py", lang=CODE, model=model, text="好！")
     wrong = []
     for page, part in places():
         app.switch_page(page)
-        for name, value in dict(model=model, text="你好", part=part, lang=CODE).items():
+        for name, value in dict(model=model, text="好！", part=part, lang=CODE).items():
             app.query_params[name] = value
         app.run()
         assert not app.exception, (page, part)
