@@ -88,7 +88,7 @@ def test_every_part_of_the_lesson_answers(open_tab, locale, said):
 
     open_part(tab, 3)  # token by token: an example becomes the sentence of the page
     with tab.runs():
-        main.get_by_role("button", name=EXAMPLE).click()
+        main.get_by_role("button", name=EXAMPLE).first.click()
     tab.settled()
     expect(tab.page.get_by_test_id("stTextInput").locator("input").first).to_have_value(EXAMPLE)
     ids = list(checkpoint.generate(EXAMPLE, max_new=MOST_NEW).ids)
