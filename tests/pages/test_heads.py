@@ -22,6 +22,7 @@ from vizformer.model import Transformer
 from vizformer.web.lessons.heads.noun_written import SET, last_clause
 from vizformer.web.lessons.heads.sentences import PAIRS
 from vizformer.web.link.view import usual_query
+from vizformer.web.words import ablated_parts
 
 PAGE = "pages/learn/heads.py"
 DEEDS = (
@@ -266,7 +267,7 @@ def test_below_the_pronouns_stands_the_noun_that_the_translator_writes(open_app)
         effects.append(float(np.mean(moved)))
     strongest = int(np.abs(effects).argmax())
     row = tables(app)[0][0]
-    assert row[0] == f"layer {heads[strongest].sublayer.split('.')[1]}, cross-attention head {heads[strongest].head}"
+    assert row[0] == ablated_parts.name(heads[strongest])
     assert float(row[1].replace("−", "-")) == pytest.approx(effects[strongest], abs=0.006)
     assert not open_app(PAGE, model="cloze", **asked).success
 

@@ -19,8 +19,9 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.lens import in_python
 from vizformer.web.tools.lens.token_choice import Asked
-from vizformer.web.tools.what_if import computations, other_texts, wording
+from vizformer.web.tools.what_if import computations, other_texts
 from vizformer.web.tools.what_if.switched_off_parts import snippet
+from vizformer.web.words import ablated_parts
 
 PAGE = "pages/explore/what_if.py"
 REPEATED = "a b c d a b c"
@@ -41,7 +42,7 @@ def test_the_table_is_the_library_s_sweep(open_app: Open) -> None:
     effects = sweep(checkpoint, trace, row, int(trace.logits[row].argmax()))
     first = max(effects, key=lambda one: one.divergence)
     listed = next(table for table in tables(app) if table[0][1] == f"{first.divergence:.4f}")
-    assert listed[0][0] == wording.name(first.part)
+    assert listed[0][0] == ablated_parts.name(first.part)
     assert listed[0][2] == f"{first.logit:+.3f}".replace("-", "−")
 
 
@@ -56,7 +57,7 @@ def test_it_opens_on_the_kind_of_heads_and_the_part_that_the_answer_needs_most(o
     assert array(chart(app, 0)["data"][0]["z"]).max() == pytest.approx(max(largest.values()), rel=1e-4)
     assert "site" not in app.query_params
     first = max(effects, key=lambda one: one.divergence)
-    assert f"It needs **{wording.name(first.part)}** most" in said(app)
+    assert f"It needs **{ablated_parts.name(first.part)}** most" in said(app)
     app = open_app(PAGE, model="zh-en", text="我有一只猫。", site="encoder")  # a link always wins
     assert array(chart(app, 0)["data"][0]["z"]).max() == pytest.approx(largest["encoder"], rel=1e-4)
 
@@ -92,7 +93,7 @@ def test_parts_of_a_link_are_switched_off_and_the_snippet_does_the_same(
     assert not app.error
     checkpoint = load(model)
     trace = checkpoint.trace(text)
-    chosen = wording.read(off, parts_of(trace))
+    chosen = ablated_parts.read(off, parts_of(trace))
     assert app.multiselect(key="what_if.off").value == list(chosen)
     space = {}
     exec(code(app), space)
@@ -149,8 +150,8 @@ def test_parts_that_the_model_does_not_have_do_not_count(open_app: Open, written
 def test_every_part_is_written_and_read_back() -> None:
     for name, text in (("zh-en", "我有一只猫。"), ("stories", "A cat."), ("cloze", "A [MASK].")):
         parts = parts_of(load(name).trace(text))
-        assert wording.read(wording.write(parts), parts) == parts
-        assert len({wording.name(part) for part in parts}) == len(parts)
+        assert ablated_parts.read(ablated_parts.write(parts), parts) == parts
+        assert len({ablated_parts.name(part) for part in parts}) == len(parts)
 
 
 def test_a_large_sweep_waits_for_its_button(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,7 +337,7 @@ def test_gates_are_learned_once_they_are_wanted(open_app: Open, monkeypatch: pyt
     assert not app.exception
     (table,) = tables(app)
     helping = {row[0] for row in table if row[4] == "facilitating"}
-    assert helping == {wording.name(Part("decoder.0.self", 1)), wording.name(Part("decoder.1.self", 2))}
+    assert helping == {ablated_parts.name(Part("decoder.0.self", 1)), ablated_parts.name(Part("decoder.1.self", 2))}
     written = next(block.value for block in app.code if "fit_gates(" in block.value)
     exec(written.replace("seeds=range(1)", "seeds=range(1), steps=2"), space := {})
     assert len(space["found"].roles()) == 8
@@ -357,4 +358,4 @@ def test_gates_of_other_kinds_of_models_wait_for_their_button(open_app: Open, mo
     ("value", "said"), [(-2.3e-8, "−2.3e−08"), (0.0, "0"), (0.0895, "+0.0895"), (-0.00006, "−0.0001")]
 )
 def test_a_small_change_is_not_said_to_be_zero(value: float, said: str) -> None:
-    assert wording.signed(value, 4) == said
+    assert ablated_parts.signed(value, 4) == said

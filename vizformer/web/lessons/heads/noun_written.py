@@ -3,22 +3,17 @@
 import re
 from dataclasses import replace
 
-import numpy as np
 import streamlit as st
 
 from vizformer.analysis import SetEffects, bundled_set, over_prompts
-from vizformer.analysis.attribution.terms import layer_of
 from vizformer.analysis.causes.ablation import Part, parts_of
 from vizformer.analysis.causes.asked_prompts import ask
-from vizformer.analysis.causes.set_effects import place_of
-from vizformer.components import table
-from vizformer.components.table import Number, Row
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import source_language
+from vizformer.web.widgets import source_language, strongest_parts
 from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.words.i18n import translate
 
@@ -53,7 +48,6 @@ def draw(lab: Laboratory, subject: Subject) -> None:
     if not source_language.reads_both(subject.model):
         return
     found = heads_taken_out(subject.model)
-    low, high = found.interval()
     n, first = len(found.rows), found.rows[0]
     st.success(
         lab.text(
@@ -66,23 +60,9 @@ def draw(lab: Laboratory, subject: Subject) -> None:
             answer=first.answer,
         )
     )
-    rows = [
-        Row(
-            lab.text("cross_head", layer=layer_of(place_of(found.parts[at])), head=found.parts[at].head),
-            Number(float(found.mean[at]), signed(found.mean[at])),
-            f"{signed(low[at])} … {signed(high[at])}",
-            Number(len(found.against(at)), str(len(found.against(at)))),
-        )
-        for at in found.strongest()[:LISTED]
-    ]
-    columns = lab.columns("taken", "less", "interval", "against")
-    st.html(table.to_html(columns, rows, caption=lab.text("carried", n=n)))
+    strongest_parts.show(found, LISTED, lab.text("carried", n=n))
     st.page_link(
         sitemap.WHAT_IF.file,
         label=lab.text("all_parts", page=translate(sitemap.WHAT_IF.title)),
         query_params={"dials": f"whatif.way:set~whatif.set:{SET}"},
     )
-
-
-def signed(value: float | np.floating) -> str:
-    return f"{float(value):+.2f}".replace("-", "−")

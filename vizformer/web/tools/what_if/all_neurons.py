@@ -11,10 +11,11 @@ from vizformer.analysis.causes.neurons_left_out import NeuronEffects
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.what_if import computations, other_texts, wording
+from vizformer.web.tools.what_if import computations, other_texts
 from vizformer.web.tools.what_if.place import Place, choose
 from vizformer.web.widgets import in_python, watched_work
 from vizformer.web.widgets.choices import BESIDE, box, more, one_of
+from vizformer.web.words import ablated_parts
 from vizformer.web.words.i18n import _, show_note, show_text
 
 LISTED = 15
@@ -29,10 +30,12 @@ def draw_all_neurons(subject: Subject, settings: DeltaGenerator) -> None:
         settings: the page's line of settings.
     """
     blocks = {
-        wording.write([part]): part for part in computations.parts(subject) if part.sublayer.endswith("feedforward")
+        ablated_parts.write([part]): part
+        for part in computations.parts(subject)
+        if part.sublayer.endswith("feedforward")
     }
     with settings:
-        called = {written: wording.name(part) for written, part in blocks.items()}
+        called = {written: ablated_parts.name(part) for written, part in blocks.items()}
         block = blocks[box(_("The network"), "whatif.block", called, list(blocks)[-1], labelled=False)]
         with more():
             names = {"zero": _("nothing (zero)"), "mean": _("its mean over other texts")}
@@ -91,9 +94,9 @@ def strongest(subject: Subject, place: Place, effects: NeuronEffects) -> None:
         Row(
             str(int(effects.neurons[at])),
             Number(float(effects.divergence[at]) / most, matrix.number(effects.divergence[at], 5)),
-            Number(float(effects.logit[at]), wording.signed(float(effects.logit[at]))),
-            Number(float(effects.probability[at]), wording.signed(100 * float(effects.probability[at]), 2)),
-            Number(float(effects.output[at]), wording.signed(float(effects.output[at]))),
+            Number(float(effects.logit[at]), ablated_parts.signed(float(effects.logit[at]))),
+            Number(float(effects.probability[at]), ablated_parts.signed(100 * float(effects.probability[at]), 2)),
+            Number(float(effects.output[at]), ablated_parts.signed(float(effects.output[at]))),
         )
         for at in effects.strongest(LISTED)
     ]

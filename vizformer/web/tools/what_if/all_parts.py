@@ -12,13 +12,13 @@ from vizformer.components.table import Number, Row
 from vizformer.figures import head_report as head_figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.tools.what_if import computations, wording
+from vizformer.web.tools.what_if import computations
 from vizformer.web.tools.what_if.place import Place, choose, choose_instead
 from vizformer.web.tools.what_if.switched_off_parts import choose_parts, switched_off
-from vizformer.web.tools.what_if.wording import signed
 from vizformer.web.widgets import chart, watched_work
 from vizformer.web.widgets.choices import BESIDE, box, kind_of_attention, more
-from vizformer.web.words import labels
+from vizformer.web.words import ablated_parts, labels
+from vizformer.web.words.ablated_parts import signed
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, show_note
@@ -80,7 +80,7 @@ def most_said(place: Place, first: Effect) -> str:
     return _(
         "It needs **{part}** most: without it the answer moves by {value} nats (KL), and the probability of “{token}” by "
         "{points} percentage points.",
-        part=wording.name(first.part),
+        part=ablated_parts.name(first.part),
         value=matrix.number(first.divergence),
         token=plain(place.best[0].token.text),
         points=signed(100 * first.probability, 1),
@@ -107,7 +107,7 @@ def strongest(subject: Subject, place: Place, effects: tuple[Effect, ...]) -> No
     drawn = isinstance(place.instead, computations.Drawn)
     rows = [
         Row(
-            wording.name(one.part),
+            ablated_parts.name(one.part),
             Number(one.divergence, matrix.number(one.divergence) + (f" ± {one.spread:.4f}" if drawn else "")),
             Number(one.logit, signed(one.logit, 3)),
             Number(one.probability, signed(100 * one.probability, 1)),
@@ -139,7 +139,7 @@ def looking_and_mattering(subject: Subject, place: Place, kind: Kind) -> None:
     found = computations.mass_and_effect(subject, place.row, place.token, place.instead, kind, query, key)
     rows = [
         Row(
-            wording.name(one.part),
+            ablated_parts.name(one.part),
             Number(one.mass, f"{one.mass:.4f}"),
             Number(one.mass_rank + 1, str(one.mass_rank + 1)),
             Number(one.divergence, matrix.number(one.divergence)),

@@ -8,10 +8,11 @@ from vizformer.analysis.causes.tokens_left_out import TokenEffect, Way, ways
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.what_if import computations, wording
+from vizformer.web.tools.what_if import computations
 from vizformer.web.tools.what_if.place import Place, choose
 from vizformer.web.widgets import in_python, watched_work
 from vizformer.web.widgets.choices import BESIDE, more, one_of
+from vizformer.web.words import ablated_parts
 from vizformer.web.words.i18n import _, show_note
 
 
@@ -58,8 +59,8 @@ def listed(subject: Subject, place: Place, effects: tuple[TokenEffect, ...]) -> 
             str(one.position),
             subject.trace.tokens[one.stack][one.position].text,
             Number(one.divergence / max(most.divergence, 1e-12), matrix.number(one.divergence)),  # a bar: its share
-            Number(one.logit, wording.signed(one.logit)),
-            Number(one.probability, wording.signed(100 * one.probability, 1)),
+            Number(one.logit, ablated_parts.signed(one.logit)),
+            Number(one.probability, ablated_parts.signed(100 * one.probability, 1)),
             one.best.text,
             kind="marked" if one is most and one.divergence > 0 else "",
         )

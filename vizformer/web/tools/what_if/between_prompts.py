@@ -13,10 +13,10 @@ from vizformer.web.tools.what_if.patch_maps import maps
 from vizformer.web.tools.what_if.patched_cells import Asked
 from vizformer.web.tools.what_if.paths import draw_paths
 from vizformer.web.tools.what_if.prompts import Prompts, choose, second
-from vizformer.web.tools.what_if.wording import signed
 from vizformer.web.widgets import telling
 from vizformer.web.widgets.choices import BESIDE, kind_of_attention, one_of
 from vizformer.web.widgets.lab import aside
+from vizformer.web.words.ablated_parts import signed
 from vizformer.web.words.i18n import _, show_text
 
 

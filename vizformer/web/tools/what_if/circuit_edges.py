@@ -16,10 +16,10 @@ from vizformer.errors import TraceError
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.what_if import wording
-from vizformer.web.tools.what_if.wording import signed
 from vizformer.web.widgets import chart, lesson, watched_work
 from vizformer.web.widgets.choices import BESIDE
+from vizformer.web.words import ablated_parts
+from vizformer.web.words.ablated_parts import signed
 from vizformer.web.words.i18n import _, show_note
 
 MOST_PROMPTS, DRAWS, MOST_LISTED = 12, 3, 40
@@ -158,6 +158,6 @@ def name(place: str) -> str:
         return _("the embedding") if place == "embedding" else _("the logits")
     parts = place.split(".")
     if parts[2] == "feedforward":
-        return wording.name(Part(place))
+        return ablated_parts.name(Part(place))
     head = Part(".".join(parts[:3]), int(parts[3]))
-    return wording.name(head) if len(parts) == 4 else wording.operand(head, parts[4])
+    return ablated_parts.name(head) if len(parts) == 4 else ablated_parts.operand(head, parts[4])

@@ -14,10 +14,10 @@ from vizformer.components.table import Number, Row
 from vizformer.figures import head_report as head_figures
 from vizformer.web.catalogue.bounded_cache import Cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.what_if import computations, other_texts, wording
+from vizformer.web.tools.what_if import computations, other_texts
 from vizformer.web.widgets import chart, in_python, watched_work
 from vizformer.web.widgets.choices import BESIDE, kind_of_attention, more, one_of
-from vizformer.web.words import labels
+from vizformer.web.words import ablated_parts, labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, show_note, show_text
 
@@ -106,13 +106,16 @@ def roles(found: HeadGates) -> None:
     )
     rows = [
         Row(
-            wording.name(found.heads[at]),
+            ablated_parts.name(found.heads[at]),
             *(
                 Number(float(means[role][at]), f"{means[role][at]:.2f} ± {scores[role][:, at].std():.2f}")
                 for role in ROLE_NAMES
             ),
             names.get(str(said[at]), "–"),
-            *(Number(float(loss[at]), wording.signed(float(loss[at]), 4)) for loss in (found.at_closed, found.without)),
+            *(
+                Number(float(loss[at]), ablated_parts.signed(float(loss[at]), 4))
+                for loss in (found.at_closed, found.without)
+            ),
             kind="marked" if said[at] in (None, "interfering") else "",
         )
         for at in order[:LISTED]

@@ -9,9 +9,9 @@ from vizformer.components.table import Number, Row
 from vizformer.web.tools.what_if import patched_cells
 from vizformer.web.tools.what_if.patched_cells import Asked, Said
 from vizformer.web.tools.what_if.prompts import Prompts
-from vizformer.web.tools.what_if.wording import signed
 from vizformer.web.widgets import in_python
 from vizformer.web.words import labels
+from vizformer.web.words.ablated_parts import signed
 from vizformer.web.words.i18n import _
 
 

@@ -10,9 +10,10 @@ from vizformer.analysis.masks.runs import rerun
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.what_if import patched_cells, wording
+from vizformer.web.tools.what_if import patched_cells
 from vizformer.web.tools.what_if.patched_cells import Said
 from vizformer.web.tools.what_if.prompts import Prompts
+from vizformer.web.words import ablated_parts
 
 Into = Literal["logits", "q", "k", "v"]
 Held = Literal["clean", "corrupted"]
@@ -36,7 +37,7 @@ class Path:
 
     @property
     def head(self) -> Part | None:
-        found = wording.parts(self.written)
+        found = ablated_parts.parts(self.written)
         return found[0] if found else None
 
     @property

@@ -7,14 +7,15 @@ from streamlit.delta_generator import DeltaGenerator
 from vizformer.analysis import PathPatched, kinds
 from vizformer.analysis.causes.ablation import Part
 from vizformer.web.link import state
-from vizformer.web.tools.what_if import patched_paths, wording
+from vizformer.web.tools.what_if import patched_paths
 from vizformer.web.tools.what_if.one_cell import opening, three_runs
 from vizformer.web.tools.what_if.patched_paths import Path
 from vizformer.web.tools.what_if.prompts import Prompts
 from vizformer.web.tools.what_if.share_map import CELL, chosen_cell, one_map, window
-from vizformer.web.tools.what_if.wording import signed
 from vizformer.web.widgets import in_python, lesson, watched_work
 from vizformer.web.widgets.choices import box, kind_of_attention, more, one_of
+from vizformer.web.words import ablated_parts
+from vizformer.web.words.ablated_parts import signed
 from vizformer.web.words.i18n import _, show_note, show_text
 
 TO, HEAD, STANDS = "whatif.to", "whatif.tohead", "whatif.held"
@@ -47,7 +48,7 @@ def choose(prompts: Prompts) -> Path:
     names = {"logits": _("the logits"), "q": _("a query"), "k": _("a key"), "v": _("a value")}
     into = one_of(_("What receives"), TO, names)
     if into != "logits":
-        heads = {wording.write([part]): wording.name(part) for part in patched_paths.heads(prompts.clean)}
+        heads = {ablated_parts.write([part]): ablated_parts.name(part) for part in patched_paths.heads(prompts.clean)}
         head = box(_("of the head"), HEAD, heads, list(heads)[-1])
     held_names = {"clean": _("the clean prompt: what is lost"), "corrupted": _("the corrupted one: what comes back")}
     with more():
@@ -76,14 +77,14 @@ def measured(prompts: Prompts, asked: Path) -> PathPatched | None:
 
 def receiver_name(asked: Path) -> str:
     """What receives, in words."""
-    return _("the logits") if asked.head is None else wording.operand(asked.head, asked.into)
+    return _("the logits") if asked.head is None else ablated_parts.operand(asked.head, asked.into)
 
 
 def one_path(prompts: Prompts, asked: Path, found: PathPatched, cell: tuple[int, int]) -> None:
     """The three runs of the chosen sender, and the way back to who sends to it."""
     sender = Part(found.names[cell[0]], cell[1])
     titles = (_("clean"), _("patched"), _("corrupted"))
-    name = _("from {sender} to {receiver}", sender=wording.name(sender), receiver=receiver_name(asked))
+    name = _("from {sender} to {receiver}", sender=ablated_parts.name(sender), receiver=receiver_name(asked))
     three_runs(
         prompts,
         patched_paths.said(prompts, asked, sender),
@@ -107,7 +108,7 @@ def one_path(prompts: Prompts, asked: Path, found: PathPatched, cell: tuple[int,
 def _trace_back(sender: Part) -> None:
     """The sender becomes the receiver, and those send that are read for its keys."""
     lesson.change(TO, "k", "logits")
-    lesson.change(HEAD, wording.write([sender]), "")
+    lesson.change(HEAD, ablated_parts.write([sender]), "")
     lesson.change(CELL, "", "")  # the strongest sender
     if sender.sublayer.endswith("cross"):
         state.update(kind="encoder")

@@ -16,13 +16,13 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.tools.what_if import computations, learned_gates, other_texts, wording
+from vizformer.web.tools.what_if import computations, learned_gates, other_texts
 from vizformer.web.tools.what_if.circuit_edges import draw_circuit
 from vizformer.web.tools.what_if.set_choice import OWN, chosen_name, own_set, what_is_measured
 from vizformer.web.tools.what_if.share_map import chosen_cell, one_map, window
-from vizformer.web.tools.what_if.wording import signed
-from vizformer.web.widgets import in_python, watched_work
+from vizformer.web.widgets import in_python, strongest_parts, watched_work
 from vizformer.web.widgets.choices import BESIDE, kind_of_attention, more
+from vizformer.web.words.ablated_parts import signed
 from vizformer.web.words.i18n import _, show_note, show_text, translate
 
 LISTED = 10
@@ -84,7 +84,7 @@ def draw_effects(subject: Subject, found: SetEffects, settings: DeltaGenerator) 
         part = heads(found, kind)
     with beside:
         said(found)
-    strongest(found)
+    strongest_parts.show(found, LISTED)
     row_by_row(found, part)
 
 
@@ -140,16 +140,9 @@ def heads(found: SetEffects, kind: Kind) -> int:
         [_("H{head}", head=head) for head in range(values.shape[1])],
     )
     cell = chosen_cell(values, first, key)
-    title = _("Mean over {n} prompts: {unit}, of each head", n=len(found.rows), unit=unit(found))
+    title = _("Mean over {n} prompts: {unit}, of each head", n=len(found.rows), unit=strongest_parts.unit(found))
     one_map(values, title, names, cell, first, f"what_if.measured.{key}")
     return found.parts.index(Part(site_name(kind, cell[0]), cell[1]))
-
-
-def unit(found: SetEffects) -> str:
-    """What a number is."""
-    if found.measure in PAIRED:
-        return _("share of the difference")
-    return _("share of the log odds, nats") if found.measure == "attribution" else _("change of the log odds, nats")
 
 
 def said(found: SetEffects) -> None:
@@ -167,7 +160,7 @@ def said(found: SetEffects) -> None:
         _(
             "**{part}** has the largest mean: {mean}, between {low} and {high} in 95% of the sets that are drawn again from "
             "these prompts; {against} of {n} prompts go against it.",
-            part=part_name(found, at),
+            part=strongest_parts.part_name(found, at),
             mean=signed(float(found.mean[at])),
             low=signed(float(low)),
             high=signed(float(high)),
@@ -187,33 +180,6 @@ def said(found: SetEffects) -> None:
         )
 
 
-def part_name(found: SetEffects, at: int) -> str:
-    part = found.parts[at]
-    assert isinstance(part, Part)  # (splits, whose parts are writers, are not drawn)
-    return wording.name(part)
-
-
-def strongest(found: SetEffects) -> None:
-    """The parts with the largest means."""
-    low, high = found.interval()
-    rows = [
-        Row(
-            part_name(found, at),
-            Number(float(found.mean[at]), signed(float(found.mean[at]))),
-            f"{signed(float(low[at]))} … {signed(float(high[at]))}",
-            Number(len(found.against(at)), str(len(found.against(at)))),
-        )
-        for at in found.strongest()[:LISTED]
-    ]
-    columns = (
-        _("part of the model"),
-        _("mean: {unit}", unit=unit(found)),
-        _("95% interval (bootstrap)"),
-        _("prompts against it"),
-    )
-    st.html(table.to_html(columns, rows, caption=_("The parts with the largest effect")))
-
-
 def row_by_row(found: SetEffects, part: int) -> None:
     """The effect of the chosen head in each prompt, those first that go against its mean."""
     against = found.against(part)
@@ -229,8 +195,10 @@ def row_by_row(found: SetEffects, part: int) -> None:
         )
         for at in order[: 2 * LISTED]
     ]
-    columns = (_("prompt"), _("answer"), _("log odds"), unit(found), "")
-    st.html(table.to_html(columns, rows, caption=_("Prompt by prompt: {part}", part=part_name(found, part))))
+    columns = (_("prompt"), _("answer"), _("log odds"), strongest_parts.unit(found), "")
+    st.html(
+        table.to_html(columns, rows, caption=_("Prompt by prompt: {part}", part=strongest_parts.part_name(found, part)))
+    )
 
 
 def code(subject: Subject, prompts: PromptSet, measure: str, texts: Corpus | None) -> str:

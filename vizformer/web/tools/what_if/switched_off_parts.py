@@ -11,10 +11,10 @@ from vizformer.components.table import Number, Row
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.tools.what_if import computations, other_texts, wording
+from vizformer.web.tools.what_if import computations, other_texts
 from vizformer.web.tools.what_if.place import Place
 from vizformer.web.widgets import in_python, lesson, model_suggestions, telling, watched_work
-from vizformer.web.words import labels
+from vizformer.web.words import ablated_parts, labels
 from vizformer.web.words.i18n import _, show_text
 
 MOST = 8  # parts that a link carries
@@ -25,7 +25,7 @@ RUNS = 6  # of the model, that two answers and two texts take, about
 def choose_parts(subject: Subject) -> tuple[Part, ...]:
     """The box of parts; of a model that the reader opened it begins with the head of the page Attention."""
     known = computations.parts(subject)
-    chosen = wording.read(lesson.value(NAME, ""), known)
+    chosen = ablated_parts.read(lesson.value(NAME, ""), known)
     answers = subject.config.architecture == "encoder-only" or model_suggestions.writes(subject.model)
     if answers and not lesson.value(NAME, "") and watched_work.cost(subject, RUNS) < watched_work.AT_ONCE:
         kind = kinds(subject.trace)[0]
@@ -33,7 +33,7 @@ def choose_parts(subject: Subject) -> tuple[Part, ...]:
         chosen = () if place is None else (Part(site_name(kind, place[0]), place[1]),)
     key = "what_if.off"
     state.show(key, list(chosen))
-    names = {part: wording.name(part) for part in known}  # made now: the widget asks outside of a run too
+    names = {part: ablated_parts.name(part) for part in known}  # made now: the widget asks outside of a run too
     st.multiselect(
         _("Switch off"),
         known,
@@ -120,7 +120,7 @@ def snippet(subject: Subject, chosen: tuple[Part, ...], instead: computations.In
 
 def _take() -> None:
     nothing = NOTHING if state.view().model.is_from_elsewhere else ""
-    lesson.change(NAME, wording.write(st.session_state["what_if.off"]) or nothing, "")
+    lesson.change(NAME, ablated_parts.write(st.session_state["what_if.off"]) or nothing, "")
 
 
 def _percent(probability: float) -> Number:
