@@ -9,7 +9,7 @@ from vizformer.analysis.costs.generation_cost import forward_pass
 from vizformer.analysis.costs.model_costs import activations, model_cost, overtakes, parameters
 from vizformer.analysis.costs.published_models import PUBLISHED, Published
 from vizformer.config import ModelConfig
-from vizformer.model import Transformer, count_parameters
+from vizformer.model import Cache, Transformer, count_parameters
 
 BY_PRESET = {one.preset: one for one in PUBLISHED}
 
@@ -74,6 +74,27 @@ def test_a_forward_multiplies_as_often_as_pytorch_counts(options: dict[str, obje
     ):
         model(ids, ids) if both else model(ids)
     assert counter.get_total_flops() // 2 == forward_pass(config, n).total
+
+
+@pytest.mark.parametrize("layers", [(0,), (1,), (0, 2), (0, 1, 2)])
+def test_layers_of_the_delta_rule_are_counted_as_they_are(layers: tuple[int, ...]) -> None:
+    config, n = tiny.config("decoder-only", **{**tiny.HYBRID, "delta_layers": layers, "n_decoder_layers": 3}), 9
+    model = Transformer(config).eval().requires_grad_(False)
+    cost, cache = model_cost(config, n), Cache()
+    assert cost.total == count_parameters(config)
+    matrices = [
+        weight.numel() for name, weight in model.named_parameters() if ".self_attention." in name and weight.dim() > 1
+    ]
+    assert cost.forward.projections == n * sum(matrices)
+    state = 4 * 6 * 5 * 7  # four times through the 6 heads' states of 5 x 7
+    attention = 2 * n * config.n_heads * config.d_head
+    assert cost.forward.attention == n * (len(layers) * state + (3 - len(layers)) * attention)
+    with torch.inference_mode():
+        model.decode(torch.arange(n)[None] % 5 + 4, cache=cache)
+    assert 4 * cost.kv_numbers == cache.nbytes
+    grows = 2 * config.kv_heads * config.d_head
+    assert cost.kv_numbers_per_token == (3 - len(layers)) * grows
+    assert cost.activations.maps == (3 - len(layers)) * config.n_heads * n * n
 
 
 def test_the_training_of_gpt3_costs_what_its_authors_print() -> None:

@@ -80,6 +80,16 @@ class AttentionOptions(CommonOptions):
         return self.delta_key_heads or self.n_heads, self.delta_value_heads or self.n_heads
 
     @property
+    def n_delta_layers(self) -> int:
+        return len(self.delta_layers or ())
+
+    @property
+    def delta_channels(self) -> int:
+        """Numbers a token that go through the short convolution: those of queries, keys and values."""
+        (n_keys, n_heads), (d_key, d_value) = self.delta_heads, self.delta_dims
+        return 2 * n_keys * d_key + n_heads * d_value
+
+    @property
     def delta_dims(self) -> tuple[int, int]:
         """How wide these are."""
         return self.delta_key_dim or self.d_head, self.delta_value_dim or self.d_head

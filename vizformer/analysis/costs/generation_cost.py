@@ -1,7 +1,8 @@
 """What generation costs: multiplications with and without a KV cache, and the bytes that the cache holds.
 
 Counted are the multiplications of matrix products, which is where the time goes; norms, softmax, activations and the
-turning of RoPE are not.  Cells that a mask blocks count too: they are computed before they are blocked.
+turning of RoPE are not.  Cells that a mask blocks count too: they are computed before they are blocked.  A layer of the
+gated delta rule is counted token by token: it goes through its state four times (forget, read, write, answer).
 """
 
 from dataclasses import dataclass, replace
@@ -20,8 +21,8 @@ class Multiplications:
     """Multiplications by where they happen.
 
     Attributes:
-        attention: q k^T and pattern v: what grows with the length of the text.
-        projections: W_Q, W_K, W_V and W_O.
+        attention: q k^T and pattern v, which grow with the length of the text; of the delta rule, all that the state takes.
+        projections: W_Q, W_K, W_V, W_O and gates; of the delta rule also its short convolution.
         feedforward: W_in, W_out and, where it is gated, W_gate.
         unembedding: the logits, with what the head does before them.
     """
@@ -69,7 +70,9 @@ def decoder_pass(config: ModelConfig, new: int, length: int, memory: int = 0, pr
     layer = _attention(config, new, length, projected=new)
     if config.n_encoder_layers:
         layer += _attention(config, new, memory, projected=projected)
-    layers = _times(layer, config.n_decoder_layers) + _feedforwards(config, new, config.n_decoder_layers)
+    layers = _times(layer, config.n_decoder_layers - config.n_delta_layers)
+    layers += _times(_delta_rule(config, new), config.n_delta_layers)
+    layers += _feedforwards(config, new, config.n_decoder_layers)
     return layers + _embedding(config, new) + _unembedding(config, 1)
 
 
@@ -105,25 +108,35 @@ def generation_costs(
     return costs
 
 
-def cache_bytes(config: ModelConfig, length: int, memory: int = 0) -> int:
+def cache_bytes(config: ModelConfig, length: int, memory: int = 0, number_bytes: int = FLOAT_BYTES) -> int:
     """Bytes of keys and values for `length` positions of the decoder and, fixed, `memory` positions of the encoder.
 
-    2 * n_layers * n_kv_heads * d_head * (length + memory) numbers of 4 bytes; memory counts in cross-attention only.
+    2 * n_layers * n_kv_heads * d_head * (length + memory) numbers; memory counts in cross-attention only.  Of layers of the
+    delta rule `state_bytes` is kept in their place.
     """
     positions = length + (memory if config.n_encoder_layers else 0)
-    return 2 * config.n_decoder_layers * config.kv_heads * config.d_head * positions * FLOAT_BYTES
+    layers = config.n_decoder_layers - config.n_delta_layers
+    return 2 * layers * config.kv_heads * config.d_head * positions * number_bytes + state_bytes(config, number_bytes)
 
 
-def rolling_cache_bytes(config: ModelConfig, length: int, memory: int = 0) -> int:
+def state_bytes(config: ModelConfig, number_bytes: int = FLOAT_BYTES) -> int:
+    """Bytes of the layers of the delta rule, at every length: n_heads * d_key * d_value numbers in float32, and the last
+    delta_kernel - 1 rows that the convolution reads."""
+    channels, (__, n_heads), (d_key, d_value) = config.delta_channels, config.delta_heads, config.delta_dims
+    rows = channels * (config.delta_kernel - 1) * number_bytes
+    return config.n_delta_layers * (n_heads * d_key * d_value * FLOAT_BYTES + rows)
+
+
+def rolling_cache_bytes(config: ModelConfig, length: int, memory: int = 0, number_bytes: int = FLOAT_BYTES) -> int:
     """The same, if the layers with a sliding window kept only the positions in it: min(length, window) of them.
 
     Nothing here computes so: `vizformer.model.Cache` keeps every position.
     Source: Jiang et al. 2023, "Mistral 7B", section 2, "Rolling Buffer Cache".
     """
     forgotten = max(0, length - (config.sliding_window or length))
-    layers = len(config.windowed_layers) if config.n_decoder_layers else 0
-    saved = 2 * layers * config.kv_heads * config.d_head * forgotten * FLOAT_BYTES
-    return cache_bytes(config, length, memory) - saved
+    layers = len(config.windowed_layers - {*(config.delta_layers or ())}) if config.n_decoder_layers else 0
+    saved = 2 * layers * config.kv_heads * config.d_head * forgotten * number_bytes
+    return cache_bytes(config, length, memory, number_bytes) - saved
 
 
 @dataclass(frozen=True)
@@ -166,12 +179,21 @@ def text_costs(config: ModelConfig, start: int, steps: int, memory: int = 0) -> 
 
 
 def _attention(config: ModelConfig, queries: int, keys: int, projected: int) -> Multiplications:
-    """2 * n_q * n_k * n_heads * d_head, and d_model * (2 * n_q * n_heads + 2 * n_projected * n_kv_heads) * d_head."""
+    """2 * n_q * n_k * n_heads * d_head, and d_model * (2 * n_q * n_heads + 2 * n_projected * n_kv_heads) * d_head; with a
+    gate 3 * n_q * n_heads."""
     width, kv_width = config.n_heads * config.d_head, config.kv_heads * config.d_head
     return Multiplications(
         attention=2 * queries * keys * width,
-        projections=config.d_model * (2 * queries * width + 2 * projected * kv_width),
+        projections=config.d_model * ((2 + config.attention_gate) * queries * width + 2 * projected * kv_width),
     )
+
+
+def _delta_rule(config: ModelConfig, rows: int) -> Multiplications:
+    """Of a layer, rows times: 4 * n_heads * d_key * d_value, and d_model * (channels + 2 * n_heads * d_value + 2 * n_heads)
+    + channels * delta_kernel, with channels = 2 * n_key_heads * d_key + n_heads * d_value."""
+    channels, (__, n_heads), (d_key, d_value) = config.delta_channels, config.delta_heads, config.delta_dims
+    matrices = config.d_model * (channels + 2 * n_heads * d_value + 2 * n_heads) + channels * config.delta_kernel
+    return Multiplications(attention=4 * rows * n_heads * d_key * d_value, projections=rows * matrices)
 
 
 def _distances(config: ModelConfig, n: int) -> Multiplications:

@@ -9,9 +9,8 @@ Qwen3-Next.
 
 from dataclasses import dataclass, replace
 
+from vizformer.analysis.costs.generation_cost import rolling_cache_bytes, state_bytes
 from vizformer.config import ModelConfig
-
-STATE_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -27,17 +26,9 @@ class Kept:
 
 
 def kept_bytes(config: ModelConfig, n: int, number_bytes: int = 2) -> Kept:
-    """What a decoder keeps of n tokens, at `number_bytes` for each number of a cache."""
-    (n_keys, n_heads), (d_key, d_value) = config.delta_heads, config.delta_dims
-    rows = (2 * n_keys * d_key + n_heads * d_value) * (config.delta_kernel - 1)
-    cache = state = 0
-    for layer in range(config.n_decoder_layers):
-        if config.has_delta(layer):
-            state += n_heads * d_key * d_value * STATE_BYTES + rows * number_bytes
-            continue
-        seen = n if layer not in config.windowed_layers else min(n, config.sliding_window or n)
-        cache += 2 * config.kv_heads * config.d_head * seen * number_bytes
-    return Kept(cache, state)
+    """What a decoder needs to keep of n tokens, at `number_bytes` for each number of a cache."""
+    state = state_bytes(config, number_bytes) if config.n_decoder_layers else 0
+    return Kept(rolling_cache_bytes(config, n, number_bytes=number_bytes) - state, state)
 
 
 def qwen3_next(*, attention_only: bool = False) -> ModelConfig:

@@ -91,10 +91,14 @@ def _bytes(config: ModelConfig, what: str, n: int) -> int:
 
 def _formula(n: int) -> None:
     """A layer of either kind, of the shapes of Qwen3-Next."""
-    cache, state = (f"{value:,}".replace(",", "{,}") for value in (2048 * n, 2**21))
+    config = qwen3_next()
+    (__, heads), (d_key, d_value), kv, d_head = config.delta_heads, config.delta_dims, config.kv_heads, config.d_head
+    numbers = (2 * kv * d_head * n * 2, heads * d_key * d_value * 4)
+    cache, state = (f"{value:,}".replace(",", "{,}") for value in numbers)
     lesson.formula(
         r"\text{cache: } 2\,n_\mathrm{kv}\,d_\mathrm{head}\,n \cdot 2, \qquad \text{state: } h\,d_k\,d_v \cdot 4",
-        live=rf"2 \cdot 2 \cdot 256 \cdot {n} \cdot 2 = {cache}, \qquad 32 \cdot 128 \cdot 128 \cdot 4 = {state}",
+        live=rf"2 \cdot {kv} \cdot {d_head} \cdot {n} \cdot 2 = {cache}, \qquad "
+        rf"{heads} \cdot {d_key} \cdot {d_value} \cdot 4 = {state}",
         code="cache = 2 * n_kv * d_head * n * 2  # bfloat16\nstate = n_heads * d_key * d_value * 4  # float32, at every n",
-        given={"n_kv": 2, "d_head": 256, "n": n, "n_heads": 32, "d_key": 128, "d_value": 128},
+        given={"n_kv": kv, "d_head": d_head, "n": n, "n_heads": heads, "d_key": d_key, "d_value": d_value},
     )
