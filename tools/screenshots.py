@@ -29,7 +29,7 @@ class Shot:
 
 
 PICTURES = {
-    "attention": Shot("/attention?model=zh-en&text=今天早上你在做什么？&site=cross&layer=2&head=0&query=3"),
+    "attention": Shot("/attention?model=zh-en&text=今天早上你在做什么？&site=cross&layer=2&head=3&query=3"),
     "lesson": Shot("/heads?model=zh-en&text=我有一只猫。"),
     "design-page": Shot("/masks?model=stories&text=The dog was tired, so it went to", height=800),
     "design-phone": Shot(

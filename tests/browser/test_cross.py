@@ -3,6 +3,10 @@
 import pytest
 from playwright.sync_api import expect
 
+from tests.bundled import load
+from vizformer.analysis import alignment
+from vizformer.explain.mask_over_head import telling_row
+
 
 def sentence(tab):
     return tab.page.get_by_test_id("stTextInput").locator("input").first
@@ -17,20 +21,26 @@ def sentence(tab):
     ],
 )
 def test_a_cell_is_clicked_and_its_numbers_come_with_the_answer(open_tab, locale, fold, show, right, answered):
-    tab = open_tab("/cross?part=alignment", locale=locale)
+    trace = load("zh-en").trace("我有一只猫。")
+    source, target = ([token.text for token in trace.tokens[stack]] for stack in ("encoder", "decoder"))
+    found, rows = alignment(trace), range(1, len(target) - 1)  # of the last layer, but for what the start mark writes
+    row = telling_row(found.weights[2], list(rows))
+    column = int(found.mean[2, row])
+    at = row * len(source) + column
+    tab = open_tab("/cross?part=alignment&text=我有一只猫。", locale=locale)
     cells = tab.page.locator(".vf-cells").get_by_role("gridcell")
     tab.page.get_by_text(fold, exact=True).click()
     expect(cells.first).to_have_text("")
     with tab.runs():
-        cells.nth(3 * 7 + 4).click()  # the row of "a", the column of 猫
+        cells.nth(at).click()
     tab.settled()
     boxes = tab.page.locator(".st-key-ask-cross-cell").get_by_test_id("stSelectbox").locator("input")
-    expect(boxes.nth(0)).to_have_value("3 · a")
-    expect(boxes.nth(1)).to_have_value("4 · 猫")
+    expect(boxes.nth(0)).to_have_value(f"{row} · {target[row]}")
+    expect(boxes.nth(1)).to_have_value(f"{column} · {source[column]}")
     with tab.runs():
         tab.page.get_by_role("button", name=show).click()
     tab.settled()
-    expect(cells.nth(3 * 7 + 4)).to_have_text("0.79")
+    expect(cells.nth(at)).to_have_text(f"{found.weights[2][row, column]:.2f}")
     expect(tab.page.get_by_test_id("stAlert").filter(has_text=right).first).to_be_visible()
     expect(tab.page.get_by_text(answered).first).to_be_visible()
 
