@@ -4,8 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.bundled import load
-from vizformer.analysis import alignment
-from vizformer.explain.mask_over_head import telling_row
+from vizformer.analysis import alignment, telling_row
 
 
 def sentence(tab):
