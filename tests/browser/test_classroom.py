@@ -64,7 +64,7 @@ def test_students_follow_let_go_come_back_and_cannot_move_the_class(server, brow
 @pytest.mark.sweep
 def test_a_class_answers_a_question_and_the_teacher_sees_bars(server, browser, open_tab):
     n = len(load("zh-en").trace("hello there").tokens["decoder"])
-    right = str(n * (n + 1) // 2)  # cells of the causal mask that are open
+    right = str(n * (n - 1) // 2)  # cells that the causal mask blocks
     teacher = open_tab("/masks?text=hello there", at=server)
     code = start(teacher)
     student = open_tab(f"/?room={code}", at=server, locale="zh-CN")
