@@ -40,13 +40,8 @@ class BundleError(ValueError):
 class Module:
     """One source file.
 
-    Attributes:
-        path: of the file.
-        imports: the names that it takes from each other file, in the order of its import lines.
-        exports: the names that others may import.
-        declared: all names at its top level.
-        default: the name of its `export default function`, "" where there is none.
-        body: its text without imports, exports and comments.
+    `declared` are all names at its top level, `default` that of its `export default function` ("" where there is none),
+    and `body` its text without imports, exports and comments.
     """
 
     path: Path
@@ -97,11 +92,7 @@ def _in_order(path: Path, done: dict[Path, Module], above: tuple[Path, ...]) -> 
 
 
 def read_module(path: Path) -> Module:
-    """One source file, read by the grammar above.
-
-    Raises:
-        BundleError: a file that is not there, or a line outside the grammar.
-    """
+    """One source file, read by the grammar above."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

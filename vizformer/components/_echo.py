@@ -47,14 +47,7 @@ def open_echo(argument: State) -> Echo:
 def settle(echo: Echo, argument: State, reported: State, seq: int | None) -> State:
     """Decides what is selected now, and makes a new version where the browser has to be told.
 
-    Args:
-        echo: the conversation so far; brought up to date in place.
-        argument: the page's own value; None where the page leaves the choice to the component.
-        reported: the browser's value (None: it has reported nothing since it was mounted).
-        seq: the serial number that came with it.
-
-    Returns:
-        the value that the component shows, which `mount` returns.
+    `argument`: the page's own value; None where the page leaves the choice to the component.
     """
     shown, bumped = (echo.sent if reported is None else reported), False
     # a page that still passes its old value beside a new report was cut short before it could keep that report

@@ -30,15 +30,9 @@ Selected = TypeVar("Selected", bound=HeadsSelection)
 
 @dataclass(frozen=True)
 class HeadsComponent(Generic[Selected]):
-    """A view of the heads of one kind.
+    """A view of the heads of one kind, in its files and English words.
 
-    Attributes:
-        component: its files.
-        selection: what is selected in it.
-        words: its texts in English.
-        title: of its file.
-        refused: which payloads it cannot show (`HeadsPayload.held`), and what to do instead.
-        first: what a file shows first where nobody says.
+    `refused`: which payloads it cannot show (`HeadsPayload.held`), and what to do instead.
     """
 
     component: _mount.Component
@@ -70,24 +64,15 @@ class HeadsComponent(Generic[Selected]):
         height: int | None = None,
         strip: Mapping[str, Any] | None = None,
     ) -> Selected:
-        """Shows the heads on a Streamlit page.
+        """Shows the heads on a Streamlit page; what is selected now.
 
-        Args:
-            payload: the packed heads.
-            query_tokens, key_tokens: labels of the queries and of the keys.
-            selected: what the page wants selected. The page keeps what `mount` returns and passes it again: a value
-                that differs from it counts as the page's wish and is obeyed. None leaves the choice to the component.
             layers: label of each layer; a number stands in the component's words, a text as it is. Default 0, 1, ...
             by_word: the word of each query and of each key (None: a token that stands for itself), where the large map is
                 to have words for rows and columns: the sum over a key word's tokens, the mean over a query word's.
-            words: the texts, under the names of ENGLISH.
             height: of the whole component in px; by default it fits the sequence.
             strip: heads that stand above the small maps where these are grouped by what the heads do: over how many
                 `texts` that was measured (0: not yet, and they are found in the payload), how many heads are `resting`,
                 and the `heads`, each a mapping of `layer`, `head`, `target`, `mean`, `low`, `high`.
-
-        Returns:
-            what is selected now.
 
         Raises:
             ValueError: labels that do not fit the payload, or a payload without the heads that this view shows.
@@ -113,11 +98,7 @@ class HeadsComponent(Generic[Selected]):
         height: int | None = None,
         title: str | None = None,
     ) -> _mount.Html:
-        """The same view as the text of one HTML file that works without a server and without a network.
-
-        Raises:
-            ValueError: as `mount`.
-        """
+        """The same view as one HTML file."""
         return self.component.page(
             data=self._data(payload, query_tokens, key_tokens, layers, by_word, words, height),
             columns=payload.columns,

@@ -29,10 +29,8 @@ def N_(text: str) -> str:
 class Component:
     """A component of the browser, made of `<entry>.js`, `common.css` and `<entry>.css`.
 
-    Attributes:
-        entry: name of its files, and of the function that its script exports by default.
-        drawn: whether there is anything to see; otherwise there are no style sheets.
-        sheet: the component whose style sheet it shares; empty for one of its own.
+    `drawn`: whether there is anything to see; otherwise there are no style sheets.
+    `sheet`: the component whose style sheet it shares; empty for one of its own.
     """
 
     entry: str
@@ -120,11 +118,7 @@ def current(
 ) -> tuple[Value | None, _echo.Echo]:
     """What is selected now, and the conversation that says so (see `_echo`).
 
-    Args:
-        key: of the component.
-        argument: what the page passes.
-        parse: reads a report.
-        ahead: only tell what the answer will be; nothing counts as said yet.
+    `ahead`: only tell what the answer will be; nothing counts as said yet.
     """
     import streamlit as st
 

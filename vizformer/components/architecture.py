@@ -26,9 +26,7 @@ class Box(TypedDict):
     """One box.
 
     Attributes:
-        key: its name, each once in a drawing.
         kind: decides its colour: "attention", "feedforward", "norm", "table" or "plain".
-        title, shape, count: what it reads, in one line each.
         note: more about it, shown at the lower edge of a narrow screen while the box is chosen.
         framed: whether it belongs to the layer that is repeated.
         inside: the key of a box that it is drawn in; "" where it has a place of its own.
@@ -66,19 +64,7 @@ def peek(*, key: str, selected: str | None = None) -> str | None:
 def mount(
     columns: Sequence[Column], *, selected: str | None = None, words: Mapping[str, str] = ENGLISH, key: str
 ) -> str | None:
-    """Shows the drawing on a Streamlit page.
-
-    Args:
-        columns: the stacks, side by side.
-        selected: the key of the box that the page wants selected; the page keeps what `mount` returns and passes it
-            again, a value that differs from it is obeyed.
-
-    Returns:
-        the key of the selected box, if there is one.
-
-    Raises:
-        ValueError: boxes that name boxes which are not there.
-    """
+    """Shows the drawing, the stacks side by side, on a Streamlit page; the key of the selected box, if there is one."""
     data = _data(columns, words)
     shown, echo = _mount.current(key, selected, _parse)
     _COMPONENT.mount(
@@ -98,11 +84,7 @@ def to_html(
     words: Mapping[str, str] = ENGLISH,
     title: str = "Architecture",
 ) -> _mount.Html:
-    """The same drawing as the text of one HTML file that works without a server and without a network.
-
-    Raises:
-        ValueError: as `mount`.
-    """
+    """The same drawing as one HTML file."""
     return _COMPONENT.page(
         data=_data(columns, words),
         columns={},

@@ -132,14 +132,10 @@ def texts_of(*, sinks: bool, delta_rule: bool) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Selection:
-    """What someone looks at, counted from 0.
+    """What someone looks at, by its place in the payload's heads, counted from 0.
 
-    Attributes:
-        layer, head: position in the payload's heads.
-        query: the highlighted row.
-        key: the chosen cell of that row, if one is.
-        view: weights after the softmax, or scores before it.
-        order: what the small maps are sorted by; "layer" where the payload has no such measure.
+    `key`: the chosen cell of the row that is lit, if one is.
+    `order`: what the small maps are sorted by; "layer" where the payload has no such measure.
     """
 
     layer: int = 0

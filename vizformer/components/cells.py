@@ -54,22 +54,13 @@ def mount(
     words: Mapping[str, str] = ENGLISH,
     key: str,
 ) -> Cell | None:
-    """Shows the grid on a Streamlit page.
+    """Shows the grid on a Streamlit page; the chosen cell, if there is one.
 
     Args:
-        rows, columns: labels; they may repeat.
         values: shares of 1, shown in the cells by colour and number; None leaves them empty, NaN one [rows, columns].
         texts: shown in the cells instead of the numbers [rows, columns].
         signed: the values may be below 0: orange there, blue above; -1 and 1 have the full colour, and what is beyond.
         right: a cell that is marked as the answer; then nothing can be chosen any more.
-        selected: the cell that the page wants chosen. The page keeps what `mount` returns and passes it again; a value
-            that differs from it is obeyed.
-
-    Returns:
-        the chosen cell, if there is one.
-
-    Raises:
-        ValueError: values or cells that do not fit the labels.
     """
     data = _data(rows, columns, values, texts, signed, right, words)
     shown, echo = _mount.current(key, selected, _parse)

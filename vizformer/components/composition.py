@@ -41,10 +41,8 @@ _COMPONENT = _mount.Component("composition")
 class Edge(TypedDict):
     """One head that reads another.
 
-    Attributes:
-        way: what of the second one the output of the first becomes.
-        first, second: the heads, the first in an earlier layer.
-        excess: how clearly, in deviations of what chance gives.
+    `way`: what of the second one the output of the first becomes.
+    `excess`: how clearly, in deviations of what chance gives.
     """
 
     way: Literal["Q", "K", "V"]
@@ -61,20 +59,7 @@ def mount(
     words: Mapping[str, str] = ENGLISH,
     key: str,
 ) -> Head | None:
-    """Shows the graph on a Streamlit page.
-
-    Args:
-        shape: layers, and heads of a layer.
-        edges: who reads whom, the clearest first.
-        selected: the head that the page wants chosen. The page keeps what `mount` returns and passes it again; a value
-            that differs from it is obeyed.
-
-    Returns:
-        the chosen head, if there is one.
-
-    Raises:
-        ValueError: more layers, heads or edges than can be drawn, or edges that lead nowhere.
-    """
+    """Shows the graph, the clearest edges first, on a Streamlit page; the chosen head, if there is one."""
     data = _data(shape, edges, words)
     shown, echo = _mount.current(key, selected, _parse)
     _COMPONENT.mount(key=key, data=data, columns={}, version=echo.version, selected=_state(echo.sent))

@@ -16,9 +16,7 @@ class Cut:
     """One token in a row.
 
     Attributes:
-        text: what it reads.
         start, end: the bytes of the text that it covers.
-        hint: more about it, on hover.
         unknown: hatched: its text is lost.
         continues: dotted on its left: it continues a word.
         marked: framed: it is what the words beside the rows are about.
@@ -48,14 +46,7 @@ def style() -> str:
 
 
 def to_html(rows: Sequence[Row], *, width: int, label: str = "") -> str:
-    """The rows over the first `width` bytes of the text; tokens that begin behind them are left out.
-
-    Args:
-        label: what the rows are, for those who cannot see them.
-
-    Raises:
-        ValueError: a token that ends before it begins.
-    """
+    """The rows over the first `width` bytes of the text; tokens that begin behind them are left out."""
     return (
         f'<div class="vf-cuts" role="group" aria-label="{escape(label)}" tabindex="0">'
         f"{''.join(_row(row, width) for row in rows)}</div>"

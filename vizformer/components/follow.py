@@ -13,11 +13,8 @@ _COMPONENT = _mount.Component("follow", drawn=False)
 def mount(*, url: str, seen: int, box: str, points: bool, key: str) -> None:
     """Listens for as long as it is on the page.
 
-    Args:
-        url: what the browser asks; it answers when there is a version after `seen`.
-        seen: the last version that the page shows.
-        box: class of the element that is to be brought into sight, once for each version; empty: none.
-        points: whether the teacher's pointer is shown.
+    `url`: what the browser asks; it answers when there is a version after `seen`.
+    `box`: class of the element that is to be brought into sight, once for each version; empty: none.
     """
     _mount.renderer(_COMPONENT)(
         key=key, data={"url": url, "seen": seen, "box": box, "points": points}, on_moved_change=_mount.nothing

@@ -54,11 +54,10 @@ _COMPONENT = _mount.Component("heatmap")
 
 @dataclass(frozen=True)
 class Heatmap:
-    """What the map shows.
+    """What the map shows; labels may repeat.
 
     Attributes:
         weights: attention weights in 0..1 [queries, keys].
-        query_tokens, key_tokens: labels of the rows and of the columns; they may repeat.
         scores: before the mask, the same shape; where they are given, they are what is shown.
         reasons: why a cell is masked, 0 = visible (`vizformer.model.Reason`) [queries, keys].
         rings: for each query a key that gets a ring.
@@ -80,24 +79,13 @@ class Heatmap:
 
 
 def mount(heatmap: Heatmap, *, words: Mapping[str, str] = ENGLISH, key: str) -> None:
-    """Shows the map on a Streamlit page.
-
-    Args:
-        heatmap: what it shows.
-
-    Raises:
-        ValueError: labels or numbers that do not fit each other, weights that are no weights.
-    """
+    """Shows the map on a Streamlit page."""
     payload = _payload(heatmap)
     _COMPONENT.mount(key=key, data=_data(heatmap, payload, words), columns=payload.columns, version=1, selected=None)
 
 
 def to_html(heatmap: Heatmap, *, words: Mapping[str, str] = ENGLISH) -> _mount.Html:
-    """The same map as the text of one HTML file that works without a server.
-
-    Raises:
-        ValueError: as `mount`.
-    """
+    """The same map as one HTML file."""
     payload = _payload(heatmap)
     data = _data(heatmap, payload, words)
     return _COMPONENT.page(data=data, columns=payload.columns, selected=None, title=heatmap.title or "Map")

@@ -11,13 +11,6 @@ _COMPONENT = _mount.Component("lead", drawn=False)
 
 
 def mount(*, url: str, text: str, secret: str, points: bool, key: str) -> None:
-    """Counts, and points, for as long as it is on the page; the page runs when the class is over.
-
-    Args:
-        url: of the class; the browser asks below it how many follow.
-        text: what is shown, with {n} where the number stands.
-        secret: of the teacher.
-        points: whether the class sees the pointer.
-    """
+    """Counts, and points, for as long as it is on the page; the page runs when the class is over."""
     data = {"url": url, "text": text, "secret": secret, "points": points}
     _mount.renderer(_COMPONENT)(key=key, data=data, on_over_change=_mount.nothing)

@@ -88,12 +88,7 @@ THRESHOLD = 0.04
 
 @dataclass(frozen=True)
 class Pin:
-    """A token whose lines stay highlighted.
-
-    Attributes:
-        side: where it stands.
-        index: its position there, counted from 0.
-    """
+    """A token whose lines stay highlighted."""
 
     side: Literal["query", "key"]
     index: int
@@ -101,13 +96,10 @@ class Pin:
 
 @dataclass(frozen=True)
 class LineSelection:
-    """What someone looks at, counted from 0.
+    """What someone looks at, counted from 0; its `heads`, in ascending order, or all that there are.
 
-    Attributes:
-        layer: position in the payload's layers.
-        heads: which are drawn, in ascending order; None: all that there are.
-        pinned: the token whose lines stay highlighted, if one does.
-        threshold: weights below it are not drawn.
+    `pinned`: the token whose lines stay highlighted, if one does.
+    `threshold`: weights below it are not drawn.
     """
 
     layer: int = 0

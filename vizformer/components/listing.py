@@ -39,14 +39,8 @@ def to_html(
 ) -> str:
     """The table.
 
-    Args:
-        head: what the columns are.
-        rows: texts stand on the left of their cells, numbers on the right.
-        chosen: the row that is set off.
-        bar: the column of numbers that is drawn as bars, longest for the largest; its numbers are not printed.
-
-    Raises:
-        ValueError: a row that does not fit the head.
+    `rows`: texts stand on the left of their cells, numbers on the right; `chosen` is set off.
+    `bar`: the column of numbers that is drawn as bars, longest for the largest; its numbers are not printed.
     """
     if bad := [row for row in rows if len(row) != len(head)]:
         raise ValueError(f"{len(bad[0])} cells for {len(head)} columns")

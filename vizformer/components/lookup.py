@@ -47,15 +47,7 @@ def to_html(
 ) -> str:
     """A table of which only some rows and columns are given.
 
-    Args:
-        value: [shown rows, shown columns], the places that are not None, in order.
-        rows, columns: which places of the whole table these are.
-        shape: of the whole table.
-        row_names, column_names: what stands beside the indices, one for each place that is not None.
-        chosen_row, chosen_column: the place that is set off.
-
-    Raises:
-        ValueError: values that do not fit the places.
+    `value`: [shown rows, shown columns], the places that are not None, in order.
     """
     wanted = tuple(sum(place is not None for place in places) for places in (rows, columns))
     if value.shape != wanted:

@@ -58,12 +58,10 @@ class MaskView:
     """What the panels show.
 
     Attributes:
-        queries, keys: names of the rows and of the columns; they may repeat.
         reasons: why a cell is blocked, 0 where it is open (`vizformer.model.Reason`) [queries, keys].
         scores: before the mask; None without that panel.
         weights: after the softmax; None without that panel.
         kept: why a cell of a sparse pattern is open (1 window, 2 global, 3 random), 0 for no special reason.
-        unused: rows that are padding.
         own: for painting: the mask as it was before anything was painted.
     """
 
@@ -97,16 +95,9 @@ def mount(
     words: Mapping[str, str] = ENGLISH,
     key: str,
 ) -> tuple[tuple[int, int], ...]:
-    """Shows the panels on a Streamlit page.
+    """Shows the panels on a Streamlit page; the painted cells, (query, key), whose state differs from `view.own`.
 
-    Args:
-        view: the numbers.
-        paintable: whether cells can be blocked and opened by hand.
-        selected: the painted cells, (query, key), whose state differs from `view.own`. The page keeps what `mount`
-            returns and passes it again; a value that differs from it is obeyed.
-
-    Returns:
-        the painted cells.
+    `paintable`: whether cells can be blocked and opened by hand.
     """
     shown, echo = _mount.current(key, _state(selected), _parse)
     data, columns = _data(view, paintable, words)

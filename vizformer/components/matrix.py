@@ -34,16 +34,9 @@ def to_html(
 ) -> str:
     """The table of a vector [n] (one row) or a matrix [m, n].
 
-    Args:
-        value: the numbers; infinities are shown as symbols, integers (by dtype) without a point.
-        rows, columns: labels; default their indices.
-        caption: a line above, with the shape after it.
-        blocked: columns that are struck out, with `blocked_hint` on hover.
-        digits: after the point.
-        shown: longest side that is shown whole.
-
-    Raises:
-        ValueError: labels that do not fit, or more than two dimensions.
+    `value`: the numbers; infinities are shown as symbols, integers (by dtype) without a point.
+    `blocked`: columns that are struck out, with `blocked_hint` on hover.
+    `shown`: longest side that is shown whole.
     """
     if np.issubdtype(np.asarray(value).dtype, np.integer):
         digits = 0

@@ -25,10 +25,8 @@ def mount(
 ) -> tuple[frozenset[str], dict[str, tuple[int, int]]]:
     """Tells the browser what was done and missed, and returns that together with what the browser remembers.
 
-    Args:
-        done: names, as this session knows them.
-        missed: what is to be asked again; of two judgements of a name the later one counts.
-        forgotten: grows when the reader asks to forget; what the browser kept from before then is dropped.
+    `missed`: what is to be asked again; of two judgements of a name the later one counts.
+    `forgotten`: grows when the reader asks to forget; what the browser kept from before then is dropped.
     """
     import streamlit as st
 

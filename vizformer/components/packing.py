@@ -25,14 +25,7 @@ _AT_ONCE = 1 << 16  # numbers: of more than a megabyte the system gives and take
 
 
 def pack(heads: Heads, *, chosen: tuple[int, int] = (0, 0), limit: int = LIMIT_BYTES) -> HeadsPayload:
-    """Packs all heads where they fit into `limit` bytes; else small maps of all, and what the chosen one is computed from.
-
-    Args:
-        chosen: (layer, head) to look at.
-
-    Raises:
-        ValueError: as for `pack_heads`.
-    """
+    """Packs all heads where they fit into `limit` bytes; else small maps, and what the chosen one is computed from."""
     layers, whole = range(heads.shape[0]), fits(heads.shape, scored=heads.scored, limit=limit)
     small = [heads.small(layer) for layer in layers] if heads.measures or not whole else []
     if whole:
@@ -54,14 +47,7 @@ def pack_lines(
     keys: range | None = None,
     limit: int = LIMIT_BYTES,
 ) -> HeadsPayload:
-    """Packs the weights of all heads where they fit into `limit` bytes; else those of one layer, or of a part of the text.
-
-    Args:
-        queries, keys: the part; None for the whole text.
-
-    Raises:
-        ValueError: as for `pack_layer`.
-    """
+    """Packs the weights of all heads where they fit into `limit` bytes; else of one layer, or of a part of the text."""
     if queries is None and keys is None and fits(heads.shape, scored=False, limit=limit):
         return pack_heads(_weights(heads), None, heads.blocked(), limit=limit)
     rows, columns = queries or range(heads.shape[2]), keys or range(heads.shape[3])
@@ -72,11 +58,7 @@ def pack_lines(
 
 
 def pack_address(heads: Heads, address: str) -> HeadsPayload:
-    """Packs no head at all, but the address at which the browser asks for each.
-
-    Args:
-        address: a path of this server, without a slash at its end.
-    """
+    """Packs no head at all, but the address (a path of this server, no slash behind) at which the browser asks for each."""
     why, (queries, keys) = once(heads.blocked()), heads.shape[2:]
     return HeadsPayload(
         shape=heads.shape,
@@ -135,7 +117,6 @@ def pack_heads(
         weights: attention weights in 0..1 [layers, heads, queries, keys].
         scores: q.k / sqrt(d_head) before the mask, the same shape; what stands in masked cells does not matter.
         reasons: why a cell is masked, 0 = visible [queries, keys] or [layers, queries, keys].
-        chosen: (layer, head) to look at.
 
     Raises:
         ValueError: shapes that do not fit, weights that are no weights, a chosen head that does not exist.
@@ -161,9 +142,6 @@ def pack_operands(
 
     Args:
         thumbs, reasons, chosen: as for `pack_chosen`.
-
-    Raises:
-        ValueError: shapes that do not fit each other, a chosen head that does not exist.
     """
     if head.q.ndim != 2 or head.k.ndim != 2 or head.q.shape[1] != head.k.shape[1]:
         raise ValueError(f"q and k must be [tokens, d_head] with one d_head, not {head.q.shape} and {head.k.shape}")
@@ -190,11 +168,7 @@ def pack_chosen(
         thumbs: what `thumbnails` or `shades` made of every head [layers, heads, rows, columns].
         weights, scores: of the chosen head [queries, keys].
         reasons: of all layers, as for `pack_heads`; of the chosen one where `small_reasons` are those of all.
-        chosen: (layer, head).
         small_reasons: the least reason in each pool [layers, rows, columns], where layers differ and not all are held.
-
-    Raises:
-        ValueError: as for `pack_heads`.
     """
     if thumbs.ndim != 4:
         raise ValueError(f"thumbs must be [layers, heads, rows, columns], not of shape {thumbs.shape}")
@@ -222,8 +196,6 @@ def pack_layer(
     Args:
         weights: of the layer [heads, queries, keys].
         reasons: why a cell is masked, 0 = visible [queries, keys].
-        layer: which one it is, of `layers`.
-        limit: bytes; a longer text is one for the map of a single head.
         first: (query, key) of the text that the first row and column are.
 
     Raises:
@@ -250,11 +222,7 @@ def quantise(weights: NDArray[np.floating]) -> NDArray[np.uint16]:
 
 
 def operand_columns(head: Operands, reasons: NDArray[np.integer] | None = None) -> dict[str, NDArray[np.generic]]:
-    """The columns from which the browser computes one head; see `HeadsPayload.columns`.
-
-    Args:
-        reasons: why a cell of this head is masked [queries, keys].
-    """
+    """The columns from which the browser computes one head; see `HeadsPayload.columns`."""
     columns: dict[str, NDArray[np.generic]] = {
         "q": np.ascontiguousarray(head.q, dtype=np.float32).ravel(),
         "k": np.ascontiguousarray(head.k, dtype=np.float32).ravel(),

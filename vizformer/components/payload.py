@@ -69,11 +69,7 @@ class HeadsPayload:
         return sum(column.nbytes for column in self.columns.values())
 
     def map_of(self, layer: int, head: int) -> "tuple[NDArray[np.float32], NDArray[np.uint8] | None]":
-        """The weights of a head whose numbers are here, and why its cells are masked, [queries, keys] both.
-
-        Raises:
-            ValueError: the weights of this head are not here.
-        """
+        """The weights of a head whose numbers are here, and why its cells are masked, [queries, keys] both."""
         _layers, heads, *size = self.shape
         column = self.columns.get("weights")
         here = self.held == "all" or (layer == self.chosen[0] and (self.held == "layer" or head == self.chosen[1]))
@@ -109,10 +105,7 @@ class HeadsPayload:
 def fits(shape: tuple[int, ...], *, scored: bool = True, limit: int = LIMIT_BYTES) -> bool:
     """Whether the numbers of all heads go to the browser at once.
 
-    Args:
-        shape: (layers, heads, queries, keys).
-        scored: whether the scores go too.
-        limit: bytes.
+    `scored`: whether the scores go too.
     """
     return prod(shape) * (6 if scored else 2) <= limit
 
@@ -131,11 +124,7 @@ def describe(
     key_tokens: Sequence[str],
     layers: Sequence[int | str] | None,
 ) -> dict[str, Any]:
-    """What the browser has to know about the columns: their shape, and the labels of its axes.
-
-    Raises:
-        ValueError: labels that do not fit the payload.
-    """
+    """What the browser has to know about the columns: their shape, and the labels of its axes."""
     labels = list(range(payload.shape[0])) if layers is None else list(layers)
     found = (len(labels), len(query_tokens), len(key_tokens))
     expected = (payload.shape[0], payload.shape[2], payload.shape[3])

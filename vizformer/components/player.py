@@ -132,8 +132,6 @@ class Steps:
         before, after: probability before and after the cut [steps, count].
         cut: 0 kept, 1 top-k, 2 top-p, 3 min-p, 4 temperature 0, 5 a rule of the model [steps, count].
         kept: tokens left to draw from [steps].
-        by_hand: whether the token was given instead of chosen [steps].
-        vocab_size: of the model.
         end: why the text ends: "eos", "limit" or "context".
     """
 
@@ -151,12 +149,9 @@ class Steps:
 
 @dataclass(frozen=True)
 class Written:
-    """A generated text with everything the player shows.
+    """A generated text with everything the player shows; `tokens` begin with `start` that were given.
 
     Attributes:
-        tokens: what the decoder's sequence began with, then one for each step.
-        start: how many of them it began with.
-        steps: see `Steps`.
         kinds: the heads of each kind of attention; a row for each token but the last, which has not been read.
         source: texts of the encoder's tokens, the keys of "cross".
         branch: what was asked to be taken by hand, see `read_branch`.
@@ -189,10 +184,8 @@ class Written:
 class PlayerSelection:
     """What someone looks at, counted from 0.
 
-    Attributes:
-        step: the new token.
-        kind, layer, head: the attention map.
-        branch: tokens taken by hand, "step:id,step:id" (see `read_branch`).
+    `kind`, `layer`, `head`: the attention map.
+    `branch`: tokens taken by hand, "step:id,step:id" (see `read_branch`).
     """
 
     step: int = 0
@@ -251,16 +244,7 @@ def mount(
     words: Mapping[str, str] = ENGLISH,
     key: str,
 ) -> PlayerSelection:
-    """Shows the player on a Streamlit page.
-
-    Args:
-        written: the text; `peek` tells the branch it has to follow.
-        selected: what the page wants selected. The page keeps what `mount` returns and passes it again: a value that
-            differs from it is obeyed.
-
-    Returns:
-        what is selected now.
-    """
+    """Shows the player on a Streamlit page; what is selected now. `peek` tells the branch that the text has to follow."""
     wish = None if selected is None else selected.within(written)
     shown, echo = _mount.current(key, wish, lambda report: PlayerSelection.parse(report).within(written))
     data, columns = _data(written, words)

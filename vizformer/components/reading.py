@@ -39,12 +39,7 @@ ENGLISH: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Reading:
-    """What someone looks at, counted from 0.
-
-    Attributes:
-        layer, head: position in the payload's heads.
-        pinned: the token that colours the text.
-    """
+    """What someone looks at, counted from 0."""
 
     layer: int = 0
     head: int = 0

@@ -36,16 +36,7 @@ def mount(
     words: Mapping[str, str] = ENGLISH,
     key: str,
 ) -> None:
-    """Shows the table on a Streamlit page.
-
-    Args:
-        columns: headings, each once.
-        rows: a text or a number for each heading.
-        caption: what the table is of; plain text.
-
-    Raises:
-        ValueError: rows that do not fit the headings, or more than `LARGEST`.
-    """
+    """Shows the table, of at most `LARGEST` rows, on a Streamlit page."""
     data = _data(columns, rows, caption, words)
     _COMPONENT.mount(key=key, data=data, columns={}, version=0, selected=None)
 
@@ -57,11 +48,7 @@ def to_html(
     caption: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> _mount.Html:
-    """The same table as the text of one HTML file that works without a server.
-
-    Raises:
-        ValueError: as `mount`.
-    """
+    """The same table as one HTML file."""
     data = _data(columns, rows, caption, words)
     return _COMPONENT.page(data=data, columns={}, selected=None, title=caption or "Table")
 

@@ -96,13 +96,7 @@ _MODEL = _mount.Component("whole_model", sheet="stations")
 
 @dataclass(frozen=True)
 class Chips:
-    """A row of tokens.
-
-    Attributes:
-        names: what each reads.
-        notes: what stands below each; empty for nothing.
-        lit: which are set off.
-    """
+    """A row of tokens, what stands below each, and which are set off."""
 
     names: Sequence[str]
     notes: Sequence[str] = ()
@@ -115,14 +109,11 @@ class Grid:
     """Numbers as colours.
 
     Attributes:
-        rows, columns: what they are called; no columns where they are only numbers of a row.
         cells: [rows, columns]; NaN where nothing may be seen (blocked).
         signed: orange below 0 and blue above it, else from 0 to 1.
         written: whether each number stands in its cell.
         texts: what is written in the cells instead of their numbers, row by row; empty for nothing else.
-        lit: the row that is set off, or None.
         notes: what stands behind each row; empty for nothing.
-        small: whether it is drawn small, without names, beside others.
         tips: what is said of a cell that is pressed, row by row; empty for nothing.
     """
 
@@ -143,10 +134,8 @@ class Grid:
 class Bars:
     """Numbers from 0 on as bars, each with what it is called and how it is written.
 
-    Attributes:
-        most: what the longest bar possible stands for.
-        lit: the bar that is set off, or None.
-        upright: whether they stand side by side, as tokens do.
+    `most`: what the longest bar possible stands for.
+    `upright`: whether they stand side by side, as tokens do.
     """
 
     title: str
@@ -160,13 +149,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Curve:
-    """A line, with points on it that have names.
-
-    Attributes:
-        x, y: of the line.
-        points: x, y and name of each.
-        lit: the point that is set off, or None.
-    """
+    """A line, with points on it (x, y, name); one is set off."""
 
     title: str
     x_name: str
@@ -202,8 +185,7 @@ class Option:
 class Ask:
     """A step that goes on only after a prediction: the picture is that before the answer.
 
-    Attributes:
-        again: the question in other words, for a later station or the next day; empty: it is asked once.
+    `again`: the question in other words, for a later station or the next day; empty: it is asked once.
     """
 
     words: str
@@ -220,13 +202,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Turn:
-    """A step with a dial: a picture for each of its ticks.
-
-    Attributes:
-        label: what is turned.
-        ticks: what each place of the dial is called.
-        at: where it stands at first.
-    """
+    """A step with a dial: a picture for each of its ticks; it stands `at` one of them at first."""
 
     words: str
     label: str
@@ -244,12 +220,7 @@ Step = Show | Ask | Turn
 
 @dataclass(frozen=True)
 class TestQuestion:
-    """A question of the tests before and after the path.
-
-    Attributes:
-        concept: what it is about, the same at the same place of both forms.
-        why: said after the last test.
-    """
+    """A question of the tests before and after the path, about a `concept`, the same at the same place of both forms."""
 
     __test__ = False  # for pytest
 
@@ -266,13 +237,7 @@ Tests = Mapping[Literal["a", "b"], Sequence[TestQuestion]]
 
 @dataclass(frozen=True)
 class Station:
-    """One station.
-
-    Attributes:
-        name: of the station in links.
-        steps: in order.
-        deeper: where the reader can go deeper, in words.
-    """
+    """One station, its `name` as in links, and where the reader can go deeper, in words."""
 
     name: str
     title: str
@@ -282,12 +247,7 @@ class Station:
 
 @dataclass(frozen=True)
 class Inside:
-    """A step of what happens inside a box.
-
-    Attributes:
-        text: what is done, and why, in one sentence.
-        proof: how near this is to the model's own number, in words.
-    """
+    """A step of what happens inside a box: what is done and why, and how near that is to the model's number, in words."""
 
     title: str
     text: str
@@ -297,15 +257,10 @@ class Inside:
 
 @dataclass(frozen=True)
 class Box:
-    """A part of the small drawing of the model.
+    """A part of the small drawing of the model, in column 0 or 1, lit at some stations; a press leads to its own.
 
-    Attributes:
-        title: what stands in it.
-        station: where a press leads, the name of a station.
-        column: 0 or 1: the side on which it stands.
-        lit_at: the stations at which it is lit.
-        starts: whether a new group of boxes begins with it, and what that is called ("3 times"); else empty.
-        inside: what opens when it is pressed while it is lit.
+    `starts`: whether a new group of boxes begins with it, and what that is called ("3 times"); else empty.
+    `inside`: what opens when it is pressed while it is lit.
     """
 
     title: str
@@ -318,12 +273,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Packed:
-    """A path as the browser gets it.
-
-    Attributes:
-        names: of the stations.
-        content: everything, as JSON.
-    """
+    """A path as the browser gets it."""
 
     names: tuple[str, ...]
     content: str = field(repr=False)
@@ -337,13 +287,10 @@ def pack(
     tests: Tests | None = None,
     words: Mapping[str, str] = ENGLISH,
 ) -> Packed:
-    """Makes of a path what is sent.
+    """Makes of a path, and of the boxes of the drawing from the bottom to the top of each side, what is sent.
 
-    Args:
-        stations: in order.
-        model: the boxes of the drawing, from the bottom to the top of each side.
-        text: names the sentence, so that answers about another one are not taken for answers about this one.
-        tests: two forms of a test; the browser draws by lot which comes first.
+    `text`: names the sentence, so that answers about another one are not taken for answers about this one.
+    `tests`: two forms of a test; the browser draws by lot which comes first.
     """
     data = {
         "stations": [
@@ -371,14 +318,7 @@ def pack(
 
 
 def mount(packed: Packed, *, at: str = "", key: str) -> tuple[str, bool] | None:
-    """Shows the path on a Streamlit page.
-
-    Args:
-        at: the station that a link asks for; empty: where the reader was.
-
-    Returns:
-        the station to which the reader has gone, and whether she asked to go deeper there, once; else None.
-    """
+    """Shows the path; once, the station to which the reader has gone, and whether she asked to go deeper; else None."""
     report = _news(key)
     name = next((name for name in packed.names if name == report.get("station")), None)
     gone = None if name is None else (name, report.get("deeper") is True)
@@ -388,15 +328,7 @@ def mount(packed: Packed, *, at: str = "", key: str) -> tuple[str, bool] | None:
 
 
 def mount_model(content: str, *, here: str, key: str) -> str | None:
-    """Shows the drawing of the model alone, as beside a part of a lesson.
-
-    Args:
-        content: of what `pack` made without stations.
-        here: the station whose boxes are lit.
-
-    Returns:
-        the station of a box that was pressed, once; else None.
-    """
+    """Shows the drawing of the model alone, the boxes of `here` lit; the station of a box that was pressed, once."""
     _MODEL.mount(key=key, data={"content": content, "at": here}, columns={}, version=0, selected=None)
     names = (box["station"] for box in json.loads(content)["model"]) if (report := _news(key)) else ()
     return next((name for name in names if name == report.get("station")), None)

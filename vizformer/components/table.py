@@ -23,8 +23,7 @@ class Number:
 class Row:
     """A row: texts as they are, numbers with four digits (or written by the caller as `Number`).
 
-    Args:
-        kind: "marked" stands out, "faint" steps back, "sum" is set apart from the rows above it.
+    `kind`: "marked" stands out, "faint" steps back, "sum" is set apart from the rows above it.
     """
 
     def __init__(self, *cells: str | float | Number, kind: Literal["", "marked", "faint", "sum"] = "") -> None:
@@ -42,17 +41,7 @@ def style() -> str:
 
 
 def to_html(columns: Sequence[str], rows: Sequence[Row], *, bar: int | None = None, caption: str = "") -> str:
-    """The table.
-
-    Args:
-        columns: headings.
-        rows: one cell per heading each.
-        bar: the column whose numbers, shares of 1, are drawn as bars behind them.
-        caption: a line above.
-
-    Raises:
-        ValueError: a row that does not fit the headings.
-    """
+    """The table; the numbers of the column `bar`, shares of 1, are drawn as bars behind them."""
     if wrong := [row for row in rows if len(row.cells) != len(columns)]:
         raise ValueError(f"{len(wrong[0].cells)} cells do not fit {len(columns)} columns")
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)

@@ -21,14 +21,7 @@ _STYLE = (
 def to_html(tokens: Sequence[str], values: NDArray[np.floating], *, label: str = "", marked: int | None = None) -> str:
     """The tokens one after the other, each with its number on hover.
 
-    Args:
-        tokens: with the spaces that stand before them in the text.
-        values: a number for each; the largest (above or below 0) has the full colour.
-        label: what the whole is, for screen readers.
-        marked: a token that is underlined.
-
-    Raises:
-        ValueError: not a number for each token.
+    `values`: a number for each; the largest (above or below 0) has the full colour.
     """
     if np.shape(values) != (len(tokens),):
         raise ValueError(f"values of shape {np.shape(values)} do not fit {len(tokens)} tokens")

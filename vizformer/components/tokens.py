@@ -24,11 +24,8 @@ _COMPONENT = _mount.Component("tokens")
 class Token(TypedDict):
     """One chip.
 
-    Attributes:
-        text: what it reads.
-        hover: more about it, shown below the strip: its id, the raw piece, its bytes.
-        special: whether it marks a place instead of standing for text.
-        value: length of a small bar; 1 is a full one, or the largest of the row where that is more.
+    `hover`: more about it, shown below the strip: its id, the raw piece, its bytes.
+    `value`: length of a small bar; 1 is a full one, or the largest of the row where that is more.
     """
 
     text: str
@@ -50,17 +47,7 @@ def mount(
     words: Mapping[str, str] = ENGLISH,
     key: str,
 ) -> int | None:
-    """Shows the strip on a Streamlit page.
-
-    Args:
-        tokens: the chips.
-        selected: index that the page wants selected. The page keeps what `mount` returns and passes it again; a value
-            that differs from it is obeyed. None leaves the choice to the component.
-        label: a heading.
-
-    Returns:
-        the index of the selected token, if there is one.
-    """
+    """Shows the strip on a Streamlit page; the index of the selected token, if there is one."""
     shown, echo = _mount.current(key, selected, _parse)
     _COMPONENT.mount(
         key=key,

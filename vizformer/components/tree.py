@@ -37,14 +37,11 @@ _COMPONENT = _mount.Component("tree")
 class Node(TypedDict):
     """A continuation that the search looked at.
 
-    Attributes:
-        step: its column, from 0.
-        parent: index of the node it continues, a smaller one; None in the first column.
-        text: its token.
-        total: log probability of all tokens up to it.
-        score: what results are compared by.
-        fate: what became of it.
-        best: whether the best result goes through it.
+    `step`: its column, from 0.
+    `parent`: index of the node it continues, a smaller one; None in the first column.
+    `total`: log probability of all tokens up to it.
+    `score`: what results are compared by.
+    `best`: whether the best result goes through it.
     """
 
     step: int
@@ -57,23 +54,12 @@ class Node(TypedDict):
 
 
 def mount(nodes: Sequence[Node], *, words: Mapping[str, str] = ENGLISH, key: str) -> None:
-    """Shows the tree on a Streamlit page.
-
-    Args:
-        nodes: in the order of the search: step by step, within a step the most probable first.
-
-    Raises:
-        ValueError: nodes that are no tree.
-    """
+    """Shows the tree, its nodes in the order of the search, within a step the most probable first."""
     _COMPONENT.mount(key=key, data=_data(nodes, words), columns={}, version=0, selected=None)
 
 
 def to_html(nodes: Sequence[Node], *, words: Mapping[str, str] = ENGLISH, title: str = "Beam search") -> _mount.Html:
-    """The same tree as the text of one HTML file that works without a server and without a network.
-
-    Raises:
-        ValueError: nodes that are no tree.
-    """
+    """The same tree as one HTML file."""
     return _COMPONENT.page(data=_data(nodes, words), columns={}, selected=None, title=title)
 
 

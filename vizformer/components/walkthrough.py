@@ -70,11 +70,7 @@ _COMPONENT = _mount.Component("walkthrough")
 class Scene:
     """One scene of the walk.
 
-    Attributes:
-        kind: which picture.
-        title, caption: what it is called, and one sentence about it.
-        link: the words of a link to more about it; "" for none.
-        seconds: how long it lasts.
+    `link`: the words of a link to more about it; "" for none.
     """
 
     kind: SceneKind
@@ -97,12 +93,9 @@ class Piece:
 
 @dataclass(frozen=True)
 class Strips:
-    """Rows of numbers, drawn as colours.
+    """Rows of numbers [m, cells], drawn as colours.
 
-    Attributes:
-        names: what each row is called.
-        cells: [m, cells].
-        lengths, cosines: of the whole rows; empty where they are not shown.
+    `lengths`, `cosines`: of the whole rows; empty where they are not shown.
     """
 
     names: Sequence[str]
@@ -115,11 +108,9 @@ class Strips:
 class Lines:
     """What queries look at.
 
-    Attributes:
-        queries, keys: what the two sides read.
-        query, key: the line that is followed.
-        weights, blocked: [queries, keys].
-        elsewhere: what each query gives to keys that are not drawn [queries].
+    `query`, `key`: the line that is followed.
+    `weights`, `blocked`: [queries, keys].
+    `elsewhere`: what each query gives to keys that are not drawn [queries].
     """
 
     queries: Sequence[str]
@@ -142,24 +133,12 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Walk:
-    """Everything that is drawn.
+    """Everything that is drawn, as far as it is drawn; a row for each token.
 
-    Attributes:
-        scenes: in order.
-        characters: of the text, as far as it is drawn.
-        tokens: as far as they are drawn.
-        followed: the token that is followed.
-        note: said beside the scenes; what is not drawn, for instance.
-        embedded, added, entering: a row for each token [tokens, cells]; no `added` where nothing is added.
-        angles: radians [tokens, pairs], where positions are told by turning.
-        bias: [tokens], where positions are told to the scores.
-        attention: of the token that is followed.
-        sublayers: its row in one layer.
-        layers: its row from layer to layer.
-        cross: of the decoder, where one looks at an encoder.
-        next: the candidates for the next token, or for the one that stands there.
-        written: row by row, what is chosen.
-        name: another one for another text.
+    `note`: said beside the scenes; what is not drawn, for instance.
+    `embedded`, `added`, `entering`: [tokens, cells]; no `added` where nothing is added.
+    `angles`: radians [tokens, pairs], where positions are told by turning; `bias` [tokens], where by the scores.
+    `sublayers` of one layer and `layers` are of the token that is followed, which `attention` is of too.
     """
 
     scenes: Sequence[Scene]
@@ -209,14 +188,7 @@ class Walk:
 
 
 def mount(walk: Walk, *, words: Mapping[str, str] = ENGLISH, key: str) -> SceneKind | None:
-    """Shows the walk on a Streamlit page.
-
-    Args:
-        walk: what to draw.
-
-    Returns:
-        the scene whose link was followed, once; else None.
-    """
+    """Shows the walk on a Streamlit page; the scene whose link was followed, once; else None."""
     import streamlit as st
 
     data, columns = _data(walk, words)

@@ -28,14 +28,9 @@ def attention_heatmap(
 ) -> Figure:
     """Draws the attention weights, or the scores, of one head.
 
-    Args:
-        pattern: weights in 0..1, or scores [queries, keys].
-        query_tokens, key_tokens: labels of the rows and of the columns; they may repeat.
-        reasons: why a cell is masked: 0 visible, 1 padding, 2 future, 3 outside the window, 4 painted [queries, keys].
-        kind: weights get a sequential scale fixed to 0..1, scores a diverging one centred on 0.
-
-    Raises:
-        ValueError: shapes that do not fit.
+    `pattern`: weights in 0..1, or scores [queries, keys].
+    `reasons`: why a cell is masked: 0 visible, 1 padding, 2 future, 3 outside the window, 4 painted [queries, keys].
+    `kind`: weights get a sequential scale fixed to 0..1, scores a diverging one centred on 0.
     """
     words = {**ENGLISH, **words}
     values = np.array(pattern, dtype=np.float32)
@@ -81,13 +76,7 @@ def added_mask(
     *,
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
-    """Draws the matrix M that is added to the scores: 0 where a query sees a key, else -inf, which has no colour.
-
-    Args:
-        reasons: why a cell is masked, as for `attention_heatmap` [queries, keys].
-        query_tokens, key_tokens: labels of the rows and of the columns.
-        words: the texts, see `style.ENGLISH`; "score" is what the matrix is called.
-    """
+    """Draws the matrix M that is added to the scores: 0 where a query sees a key, else -inf, which has no colour."""
     codes = np.asarray(reasons)
     zeros = np.zeros(codes.shape, np.float32)
     figure = attention_heatmap(zeros, query_tokens, key_tokens, reasons=codes, kind="scores", words=words)

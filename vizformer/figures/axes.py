@@ -31,12 +31,7 @@ def name_axes(
 ) -> None:
     """Names the rows (row 0 on top) and the columns of a map.
 
-    Args:
-        figure: holds the map on its first pair of axes.
-        rows, columns: one name per row and per column, for the hovers.
-        row_ticks, column_ticks: (positions, names) to print, where these are not the names themselves.
-        row_title, column_title: what rows and columns are.
-        square: whether cells are square.
+    `row_ticks`, `column_ticks`: (positions, names) to print, where these are not the names themselves.
     """
     y = {**_axis(rows), "range": [len(rows) - 0.5, -0.5]}
     x = {**_axis(columns), "range": [-0.5, len(columns) - 0.5], "side": "top"}

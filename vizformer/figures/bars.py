@@ -13,17 +13,9 @@ from vizformer.figures.style import GRID, VIRIDIS
 def token_bars(
     tokens: Sequence[str], values: NDArray[np.floating], texts: Sequence[str], hover: str, *, above: float = 0.5
 ) -> Figure:
-    """Horizontal bars in the order given, the first on top; tokens may read the same.
+    """Horizontal bars in the order given, the first on top, a text behind each; tokens may read the same.
 
-    Args:
-        tokens: the names of the bars.
-        values: one for each.
-        texts: what stands behind each bar.
-        hover: template of the hover, with %{y} and %{x}.
-        above: free space over the first bar, in bars.
-
-    Raises:
-        ValueError: not one value for each token.
+    `above`: free space over the first bar, in bars.
     """
     lengths = np.asarray(values, dtype=np.float32)
     if lengths.shape != (len(tokens),):

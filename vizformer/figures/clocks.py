@@ -30,18 +30,11 @@ def position_clocks(
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
-    """Draws pairs of a position's code as clock hands: the tip is (sine, cosine).
+    """Draws pairs of a position's code [clocks, 2] as clock hands: the tip is (sine, cosine); a name below each.
 
     At position 0 every hand points to twelve; from there it turns clockwise, by omega_i a position.
 
-    Args:
-        pairs: [clocks, 2], sine and cosine of each.
-        names: what stands below each clock, e.g. its wavelength; may have several lines.
-        position: whose code it is.
-        moved: the same pairs at another position, and that position: drawn as a second, dashed hand.
-
-    Raises:
-        ValueError: names that do not fit the pairs.
+        `moved`: the same pairs at another position, and that position: drawn as a second, dashed hand.
     """
     words = {**ENGLISH, **words}
     if pairs.shape != (len(names), 2):
@@ -112,11 +105,7 @@ def turned_arrows(
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
-    """Draws vectors of the plane as arrows from the origin: as they were (thin, dotted), and turned.
-
-    Args:
-        vectors: name -> (before [2], after [2]).
-    """
+    """Draws vectors of the plane, name -> (before [2], after [2]), as arrows from the origin: dotted, and turned."""
     words = {**ENGLISH, **words}
     figure = Figure()
     furthest = 0.1

@@ -30,16 +30,10 @@ def line_curves(
     Args:
         places: where the values stand, ascending.
         curves: name -> values, at most as many as there are places.
-        place_title, value_title: what the axes count, with units.
         hover: a sentence with {name}, {place} and {value}.
         dots: (places, name -> values, what the hover calls each place): points on the curves.
         mark: (place, words) of a vertical line.
         value_range: lowest and highest value shown; default: what the curves need.
-        digits: after the point, in the hover.
-        height: in px.
-
-    Raises:
-        ValueError: a curve with more values than places.
     """
     figure = Figure()
     for order, (name, values) in enumerate(curves.items()):

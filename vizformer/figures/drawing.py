@@ -25,13 +25,7 @@ def model_drawing(
 ) -> Figure:
     """Draws the boxes of a model and what flows between them.
 
-    Args:
-        columns: the stacks, each with `title`, `frame` and `boxes` (see `components.architecture.Box`).
-        parameters: of every box by its key; the numbers that the picture is told by.
-        parameters_title: what these are called.
-
-    Raises:
-        ValueError: there is no box.
+    `columns`: the stacks, each with `title`, `frame` and `boxes` (see `components.architecture.Box`).
     """
     boxes = [box for column in columns for box in column["boxes"]]
     if not boxes:

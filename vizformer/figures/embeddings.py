@@ -51,13 +51,9 @@ def similarity_curves(
     """Draws how alike the vectors of one token are in two texts, from the embedding table through every layer.
 
     Args:
-        curves: one for each pair of texts.
         other: mean cosine of different tokens at the layers' input and after every layer: one shorter than a curve.
         low, high: the percentiles between which most of these lie.
         added: whether position vectors are added before the first layer.
-
-    Raises:
-        ValueError: curves and bands of different lengths.
     """
     words = {**ENGLISH, **words}
     count = len(other) + 1
@@ -102,16 +98,7 @@ def norm_bars(
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
-    """Draws the lengths of the token and position vectors side by side, one pair of bars a position.
-
-    Args:
-        tokens: one a position.
-        token_lengths: [n].
-        position_lengths: [n], or None where no position vectors are added.
-
-    Raises:
-        ValueError: not one length for each token.
-    """
+    """Draws the lengths of the token and position vectors [n] side by side, one pair of bars a position."""
     words = {**ENGLISH, **words}
     parts = [("token_length", token_lengths)]
     parts += [] if position_lengths is None else [("position_length", position_lengths)]

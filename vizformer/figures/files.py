@@ -79,11 +79,7 @@ def as_file(
 
 
 def printed(drawn: str, kind: Literal["png", "pdf"]) -> bytes:
-    """An SVG as a PNG, or as a PDF with the shapes and letters of the SVG and their fonts inside.
-
-    Raises:
-        ImportError: the package typst is not there.
-    """
+    """An SVG as a PNG, or as a PDF with the shapes and letters of the SVG and their fonts inside."""
     try:
         import typst
     except ImportError:

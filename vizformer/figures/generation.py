@@ -21,16 +21,7 @@ def cache_growth(
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
-    """Draws the bytes of the KV cache after each new token.
-
-    Args:
-        nbytes: of the whole cache, one for each step.
-        fixed: how many of them belong to the source and do not grow.
-        at: the step that is looked at.
-
-    Raises:
-        ValueError: no steps, or fewer bytes than the fixed ones.
-    """
+    """Draws the bytes of the KV cache after each new token; `fixed` of them belong to the source and do not grow."""
     words = {**ENGLISH, **words}
     values = np.asarray(nbytes, dtype=np.int64)
     if values.ndim != 1 or not len(values) or values.min() < fixed:
@@ -71,12 +62,7 @@ def multiplications(
 ) -> Figure:
     """Draws the multiplications of every step side by side, with the cache and without, on the same scale.
 
-    Args:
-        cached, uncached: [steps, 4]: attention, projections, feed-forward, unembedding.
-        at: the step that is looked at.
-
-    Raises:
-        ValueError: shapes that do not fit.
+    `cached`, `uncached`: [steps, 4]: attention, projections, feed-forward, unembedding.
     """
     words = {**ENGLISH, **words}
     sides = [np.asarray(side, dtype=np.float64) for side in (cached, uncached)]

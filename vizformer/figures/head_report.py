@@ -34,16 +34,9 @@ def measure_of_heads(
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
-    """Draws one number of every head: rows are layers, columns are heads; NaN leaves a cell empty.
+    """Draws one number of every head [layers, heads]; NaN leaves a cell empty.
 
-    Args:
-        values: [layers, heads].
-        measure: what the number is.
-        signed: whether it lies between -1 and 1 and its sign says something.
-        columns: what they are called, where they are no heads.
-
-    Raises:
-        ValueError: not a matrix.
+    `signed`: whether it lies between -1 and 1 and its sign says something.
     """
     words = {**ENGLISH, **words}
     values = np.ascontiguousarray(values, dtype=np.float32)
@@ -71,15 +64,7 @@ def measure_of_heads(
 def likeness(
     similarity: NDArray[np.floating], names: Sequence[str], *, title: str = "", words: Mapping[str, str] = ENGLISH
 ) -> Figure:
-    """Draws how alike every two heads are, in the order that is passed.
-
-    Args:
-        similarity: cosines [heads, heads].
-        names: of the heads.
-
-    Raises:
-        ValueError: names that do not fit.
-    """
+    """Draws how alike every two heads are, by their cosines [heads, heads], in the order that is passed."""
     words = {**ENGLISH, **words}
     values = np.ascontiguousarray(similarity, dtype=np.float32)
     if values.shape != (len(names), len(names)):
@@ -98,11 +83,7 @@ def likeness(
 def eigenvalue_plane(
     values: NDArray[np.complexfloating], *, title: str = "", words: Mapping[str, str] = ENGLISH
 ) -> Figure:
-    """Draws complex numbers as points of the plane, around 0.
-
-    Args:
-        values: the numbers.
-    """
+    """Draws complex numbers as points of the plane, around 0."""
     words = {**ENGLISH, **words}
     end = 1.1 * style.reach(np.abs(values).astype(np.float32))
     figure = Figure().add_scatter(
@@ -131,15 +112,7 @@ def marked_map(
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
-    """One head's map with squares around some cells, the strongest MOST_MARKED of those that are marked.
-
-    Args:
-        pattern, query_tokens, key_tokens, reasons, title, words: as in `attention_heatmap`.
-        marked: which cells [queries, keys].
-
-    Raises:
-        ValueError: shapes that do not fit.
-    """
+    """One head's map with squares around some cells, the strongest MOST_MARKED of those that are marked."""
     if np.shape(marked) != np.shape(pattern):
         raise ValueError(f"marks of shape {np.shape(marked)} do not fit a pattern of shape {np.shape(pattern)}")
     figure = attention_heatmap(pattern, query_tokens, key_tokens, reasons=reasons, title=title, words=words)

@@ -36,13 +36,7 @@ def head_costs(
 ) -> Figure:
     """Draws what a layer of attention costs over the number of heads, on a logarithmic scale.
 
-    Args:
-        heads: numbers of heads.
-        costs: "projections", "products", "exponentials": one count for each number of heads.
-        at: the number that is looked at.
-
-    Raises:
-        ValueError: lengths that do not fit.
+    `costs`: "projections", "products", "exponentials": one count for each number of heads.
     """
     words = {**ENGLISH, **words}
     figure = Figure()
@@ -83,16 +77,7 @@ def shared_heads(
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
-    """Draws query heads above, key/value heads below, and a line from each query head to the one it reads.
-
-    Args:
-        n_heads: query heads.
-        n_kv_heads: key/value heads, a divisor of n_heads.
-        chosen: a query head whose line is drawn thicker.
-
-    Raises:
-        ValueError: heads that cannot be shared evenly.
-    """
+    """Draws query heads above, key/value heads below, and a line from each query head to the one it reads; one thicker."""
     words = {**ENGLISH, **words}
     if n_kv_heads < 1 or n_heads % n_kv_heads:
         raise ValueError(f"{n_heads} query heads cannot share {n_kv_heads} key/value heads evenly")

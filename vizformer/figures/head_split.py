@@ -42,13 +42,8 @@ def head_slices(
     Each strip has a colour scale of its own (its largest |value|): their sizes differ by far.
 
     Args:
-        rows: the vectors, the first on top; they may differ in length.
-        names: what they are.
         n_slices: into how many heads each is cut; 0 for a vector that belongs to no head.
         chosen: the head whose slice is framed, by its number among the slices of the row that has most.
-
-    Raises:
-        ValueError: a row that cannot be cut so.
     """
     words = {**ENGLISH, **words}
     if not len(rows) == len(names) == len(n_slices) > 0:
@@ -142,12 +137,7 @@ def head_parts(
 ) -> Figure:
     """Draws the vectors that add up to a sublayer's output, one a row, on one scale centred on 0.
 
-    Args:
-        parts: one row per head (and bias), and their sum as the last row [rows, d_model].
-        names: of the rows.
-
-    Raises:
-        ValueError: names that do not fit.
+    `parts`: one row per head (and bias), and their sum as the last row [rows, d_model].
     """
     words = {**ENGLISH, **words}
     values = np.ascontiguousarray(parts, dtype=np.float32)

@@ -25,13 +25,8 @@ def head_grid(
 ) -> Figure:
     """Draws the weights of all heads as small maps.
 
-    Args:
-        patterns: weights in 0..1 [layers, heads, queries, keys].
-        reasons: why a cell is masked, 0 = visible, the same for all heads [queries, keys].
-        layers: number of each layer; default 0, 1, ...
-
-    Raises:
-        ValueError: shapes that do not fit.
+    `patterns`: weights in 0..1 [layers, heads, queries, keys].
+    `reasons`: why a cell is masked, 0 = visible, the same for all heads [queries, keys].
     """
     words = {**ENGLISH, **words}
     patterns = np.asarray(patterns, dtype=np.float32)

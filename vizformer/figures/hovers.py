@@ -24,13 +24,7 @@ def one_line(text: str) -> str:
 
 
 def hover(trace: Mapping[str, Any], at: tuple[int, ...], across: tuple[Any, Names], down: tuple[Any, Names]) -> str:
-    """What is said of a point or a cell.
-
-    Args:
-        trace: of a figure; its `hovertemplate`, or where it has none x, y and the value.
-        at: which point, or row and column of which cell.
-        across, down: x and y of it, and the names of the axes.
-    """
+    """What is said of a point, or of a cell: its `hovertemplate`, or where it has none x, y and the value."""
     template = trace.get("hovertemplate")
     if isinstance(template, list | tuple):
         template = template[at[0]]

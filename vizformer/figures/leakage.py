@@ -33,16 +33,7 @@ def change_bars(
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
-    """Draws how far each position's output has moved; the changed token's bar has a colour of its own.
-
-    Args:
-        outputs: largest |difference| per position [n].
-        tokens: one for each; they may repeat.
-        changed: the position whose token was replaced.
-
-    Raises:
-        ValueError: not one number for each token.
-    """
+    """Draws how far each position's output has moved (largest |difference|) [n]; the changed token's has its own colour."""
     words = {**ENGLISH, **words}
     values = np.asarray(outputs, dtype=np.float32)
     if values.shape != (len(tokens),):
@@ -80,13 +71,8 @@ def change_map(
 ) -> Figure:
     """Draws how a change spreads through the layers; what has not moved at all is grey.
 
-    Args:
-        stream: largest |difference| of the residual stream, before the first layer and after each
-            [n_layers + 1, n].
-        tokens: one for each column; they may repeat.
-
-    Raises:
-        ValueError: not one column for each token.
+    `stream`: largest |difference| of the residual stream, before the first layer and after each
+        [n_layers + 1, n].
     """
     words = {**ENGLISH, **words}
     values = np.asarray(stream, dtype=np.float32)

@@ -26,17 +26,7 @@ def attention_lines(
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
-    """Draws the weights of some heads over each other, each head in its colour; the larger the weight, the stronger.
-
-    Args:
-        weights: of these heads, in 0..1 [heads, queries, keys].
-        query_tokens, key_tokens: what stands on the left and on the right.
-        heads: the number of each head.
-        threshold: weights below it are not drawn.
-
-    Raises:
-        ValueError: shapes that do not fit.
-    """
+    """Draws the weights [heads, queries, keys] from `threshold` up of some heads, each head in its colour."""
     words = {**ENGLISH, **words}
     weights = np.asarray(weights, dtype=np.float32)
     if weights.shape != (len(heads), len(query_tokens), len(key_tokens)):

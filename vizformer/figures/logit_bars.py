@@ -22,15 +22,7 @@ ROW = 26  # px
 def logit_terms(
     names: Sequence[str], values: NDArray[np.floating], *, title: str = "", words: Mapping[str, str] = ENGLISH
 ) -> Figure:
-    """Draws one bar for each term, in the order given, the first on top; those below 0 in another colour.
-
-    Args:
-        names: of the terms; they may repeat.
-        values: one for each.
-
-    Raises:
-        ValueError: not one value for each name.
-    """
+    """Draws one bar for each term, in the order given, the first on top; those below 0 in another colour."""
     words = {**ENGLISH, **words}
     lengths = np.ascontiguousarray(values, dtype=np.float32)
     if lengths.shape != (len(names),):

@@ -22,13 +22,7 @@ def add_masks(
 ) -> None:
     """Lays one trace per reason over a map.
 
-    Args:
-        figure: holds the map.
-        reasons: why a cell is masked, 0 = visible [rows, columns].
-        sentence: the hover, with {reason} and the names in `places`.
-        words: "reason_1" ... in the reader's language.
-        places: Plotly's placeholders for the sentence.
-        hatched: whether to draw strokes too, where the cells are few.
+    `words`: "reason_1" ... in the reader's language; `hatched`: whether to draw strokes too, where the cells are few.
     """
     gap = 1 if hatched and max(reasons.shape) <= 64 else 0
     for code in sorted(set(np.unique(reasons).tolist()) - {0}):

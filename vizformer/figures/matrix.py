@@ -22,16 +22,7 @@ def matrix_heatmap(
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
-    """Draws a matrix with a diverging scale centred on 0; the values stand in the cells while these are few.
-
-    Args:
-        matrix: [rows, columns].
-        row_names, column_names: labels; default 0, 1, ...
-        row_title, column_title: what rows and columns are.
-
-    Raises:
-        ValueError: not a matrix, or names that do not fit.
-    """
+    """Draws a matrix [rows, columns] with a diverging scale centred on 0; the values stand in the cells while few."""
     words = {**ENGLISH, **words}
     values = np.ascontiguousarray(matrix, dtype=np.float32)
     if values.ndim != 2:

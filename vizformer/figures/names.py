@@ -24,11 +24,7 @@ def sides(places: NDArray[np.floating], tokens: Sequence[str], kinds: Sequence[i
 
     None: wherever it stood, it would make another name hard to read.
 
-    Args:
-        places: [m, 2], the points.
-        tokens: their names.
-        kinds: the order in which names are placed; points of kind 2 have none.
-        chosen: the point whose name comes first.
+        `kinds`: the order in which names are placed; points of kind 2 have none.
     """
     span = np.maximum(np.ptp(places, axis=0), 1e-6)
     pixels = (places - places.min(0)) / span * (_WIDE, -_HIGH)  # downwards, as on a screen

@@ -33,16 +33,7 @@ def neighbour_bars(
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
-    """Draws the cosines of the nearest tokens as bars, the nearest on top, and a line where two tokens are on average.
-
-    Args:
-        tokens: the neighbours.
-        cosines: one for each.
-        average: the mean cosine of two tokens of the vocabulary.
-
-    Raises:
-        ValueError: not one cosine for each token.
-    """
+    """Draws the cosines of the nearest tokens as bars, the nearest on top, and a line where two tokens are on average."""
     words = {**ENGLISH, **words}
     values = np.asarray(cosines, dtype=np.float32)
     hover = fill(words["neighbour"], token="%{y}", value="%{x:.4f}")
@@ -83,16 +74,9 @@ def embedding_map(
 ) -> Figure:
     """Draws vectors on the plane of their two main directions.
 
-    Args:
-        points: [m, 2].
-        tokens: what each point reads.
-        kinds: of each point: 0 a token of the sentence, 1 a neighbour of the chosen one, 2 a neighbour of another.
-        explained: share of the variance along each direction.
-        chosen: the point that the neighbours belong to; lines lead from it to them.  Where the points are crowded, its
-            name is printed and others are left to the hover.
-
-    Raises:
-        ValueError: not one text and one kind for each point.
+    `kinds`: of each point [m, 2]: 0 a token of the sentence, 1 a neighbour of the chosen one, 2 a neighbour of another.
+    `chosen`: the point that the neighbours belong to; lines lead from it to them.  Where the points are crowded, its
+        name is printed and others are left to the hover.
     """
     words = {**ENGLISH, **words}
     places = np.ascontiguousarray(points, dtype=np.float32)

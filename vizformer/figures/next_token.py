@@ -17,15 +17,7 @@ def next_token_bars(
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
-    """Draws the probabilities of some next tokens as horizontal bars, in the order given, the first on top.
-
-    Args:
-        tokens: the candidates; they may read the same.
-        probabilities: one for each, in 0..1.
-
-    Raises:
-        ValueError: not one probability for each token.
-    """
+    """Draws the probabilities of some next tokens as horizontal bars, in the order given, the first on top."""
     words = {**ENGLISH, **words}
     values = np.asarray(probabilities, dtype=np.float32)
     hover = fill(words["next_token"], token="%{y}", value="%{x:.4f}")

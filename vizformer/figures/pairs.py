@@ -21,18 +21,10 @@ def token_pairs(
     column_title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
-    """Draws a square matrix of signed numbers; cells that are NaN stay empty.
+    """Draws a square matrix of signed numbers [tokens, tokens]; cells that are NaN stay empty.
 
     Above `PRINTED_UP_TO` tokens only every few names are printed (the labels are most of the time that a browser needs
     for such a map); the hover names every cell.
-
-    Args:
-        values: [tokens, tokens].
-        names: one a token.
-        row_title, column_title: what rows and columns are.
-
-    Raises:
-        ValueError: names that do not fit.
     """
     n = len(names)
     if values.shape != (n, n):

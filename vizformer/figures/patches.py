@@ -26,13 +26,7 @@ def patch_picture(
 ) -> Figure:
     """Draws a picture cut into squares; they are counted row by row from the top left.
 
-    Args:
-        picture: brightness, 0 = black to 1 = white [height, width].
-        side: of a patch, in pixels.
-        chosen: the patch that is framed.
-
-    Raises:
-        ValueError: a patch that is not there.
+    `picture`: brightness, 0 = black to 1 = white [height, width].
     """
     words = {**ENGLISH, **words}
     height, width = picture.shape

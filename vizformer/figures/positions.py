@@ -18,15 +18,9 @@ def positional_heatmap(
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
-    """Draws position codes as a map, position 0 on top.
+    """Draws position codes [positions, dimensions] as a map, position 0 on top.
 
-    Args:
-        encoding: [positions, dimensions].
-        end: where the scale ends on both sides, to compare several maps; default: the largest |value|.
-        names: what stands at each position, e.g. its token; default: only its number.
-
-    Raises:
-        ValueError: not a matrix, or names that do not fit.
+    `end`: where the scale ends on both sides, to compare several maps; default: the largest |value|.
     """
     words = {**ENGLISH, **words}
     values = _matrix(encoding)

@@ -39,14 +39,10 @@ def path_picture(
     """Draws who hears from whom, level over level, and one path through it.
 
     Args:
-        tokens: the positions.
         levels: above the input, which is level 0 and stands below.
         edges: [edges, 4]: position and level at both ends.
         path: [steps, 2]: positions and levels on the way.
         states: whether the level above the input is one of recurrent states.
-
-    Raises:
-        ValueError: shapes that do not fit.
     """
     words = {**ENGLISH, **words}
     edges, path = np.asarray(edges), np.asarray(path)
@@ -116,17 +112,7 @@ def cost_curves(
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
-    """Draws what a layer costs against the number of tokens, both on logarithmic scales.
-
-    Args:
-        n: numbers of tokens, above 0.
-        costs: name -> cost at each of them, above 0.
-        here: the number of tokens that is marked.
-        crossing: (n, cost) at which two of them meet, and what is written there.
-
-    Raises:
-        ValueError: lengths that do not fit, or numbers that have no logarithm.
-    """
+    """Draws what a layer costs against the number of tokens, both on logarithmic scales; one number of tokens is marked."""
     words = {**ENGLISH, **words}
     n = np.asarray(n, dtype=np.float64)
     figure = Figure()
@@ -190,9 +176,6 @@ def gradient_reach(
             back; bands behind the curves of these names.
         back: how many tokens before the last one is marked.
         logarithmic: the scale of the sizes; a straight line is then an exponential fall.
-
-    Raises:
-        ValueError: tokens and sizes that do not fit, sizes below 0, a last one that the others cannot be held against.
     """
     words = {**ENGLISH, **words}
     figure = Figure()

@@ -32,12 +32,8 @@ def named_points(
 ) -> Figure:
     """Draws points (name, x, y) with their names; groups differ in colour and shape.
 
-    Args:
-        groups: name -> its points.
-        x_title, y_title: what the axes count, with units.
-        hover: a sentence with {name}, {x} and {y}.
-        rings: groups drawn as rings, named below, so that other points are seen inside of them.
-        ends: of both axes; default: what the points need.
+    `rings`: groups drawn as rings, named below, so that other points are seen inside of them.
+    `ends`: of both axes; default: what the points need.
     """
     figure = Figure()
     for order, (group, points) in enumerate(groups.items()):
@@ -71,11 +67,7 @@ def score_against_cost(
     hover: str = "{name}: {score}, {cost}",
     title: str = "",
 ) -> Figure:
-    """Draws points with their names, the cost on a logarithmic scale; groups differ in colour and shape.
-
-    Raises:
-        ValueError: a cost that has no logarithm.
-    """
+    """Draws points with their names, the cost on a logarithmic scale; groups differ in colour and shape."""
     if any(point.cost <= 0 for points in groups.values() for point in points):
         raise ValueError("a cost must be above 0")
     named = {group: [(one.name, one.cost, one.score) for one in points] for group, points in groups.items()}
@@ -92,15 +84,7 @@ def changes(
     hover: str = "{name}: {change}",
     title: str = "",
 ) -> Figure:
-    """Draws by how much each of several changes moves a number, a row for each change; groups differ in colour and shape.
-
-    Args:
-        names: of the changes, from top to bottom.
-        groups: name of a group -> its number for each change.
-
-    Raises:
-        ValueError: not one number for each name.
-    """
+    """Draws by how much each of several changes moves a number, a row for each change; groups differ in colour and shape."""
     figure = Figure()
     rows = np.arange(len(names), dtype=np.int32)
     for order, (group, values) in enumerate(groups.items()):

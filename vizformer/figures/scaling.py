@@ -31,16 +31,7 @@ def variance_growth(
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
-    """Draws the measured variance of q . k over the width, before and after the division, and the line Var = d.
-
-    Args:
-        widths: d.
-        variances: of q . k, one for each width.
-        at: the width that is looked at.
-
-    Raises:
-        ValueError: as many variances as there are no widths for.
-    """
+    """Draws the measured variance of q . k over the width d, before and after the division, and the line Var = d."""
     words = {**ENGLISH, **words}
     x, y = np.array(widths, dtype=np.int32), np.asarray(variances, dtype=np.float32)
     if x.shape != y.shape or not len(x):
@@ -85,16 +76,7 @@ def saturation_curves(
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
-    """Draws softmax's largest weight and what it can still learn, over the spread of its scores.
-
-    Args:
-        deviations: standard deviations of the scores.
-        largest, slopes: of softmax at each of them, 0 to 1.
-        marks: (name, standard deviation) of places that are looked at.
-
-    Raises:
-        ValueError: lengths that do not fit.
-    """
+    """Draws softmax's largest weight and what it can still learn, over the spread of its scores."""
     words = {**ENGLISH, **words}
     x = np.asarray(deviations, dtype=np.float32)
     if not x.shape == np.shape(largest) == np.shape(slopes):

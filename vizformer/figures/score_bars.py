@@ -18,16 +18,7 @@ def score_terms(
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
-    """Draws the terms as bars in the order given, those above 0 and those below it in two colours.
-
-    Args:
-        places: which number of query and key each term is of.
-        terms: query * key, scaled as the score is.
-        query, key: the two numbers of each term.
-
-    Raises:
-        ValueError: not as many terms and numbers as places.
-    """
+    """Draws the terms query * key, scaled as the score is, as bars in the order given, in two colours by their sign."""
     words = {**ENGLISH, **words}
     values = np.asarray(terms, dtype=np.float32)
     if not values.shape == np.shape(places) == np.shape(query) == np.shape(key):

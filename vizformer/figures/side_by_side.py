@@ -61,13 +61,7 @@ def difference_map(
 
     The scale reaches equally far to both sides, as far as the largest difference.
 
-    Args:
-        first, second: weights in 0..1 [queries, keys].
-        query_tokens, key_tokens: labels of the rows and of the columns; they may repeat.
-        reasons: cells that are blocked in both runs are left empty: 0 visible [queries, keys].
-
-    Raises:
-        ValueError: shapes that do not fit.
+        `reasons`: cells that are blocked in both runs are left empty: 0 visible [queries, keys].
     """
     words = {**ENGLISH, **words}
     both = np.stack([np.asarray(first, dtype=np.float32), np.asarray(second, dtype=np.float32)], axis=-1)
@@ -102,14 +96,7 @@ def similarity_map(
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
-    """Draws what each pair of tokens adds to the similarity of two texts: blue is more than an even share, orange less.
-
-    Args:
-        shares: they sum to the similarity [first tokens, second tokens].
-
-    Raises:
-        ValueError: tokens that do not fit.
-    """
+    """Draws what each pair of tokens [first, second] adds to the similarity of two texts: blue above an even share."""
     words = {**ENGLISH, **words}
     values = np.ascontiguousarray(shares, dtype=np.float32)
     if values.shape != (len(first_tokens), len(second_tokens)):
@@ -138,13 +125,7 @@ def stream_map(
 ) -> Figure:
     """Draws the cosine of two residual streams at every point and position; the scale ends at 1 and begins at the least.
 
-    Args:
-        cosines: [points, positions], from -1 to 1; NaN leaves a cell empty.
-        points: what the rows are called.
-        tokens: one for each column; they may repeat.
-
-    Raises:
-        ValueError: names that do not fit.
+    `cosines`: [points, positions], from -1 to 1; NaN leaves a cell empty.
     """
     words = {**ENGLISH, **words}
     values = np.ascontiguousarray(cosines, dtype=np.float32)

@@ -29,16 +29,7 @@ def stream_points(
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
-    """Draws the length at every point as a bar, and below it the two cosines as lines.
-
-    Args:
-        names: of the points, in the order of the data.
-        lengths, to_start, to_end: one number for each point.
-        kinds: points of the same kind have bars of the same colour.
-
-    Raises:
-        ValueError: numbers that do not fit the names.
-    """
+    """Draws the length at every point as a bar, and below it the two cosines as lines."""
     words = {**ENGLISH, **words}
     n = len(names)
     if not {len(lengths), len(to_start), len(to_end), len(kinds or names)} == {n} or not n:

@@ -44,10 +44,7 @@ Cell = str | float | int
 class Table:
     """The numbers of a figure in long form: a row for each cell, point or bar.
 
-    Attributes:
-        columns: their headings.
-        rows: a text or a number for each column.
-        total: rows that there are; more than `rows` where only the strongest are kept.
+    `total`: rows that there are; more than `rows` where only the strongest are kept.
     """
 
     columns: tuple[str, ...]

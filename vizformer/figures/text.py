@@ -24,13 +24,7 @@ def coloured_text(
 ) -> Figure:
     """Draws a text whose tokens have a weight each.
 
-    Args:
-        weights: in 0..1, or NaN where a token is masked [tokens].
-        tokens: with the space or the line break that stands before each.
-        marked: a token that is framed.
-
-    Raises:
-        ValueError: as many weights as tokens are needed.
+    `weights`: in 0..1, or NaN where a token is masked [tokens].
     """
     words = {**ENGLISH, **words}
     if len(weights) != len(tokens):

@@ -32,14 +32,9 @@ def training_curves(
     The steps stand on a logarithmic axis of 1 + step: most happens at the beginning.
 
     Args:
-        steps, losses: of the training.
         kept, kept_losses, accuracies: of the kept weights, measured on held-out examples.
-        at: the step that is looked at.
         last: the last step that is planned: the end of the axis.
         beside: of another training the kept steps, their losses and accuracies, drawn thin, with dashes and dots.
-
-    Raises:
-        ValueError: lengths that do not fit.
     """
     words = {**ENGLISH, **words}
     if len(steps) != len(losses) or not len(kept) == len(kept_losses) == len(accuracies):
@@ -103,15 +98,9 @@ def score_curves(
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
-    """Draws a score between 0 and 1 of every head over the steps: colours are heads, dashes are layers.
+    """Draws a score between 0 and 1 of every head [steps, layers, heads]: colours are heads, dashes are layers.
 
-    Args:
-        steps: those at which the scores were measured.
-        scores: [steps, layers, heads].
-        at, last: as in `training_curves`.
-
-    Raises:
-        ValueError: shapes that do not fit.
+    `scores`: [steps, layers, heads], of the steps at which they were measured.
     """
     words = {**ENGLISH, **words}
     values = np.asarray(scores, dtype=np.float32)
@@ -147,16 +136,7 @@ def answer_map(
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
-    """Draws how probable every symbol is at every place of the right answer, and frames the right symbols.
-
-    Args:
-        probabilities: [symbols, places], each place given the right symbols before it.
-        symbols: one a row.
-        answer: the right symbol of each place.
-
-    Raises:
-        ValueError: shapes that do not fit, or an answer that is not among the symbols.
-    """
+    """Draws how probable every symbol is at every place of the answer [symbols, places], and frames the right ones."""
     words = {**ENGLISH, **words}
     values = np.ascontiguousarray(probabilities, dtype=np.float32)
     if values.shape != (len(symbols), len(answer)):

@@ -38,11 +38,7 @@ _held = threading.local()  # whose turns this thread has
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who asks: a browser, or where that is not known a session, and the address that it comes from.
-
-    Attributes:
-        anonymous: whether it is a session of a browser that sent no cookie.
-    """
+    """Who asks: a browser (or a session, `anonymous`, of one that sent no cookie), and the address that it comes from."""
 
     name: str
     address: str = ""
@@ -70,13 +66,7 @@ def _together(who: Visitor) -> str:
 
 
 class _Turn:
-    """A turn that is waited for, or had.
-
-    Attributes:
-        since: when it began to run.
-        begun: it has run before, and waits to go on.
-        watching: it only waits for what another thread computes.
-    """
+    """A turn that is waited for, or had: `begun` has run before and waits to go on, `watching` waits for a thread."""
 
     def __init__(self, who: Visitor, lock: threading.Lock) -> None:
         self.who, self.number, self.called = who, next(_numbers), threading.Condition(lock)
@@ -84,15 +74,7 @@ class _Turn:
 
 
 class Turns:
-    """Turns of threads.
-
-    Args:
-        at_once: how many runs may go on at the same time.
-        long: seconds after which a run is not one of them any more.
-        most: runs of one address that go on, however long they are; of all addresses twice as many.
-        begun: how many may pause at the same time (see `offer`).
-        roomy: whether there is memory for one more that pauses.
-    """
+    """Turns of threads: `at_once` of them, of `most` runs an address, those longer than `long` seconds not counted."""
 
     def __init__(
         self,

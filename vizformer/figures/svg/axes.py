@@ -18,12 +18,8 @@ _SI = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""))
 class Axis:
     """One axis, across or upright.
 
-    Attributes:
-        name: "x", "x2", "y", ...
-        settings: what the figure says of it, as Plotly names it.
-        categories: the names of its places, where its data are texts.
-        low, high: its ends in its own units (of a logarithmic one the exponents of ten); `low` is left or below.
-        start, end: those ends in px.
+    `low`, `high`: its ends in its own units (of a logarithmic one the exponents of ten); `low` is left or below.
+    `start`, `end`: those ends in px.
     """
 
     name: str
@@ -83,9 +79,7 @@ class Axis:
     def fit(self, seen: Sequence[float], *, tight: bool) -> None:
         """Sets the ends: those that the figure asks for, else those of the numbers that were `seen`.
 
-        Args:
-            seen: numbers in the axis' own units.
-            tight: whether the ends are those of the numbers themselves, as for maps and bars.
+        `tight`: whether the ends are those of the numbers themselves, as for maps and bars.
         """
         wanted = self.settings.get("range")
         if wanted is not None:

@@ -99,11 +99,7 @@ def printable(text: str) -> str:
 
 
 def rgba(colour: str) -> tuple[float, float, float, float]:
-    """Red, green and blue in 0..255 and the opacity of "#rrggbb", "rgb(...)" or "rgba(...)".
-
-    Raises:
-        ValueError: a colour that is written in another way.
-    """
+    """Red, green and blue in 0..255 and the opacity of "#rrggbb", "rgb(...)" or "rgba(...)"; else a ValueError."""
     if re.fullmatch("#[0-9a-fA-F]{6}", colour):
         return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16), 1.0
     if found := _RGBA.fullmatch(colour):

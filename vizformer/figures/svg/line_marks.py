@@ -17,9 +17,7 @@ Trace = Mapping[str, Any]
 def scatter(trace: Trace, x: Axis, y: Axis, *, below: "NDArray[np.floating] | None" = None, number: int = 0) -> str:
     """Lines, points and texts.
 
-    Args:
-        below: [2, points] in px, the line down to which the area is filled, where it is.
-        number: of the trace, which gives it a colour where it names none.
+    `below`: [2, points] in px, the line down to which the area is filled, where it is.
     """
     points = np.stack([x.px(x.numbers(trace["x"])), y.px(y.numbers(trace["y"]))])
     mode = trace.get("mode", "lines")

@@ -54,10 +54,7 @@ class _Running:
 class Cache:
     """Values by key.  Safe to use from many threads.
 
-    Args:
-        limit: asked for the bytes that may be kept, each time something is added.
-        most: how many values are kept at most, however small they are.
-        spares: says of a key that its value is kept, as the newest one is, even where they are above the budget.
+    `spares`: says of a key that its value is kept, as the newest one is, even where they are above the budget.
     """
 
     def __init__(

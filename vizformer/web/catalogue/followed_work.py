@@ -23,12 +23,7 @@ class _LeftError(Exception):
 
 
 class Run:
-    """One piece of work.
-
-    Attributes:
-        readers: how many follow it.
-        left: whether the last of them has gone.
-    """
+    """One piece of work."""
 
     def __init__(self, key: Hashable, work: Callable[[Heard], object], kind: "Followed") -> None:
         self.key, self._work, self._kind = key, work, kind
@@ -59,11 +54,7 @@ class Run:
 
 
 class Followed:
-    """The work of one kind that goes on now.
-
-    Args:
-        turns: in which those who follow do not count meanwhile.
-    """
+    """The work of one kind that goes on now."""
 
     def __init__(self, turns: Turns = TURNS) -> None:
         self._turns = turns

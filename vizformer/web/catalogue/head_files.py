@@ -58,20 +58,12 @@ def _payload(subject: Subject, kind: "Kind", without: Without, address: str) -> 
 
 
 def head_file(name: str, layer: int, head: int) -> bytes:
-    """One head: what its map is computed from, or the map itself where numbers were set by hand in its mask.
-
-    Raises:
-        GoneError: see there; also for a head that the model does not have.
-    """
+    """One head: what its map is computed from, or the map itself where numbers were set by hand in its mask."""
     return _file(head_columns(_found(name, layer, head), layer, head))
 
 
 def layer_file(name: str, layer: int) -> bytes:
-    """The small maps of a layer's heads, and what they can be sorted by.
-
-    Raises:
-        GoneError: as `head_file`.
-    """
+    """The small maps of a layer's heads, and what they can be sorted by."""
     return _file(layer_columns(_found(name, layer), layer))
 
 

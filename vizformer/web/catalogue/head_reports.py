@@ -25,12 +25,7 @@ Phase = Literal["waiting", "running", "over", "stopped", "unreadable", "failed"]
 
 @dataclass(frozen=True)
 class State:
-    """A report as it stands.
-
-    Attributes:
-        ahead: how many wait before it (while it waits).
-        done, texts: how many of the texts are measured.
-    """
+    """A report as it stands: how many wait `ahead` of it, or how many of its `texts` are `done`."""
 
     phase: Phase
     ahead: int
@@ -103,11 +98,7 @@ def bundled(model: ModelRef, corpus: Corpus) -> HeadReport | None:
 
 @cached
 def report(name: str) -> HeadReport:
-    """A finished report.
-
-    Raises:
-        VizformerError: it is not there any more.
-    """
+    """A finished report; a VizformerError where it is not there any more."""
     prepare_torch()
     path = reports().file(name)
     with suppress(OSError):  # it may go while it is opened

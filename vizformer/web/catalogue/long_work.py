@@ -47,15 +47,7 @@ class _LeftError(Exception):
 
 @dataclass(eq=False)
 class Work:
-    """One call of a cached function.
-
-    Attributes:
-        function, call: what is computed.
-        readers: each reader who follows it -> when they looked last.
-        done: runs done, of how many.
-        error: what went wrong.
-        ended: it is over, in whichever way.
-    """
+    """One call of a cached function: who looked at it when (`readers`), the runs `done` of how many, and its `error`."""
 
     function: Cached[..., Any]
     call: Call
@@ -92,11 +84,7 @@ class LongWork:
             return work
 
     def look(self, function: Cached[..., Any], call: Call, reader: str) -> Work | None:
-        """The state of the work for a reader who follows it; None for any other reader, and where it is over.
-
-        Raises:
-            Exception: what went wrong in it; once.
-        """
+        """The work of a reader who follows it; None for any other reader, and once over; raises what went wrong, once."""
         with self._lock:
             work = self._known.get((function, call))
             if work is None or reader not in work.readers:

@@ -25,11 +25,7 @@ def may_write(model: ModelRef) -> bool:
 
 
 def write(model: ModelRef, name: str, text: str) -> None:
-    """Writes all of the file or nothing; one that was there is replaced.
-
-    Raises:
-        CheckpointError: this session may not, or the folder takes no file.
-    """
+    """Writes all of the file or nothing; one that was there is replaced."""
     place = _folder(model)
     if place is None or not may_write(model) or not name.endswith(SUFFIX) or Path(name).name != name:
         raise CheckpointError("No file can be put beside these weights. Take the mapping along and put it there.")

@@ -40,11 +40,7 @@ _WORD = 256  # bytes, or so, that an entry of a vocabulary takes in the library
 
 
 def options(model: ModelRef) -> ModelConfig:
-    """The model's options, from its file: what a page asks before torch is loaded (but for models from elsewhere).
-
-    Raises:
-        VizformerError: a folder that does not open.
-    """
+    """The model's options, from its file: what a page asks before torch is loaded (but for models from elsewhere)."""
     return glance(sources.stamped(model)).config if model.is_from_elsewhere else _written_options(model)
 
 
@@ -87,11 +83,7 @@ def assumed(model: ModelRef) -> "Mapping[str, Value]":
 
 @cached(refusals=lambda model, text: is_settled(model))
 def agreement(model: ModelRef, text: str) -> "Agreement":
-    """A folder of others' held against `transformers`, for one text, in a process of its own.
-
-    Raises:
-        VizformerError: they cannot be compared.
-    """
+    """A folder of others' held against `transformers`, for one text, in a process of its own."""
     from vizformer.checkpoints.agreement_check import agreement_apart
     from vizformer.web.catalogue.long_work import HEARD
 
@@ -125,11 +117,7 @@ def _report(model: ModelRef) -> "Report":
 
 
 def mapping_sheet(model: ModelRef) -> "Sheet":
-    """The tensors of bare weights beside the roles that they may play, whatever is assumed of them.
-
-    Raises:
-        VizformerError: no bare weights, or files that cannot be read.
-    """
+    """The tensors of bare weights beside the roles that they may play, whatever is assumed of them."""
     return _mapping_sheet(replace(model.base, stamp=model.stamp))
 
 

@@ -28,9 +28,6 @@ def is_large(model: ModelRef) -> bool:
 def follow(model: ModelRef, hear: Heard) -> None:
     """Returns when the model is open; `hear` is told the bytes that were read, of how many: each is read twice, to look for
     what is no number, and to be placed.
-
-    Raises:
-        VizformerError: it does not open.
     """
     total, may_open = 2 * model_cache.glance(model).n_bytes, sources.may_open([model])
 

@@ -28,12 +28,7 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 def unpack(files: Sequence[tuple[str, BinaryIO]], place: Path, limit: int) -> str:
-    """Writes the files of one model into a new folder in `place`, and returns that folder's name.
-
-    Args:
-        files: names and contents: one zip, or the files themselves.
-        place: an empty folder of ours.
-        limit: bytes of all files, as they came and unpacked.
+    """Writes the files of one model, at most `limit` bytes, into a new folder in `place`, and returns that folder's name.
 
     Raises:
         CheckpointError: one of them is refused.

@@ -57,12 +57,7 @@ class Removal(Protocol):
 
 
 class Watch:
-    """What is to be removed with which session.
-
-    Args:
-        connected: whether a session is there now.
-        clock: seconds that only grow.
-    """
+    """What is to be removed with which session."""
 
     def __init__(
         self, connected: Callable[[str], bool] = is_connected, clock: Callable[[], float] = time.monotonic

@@ -17,12 +17,9 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class RunState(Generic[Found]):
-    """How a job stands.
+    """How a job stands: what it `found` so far, or the last one that ended, and how that one ended.
 
-    Attributes:
-        found: so far, or by the last one that ended.
-        running: whether a process works on it, or it waits for one.
-        ending: "done", "time", "stopped", "abandoned" or "failed"; empty while it goes on, or if there was none.
+    `ending`: "done", "time", "stopped", "abandoned" or "failed"; empty while it goes on, or if there was none.
     """
 
     found: tuple[Found, ...]

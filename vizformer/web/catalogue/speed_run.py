@@ -11,11 +11,7 @@ SpeedState = RunState[Measured]
 
 
 class SpeedRun(SharedRun[Measured]):
-    """One job for each comparison.
-
-    Args:
-        lengths, seconds: what is measured and for how long; those of the comparison if not given.
-    """
+    """One job for each comparison."""
 
     module = "vizformer.analysis.costs.attention_speed"
     good = ()

@@ -1,7 +1,4 @@
-"""What several pages compute from a subject, once for everybody.
-
-What a cached function returns is shared: read only.
-"""
+"""What several pages compute from a subject, once for everybody."""
 
 from functools import partial
 from typing import TYPE_CHECKING

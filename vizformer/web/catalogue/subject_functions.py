@@ -43,13 +43,7 @@ def of_model(function: "Callable[Concatenate[Opened, P], R]") -> "Cached[Concate
 
 
 def asked_of(name: str, read: Callable[[Any], tuple[Any, ...]], function: Callable[..., R], count: int = 1) -> Any:
-    """A function whose first arguments are read off one thing that can be a key, kept.
-
-    Args:
-        name: what this thing is called.
-        read: the arguments that it stands for.
-        count: how many these are.
-    """
+    """A function whose first `count` arguments are what `read` reads off one thing that can be a key, kept."""
     first, *others = inspect.signature(function).parameters.values()
 
     @wraps(function)

@@ -85,11 +85,7 @@ def limit() -> int:
 
 
 def add(files: Sequence[tuple[str, BinaryIO]]) -> ModelRef:
-    """Takes files of this session's reader, each with its name there.
-
-    Raises:
-        CheckpointError: they are refused; says which, why, and the way out.
-    """
+    """Takes files of this session's reader, each with its name there."""
     if not is_on():
         raise _off()
     kept: Kept | None = st.session_state.get(_MINE)

@@ -36,11 +36,7 @@ _DEEPEST, _WIDEST = 60, 9999  # parts within each other, and beside each other
 
 
 class Pointing:
-    """The pointers of all rooms.
-
-    Args:
-        rooms: whose teachers point.
-    """
+    """The pointers of all rooms."""
 
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
@@ -136,11 +132,7 @@ class Pointing:
 
 
 def _place(at: object) -> str:
-    """A place as it is passed on, rounded to what can be seen.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """A place as it is passed on, rounded to what can be seen."""
     if at is None:
         return NOWHERE
     if not isinstance(at, dict):

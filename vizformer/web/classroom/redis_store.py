@@ -32,13 +32,7 @@ REFILLED = 5.0  # seconds in which a store that comes back empty gets its rooms 
 
 
 class RedisStore(Generic[Kept]):
-    """A store in Redis.
-
-    Args:
-        url: as redis-py reads it, such as redis://:password@host:6379/0.
-        write: a room as a text.
-        read: a room from its text.
-        keeps: seconds for which a room stays when it is not put again.
+    """A store in Redis; `write` and `read` make a text of a room and back, which stays `keeps` seconds when not put again.
 
     Raises:
         ImportError: the package redis is not installed.

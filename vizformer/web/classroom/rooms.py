@@ -53,8 +53,6 @@ class Place:
     """Where a teacher is.
 
     Attributes:
-        page: as its address calls it.
-        parameters: of its link.
         version: grows with every move, and with every question.
         question: "lesson/name" of the question that the class is asked; empty: none.
         shown: whether the teacher has shown its answer.
@@ -71,15 +69,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Room:
-    """A room as it is kept.
-
-    Attributes:
-        secret: what the teacher's browser alone knows.
-        teacher: the session that leads it.
-        opened: by the clock, seconds.
-        seen: when the teacher was there last, by the clock, seconds.
-        place: where the teacher is.
-    """
+    """A room as it is kept; times by the clock, in seconds."""
 
     secret: str
     teacher: str
@@ -89,12 +79,8 @@ class Room:
 
 
 class Rooms:
-    """All rooms.
-
-    Args:
-        store: where they are kept.
-        is_there: whether a session still has its browser, on this server.
-        clock: seconds; of all servers the same where they share a store.
+    """All rooms; `is_there` says whether a session still has its browser. Of a room that is over, or with a secret not its
+    own, methods raise `NoRoomError`. Servers that share a store have the same clock.
     """
 
     def __init__(
@@ -112,10 +98,6 @@ class Rooms:
 
     def open(self, teacher: str, address: str = "") -> tuple[str, str]:
         """A new room, in the place of the one that this teacher leads already: its code and the teacher's secret.
-
-        Args:
-            teacher: the session.
-            address: of the teacher's network; empty where it is unknown.
 
         Raises:
             TooManyRoomsError: on this server, or from this address.
@@ -157,9 +139,6 @@ class Rooms:
         """Takes the room to a place; where it is there already, nothing happens.
 
         Another page takes back the question that was asked on the page before.
-
-        Raises:
-            NoRoomError: the room is over, or the secret is not its own.
         """
         if sum(len(name) + len(value) for name, value in parameters.items()) > MOST_CHARACTERS:
             return
@@ -175,11 +154,7 @@ class Rooms:
             self._store.tell(code)
 
     def ask(self, code: str, secret: str, question: str) -> None:
-        """Asks the class a question; the empty one takes back what was asked.
-
-        Raises:
-            NoRoomError: the room is over, or the secret is not its own.
-        """
+        """Asks the class a question; the empty one takes back what was asked."""
 
         def asked(room: Room) -> Room:
             version = room.place.version + 1
@@ -191,11 +166,7 @@ class Rooms:
         self._store.tell(code)
 
     def show(self, code: str, secret: str) -> None:
-        """Shows the class the answer to what it was asked: nobody answers any more.
-
-        Raises:
-            NoRoomError: the room is over, or the secret is not its own.
-        """
+        """Shows the class the answer to what it was asked: nobody answers any more."""
         self._change(
             code,
             secret,
@@ -217,11 +188,7 @@ class Rooms:
         return True
 
     def answer(self, code: str, question: str, voter: str, said: str) -> bool:
-        """Takes a student's answer; whether the question is (still) open.
-
-        Raises:
-            NoRoomError: there is no such room, or it is over.
-        """
+        """Takes a student's answer; whether the question is (still) open."""
         place = self.look(code)
         if place.question != question or place.shown or len(said) > LONGEST_ANSWER:
             return False
@@ -232,11 +199,7 @@ class Rooms:
         return True
 
     def answers(self, code: str, secret: str) -> Counter[str]:
-        """How often each answer was given, for the teacher.
-
-        Raises:
-            NoRoomError: the room is over, or the secret is not its own.
-        """
+        """How often each answer was given, for the teacher."""
         return Counter(self._answers(code, self._own(code, secret).place).values())
 
     def _answers(self, code: str, place: Place) -> dict[str, str]:
@@ -246,29 +209,17 @@ class Rooms:
         return {voter.removeprefix(begins): one for voter, one in said.items() if voter.startswith(begins)}
 
     def point(self, code: str, secret: str, place: str) -> None:
-        """Tells where the teacher's pointer is; nothing of it is kept.
-
-        Raises:
-            NoRoomError: the room is over, or the secret is not its own.
-        """
+        """Tells where the teacher's pointer is; nothing of it is kept."""
         self._own(code, secret)
         self._store.point(code, place)
 
     def close(self, code: str, secret: str) -> None:
-        """Ends a room.
-
-        Raises:
-            NoRoomError: the room is over, or the secret is not its own.
-        """
+        """Ends a room."""
         self._own(code, secret)
         self._drop(code)
 
     def look(self, code: str) -> Place:
-        """Where the teacher is.
-
-        Raises:
-            NoRoomError: there is no such room, or it is over.
-        """
+        """Where the teacher is."""
         if (room := self._fresh(code)) is None:
             raise NoRoomError("there is no such room")
         return room.place
@@ -281,11 +232,7 @@ class Rooms:
             self._following.pop(session, None)
 
     def followers(self, code: str) -> int:
-        """How many browsers follow a room.
-
-        Raises:
-            NoRoomError: there is no such room, or it is over.
-        """
+        """How many browsers follow a room."""
         self.look(code)
         return self._count(code)
 
@@ -399,11 +346,7 @@ def write(room: Room) -> str:
 
 
 def read(text: str) -> Room:
-    """A room from its text; what another version has written besides is left out.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """A room from its text, else a ValueError; what another version has written besides is left out."""
     try:
         found = json.loads(text)
         return _made(Room, {**found, "place": _made(Place, found["place"])})

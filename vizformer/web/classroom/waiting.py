@@ -35,11 +35,7 @@ class _Waiters:
 
 
 class Waiting:
-    """The requests that wait.
-
-    Args:
-        rooms: which they ask for.
-    """
+    """The requests that wait."""
 
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms

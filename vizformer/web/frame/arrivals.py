@@ -58,11 +58,7 @@ class Coming:
         self._begun, self._came, self._came_in_time, self._dropped = self._clock(), 0, 0, False
 
     def came(self, n: int) -> None:
-        """Counts `n` bytes more, and gives the rest of the file its time.
-
-        Raises:
-            RefusedError: there is no room for them.
-        """
+        """Counts `n` bytes more, and gives the rest of the file its time."""
         self._came += n
         if self._dropped:
             raise self.refusal
@@ -94,8 +90,7 @@ class _Held:
 class Arrivals:
     """What lies in memory of what was put up, and what is on its way; asked by the event loop only.
 
-    Args:
-        clock: seconds that only grow.
+    What there is no room for is refused (`RefusedError`).
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -105,11 +100,7 @@ class Arrivals:
 
     @contextmanager
     def begin(self, session: str, length: int | None, deadline: asyncio.Timeout) -> Iterator[Coming]:
-        """A file of `length` bytes, on its way until the end.
-
-        Raises:
-            RefusedError: it is not taken.
-        """
+        """A file of `length` bytes, on its way until the end."""
         if not uploads.is_on():
             raise RefusedError(
                 403, N_("This server takes no uploads. Choose another model, or run VizFormer yourself.")
@@ -129,11 +120,7 @@ class Arrivals:
             self._coming.discard(coming)
 
     def grow(self, coming: Coming, counted: int) -> None:
-        """Gives a file room for `counted` bytes.
-
-        Raises:
-            RefusedError: there is none.
-        """
+        """Gives a file room for `counted` bytes."""
         in_the_way = self._in_the_way(coming, counted - coming.counted)
         if in_the_way is None:
             raise _full()

@@ -80,14 +80,7 @@ def _kept(language: str) -> str:
 
 
 def markup(language: str, entry: Entry, data: str, later: Iterable[str] = ()) -> str:
-    """What stands in a page beside the place of the app.
-
-    Args:
-        language: of the reader.
-        entry: the page.
-        data: its picture; empty for none.
-        later: the files that other pages need, for when this one is there.
-    """
+    """What stands in a page beside the place of the app: its picture, if any, and files that are needed `later`."""
     title, *doors = (html.escape(catalogue(language).get(e.title.text, e.title.text)) for e in (entry, *DOORS))
     bar = f"<b>VizFormer</b>{''.join(f'<span>{door}</span>' for door in doors)}"
     return (

@@ -11,11 +11,7 @@ _NAMED = re.compile(r"@([a-z]+)(?:\.([a-z]+))?")
 
 
 def number(lesson: str, part: str = "") -> str:
-    """The number of a lesson, by its address, or of a part of it.
-
-    Raises:
-        ValueError: there is none.
-    """
+    """The number of a lesson, by its address, or of a part of it."""
     of_lesson = str([entry.url for entry in COURSE].index(lesson) + 1)
     return f"{of_lesson}.{[*lesson_words.parts(lesson, SOURCE)].index(part) + 1}" if part else of_lesson
 

@@ -1,7 +1,4 @@
-"""What every page has around it: the bar, its title and views, notices.
-
-app.py calls `run` for every run of every visitor. The pages are listed in `sitemap`.
-"""
+"""What every page has around it: the bar, its title and views, notices."""
 
 from copy import copy
 from functools import cache

@@ -33,9 +33,7 @@ def note(lesson: str, question: str) -> None:
 def judge(lesson: str, question: str, *, right: bool, again: bool) -> None:
     """A question was answered: one that was missed is asked again in the next part, and after that the next day.
 
-    Args:
-        right: whether the answer was right.
-        again: whether it was asked in other words, after a wrong answer.
+    `again`: whether it was asked in other words, after a wrong answer.
     """
     name, missed = f"{lesson}/{question}", _missed()
     if not right:

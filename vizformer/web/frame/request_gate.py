@@ -1,12 +1,8 @@
 """What every request passes before Streamlit gets it: a check of the host name that it asks for, and of uploaded files.
 
-What every answer says to the browser: `vizformer.web.frame.answer_headers`.
-
 A page from elsewhere whose own name was pointed at this computer ("DNS rebinding") counts to the browser as a page of
 ours.  It comes under its own name, so that only the server's names are answered, and addresses in numbers, which
 cannot be pointed elsewhere.
-
-What becomes of files: `vizformer.web.frame.arrivals`.
 """
 
 import asyncio

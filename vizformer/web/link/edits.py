@@ -24,12 +24,9 @@ LONGEST = 40  # items: more than anyone sets by hand
 
 @dataclass(frozen=True)
 class Item:
-    """One number set by hand.
+    """One number set by hand, of a tensor or of the site of an attention, as it is written in the link.
 
-    Attributes:
-        name: the tensor, or the site of an attention.
-        kind: "1,3,0" for a cell of the tensor, "unscaled" for no division by sqrt(d_head), "t" for the temperature.
-        written: the number as it stands in the link; empty for "unscaled".
+    `kind`: "1,3,0" for a cell of the tensor, "unscaled" for no division by sqrt(d_head), "t" for the temperature.
     """
 
     name: str
@@ -52,11 +49,7 @@ class Item:
 
 
 def read(text: str) -> tuple[Item, ...]:
-    """The items of a text, in order (they may still name what a model does not have).
-
-    Raises:
-        UnusableError: anything else.
-    """
+    """The items of a text, in order (they may still name what a model does not have)."""
     found = [_ITEM.fullmatch(item) for item in text.split(";", LONGEST + 1) if item]
     if len(found) > LONGEST or not all(found):
         raise UnusableError(N_("it must be a list such as encoder.0.self.q@0,1,2=0.5"))
@@ -101,12 +94,7 @@ def undo(text: str) -> str:
 
 
 def edit(text: str) -> "Edit | None":
-    """The edit that a forward takes; None where nothing is set.
-
-    Raises:
-        TraceError: an illegal temperature.
-        UnusableError: not a text that `write` writes.
-    """
+    """The edit that a forward takes; None where nothing is set."""
     from vizformer.model import Cell, Edit
 
     if not text:

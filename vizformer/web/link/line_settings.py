@@ -19,15 +19,7 @@ _SAID = re.compile(
 
 @dataclass(frozen=True)
 class LineSettings:
-    """What is drawn.
-
-    Attributes:
-        heads: in ascending order; None for the head that is looked at.
-        threshold: weights below it are not drawn; None for the usual one.
-        key: the key whose lines are kept; None for those of the query that is looked at.
-        let_go: whether the lines of no token are kept.
-        start: the token with which the part of a long text begins; None for the part around the query.
-    """
+    """What is drawn; None, or `let_go` for the lines of no token, as in the text."""
 
     heads: tuple[int, ...] | None = None
     threshold: float | None = None
@@ -37,11 +29,7 @@ class LineSettings:
 
 
 def read(text: str) -> LineSettings:
-    """What a text says.
-
-    Raises:
-        UnusableError: anything else.
-    """
+    """What a text says."""
     found = _SAID.fullmatch(text)
     if found is None:
         raise UnusableError(N_("it must be heads, a threshold and a key, such as 0,3,5@0.1@k4"))

@@ -20,11 +20,7 @@ _ITEM = re.compile(r"(?P<name>[a-z]{1,20}\.[a-z_]{1,20}):(?P<value>[\w.,'+-]{0,4
 
 
 def read(text: str) -> dict[str, str]:
-    """Name -> value of every setting in `text` (which no page needs to know).
-
-    Raises:
-        UnusableError: anything else.
-    """
+    """Name -> value of every setting in `text` (which no page needs to know)."""
     found = [_ITEM.fullmatch(item) for item in text.split("~", LONGEST)] if text else []
     if len(found) > LONGEST or not all(found):
         raise UnusableError(N_("it must be a list such as positions.k:3~masks.kind:window"))

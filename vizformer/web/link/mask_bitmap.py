@@ -29,11 +29,7 @@ def write(cells: Collection[tuple[int, int]]) -> str:
 
 
 def read(text: str) -> Cells:
-    """What `write` wrote, in order; cells beyond `SIDE` are left out.
-
-    Raises:
-        UnusableError: characters that mean nothing, or too many.
-    """
+    """What `write` wrote, in order; cells beyond `SIDE` are left out."""
     if len(text) > _PIECE * _PIECES or not _CELLS.fullmatch(text):
         raise UnusableError(N_("it must be the painted cells of a mask"))
     found = []

@@ -54,8 +54,6 @@ class ModelRef:
     """One model, by where it comes from and what it is called there.
 
     Attributes:
-        source: where it comes from.
-        name: what it is called there; of a hub owner/name.
         revision: of a model of a hub, empty for the newest; of a training the step, empty for its end.
         answers: what bare weights are assumed to be, as (field, value), in the order of the link.
         mapping: which tensor plays which role, where the link says so, packed; empty: what lies beside the weights, or

@@ -29,11 +29,7 @@ def _finite(text: str) -> float:
 
 
 def write(mapping: dict[str, Any]) -> str:
-    """The text of a mapping, which consists of dicts, lists, strings, numbers, true and false.
-
-    Raises:
-        UnusableError: it is too long for a link.
-    """
+    """The text of a mapping, made of what JSON knows; an UnusableError where it is too long for a link."""
     content = json.dumps(mapping, separators=(",", ":")).encode()
     deflating = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
     packed = deflating.compress(content) + deflating.flush()
@@ -44,11 +40,7 @@ def write(mapping: dict[str, Any]) -> str:
 
 
 def read(text: str) -> dict[str, Any]:
-    """The mapping of a text.
-
-    Raises:
-        UnusableError: a text that is damaged, or grows beyond `MOST_BYTES`.
-    """
+    """The mapping of a text."""
     try:
         packed = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
         inflating = zlib.decompressobj(wbits=-zlib.MAX_WBITS)

@@ -47,11 +47,7 @@ def holds(text: str) -> bool:
 
 
 def read(text: str) -> str:
-    """What was typed; of a text that this server kept and has no more, its beginning (`is_gone`).
-
-    Raises:
-        UnusableError: a packed text that is damaged, or that grows beyond `MOST_BYTES`; a kept one without a name.
-    """
+    """What was typed; of a text that this server kept and has no more, its beginning (`is_gone`)."""
     if text.startswith(_KEPT):
         kept = KEPT.text(_name(text))
         return _beginning(text) if kept is None else kept

@@ -21,12 +21,7 @@ NAME = 22  # letters of a name
 
 
 class KeptTexts:
-    """Texts by name.  Safe to use from many threads.
-
-    Args:
-        most_bytes: of all texts; the newest is kept whatever it takes.
-        clock: seconds that only grow.
-    """
+    """Texts by name.  Safe to use from many threads."""
 
     def __init__(self, most_bytes: int = MOST_BYTES, clock: Callable[[], float] = time.monotonic) -> None:
         self._most_bytes, self._clock = most_bytes, clock

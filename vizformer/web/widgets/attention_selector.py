@@ -23,10 +23,8 @@ def choose(
     """Draws the boxes; what is to be said below the picture (Markdown): why they open on this head, where it was suggested,
     and what the row of the query chooses.
 
-    Args:
-        cross: whether cross-attention can be chosen; where it cannot and is, the decoder's self-attention takes over.
-        head, query: whether these are asked for.
-        suggest: whether to open on the head that the numbers single out.
+    `cross`: whether cross-attention can be chosen; where it cannot and is, the decoder's self-attention takes over.
+    `suggest`: whether to open on the head that the numbers single out.
     """
     config = subject.config
     usable = tuple(kind for kind in kinds(subject.trace) if cross or kind != "cross")

@@ -34,12 +34,7 @@ def one_of(
     *,
     labelled: bool = True,
 ) -> Setting:
-    """Which of a few values a setting of the link has; `usual`, or the first one, where it says none.
-
-    Args:
-        label: of the control; read aloud only where it is not `labelled`.
-        names: what each value is called, where it is not called itself.
-    """
+    """Which of a few values a setting of the link has; `usual`, or the first one, where it says none; labels are `names`."""
     options = list(names)
     usual = options[0] if usual is None else usual
     called = names if isinstance(names, Mapping) else {value: str(value) for value in options}
@@ -63,12 +58,7 @@ def box(
     labelled: bool = True,
     width: int | Literal["stretch"] = 280,
 ) -> Setting:
-    """Which of many values a setting of the link has, in a box that opens; `usual`, or the first one, where it says none.
-
-    Args:
-        label, names: as of `one_of`.
-        width: in px, or as wide as there is room.
-    """
+    """Which of many values, in a box that opens; `usual`, or the first one, where the link says none."""
     options = list(names)
     usual = options[0] if usual is None else usual
     st.selectbox(

@@ -87,17 +87,7 @@ def lead(
     right: Callable[[str], bool],
     show: Callable[[], None],
 ) -> None:
-    """The teacher's side of a question.
-
-    Args:
-        lesson, name: of the question.
-        key: of its box.
-        bars: answers that have a bar also where nobody gave them, in their order; the others follow, the most frequent
-            first.
-        named: an answer as it is sent, in words.
-        right: whether an answer is right.
-        show: shows the answer on the teacher's own screen.
-    """
+    """The teacher's side of a question. Answers in `bars` have a bar also where nobody gave them; `right` says which are."""
     asked = f"{lesson}/{name}"
     place = class_answers.question()
     if place is None or place.question != asked:

@@ -4,11 +4,7 @@ import json
 
 
 def style(label: str) -> str:
-    """Streamlit writes its own words into `st.file_uploader`, in English, and rounds half a gigabyte up to one.
-
-    Args:
-        label: what the button of the box says, in the reader's language.
-    """
+    """Streamlit writes its own words into `st.file_uploader`, in English, and rounds half a gigabyte up to one."""
     place, words = '[data-testid="stFileUploaderDropzone"]', json.dumps(label, ensure_ascii=False)
     return (
         f'<style>{place} [data-testid="stFileUploaderDropzoneInstructions"] {{ display: none }}'

@@ -176,16 +176,7 @@ def text_of(
     page: Callable[[], str],
     content: Hashable,
 ) -> Picture:
-    """The text, coloured by what a query looks at, or by which queries look at a key.
-
-    Args:
-        whole: makes the map and the reasons of its masked cells, of which one row or column is looked at.
-        token, side: which, and whether it is a "query" or a "key".
-        running: the tokens of queries and keys with the spaces before them.
-        told: whose map it is.
-        page: makes the HTML file.
-        content: what the map is made of.
-    """
+    """The text, coloured by what a query (`side`) looks at, or by which queries look at a key; of the head `told`."""
     texts = words(figures.ENGLISH)
     said = (_("from query {query}") if side == "query" else _("to key {query}")).format(query=token)
 

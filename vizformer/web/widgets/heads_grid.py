@@ -42,12 +42,8 @@ def grid(
 
     Args:
         values: [layers, heads], from 0 to 1.
-        place: the head that is shown.
         figure: the same as a figure: drawn where there are too many heads for a grid, or one has no number.
-        picture: how it is taken away, if it is.
         columns: what they are called, where they are no heads.
-        chooses: the head that a cell chooses.
-        texts: in the cells, where it is not the values.
         said: words of the grid that are not the usual ones.
     """
     if max(values.shape) > cells.LARGEST or not np.isfinite(values).all() or values.min() < 0 or values.max() > 1:

@@ -49,14 +49,7 @@ def questions(parts: Sequence["Laboratory"]) -> Registry:
 
 
 class Laboratory:
-    """A part of a lesson.
-
-    Attributes:
-        lesson, key: what links call the lesson and its part.
-        wide: as of `laboratory.Shown`.
-        draw: draws it for a sentence; a fragment.
-        questions: what makes its questions, by their names.
-    """
+    """A part of a lesson: what draws it, a fragment, and what makes its questions, by their names."""
 
     def __init__(self, lesson: str, key: str, *, wide: bool = False) -> None:
         self.lesson, self.key, self.wide = lesson, key, wide
@@ -85,12 +78,8 @@ class Laboratory:
     def asked(self, name: str, /, *about: object, wrong: Any = (), **values: object) -> dict[str, Any]:
         """What a question consists of besides its answer: names, words, what it is about, and its misconceptions.
 
-        Args:
-            name: of the question.
-            about: when one of these changes, the question is open again.
-            wrong: misconceptions by their names in the words, with the number or the index of the choice of each; or
-                what `mistake` makes, in a list.
-            values: for the placeholders of its words.
+        wrong: misconceptions by their names in the words, with the number or the index of the choice of each; or
+            what `mistake` makes, in a list.
         """
         said = {key: self.text(f"asks.{name}.{key}", **values) for key in ("question", "why", "again")}
         if isinstance(wrong, Mapping):

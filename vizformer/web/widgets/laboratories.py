@@ -19,13 +19,9 @@ _beside: ContextVar[DeltaGenerator | None] = ContextVar("beside", default=None)
 
 
 class Shown(Protocol):
-    """A part of a lesson.
+    """A part of a lesson: its `key` in links and words, its `name` on the tab, and what draws it, a fragment.
 
-    Attributes:
-        key: its name in links and in the words of the lesson, small letters.
-        name: on its tab, in the reader's language.
-        wide: its laboratory needs the whole width: the words go below it.
-        draw: draws the laboratory, for the subject of the page; a fragment.
+    Where it is `wide` its laboratory needs the whole width: the words go below it.
     """
 
     @property

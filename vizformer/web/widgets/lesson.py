@@ -71,12 +71,9 @@ def show(
 ) -> None:
     """Draws a lesson: the shared sentence, its parts, the chosen one, the way on, and what has been done.
 
-    Args:
-        entry, parts: the lesson; the first part is shown where the link names none.
-        terms: keys of the glossary.
-        unnamed: instead, the part that a link opens which names none.  Whatever changes what it depends on must say
-            `held` along with it.
-        usable: the models that can fill the lesson; it opens on one where the link names none.
+    `unnamed`: instead of the first part, the one that a link opens which names none.  Whatever changes what it depends
+        on must say `held` along with it.
+    `usable`: the models that can fill the lesson; it opens on one where the link names none.
     """
     progress.remember()
     _body(subject_box(usable), entry, parts, terms, unnamed)
@@ -291,13 +288,7 @@ def _course() -> None:
 
 
 def setting(name: str, default: Setting, options: Collection[Setting] | None = None) -> dict[str, Any]:
-    """The keyword arguments that tie a keyed widget to a setting of the lessons, which the link carries.
-
-    Args:
-        name: "lesson.setting", small letters.
-        default: the value that is left out of the link; its type is the setting's.
-        options: what the widget can show; anything else in a link counts as not set.
-    """
+    """What ties a keyed widget to the setting "lesson.setting" of the link, which takes only `options`."""
     key, chosen = state.widget(f"setting.{name}"), value(name, default, options)
     # A slider with other ends is another widget to Streamlit, and begins where the key was last *assigned*, not where
     # the reader moved it: assigned again, then, though the key seems to have the value.

@@ -19,12 +19,9 @@ _ROUNDED = 0.005  # share of a number by which an answer may be rounded
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """A picture with cells, one of which is the answer; at most `components.cells.LARGEST` rows and columns.
+    """A picture with cells (shares of 1), one of which is the answer; at most `components.cells.LARGEST` rows and columns.
 
-    Attributes:
-        rows, columns: the tokens of the queries and of the keys; they may repeat.
-        values: shares of 1, shown with the answer.
-        looks: whether a cell says how much its row looks at its column; else only its value is known.
+    `looks`: whether a cell says how much its row looks at its column; else only its value is known.
     """
 
     rows: Sequence[str]
@@ -35,12 +32,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A misconception.
-
-    Attributes:
-        given: the answer that it leads to: the index of a choice, or a number.
-        said: what it is and what follows from it, told about this answer as it is written.
-    """
+    """A misconception: the answer it leads to (the index of a choice, or a number), and what is said of it."""
 
     given: float
     said: Callable[[str], str]
@@ -49,13 +41,7 @@ class Mistake:
 def of_number(
     given: float, answer: float, tolerance: float, own: Sequence[Mistake], written: Callable[[Any], str]
 ) -> str:
-    """The misconception that gives a wrong number; empty where none is known.
-
-    Args:
-        given, answer, tolerance: the reader's number, the right one, and how near is near enough.
-        own: the misconceptions of the question.
-        written: a number as the question writes it.
-    """
+    """The misconception that gives a wrong number; empty where none is known."""
     named = [(one.given, one.said(written(one.given))) for one in own]
     for known in (named, _usual(answer, whole=not tolerance)):
         near = [(abs(at - given), said) for at, said in known if abs(at - given) <= max(tolerance, _ROUNDED * abs(at))]

@@ -14,14 +14,7 @@ from vizformer.web.words.i18n import _
 
 
 def wait_for(model: ModelRef, go_back: Callable[[], None]) -> None:
-    """Returns when the weights of the model are in memory; at once where they are, or few.
-
-    Args:
-        go_back: called when the reader stops the reading.
-
-    Raises:
-        VizformerError: the model does not open, or does not fit.
-    """
+    """Returns when the weights of the model are in memory; `go_back` is called when the reader stops the reading."""
     place = st.empty()  # also for small models: what stands below keeps its place on the page
     if not openings.is_large(model):
         return

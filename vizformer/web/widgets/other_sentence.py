@@ -14,12 +14,7 @@ EMPTIED = " "  # of the view: nothing stands for the sentence that the page prop
 def ask_other_sentence(label: str, field: str, default: str, basis: str, on: DeltaGenerator | None = None) -> str:
     """Asks for a sentence beside that of the page.
 
-    Args:
-        label: of the box.
-        field: of the view that keeps it.
-        default: what the page proposes; a link does not say it.
-        basis: with another one the box begins anew, as with another sentence of the page.
-        on: where the box stands; default here.
+    With another `basis` the box begins anew, as with another sentence of the page.
     """
     known = f"other.{field}.basis"
     before, st.session_state[known] = st.session_state.get(known), basis

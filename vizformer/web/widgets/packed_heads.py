@@ -16,12 +16,7 @@ head takes 0.04 s both ways."""
 
 
 def packed(subject: Subject, kind: Kind, shape: tuple[int, int, int, int], without: Without = "none") -> HeadsPayload:
-    """What `attention.mount` and `reading.mount` show.
-
-    Args:
-        shape: (layers, heads, queries, keys) of this kind of attention.
-        without: the keys that are left out.
-    """
+    """What `attention.mount` and `reading.mount` show; `shape` is (layers, heads, queries, keys)."""
     if attention.fits(shape, limit=AT_ONCE):
         return subject_cache.heads(subject, kind, None, without)
     return head_files.packed(subject, kind, without, head_routes.base())

@@ -57,10 +57,8 @@ def why(subject: Subject) -> str:
 def choose(subject: Subject, *, key: str, usual: int | None = None, compared: bool = False) -> int:
     """Draws the tokens, of which one can be chosen, and returns the chosen position.
 
-    Args:
-        key: of the component.
-        usual: the position that is shown where none was chosen; None: `usual_position`.
-        compared: whether it is the answers at this position that are compared.
+    `usual`: the position that is shown where none was chosen, else `usual_position`.
+    `compared`: whether it is the answers at this position that are compared.
     """
     sequence = subject.trace.tokens[stack(subject)]
     chosen = state.fit(position=len(sequence)).position

@@ -11,13 +11,7 @@ from vizformer.web.words.i18n import _, translate
 
 
 def show(proof: Proof, agrees: str = "", *, edited: bool = False) -> None:
-    """Green where it holds, red where it does not; where numbers were set by hand, it need not.
-
-    Args:
-        proof: the comparison.
-        agrees: said where it holds; default: with what it was compared.
-        edited: whether the subject holds numbers set by hand.
-    """
+    """Green where it holds, red where it does not; where numbers were set by hand, it need not."""
     values = {"anchor": translate(proof.anchor, plain), "difference": f"{proof.difference:.1g}"}
     if not math.isfinite(proof.difference):
         st.warning(_("Not compared with {anchor}: the numbers there are no longer finite.", **values))

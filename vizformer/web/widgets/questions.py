@@ -33,7 +33,6 @@ class Choice:
     Attributes:
         lesson, name: as listed in `progress.QUESTIONS`.
         question, choices, why: in the reader's language; plain text (what was typed may be in it).
-        answer: index of the right choice.
         about: what the question is about (the text, a setting): when it changes, the question is open again.
         code: whether the choices are the lines of a program, with spaces before them: set as code and counted from 1.
         again: the question in other words, for a later part or the next day.
@@ -79,12 +78,7 @@ class Choice:
 class Number:
     """A question whose answer is a number that the reader enters; it is right within a tolerance that stands beside it.
 
-    Attributes:
-        lesson, name, question, why, about, again: as in `Choice`.
-        answer: the number, in the unit that the question names.
-        tolerance: how far from it an answer still counts as right; 0: only the number itself, which is whole then.
-        written: the answer as a text.
-        mistakes: misconceptions and the number that each leads to.
+    It is right within `tolerance`, in the unit that the question names; 0: only the number itself, which is whole then.
     """
 
     lesson: str
@@ -122,13 +116,7 @@ class Number:
 
 @dataclass(frozen=True, eq=False)
 class CellChoice:
-    """A question that is answered by a cell of a picture.
-
-    Attributes:
-        lesson, name, question, why, about, again: as in `Choice`.
-        grid: the picture.
-        answer: the right cell, (row, column).
-    """
+    """A question that is answered by a cell of a picture."""
 
     lesson: str
     name: str
@@ -245,12 +233,7 @@ def lead(
     named: Callable[[str], str],
     right: Callable[[str], bool],
 ) -> None:
-    """For the teacher of a class, below the question: asks it to the class, and shows the answers as bars.
-
-    Args:
-        asked: the question.
-        bars, named, right: as in `class_question.lead`.
-    """
+    """For the teacher of a class, below the question: asks it to the class, and shows the answers as bars."""
     key, shown = keys(asked.lesson, asked.name, asked.about)
     if class_question.part_of(asked.lesson, asked.name) == "teacher":
 

@@ -7,10 +7,7 @@ from vizformer.web.words.labels import size
 
 
 def saved(config: ModelConfig, n: int, held: int, rolling: int) -> str:
-    """What a cache of n positions with `held` bytes would need if it forgot what no query sees; empty without a window.
-
-    `rolling`: of `vizformer.analysis.costs.generation_cost.rolling_cache_bytes`.
-    """
+    """What a cache of n positions with `held` bytes would need if it forgot what no query sees; empty without a window."""
     if config.sliding_window is None:
         return ""
     layers, window = ranges(sorted(config.windowed_layers)), f"{config.sliding_window:,}"

@@ -44,13 +44,7 @@ def paragraphs(text: str) -> list[str]:
 
 
 def show(entry: Entry, parts: Parts, index: int, subject: Subject | None) -> None:
-    """The slide that the view asks for, or the notes to it.
-
-    Args:
-        entry, parts: the lesson.
-        index: of the part that is shown.
-        subject: what its laboratory is about.
-    """
+    """The slide that the view asks for, or the notes to it."""
     slides = [
         (at, name, text) for at, part in enumerate(parts) for name, text in of(prose(entry.url, part.key)).items()
     ]
@@ -103,14 +97,7 @@ def boxes(words: Prose) -> None:
 
 
 def _steps(entry: Entry, slides: Sequence[tuple[str, str]], number: int, title: str) -> None:
-    """The steps back and on, and where one is; after the last slide, to the next lesson.
-
-    Args:
-        entry: the lesson.
-        slides: the part and the name of each.
-        number: of the one that is shown.
-        title: of its part.
-    """
+    """The steps back and on, and where one is; after the last slide, to the next lesson."""
     last, lesson = len(slides) - 1, COURSE.index(entry)
     with st.container(
         key="slide-steps", horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"

@@ -55,11 +55,6 @@ def watched(
 
     Args:
         quick: it is done without being asked for.
-        runs: of the model, or whatever it counts, in all.
-        begin: on the button.
-        key: of its widgets.
-        said: how far it is.
-        takes: above the button, what it takes; default that many runs of the model.
         begins: it begins by itself; the button is for whoever has stopped it.
     """
     if work.holds(*call):

@@ -38,11 +38,7 @@ class Rewritten:
 
 @cached
 def rewritten(subject: Subject, change: Change, other: str, token: int) -> Rewritten:
-    """With the encoder's output replaced.
-
-    Raises:
-        VizformerError: `other` cannot be read.
-    """
+    """With the encoder's output replaced."""
     loaded, trace = subject.checkpoint, subject.trace
     memory = change_memory(loaded, trace, change, other=other, token=token)
     return Rewritten(written(loaded, memory), probabilities(loaded, trace, memory))

@@ -29,11 +29,8 @@ SHOWN = 7  # rows and columns of two tables beside each other
 class Exercise(Laboratory):
     """A part of the lesson, whose question is which line of a program is wrong.
 
-    Attributes:
-        given: the numbers that the program reads.
-        stops: whether the program stops with an error, which the question names.
-        scaled: whether it needs a model that scales its embedding and adds positions.
-        result: draws what the program gives and what it should give; it must not tell which line is wrong.
+    scaled: whether it needs a model that scales its embedding and adds positions.
+    result: draws what the program gives and what it should give; it must not tell which line is wrong.
     """
 
     def __init__(

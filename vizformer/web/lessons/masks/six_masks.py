@@ -59,11 +59,7 @@ CAUSAL_TOO = "M = M + torch.full((n, n), -math.inf).triu(1)\n"
 
 @cached
 def batch(subject: Subject, other: str, second: bool) -> PaddedRun:
-    """The sentence and another one in a batch; with `second` the other one is batch item 0, which is shown.
-
-    Raises:
-        VizformerError: a text that the model cannot read.
-    """
+    """The sentence and another one in a batch; with `second` the other one is batch item 0, which is shown."""
     own, added = subject.trace, Subject(subject.model, other, "").trace
     return padded_run(subject.checkpoint, *((added, own) if second else (own, added)))
 

@@ -21,12 +21,7 @@ AFFORDABLE = 30_000_000  # parameters: the gradient of a larger model takes too 
 
 @dataclass(frozen=True)
 class Place:
-    """A prediction.
-
-    Attributes:
-        hidden: the position that was chosen to be hidden, of an encoder; None for a decoder.
-        index: which of the rows that are asked.
-    """
+    """A prediction, by its index among the rows that are asked, or the position that an encoder fills (`hidden`)."""
 
     hidden: int | None
     index: int

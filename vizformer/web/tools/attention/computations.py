@@ -31,12 +31,7 @@ QUIET, PATIENCE = 1.0, 2.0  # seconds without a page before a layer goes on, and
 
 @dataclass(frozen=True)
 class Look:
-    """What all heads of one kind of attention do over some texts.
-
-    Attributes:
-        way, pooling: how the cost of a head is measured, where it can be.
-        answers: of the whole model, text by text.
-    """
+    """What all heads of one kind of attention do over some texts."""
 
     texts: tuple[habits.Tokens, ...]
     heads: habits.Habits

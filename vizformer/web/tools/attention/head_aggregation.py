@@ -19,12 +19,7 @@ _READER, _BEGUN = "attention.together.reader", "attention.together.begun"
 
 
 def payload(call: Call, shape: tuple[int, int, int, int]) -> HeadsPayload | None:
-    """What `head_pictures.together` packs; None while it goes on, and once it was stopped.
-
-    Args:
-        call: its arguments.
-        shape: of all heads: layers, heads, queries, keys.
-    """
+    """What `head_pictures.together` packs; None while it goes on, and once it was stopped."""
     subject, kind, over, without, _layer = call
     looked_through = (over == "mean" or over == "max") and head_pictures.small_together.holds(
         subject, kind, over, without

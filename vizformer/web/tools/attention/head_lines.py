@@ -85,14 +85,7 @@ def drawn_lines(
     query: int | None,
     part: line_part.Part | None = None,
 ) -> LineSettings:
-    """What the link says of lines, beside layer, head and query.
-
-    Args:
-        selection: with the token that is kept by its number in the text.
-        heads: that are shown, where they are not the one of the view.
-        query: of the view.
-        part: the part of the text that is shown; None for all of it.
-    """
+    """What the link says of lines, beside layer, head and query."""
     pinned, before = selection.pinned, line_settings.read(state.view().lines)
     if pinned is None and part is not None and before.key is not None and before.key not in part.keys:
         pinned = lines.Pin("key", before.key)  # it is kept, and not in sight

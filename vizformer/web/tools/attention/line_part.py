@@ -42,12 +42,7 @@ class Part:
 
 
 def choose(shape: tuple[int, int, int, int], query: int) -> Part:
-    """The part that the link says, or that the reader moves to; all of a text that is not too long.
-
-    Args:
-        shape: (layers, heads, queries, keys).
-        query: that is looked at; the part around it is shown where none is said.
-    """
+    """The part that the link says, or that the reader moves to, else that around the query; all of a short text."""
     __, heads, n_queries, n_keys = shape
     if lines.fits((1, *shape[1:]), scored=False):
         return Part(range(n_queries), range(n_keys))

@@ -30,11 +30,7 @@ from vizformer.web.catalogue.subject_functions import of_run
 class Checked:
     """What was found about what was handed in; of the numbers themselves no more than one picture.
 
-    Attributes:
-        subject: with whose trace they were compared.
-        tolerance: within which.
-        hints: what may have gone wrong in the first step that departs.
-        picture: its differences; None where the shapes differ, or everything agrees.
+    `picture`: its differences; None where the shapes differ, or everything agrees.
     """
 
     subject: Subject
@@ -53,11 +49,7 @@ def check_size(size: int) -> None:
 
 
 def read(files: list[tuple[str, bytes]], text: str, name: str) -> dict[str, np.ndarray]:
-    """The tensors of files and of a text.
-
-    Raises:
-        TraceError: what cannot be read.
-    """
+    """The tensors of files and of a text."""
     found: dict[str, np.ndarray] = {}
     for title, content in files:
         found |= read_file(title, content)
@@ -67,11 +59,7 @@ def read(files: list[tuple[str, bytes]], text: str, name: str) -> dict[str, np.n
 
 
 def check(subject: Subject, given: Mapping[str, np.ndarray], tolerance: float) -> Checked:
-    """Compares what was handed in with the trace of the subject.
-
-    Raises:
-        TraceError: a text that is too long for this page.
-    """
+    """Compares what was handed in with the trace of the subject."""
     checkpoint, trace = subject.checkpoint, subject.trace
     comparison = compare(checkpoint, trace, given, tolerance)
     first = comparison.first
@@ -86,11 +74,7 @@ def check(subject: Subject, given: Mapping[str, np.ndarray], tolerance: float) -
 
 @cached
 def example(subject: Subject) -> Checked:
-    """A program with one mistake: it joins the heads of the first layer with reshape alone.
-
-    Raises:
-        TraceError: a text that is too long for this page.
-    """
+    """A program with one mistake: it joins the heads of the first layer with reshape alone."""
     checkpoint, trace = subject.checkpoint, subject.trace
     layer = f"{next(iter(trace.tokens))}.0"
     given: dict[str, np.ndarray] = {}

@@ -43,11 +43,7 @@ class _HandedIn:
         _ARRAYS.get(self.name, lambda: {name: (arrays, _packed(arrays)) for name, arrays in found.items()})
 
     def found(self) -> dict[str, tuple[AttentionArrays, HeadsPayload | None]]:
-        """The arrays by name, and what is made of each.
-
-        Raises:
-            TraceError: the store needed the room for what others handed in later.
-        """
+        """The arrays by name, and what is made of each; a TraceError where the store needed the room for what came later."""
 
         def missing() -> dict[str, tuple[AttentionArrays, HeadsPayload | None]]:
             raise TraceError(

@@ -23,15 +23,12 @@ LIMIT_BYTES = 2_000_000  # of attention maps that go to the browser at once
 
 @dataclass(frozen=True)
 class Text:
-    """A generated text.
+    """A generated text, read as a whole; `tokens` begin with `start` ones that were given.
 
     Attributes:
-        source: what the encoder reads; empty where there is none.
         tokens: what the decoder's sequence began with, and the new ones.
-        start: how many it began with.
         steps: what each new one was chosen from.
         trace: one forward over everything but the last token, which no forward has read.
-        read: the whole text, decoded.
         costs: multiplications and bytes of the KV cache, step by step.
     """
 

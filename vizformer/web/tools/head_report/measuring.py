@@ -49,11 +49,7 @@ def begin(model: ModelRef, corpus: Corpus, name: str) -> None:
 
 
 def submit(model: ModelRef, corpus: Corpus, name: str) -> None:
-    """Queues the measuring.
-
-    Raises:
-        VizformerError: the model is not there, or the queue is full.
-    """
+    """Queues the measuring."""
     come_back()
     request = Request(
         str(sources.folder(model)),

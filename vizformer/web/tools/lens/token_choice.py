@@ -18,12 +18,7 @@ OWN = -1  # the token that the model itself finds most probable
 
 @dataclass(frozen=True)
 class Asked:
-    """A position of the stack that predicts, and the token whose logit is taken apart.
-
-    Attributes:
-        text: how the token reads.
-        against: what is taken off the logit.
-    """
+    """A position of the stack that predicts, and the token whose logit is taken apart, less that of `against`."""
 
     position: int
     token: int

@@ -107,11 +107,7 @@ def offer(model: ModelRef) -> bool:
 
 @guarded()
 def box(*, unfolded: bool = False, beside: bool = False) -> None:
-    """The ways that this server has for this session, folded away unless they are what the page is for.
-
-    Args:
-        beside: what is opened becomes the second model of Side by side; elsewhere the reader says so.
-    """
+    """The ways that this server has for this session, folded away unless they are what the page is for."""
     by_path, view = local_paths.allowed(), state.view()
     if by_path:
         _note(view.model, view.other)

@@ -24,22 +24,14 @@ ALIKE = "A hungry cat walked to the"  # proposed beside any sentence to a model 
 
 @dataclass(frozen=True)
 class Pair:
-    """What is compared; hashable, so that it can key caches.
-
-    Attributes:
-        first, second: with the same target, where the models read one; no number is set by hand.
-    """
+    """What is compared, of the same target where the models read one; hashable, so that it can key caches."""
 
     first: Subject
     second: Subject
 
     @property
     def runs(self) -> TwoRuns:
-        """Both runs.
-
-        Raises:
-            TraceError: they cannot be compared.
-        """
+        """Both runs; a TraceError where they cannot be compared."""
         first, second = self.first, self.second
         return two_runs(first.checkpoint, first.trace, second.checkpoint, second.trace)
 

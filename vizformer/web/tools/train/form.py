@@ -24,10 +24,6 @@ def choose(shown: str, plan: Plan | None) -> None:
     """The form; its button queues the training and makes it the one that the page shows.
 
     It begins with the choices of the training that is shown, and whenever another one is, so that both say the same.
-
-    Args:
-        shown: the name of that training.
-        plan: its choices; None where it is gone.
     """
     if plan is not None and st.session_state.get(_SHOWN) != shown:
         _take(plan, linked=bool(state.view().run))

@@ -42,12 +42,7 @@ _LESSONS = "worksheet.chosen"
 
 @laboratory
 def draw_sheet(subject: Subject, registries: Mapping[str, Registry]) -> None:
-    """The sheet, and the key on a page of its own where it is asked for.
-
-    Args:
-        subject: whose sentence and model the numbers are of.
-        registries: the questions of each lesson, by its address.
-    """
+    """The sheet, and the key on a page of its own where it is asked for."""
     st.html(matrix.style() + paper.style())
     with st.container(key="worksheet-settings", horizontal=True, vertical_alignment="bottom"):
         seed = st.number_input(

@@ -8,11 +8,7 @@ from vizformer.web.words.i18n import _
 
 
 def boxes(config: ModelConfig, stations: Collection[str], inside: Mapping[str, Sequence[Inside]]) -> list[Box]:
-    """The parts of a model from the bottom to the top of each stack; those alone that have a station.
-
-    Args:
-        inside: what opens in the boxes "attention", "mask", "cross" and "layer".
-    """
+    """The parts of a model from the bottom to the top of each stack; those alone that have a station."""
     attention = ("query", "softmax", "heads")
     output = ("machine", "writing", "loss")
     found: list[Box] = []
