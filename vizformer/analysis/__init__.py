@@ -11,8 +11,15 @@ if TYPE_CHECKING:
     from vizformer.analysis.attribution.input_gradients import InputAttribution, input_attribution
     from vizformer.analysis.attribution.lens import LogitLens, logit_lens
     from vizformer.analysis.attribution.predictions import Choice, Prediction, choices, next_tokens
-    from vizformer.analysis.attribution.score_writers import ScoreSplit, Writer, score_split, writer_tokens
+    from vizformer.analysis.attribution.score_writers import (
+        ScoreSplit,
+        Writer,
+        score_split,
+        value_writers,
+        writer_tokens,
+    )
     from vizformer.analysis.attribution.terms import LogitAttribution, Term
+    from vizformer.analysis.causes.answer_evidence import Evidence, EvidenceEdge, Removed, evidence, taken_out
     from vizformer.analysis.causes.edge_attribution import (
         Edge,
         EdgeScores,

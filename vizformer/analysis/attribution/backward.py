@@ -121,9 +121,7 @@ class Backward:
         if kind == "feedforward" and isinstance(network, FeedForward):
             inner = inner_rows(block, network, self.trace, at, self.rows)
             return (inner @ float64(network.W_out.weight).T)[None], bias_of(network.W_out)
-        attention = block.self_attention if kind == "self" else block.cross_attention
-        assert attention is not None
-        record = self.trace[f"{at}.{kind}"]
+        attention, record = attention_at(self.checkpoint, f"{at}.{kind}"), self.trace[f"{at}.{kind}"]
         z = [float64(record.read(head)[self.rows]) for head in range(record.n_heads)]
         parts = np.stack([rows @ output_rows(attention, head) for head, rows in enumerate(z)])
         return parts, bias_of(attention.W_O)
@@ -262,6 +260,15 @@ def inner_rows(block: Block, network: FeedForward, trace: Trace, at: str, rows: 
     x = network_input(block, trace, at, rows)
     found: ndarray = feedforward_numbers(x, network, trace.residual(f"{at}.pre").dtype).inner
     return found
+
+
+def attention_at(checkpoint: Checkpoint, site: str) -> Attention:
+    """The attention of a site."""
+    stack, layer, kind = site.split(".")
+    block = find_block(checkpoint, stack, int(layer))
+    attention = block.self_attention if kind == "self" else block.cross_attention
+    assert attention is not None
+    return attention
 
 
 def output_rows(attention: Attention, head: int) -> Float[ndarray, "d_head d_model"]:

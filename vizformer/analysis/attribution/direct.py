@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Float
 from numpy import ndarray
 
-from vizformer.analysis.attribution.backward import LogitBackward, inner_rows, output_rows, reference
+from vizformer.analysis.attribution.backward import LogitBackward, attention_at, inner_rows, output_rows, reference
 from vizformer.analysis.attribution.lens import predicting_stack
 from vizformer.analysis.attribution.terms import Against, LogitAttribution
 from vizformer.checkpoints import Checkpoint
@@ -33,7 +33,6 @@ from vizformer.explain.arrays import float64, is_half
 from vizformer.explain.block_rows import find_block, one_network
 from vizformer.explain.step import ROUNDINGS, TOLERANCE, Proof
 from vizformer.messages import N_, Message
-from vizformer.model.attention import Attention
 from vizformer.model.input_check import row_at, token_id
 from vizformer.model.trace import Trace
 
@@ -68,7 +67,7 @@ def logit_attribution(
     name = name_of(trace.logits.dtype)
     proof = Proof(N_("the model's own logit"), difference, bool(difference <= allowed), direct=True, precision=name)
     directions = {place: g[0] for place, g in back.directions.items()}
-    return LogitAttribution(position, token, against, terms, directions, recorded, proof)
+    return LogitAttribution(position, token, against, terms, directions, recorded, proof, allowed)
 
 
 def by_key(
@@ -83,7 +82,7 @@ def by_key(
     if site not in found.directions:
         raise TraceError("{site} writes nothing into the row that becomes the logit.", site=site)
     weights = float64(record.pattern(head)[found.position])  # raises for a head that is not there
-    own = output_rows(_attention_at(checkpoint, site), head) @ found.directions[site]  # [d_head]
+    own = output_rows(attention_at(checkpoint, site), head) @ found.directions[site]  # [d_head]
     if record.opened is not None:
         own = own * float64(record.opened[head, found.position])
     kept: ndarray = weights * (float64(record.v[record.kv_head(head)]) @ own)
@@ -137,11 +136,3 @@ def what_is_frozen(checkpoint: Checkpoint) -> Iterator[Message]:
         yield N_("What the encoder has made comes in through the heads of cross-attention.")
     if config.positions not in ("learned", "sinusoidal"):
         yield N_("Positions add nothing to the row here: they only decide where heads look.")
-
-
-def _attention_at(checkpoint: Checkpoint, site: str) -> Attention:
-    stack, layer, kind = site.split(".")
-    block = find_block(checkpoint, stack, int(layer))
-    attention = block.self_attention if kind == "self" else block.cross_attention
-    assert attention is not None
-    return attention

@@ -24,7 +24,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import nn
 
-from vizformer.analysis.attribution.backward import Backward, Rows, output_rows
+from vizformer.analysis.attribution.backward import Backward, Rows, attention_at, output_rows
 from vizformer.analysis.attribution.terms import Part, Row, layer_of
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
@@ -158,30 +158,53 @@ def writer_tokens(
     Raises:
         TraceError: it is no head.
     """
+    g, record = writer_direction(checkpoint, trace, split, side, writer), trace[writer.place]
+    v = float64(record.v[record.kv_head(writer.head or 0)])
+    if record.opened is not None:
+        v = v * float64(record.opened[writer.head or 0, split.query if side == "query" else split.key])
+    weights = float64(record.pattern(writer.head or 0)[split.query if side == "query" else split.key])
+    found: ndarray = weights * (v @ (output_rows(attention_at(checkpoint, writer.place), writer.head or 0) @ g))
+    return found
+
+
+def writer_direction(checkpoint: Checkpoint, trace: Trace, split: ScoreSplit, side: Side, writer: Writer) -> Row:
+    """Along which direction g what a head has written becomes score, with all of the other side.
+
+    Raises:
+        TraceError: the writer is no head.
+    """
     if writer.head is None:
         raise TraceError("Only what a head has written came from tokens.")
     o = gather(checkpoint, trace, split.site, split.head, split.query)
     row = split.query if side == "query" else split.key
     way = _written(checkpoint, o, side, row, {}).directions[writer.place]  # [d_head, d_model]
-    record, (stack, layer, kind) = trace[writer.place], writer.place.split(".")
-    block = find_block(checkpoint, stack, int(layer))
-    attention = block.self_attention if kind == "self" else block.cross_attention
-    assert attention is not None
-    v = float64(record.v[record.kv_head(writer.head)])
-    v = v if record.opened is None else v * float64(record.opened[writer.head, row])
-    values = v @ output_rows(attention, writer.head)  # [n_k, d_model]
-    weights = float64(record.pattern(writer.head)[row])
     other = (split.answered if side == "query" else split.asked).sum(axis=0)
     bent = 1.0 if side == "query" else split.bent  # (which is in `answered` already)
-    found: ndarray = weights * (values @ way.T @ other) * o.record.scale * bent
+    found: ndarray = other @ way * o.record.scale * bent
     return found
 
 
+def value_writers(
+    checkpoint: Checkpoint, trace: Trace, site: str, head: int, key: int, known: "_Known | None" = None
+) -> "Written":
+    """The value of a key as a sum over what was written into its row: v_j = sum over b of v_j^b.
+
+    Args:
+        known: keeps what several ways back have in common.
+
+    Raises:
+        TraceError: no such site, head or key; a layer without softmax.
+    """
+    o = gather(checkpoint, trace, site, head, 0)
+    return _written(checkpoint, o, "value", row_at(key, o.n_k), {} if known is None else known)
+
+
 @dataclass(frozen=True)
-class _Written:
-    """What was written into a row, as a query or a key sees it.
+class Written:
+    """What was written into a row, as a query, a key or a value sees it.
 
     Attributes:
+        vectors: what each of the writers has of it; they sum to it.
         directions: place -> the way from there to the query or key, [d_head, d_model].
         size: of all products that were summed: what rounding is measured by.
     """
@@ -238,24 +261,26 @@ class _Ways(Backward):
         self.embedding("encoder" if stack == "encoder" else "decoder")
 
 
-def _written(checkpoint: Checkpoint, o: Operands, side: Side, row: int, known: _Known) -> _Written:
-    """What every writer of a row has of a query or key: the ways back from its numbers, and what they meet."""
-    letter = "Q" if side == "query" else "K"
+def _written(checkpoint: Checkpoint, o: Operands, side: Side | Literal["value"], row: int, known: _Known) -> Written:
+    """What every writer of a row has of a query, key or value: the ways back from its numbers, and what they meet."""
+    letter = side[0].upper()
     weight, bias = o.head_columns(letter)  # [d_model, d_head]
-    norm = o.site.attention.q_norm if side == "query" else o.site.attention.k_norm
-    projected = o.q_projected if side == "query" else o.k_projected[row]
-    onwards, constant = _onwards(o, letter, norm, projected, row)
+    onwards, constant = np.eye(weight.shape[1]), np.zeros(weight.shape[1])
+    if side != "value":  # which is read as it is projected
+        norm = o.site.attention.q_norm if side == "query" else o.site.attention.k_norm
+        projected = o.q_projected if side == "query" else o.k_projected[row]
+        onwards, constant = _onwards(o, letter, norm, projected, row)
     ways = _Ways(checkpoint, o.trace, row, (weight @ onwards).T, known)
     if constant.any():
         ways.vectors.append((Writer("norm_bias", o.site.name), constant))
     if bias is not None:
         ways.vectors.append((Writer("projection_bias", o.site.name), bias @ onwards))
-    if side == "key" and o.site.is_cross:
+    if side != "query" and o.site.is_cross:
         ways.stack("encoder")
     else:
         ways.before(o.site.name)
     writers, vectors = zip(*reversed(ways.vectors), strict=True)
-    return _Written(writers, np.stack(vectors), ways.directions, float(np.sqrt(ways.squares)))
+    return Written(writers, np.stack(vectors), ways.directions, float(np.sqrt(ways.squares)))
 
 
 def _onwards(

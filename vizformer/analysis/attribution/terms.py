@@ -59,6 +59,7 @@ class LogitAttribution:
         directions: place -> g, the direction along which what is written there becomes logit.
         logit: what the model recorded, less `against`.
         proof: the sum of the terms against it.
+        allowed: how far such a sum may be from it, by rounding.
     """
 
     position: int
@@ -68,6 +69,7 @@ class LogitAttribution:
     directions: dict[str, Row]
     logit: float
     proof: Proof
+    allowed: float
 
     @property
     def total(self) -> float:
