@@ -38,7 +38,7 @@ def parts(subject: Subject) -> None:
     st.html(table.style())
     settings = line()
     with settings:
-        ways = {"out": _("Parts taken out"), "between": _("Patches between two prompts"), "set": _("A set of prompts")}
+        ways = {"out": _("Parts taken out"), "between": _("Patching"), "set": _("Prompt set")}
         way = one_of(_("What is changed"), "whatif.way", ways, labelled=False)
     if way == "between":
         draw_between_prompts(subject, settings)
@@ -53,7 +53,7 @@ def taken_out(subject: Subject, settings: DeltaGenerator) -> None:
     names = {
         "parts": _("heads and sublayers"),
         "neurons": _("neurons"),
-        "tokens": _("tokens of the input"),
+        "tokens": _("input tokens"),
         "gates": _("learned gates"),
     }
     with settings:

@@ -26,6 +26,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
 
 import click
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -34,6 +35,7 @@ from tests.benchmarks.lessons import ARGS
 from tests.browser import chromium
 from tests.browser.driver import Server
 from vizformer.web.frame import sitemap
+from vizformer.web.link.beginnings import ENGLISH
 from vizformer.web.widgets import lesson_text
 
 HEIGHT = 800
@@ -109,13 +111,10 @@ class Look:
         return [name for name, taken, bar in bars if bar is not None and (taken is None or taken > bar)]
 
 
-def with_own_model(path: str, language: str) -> str:
-    """The path with the model that a reader of this language begins with: a link that names none opens on a Chinese one.
-
-    (The lesson of the encoder and the decoder is on that one for everybody.)
-    """
-    begins_with_another = language.startswith("en") and "?" in path and not path.startswith("/cross?")
-    return path + ("&model=stories" if begins_with_another else "")
+def with_own_sentence(path: str, language: str) -> str:
+    """The path with the sentence that a reader of this language begins with: a link that names none opens on a Chinese one."""
+    begins_with_another = language.startswith("en") and "?" in path
+    return path + (f"&text={quote(ENGLISH.text)}" if begins_with_another else "")
 
 
 def places(only: Sequence[str] = ()) -> list[str]:
@@ -185,7 +184,7 @@ def measure(
             for screen in screens:
                 for path in paths:
                     with tab(browser, *screen) as page:
-                        yield opened(page, server.url, with_own_model(path, screen[1]), "later", *screen)
+                        yield opened(page, server.url, with_own_sentence(path, screen[1]), "later", *screen)
                 with tab(browser, *screen) as page:
                     opened(page, server.url, "/", "later", *screen)
                     for path in dict.fromkeys(path.partition("?")[0] for path in paths if path != "/"):

@@ -147,7 +147,7 @@ def test_every_picture_is_on_top_and_nothing_moves_while_it_comes(
     with Server(log=tmp_path / "log.txt") as server, first_look.tab(browser, width, language) as page:
         looks = []
         for path in first_look.places():
-            link = first_look.with_own_model(path, language)
+            link = first_look.with_own_sentence(path, language)
             look = first_look.opened(page, server.url, link, "later", width, language)
             if (
                 look.picture is None or look.picture > WORKS_FOR_LONG

@@ -42,6 +42,10 @@ def heads_are_shown(tab, folder):
     expect(page.locator(".vf-tile")).to_have_count(12)
     page.locator('.vf-tile[data-layer="2"][data-head="3"]').click()
     readout = page.locator(".vf-readout").first
+    rows = "|".join(
+        map(str, range(maps.weights.shape[2]))
+    )  # until then it is of the sentence of before, which is longer
+    expect(readout).to_have_attribute("data-query", re.compile(f"^({rows})$"))
     query = int(readout.get_attribute("data-query"))
     expect(readout).to_contain_text(f"{maps.weights[2, 3, query].max():.4f}")
 

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.browser
 @pytest.mark.parametrize(
     ("lang", "way", "what", "patched"),
     [
-        ("en", "Patches between two prompts", "outputs of heads", "patched"),
-        ("zh_CN", "两个提示之间的修补", "头的输出", "修补后"),
+        ("en", "Patching", "outputs of heads", "patched"),
+        ("zh_CN", "修补", "头的输出", "修补后"),
     ],
 )
 def test_a_click_in_either_map_shows_its_run(open_tab, lang: str, way: str, what: str, patched: str) -> None:

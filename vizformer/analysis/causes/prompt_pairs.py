@@ -176,6 +176,7 @@ EXAMPLES = (
     PromptExample("stories", "The mother smiled because", "The father smiled because"),
     PromptExample("cloze", "The girl lost [MASK] hat.", "The boy lost [MASK] hat."),
     PromptExample("zh-en", "我有一只猫。", "我有一只狗。", "I have a"),
+    PromptExample("zh-en", "I have a cat.", "I have a dog.", "我有一只"),
     PromptExample("zh-en", "他是医生。", "他是老师。", "He is a"),
     PromptExample("zh-en", "今天很热。", "今天很冷。", "It's very"),
 )

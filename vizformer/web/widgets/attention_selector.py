@@ -37,9 +37,8 @@ def choose(
     why = telling.open_on_a_head(subject, kind) if suggest else ""
     with st.container(key=state.widget("bar-place"), horizontal=True, vertical_alignment="bottom"):
         if len(usable) > 1:
-            names = {"encoder": _("Encoder self"), "decoder": _("Decoder self"), "cross": _("Cross")}
             st.segmented_control(
-                _("Kind of attention"), usable, format_func=names.__getitem__, required=True, **_bind("kind")
+                _("Kind of attention"), usable, format_func=labels.kind_button, required=True, **_bind("kind")
             )
         st.selectbox(_("Layer"), range(n_layers), **_bind("layer"))
         if head:

@@ -79,7 +79,7 @@ def kind_of_attention(usable: Sequence[Kind], label: str = "", names: Mapping[st
         st.segmented_control(
             label or _("Kind of attention"),
             usable,
-            format_func=names.__getitem__ if names else labels.kind_label,
+            format_func=names.__getitem__ if names else labels.kind_button,
             required=True,
             label_visibility="visible" if label else "collapsed",
             **state.bind("kind"),

@@ -35,6 +35,11 @@ def kind_label(kind: str) -> str:
     }[kind]
 
 
+def kind_button(kind: str) -> str:
+    """The name of a kind of attention on a button beside the others: three of them fit in a line of a phone."""
+    return {"encoder": _("Encoder self"), "decoder": _("Decoder self"), "cross": _("Cross")}[kind]
+
+
 def stacks(kind: str) -> tuple[str, str]:
     """The stacks whose tokens are the queries and the keys."""
     return {"encoder": ("encoder", "encoder"), "decoder": ("decoder", "decoder"), "cross": ("decoder", "encoder")}[kind]

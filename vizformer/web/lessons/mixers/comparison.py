@@ -31,9 +31,10 @@ mixed = cached(small_mixers.mixed)
 @lab.draws
 def draw(subject: Subject) -> None:
     """One map at a time, the table of all of them below."""
-    lesson.ask(grows(subject), folded=True)
     with controls():
         mixer = lab.buttons("mixer", MIXERS, "delta")
+    picture = st.container()  # above the other controls
+    with controls():
         head = lab.box("head", [str(number) for number in range(HEADS)], 0)
         n = lab.steps("n", LENGTHS, 4096, "{:,}".format)
     tokens = _tokens(subject)
@@ -49,7 +50,8 @@ def draw(subject: Subject) -> None:
         words=words(figures.ENGLISH),
     )
     drawn.update_traces(texttemplate="%{z:.2f}" if len(tokens) <= 8 else None)  # the numbers of M are small
-    chart.show(drawn, key="mixers.map", title_above=True)
+    with picture:
+        chart.show(drawn, key="mixers.map", title_above=True)
     rows = []
     for kind, one in found.items():
         cost, sums = mixer_cost(kind, n), one.maps.sum(-1)
@@ -59,6 +61,7 @@ def draw(subject: Subject) -> None:
     columns = lab.columns("mixer", "formula", "products", "kept", "sums", "proof", n=f"{n:,}")
     st.html(table.style() + table.to_html(columns, rows))
     lab.note("made")
+    lesson.ask(grows(subject))
 
 
 @lab.asks("grows")

@@ -32,7 +32,6 @@ def _tokens(subject: Subject) -> tuple[str, str]:
 @lab.draws
 def draw(subject: Subject) -> None:
     """What is read under each key after both tokens; below it the second token, line by line."""
-    lesson.ask(twice(subject), folded=True)
     with controls():
         angle = lab.slider("angle", 0, 180, 30, 15)
         beta = lab.slider("beta", 0.0, 1.0, 1.0, 0.1)
@@ -47,6 +46,7 @@ def draw(subject: Subject) -> None:
     ]
     st.html(table.to_html(lab.columns("key", "wanted", "delta", "sum"), rows))
     second, u = found.writes[1], found.writes[1].written
+    lesson.ask(twice(subject))
     lesson.ask(left(subject))
     lesson.formula(
         r"u_i = \beta\,\big(v_i - (a\,S_{i-1})^\top k_i\big), \qquad S_i = a\,S_{i-1} + k_i\,u_i^\top",

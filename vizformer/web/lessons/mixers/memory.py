@@ -35,7 +35,6 @@ def _models() -> dict[str, tuple[ModelConfig, str]]:
 @lab.draws
 def draw(subject: Subject) -> None:
     """Curves of bytes, both axes logarithmic; the bytes at one length; a layer by hand."""
-    lesson.ask(equal(subject), folded=True)
     with controls():
         n = lab.steps("n", LENGTHS, 4096, "{:,}".format)
     models = _models()
@@ -68,6 +67,7 @@ def draw(subject: Subject) -> None:
         )
     lab.note("how")
     _formula(n)
+    lesson.ask(equal(subject))
     lesson.ask(ends(subject))
 
 

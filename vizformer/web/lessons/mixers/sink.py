@@ -26,11 +26,11 @@ weights = torch.softmax(column, dim=-1)[:-1]  # the sink has no value"""
 @lab.draws
 def draw(subject: Subject) -> None:
     """A row of scores through both softmaxes; the scores can be lowered, and the sink's set."""
-    lesson.ask(quarter(subject), folded=True)
     attention_selector.choose(subject, cross=False, suggest=True)
     view, query = state.view(), attention_selector.query(subject)
     record = subject.trace[attention_selector.site()]
     scores = sink_by_hand.sink_row(record, view.head, query, 0.0, 0.0).scores
+    picture = st.container()  # above what can be turned
     with controls():
         lower = lab.slider(
             "lower", 0, LOWEST, int(np.clip(np.ceil(scores.max()) + 2, 0, LOWEST))
@@ -44,7 +44,8 @@ def draw(subject: Subject) -> None:
     names = [*(f"{j} · {keys[j]}" for j in shown), lab.text("sink")]
     rows, said = lab.columns("plain", "weights"), words(figures.ENGLISH)
     drawn = figures.attention_heatmap(both, rows, names, title=lab.text("picture"), words=said)
-    chart.show(drawn, key="mixers.sink", title_above=True)
+    with picture:
+        chart.show(drawn, key="mixers.sink", title_above=True)
     written = [*(matrix.number(float(score), 2) for score in found.scores[shown]), f"{sink:g}"]
     cells = [Row(name, score, *map(share, column)) for name, score, column in zip(names, written, both.T, strict=True)]
     st.html(table.style() + table.to_html(lab.columns("key", "score", "plain", "weights"), cells, bar=3))
@@ -57,6 +58,7 @@ def draw(subject: Subject) -> None:
         code=CODE,
         given={"scores": found.scores, "sink": sink},
     )
+    lesson.ask(quarter(subject))
 
 
 @lab.asks("quarter")

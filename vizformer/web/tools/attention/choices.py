@@ -64,7 +64,7 @@ def translation(subject: Subject) -> None:
 def kind(known: Sequence[Kind]) -> None:
     """Which attention to look at."""
     st.segmented_control(
-        _("Kind of attention"), known, format_func=labels.kind_label, required=True, **state.bind("kind")
+        _("Kind of attention"), known, format_func=labels.kind_button, required=True, **state.bind("kind")
     )
 
 
