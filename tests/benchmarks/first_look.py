@@ -112,7 +112,7 @@ class Look:
 
 
 def with_own_sentence(path: str, language: str) -> str:
-    """The path with the sentence that a reader of this language begins with: a link that names none opens on a Chinese one."""
+    """The path with the sentence that readers of this language begin with: without one a link opens on a Chinese one."""
     begins_with_another = language.startswith("en") and "?" in path
     return path + (f"&text={quote(ENGLISH.text)}" if begins_with_another else "")
 
