@@ -1,4 +1,7 @@
-"""A trace to what a reader wants to know of it: numpy out."""
+"""A trace to what a reader wants to know of it: numpy out.
+
+What the model or the trace does not have (a kind of attention, a layer, head, row or token) is a `TraceError`.
+"""
 
 from typing import TYPE_CHECKING
 

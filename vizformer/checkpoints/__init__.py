@@ -1,4 +1,8 @@
-"""Files to models: a checkpoint is a model with its tokenizer."""
+"""Files to models: a checkpoint is a model with its tokenizer.
+
+A file that is damaged, too large, not supported, or does not fit the others is a `CheckpointError` wherever it is read; its
+message names the file, what was found there, and the way out.
+"""
 
 from typing import TYPE_CHECKING
 

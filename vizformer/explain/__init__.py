@@ -8,6 +8,8 @@ the prediction        mlm_head, loss_parts, adam_numbers
 without a trace       toy_model, paper_calculations, softmax_in_blocks, attention_without_softmax, mask_over_head
 as code               snippets, head_code, forward_code, toy_code
 what steps are        step (with `Proof`), operands, arrays, latex, site
+
+A site, layer, head or position that the model or the trace does not have is a `TraceError`.
 """
 
 from typing import TYPE_CHECKING

@@ -31,9 +31,6 @@ def attention_steps(checkpoint: Checkpoint, trace: Trace, site: str, head: int, 
 
     input -> q, k, v (-> normalised) (-> turned by position) -> q.k -> / sqrt(d_head) (-> + position bias) -> + mask -> softmax -> weighted sum of v -> W_O -> sum of heads -> add (& norm)
 
-    Raises:
-        TraceError: no such site, head or query in this trace, or the trace is of another model.
-
     Source: Vaswani et al. 2017, equation 1 and section 3.2.2.
     """
     if trace[site].delta is not None:

@@ -119,11 +119,7 @@ def cosines(rows: Float[ndarray, "n d"], other: Float[ndarray, " d"]) -> Float[n
 
 
 def find_block(checkpoint: Checkpoint, stack: str, layer: int) -> Block:
-    """A layer of the model.
-
-    Raises:
-        TraceError: there is none.
-    """
+    """A layer of the model."""
     module = getattr(checkpoint.model, stack, None) if stack in ("encoder", "decoder") else None
     if module is None or not 0 <= layer < len(module.layers):
         raise TraceError("There is no layer {layer!r} in this model.", layer=f"{stack}.{layer}")
@@ -151,9 +147,6 @@ def block_stream(checkpoint: Checkpoint, trace: Trace, stack: str, layer: int, r
 
     post-norm: x, x + f(x), norm(x + f(x)), ...      pre-norm: x, x + f(norm(x)), ...
     what a sublayer brings may have a norm of its own: x, x + norm(f(x)), ...
-
-    Raises:
-        TraceError: no such layer or position.
 
     Source: Vaswani et al. 2017, section 3.1; Elhage et al. 2021 for the residual stream.
     """
@@ -241,11 +234,7 @@ def stack_stream(trace: Trace, stack: str, row: int) -> StackStream:
 def feedforward_input(
     checkpoint: Checkpoint, trace: Trace, stack: str, layer: int
 ) -> tuple[Float[ndarray, "n d_model"], FeedForward]:
-    """The rows that the feed-forward network of a layer reads (pre-norm: after its norm), and the network.
-
-    Raises:
-        TraceError: no such layer, or one whose network is a mixture of experts.
-    """
+    """The rows that the feed-forward network of a layer reads (pre-norm: after its norm), and the network."""
     block, at = find_block(checkpoint, stack, layer), f"{stack}.{layer}"
     network = one_network(block, at)
     return network_input(block, trace, at), network

@@ -82,11 +82,7 @@ class DeltaOperands(Operands):
 
 
 def gather_delta(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: int) -> DeltaOperands:
-    """The operands of one head and query.
-
-    Raises:
-        TraceError: no such site, head or query.
-    """
+    """The operands of one head and query."""
     found, record = find_site(checkpoint, trace, site), trace[site]
     record.check(head)
     query = row_at(query, int(record.q.shape[1]))

@@ -57,11 +57,7 @@ class Attended:
 
 @torch.inference_mode()
 def attended(checkpoint: Checkpoint, trace: Trace, sites: Iterable[str]) -> tuple[Attended, ...]:
-    """Where queries and where keys come from at each of the sites.
-
-    Raises:
-        TraceError: the trace has no such site.
-    """
+    """Where queries and where keys come from at each of the sites."""
     found = []
     for site in sites:
         at, record = find_site(checkpoint, trace, site), trace[site]
@@ -107,11 +103,7 @@ def encoder_outputs(trace: Trace) -> tuple[str, ...]:
 
 @torch.inference_mode()
 def memory_readers(checkpoint: Checkpoint, trace: Trace) -> tuple[MemoryReader, ...]:
-    """Every decoder layer's way to the encoder: its own W_K and W_V over one and the same memory.
-
-    Raises:
-        TraceError: the model has no cross-attention.
-    """
+    """Every decoder layer's way to the encoder: its own W_K and W_V over one and the same memory."""
     sites = [name for name in trace.sites if name.endswith(".cross")] or ["decoder.0.cross"]
     first = trace[sites[0]]
     found = []
@@ -165,11 +157,7 @@ class EmptyMemory:
 
 @torch.inference_mode()
 def empty_memory(checkpoint: Checkpoint, trace: Trace, layer: int) -> EmptyMemory:
-    """The cross-attention of a decoder layer without anything to look at.
-
-    Raises:
-        TraceError: the model has no such layer.
-    """
+    """The cross-attention of a decoder layer without anything to look at."""
     site = f"decoder.{layer}.cross"
     at, memory = find_site(checkpoint, trace, site), trace.residual(MEMORY)
     attention = at.attention

@@ -39,9 +39,6 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
     X -> [Q K V] -> heads -> scores (-> position bias) -> mask -> softmax -> weighted sums -> concat -> W_O -> add (& norm)
     -> cross-attention likewise, where there is an encoder -> feed-forward (or experts) -> add (& norm)
 
-    Raises:
-        TraceError: the model or the trace has no such layer.
-
     Source: Vaswani et al. 2017, sections 3.1 to 3.3.
     """
     model = checkpoint.model
@@ -112,9 +109,6 @@ def output_steps(checkpoint: Checkpoint, trace: Trace, position: int, count: int
     """From the last layer's row at `position` to the probabilities of the `count` leading candidates.
 
     logits = x W_U (+ b), or (x W) W_U;   p_t = exp(logit_t - max) / sum_t' exp(logit_t' - max)
-
-    Raises:
-        TraceError: no such position.
     """
     model = checkpoint.model
     stack = "encoder" if model.decoder is None else "decoder"

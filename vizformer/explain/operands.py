@@ -350,11 +350,7 @@ class Operands:
 
 
 def gather(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: int) -> Operands:
-    """The operands of one head and query.
-
-    Raises:
-        TraceError: no such site, head or query.
-    """
+    """The operands of one head and query."""
     found = find_site(checkpoint, trace, site)
     record = trace[site]
     record.require_softmax()

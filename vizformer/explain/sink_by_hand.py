@@ -33,11 +33,7 @@ class SinkRow:
 
 
 def sink_row(record: AttentionRecord, head: int, query: int, lower: float, sink: float) -> SinkRow:
-    """The row of a query, every score `lower` less, beside a sink with the score `sink`.
-
-    Raises:
-        TraceError: no such head, or a layer without a softmax.
-    """
+    """The row of a query, every score `lower` less, beside a sink with the score `sink`."""
     scores, mask = float64(record.scores(head)[query]), record.mask_row(head, query)
     scores = scores - lower if mask is None else scores - lower + float64(mask)
     plain, weights = softmax(scores), softmax(scores, sink)

@@ -46,9 +46,6 @@ def logit_attribution(
         token: its id.
         against: "mean" takes the mean logit of all tokens off it, a token's id that token's logit, None nothing.
             Probabilities do not change when the same number is added to every logit: only differences say something.
-
-    Raises:
-        TraceError: no such position or token.
     """
     n, vocab = trace.logits.shape
     position, token = row_at(position, n), token_id(token, vocab)
@@ -73,11 +70,7 @@ def logit_attribution(
 def by_key(
     checkpoint: Checkpoint, trace: Trace, found: LogitAttribution, site: str, head: int
 ) -> Float[ndarray, " n_k"]:
-    """The term of a head, key by key: a_j v_j W_O . g; they sum to it.
-
-    Raises:
-        TraceError: no such site in the stack that predicts, or no such head.
-    """
+    """The term of a head, key by key: a_j v_j W_O . g; they sum to it."""
     record = trace[site]
     if site not in found.directions:
         raise TraceError("{site} writes nothing into the row that becomes the logit.", site=site)
@@ -90,11 +83,7 @@ def by_key(
 
 
 def neurons(checkpoint: Checkpoint, trace: Trace, found: LogitAttribution, layer: int) -> Float[ndarray, " d_ff"]:
-    """The term of a layer's feed-forward network, neuron by neuron: its number times its row of W_out . g.
-
-    Raises:
-        TraceError: no such layer, or one whose network is a mixture of experts.
-    """
+    """The term of a layer's feed-forward network, neuron by neuron: its number times its row of W_out . g."""
     stack = predicting_stack(checkpoint)
     block, at = find_block(checkpoint, stack, layer), f"{stack}.{layer}"
     network = one_network(block, at)

@@ -80,9 +80,6 @@ def scan(checkpoint: Checkpoint, trace: Trace, position: int | None = None, toke
     Args:
         position: None: the last one.
         token: None: the one that the model finds most probable.
-
-    Raises:
-        TraceError: no such position or token, or a model without a head that predicts tokens.
     """
     position = row_at(-1 if position is None else position, len(trace.logits))
     token = int(writable(checkpoint, trace.logits[position]).argmax()) if token is None else token

@@ -138,9 +138,6 @@ def walkthrough(checkpoint: Checkpoint, trace: Trace, followed: int, *, predicts
         checkpoint, trace: the model, and its forward.
         followed: the token's place among the first `SHOWN` of the stack that reads the text.
         predicts: whether the model came with a head that predicts tokens.
-
-    Raises:
-        TraceError: no such token among those that are shown, or a trace of another model.
     """
     stack: Literal["encoder", "decoder"] = "encoder" if "encoder" in trace.tokens else "decoder"
     tokens = trace.tokens.get(stack, ())

@@ -72,9 +72,6 @@ def input_attribution(
     """Both attributions of one token's logit at one position of the stack that predicts.
 
     Numbers set by hand in the trace are not part of it: it is the model as it is.
-
-    Raises:
-        TraceError: no such position or token.
     """
     n, vocab = trace.logits.shape
     position, token = row_at(position, n), token_id(token, vocab)

@@ -25,9 +25,6 @@ def next_tokens(checkpoint: Checkpoint, trace: Trace, position: int, count: int 
     """The `count` most probable tokens after position `position` of the last stack, most probable first.
 
     p = softmax(logits[position])
-
-    Raises:
-        TraceError: no such position.
     """
     n = trace.logits.shape[0]
     return most_probable(checkpoint, trace.logits[row_at(position, n)], count)

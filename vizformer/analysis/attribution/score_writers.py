@@ -154,9 +154,6 @@ def writer_tokens(
 
     They sum to `split.of(side)` of the writer.  A head that was one of the tokens' writers is followed in the same way, by
     the split of its own score.
-
-    Raises:
-        TraceError: it is no head.
     """
     g, record = writer_direction(checkpoint, trace, split, side, writer), trace[writer.place]
     v = float64(record.v[record.kv_head(writer.head or 0)])

@@ -101,11 +101,7 @@ class Composition:
 
 
 def compositions(checkpoint: Checkpoint, kind: Kind | None = None) -> Composition:
-    """All pairs of heads of one stack's self-attention; of the one that predicts if `kind` is not given.
-
-    Raises:
-        TraceError: there is no such self-attention.
-    """
+    """All pairs of heads of one stack's self-attention; of the one that predicts if `kind` is not given."""
     kind, config = kind or predicting_kind(checkpoint), checkpoint.model.config
     layers = config.layers_of(kind)
     heads = [head_weights(checkpoint, kind, *place) for place in np.ndindex(layers, config.n_heads)]

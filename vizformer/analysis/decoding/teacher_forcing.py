@@ -122,11 +122,7 @@ def right_rows(checkpoint: Checkpoint, text: str, trace: Trace) -> tuple[ForcedR
 
 
 def one_error(checkpoint: Checkpoint, text: str, rows: tuple[ForcedRow, ...], step: int, rank: int) -> OneError:
-    """The model takes its `rank`-th best other token at `step` of a right text (`right_rows`), and goes on by itself.
-
-    Raises:
-        TraceError: no such step.
-    """
+    """The model takes its `rank`-th best other token at `step` of a right text (`right_rows`), and goes on by itself."""
     if not 0 <= step < len(rows):
         raise TraceError("There is no step {step}: choose 0 to {last}.", step=step, last=len(rows) - 1)
     others = [p.token for p in rows[step].best if p.token.id != rows[step].wanted.id]

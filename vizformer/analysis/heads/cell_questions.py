@@ -69,9 +69,6 @@ def cell_question(trace: Trace, kind: Kind, most: int) -> CellQuestion | None:
 
     Args:
         most: rows and columns that can be asked about: the first ones of the map.
-
-    Raises:
-        TraceError: the traced model has no such attention.
     """
     maps = head_maps(trace, kind, queries=most)
     weights, sees = maps.weights[..., :most], (maps.reasons == 0)[..., :most]
@@ -96,9 +93,6 @@ def habit_question(trace: Trace, kind: Kind, most: int, found: HeadStatistics) -
     Args:
         most: rows and columns that can be asked about: the first ones of the map.
         found: what the heads of this kind do in the text.
-
-    Raises:
-        TraceError: the traced model has no such attention.
     """
     maps = head_maps(trace, kind, queries=most)
     n_k = maps.weights.shape[-1]
@@ -131,9 +125,6 @@ def answer_cell(trace: Trace, most: int) -> AnswerCell | None:
 
     Args:
         most: rows and columns that can be asked about: the first ones of the map.
-
-    Raises:
-        TraceError: the traced model has no decoder.
     """
     maps, tokens = head_maps(trace, "decoder", queries=most), trace.tokens["decoder"][:most]
     if len(tokens) < 2:

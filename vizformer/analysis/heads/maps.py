@@ -82,9 +82,6 @@ def head_maps(trace: Trace, kind: Kind, *, queries: int | None = None) -> HeadMa
 
     Args:
         queries: only the first so many rows are computed; None for all.
-
-    Raises:
-        TraceError: the traced model has no such attention.
     """
     records = records_of(trace, kind)
     if queries is not None:

@@ -40,9 +40,6 @@ def where_question(trace: Trace, kind: Kind) -> WhereQuestion | None:
     `_dull`), 0.5 less for one that looks at itself most.
 
     None where no query has two keys to choose from.
-
-    Raises:
-        TraceError: the traced model has no such attention.
     """
     maps = head_maps(trace, kind)
     sees = maps.reasons == 0  # [n_layers, n_q, n_k]
@@ -84,11 +81,7 @@ class ScaleQuestion:
 
 
 def scale_question(trace: Trace, kind: Kind) -> ScaleQuestion | None:
-    """The query whose largest weight grows most when the division is forgotten; None where none has a choice.
-
-    Raises:
-        TraceError: the traced model has no such attention.
-    """
+    """The query whose largest weight grows most when the division is forgotten; None where none has a choice."""
     maps = head_maps(trace, kind)
     sees = (maps.reasons == 0).sum(-1)  # [n_layers, n_q]
     if (sees < 2).all():
@@ -142,9 +135,6 @@ def ratio_question(trace: Trace, kind: Kind) -> RatioQuestion | None:
     """The two leading keys of a query: of the query at which their weights are nearest to 3 : 1.
 
     Of the first queries of the text (`ASKED_QUERIES`).  None where no query has two keys to choose from.
-
-    Raises:
-        TraceError: the traced model has no such attention.
     """
     maps = head_maps(trace, kind, queries=ASKED_QUERIES)
     sees = maps.reasons == 0  # [n_layers, n_q, n_k]

@@ -76,9 +76,6 @@ def contributions(checkpoint: Checkpoint, trace: Trace, site: str, query: int) -
     Concatenating the heads and multiplying by W_O is the same as multiplying each head by its own rows of W_O and
     adding up: [z_0; ...; z_H] W_O = sum_h z_h W_O^h.
 
-    Raises:
-        TraceError: no such site or query.
-
     Source: Vaswani et al. 2017, section 3.2.2; Elhage et al. 2021 for the sum over heads.
     """
     found, record = find_site(checkpoint, trace, site), trace[site]
@@ -108,11 +105,7 @@ def contributions(checkpoint: Checkpoint, trace: Trace, site: str, query: int) -
 
 
 def output_matrix(checkpoint: Checkpoint, trace: Trace, site: str) -> dict[str, Tensor]:
-    """W_O as in z W_O, and b_O where the model has one, by the names that code has for them.
-
-    Raises:
-        TraceError: no such site.
-    """
+    """W_O as in z W_O, and b_O where the model has one, by the names that code has for them."""
     return linear_inputs(find_site(checkpoint, trace, site).attention.W_O, "O")
 
 
@@ -147,9 +140,6 @@ class KeyContributions:
 
 def key_contributions(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: int) -> KeyContributions:
     """Weights beside the lengths of what they weigh: a large weight on a short vector moves little.
-
-    Raises:
-        TraceError: no such site, head or query.
 
     Source: Kobayashi et al. 2020, "Attention is Not Only a Weight".
     """

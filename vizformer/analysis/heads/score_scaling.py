@@ -104,11 +104,7 @@ class ScoreScale:
 
 
 def score_scale(trace: Trace, site: str, head: int) -> ScoreScale:
-    """Measures a head of the traced model, in float64.
-
-    Raises:
-        TraceError: no such site or head.
-    """
+    """Measures a head of the traced model, in float64."""
     record = trace[site]
     content = float64(record.content_scores(head))
     dots = content / record.scale  # which an edit may have set to something else than 1 / sqrt(d_head)

@@ -50,11 +50,7 @@ class PairTerms:
 
 
 def pair_terms(trace: Trace, site: str, head: int, query: int, key: int) -> PairTerms:
-    """Takes the score of a query and a key apart.
-
-    Raises:
-        TraceError: there is no such site, head, query or key.
-    """
+    """Takes the score of a query and a key apart."""
     record = trace[site]
     record.require_softmax()
     query, key = row_at(query, record.q.shape[1]), row_at(key, record.k.shape[1])

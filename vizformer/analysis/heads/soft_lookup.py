@@ -103,11 +103,7 @@ class HeadLookUp:
 
 
 def head_look_up(trace: Trace, site: str, head: int, query: int, *, temperature: float = 1.0) -> HeadLookUp:
-    """The look-up of a head: scores q . k_j / sqrt(d_head) (+ position bias + mask), values v_j; in float64.
-
-    Raises:
-        TraceError: no such site, head or query.
-    """
+    """The look-up of a head: scores q . k_j / sqrt(d_head) (+ position bias + mask), values v_j; in float64."""
     record = trace[site]
     record.require_softmax()
     z = record.z(head)

@@ -31,9 +31,6 @@ def find_telling_head(trace: Trace, kind: Kind, query: int) -> TellingHead | Non
     """The head whose row `query` gives most to one word that is neither the query itself nor a usual sink.
 
     Takes one row of every head.  See `telling`.
-
-    Raises:
-        TraceError: the traced model has no such attention.
     """
     records = records_of(trace, kind)
     rows = [record.of_queries(query, query + 1) for record in records]

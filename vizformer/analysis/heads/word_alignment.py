@@ -128,11 +128,7 @@ class Alignment:
 
 
 def alignment(trace: Trace) -> Alignment:
-    """argmax_k a_ik over the real tokens of the source, for every head and for the mean over a layer's heads.
-
-    Raises:
-        TraceError: the traced model has no cross-attention.
-    """
+    """argmax_k a_ik over the real tokens of the source, for every head and for the mean over a layer's heads."""
     weights = head_maps(trace, "cross").weights  # [n_layers, n_heads, n_q, n_k]
     special = np.array([token.special for token in trace.tokens["encoder"]])
     real = ~special if not special.all() else special

@@ -42,9 +42,6 @@ def two_answers(runs: TwoRuns, row: int, other_row: int | None = None, count: in
     Args:
         row: of the output of the first run.
         other_row: of that of the second one; default the same.
-
-    Raises:
-        TraceError: no such row.
     """
     rows = row, row if other_row is None else other_row
     p, q = (

@@ -105,9 +105,6 @@ def head_pair(
 
     Args:
         queries, keys: only these rows and columns, as far as a run has them; default all.
-
-    Raises:
-        TraceError: no such head in both models.
     """
     (one, why), (two, why_other) = (
         _window(record, head, queries, keys) for record in _records(runs, kind, layer, head)

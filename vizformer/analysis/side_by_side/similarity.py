@@ -101,11 +101,7 @@ def text_similarity(runs: TwoRuns, pooling: Pooling = "mean") -> TextSimilarity:
 
 
 def similarity_terms(runs: TwoRuns, pooling: Pooling = "mean", *, second: bool = False) -> SimilarityTerms:
-    """The cosine, part by part of the model that has read the first text (or the second).
-
-    Raises:
-        TraceError: as `text_similarity`.
-    """
+    """The cosine, part by part of the model that has read the first text (or the second)."""
     found = text_similarity(runs, pooling)
     mine, its = (_last_rows(runs, which) for which in ((1, 0) if second else (0, 1)))
     direction = _pooled_rows(its, pooling).sum(0) / max(found.lengths[0] * found.lengths[1], np.finfo(float).tiny)

@@ -73,9 +73,6 @@ def contexts(checkpoint: Checkpoint, first: Trace, second: Trace, i: int, j: int
 
     A causal model's vector depends on the tokens up to it: the same beginning gives exactly the same vector.  In a
     model that normalises before its sublayers (pre-norm), this is the residual stream before the final norm.
-
-    Raises:
-        TraceError: a position that a text does not have.
     """
     tokens = reading_tokens(first), reading_tokens(second)
     i, j = (row_at(position, len(row)) for position, row in zip((i, j), tokens, strict=True))

@@ -120,9 +120,6 @@ def lookup(checkpoint: Checkpoint, id: int) -> Lookup:
     e_id E = sum_v [v = id] E[v] = E[id]
 
     Every product but one is 0, so the two agree to the last bit.
-
-    Raises:
-        TraceError: an id outside the vocabulary.
     """
     E = _table(checkpoint)
     _check(id, E.shape[0])
@@ -149,9 +146,6 @@ def neighbours(directions: Float[ndarray, "vocab_size d_model"], id: int, k: int
     """The k rows with the largest cosine to row `id`.
 
     cos(a, b) = a . b / (|a| |b|),   which is a . b for the rows of `directions`
-
-    Raises:
-        TraceError: an id outside the vocabulary.
     """
     count = len(directions)
     _check(id, count)

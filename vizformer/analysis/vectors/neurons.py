@@ -49,11 +49,7 @@ class Firing:
 
 
 def layer_numbers(checkpoint: Checkpoint, trace: Trace, stack: str, layer: int) -> FeedForwardNumbers:
-    """The feed-forward network of a layer, for all positions of a trace.
-
-    Raises:
-        TraceError: no such layer, or a mixture of experts.
-    """
+    """The feed-forward network of a layer, for all positions of a trace."""
     x, feedforward = feedforward_input(checkpoint, trace, stack, layer)
     return feedforward_numbers(x, feedforward, trace.residual(f"{stack}.{layer}.pre").dtype)
 

@@ -85,11 +85,7 @@ def layers_of(names: Mapping[str, object], pattern: str) -> dict[str, int]:
 
 
 def matrix(weights: Weights, name: str) -> Shape:
-    """The shape of a tensor that must be a matrix.
-
-    Raises:
-        CheckpointError: it is missing, or something else.
-    """
+    """The shape of a tensor that must be a matrix."""
     stored = weights.tensors.get(name)
     if stored is None:
         raise CheckpointError(

@@ -49,11 +49,6 @@ def examine(
     `given` are answers to what the weights do not say; `name` is what the model is called.  With `numbers`, nothing is
     asked where some of them are none.  `mapping` says which tensor plays which role, where none lies beside the file
     or another is meant; an empty one leaves that which lies there aside.
-
-    Raises:
-        UnansweredError: questions that are left, all of which have answers under which the model opens.
-        CheckpointError: a damaged file, tensors of no layout that opens, an impossible answer, an arrangement that is
-            not supported; a mapping that does not go with the file.
     """
     content = open_file(folder, file)
     beside = {name: said for name in (CONFIG, PARAMS) if (said := _beside(folder, name))}
@@ -123,11 +118,7 @@ def _examined(
 
 
 def _left_open(layout: Layout, given: Mapping[str, object], file: str) -> dict[str, object]:
-    """The answers without those that the tensors give themselves.
-
-    Raises:
-        CheckpointError: an answer is not theirs.
-    """
+    """The answers without those that the tensors give themselves."""
     wrong = [
         N_("{name}={value}: the tensors say {found}", name=name, value=shown(value), found=str(layout.known[name]))
         for name, value in given.items()
@@ -144,11 +135,7 @@ def _left_open(layout: Layout, given: Mapping[str, object], file: str) -> dict[s
 
 
 def _require_an_answer(source: Source, layout: Layout, given: Mapping[str, object], numbers: bool) -> Examined:
-    """The model under the first answers with which it opens; looked for before anything is asked.
-
-    Raises:
-        CheckpointError: there are none; says why.
-    """
+    """The model under the first answers with which it opens; looked for before anything is asked."""
     refused: CheckpointError | None = None
     for answers in trials(layout.questions, given, source.content.said, "source_embedding"):
         try:
@@ -168,9 +155,6 @@ def build(examined: Examined, dtype: torch.dtype, device: torch.device, *, strea
     """The model with its numbers; on the processor, tensors that are stored in `dtype` stay mapped to the file.
 
     With `stream`, layers stay in the file until they are asked for.
-
-    Raises:
-        CheckpointError: tensors that are missing, of another shape, or hold what is no number; all at once.
     """
     report = examined.report
     if report.problems:
@@ -210,11 +194,7 @@ def misfit(report: Report) -> CheckpointError:
 def _recognised(
     source: Source, file: str, given: Mapping[str, object], layouts: Sequence[Recognise]
 ) -> tuple[Layout, Examined]:
-    """The first layout under which the model opens, and the model under the first answers with which it does.
-
-    Raises:
-        CheckpointError: there is none; says why the first that has the names does not open.
-    """
+    """The first layout under which the model opens, and the model under the first answers with which it does."""
     weights, said = source.content.weights, source.content.said
     refused: CheckpointError | None = None
     by_type = "model_type" in said.get(CONFIG, {})  # of a library, whose arithmetic may differ where roles do not

@@ -54,11 +54,7 @@ class Examined:
 
 
 def understood(source: Source, layout: Layout, answers: dict[str, Value]) -> Examined:
-    """The model that the weights are under these answers.
-
-    Raises:
-        CheckpointError: there is none.
-    """
+    """The model that the weights are under these answers."""
     folder, name, (weights, said, vocabularies) = source
     plan = layout.plan({name: answer for name, answer in answers.items() if name != KNOWN_CODE.name})
     backend = backend_beside(folder, weights.longest_side)

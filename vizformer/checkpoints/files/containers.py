@@ -59,11 +59,7 @@ def candidates(names: list[str]) -> list[str]:
 
 
 def choose(folder: Folder) -> str | None:
-    """The file of weights in a folder without a usable config.json; None where there is none.
-
-    Raises:
-        CheckpointError: several, none of them with a standard name.
-    """
+    """The file of weights in a folder without a usable config.json; None where there is none."""
     for name in STANDARD:
         if folder.has(name) or folder.has(f"{name}.index.json"):
             return name
@@ -80,11 +76,7 @@ def choose(folder: Folder) -> str | None:
 
 
 def open_file(folder: Folder, name: str) -> Content:
-    """The tensors of one file, or of all that have slices of them, and what it says of the model beside them.
-
-    Raises:
-        CheckpointError: a file that is damaged, holds no state dict, or could hold a program.
-    """
+    """The tensors of one file, or of all that have slices of them, and what it says of the model beside them."""
     if sliced := [_open(folder, part) for part in slices.parts(name, folder.names())]:
         return sliced[0]._replace(weights=slices.joined([part.weights for part in sliced]))
     return _open(folder, name)

@@ -22,11 +22,7 @@ ADAPTER = "adapter_config.json"
 
 
 def find_weights(folder: Folder) -> Weights:
-    """The weights of a folder, with a note where they do not have the usual name.
-
-    Raises:
-        CheckpointError: no weights, several, an adapter without them; as `open_weights`.
-    """
+    """The weights of a folder, with a note where they do not have the usual name."""
     name = choose(folder.name, folder.names())
     if name is None:
         refuse_adapter(folder)
@@ -45,11 +41,7 @@ def find_weights(folder: Folder) -> Weights:
 
 
 def choose(where: str, names: Collection[str]) -> str | None:
-    """The file of weights among `names`, or the index of its parts; None where there is none.
-
-    Raises:
-        CheckpointError: several, or parts without an index; `where` says whose they are.
-    """
+    """The file of weights among `names`, or the index of its parts; None where there is none."""
     for usual in STANDARD:
         for name in (usual, f"{usual}.index.json"):
             if name in names:

@@ -70,11 +70,6 @@ def fetch(name: str, progress: Progress | None = None, accept: Callable[[int], N
         progress: is kept up to date while files arrive.
         accept: is told the size of all files in bytes before the first is fetched, and how many have come where these
             are more than the hub said; may raise.
-
-    Raises:
-        StoppedError: `progress.stop` was set.
-        CheckpointError: no such model or revision, one that asks for a token, one without files that can be read, a
-            hub that does not answer; says the way out.
     """
     repository, revision = _parts(name)
     progress = progress or Progress()
@@ -115,11 +110,7 @@ def _fetched(
 
 
 def needed(name: str, files: Iterable[str]) -> list[str]:
-    """Which of a repository's files are read: config.json first, weights last.
-
-    Raises:
-        CheckpointError: no config.json, or no weights in a form that is read.
-    """
+    """Which of a repository's files are read: config.json first, weights last."""
     there = set(files)
     if _CONFIG[0] not in there:
         if any(file.lower().endswith(".gguf") for file in there):

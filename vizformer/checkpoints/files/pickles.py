@@ -47,11 +47,7 @@ _MAGIC = b"\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."  # 0x1950a86a20f9469cfc6c: how fi
 
 
 def check_pickle(data: bytes, file_size: int) -> tuple[str, ...]:
-    """Goes through the one pickle of an archive; the classes that need a stand-in.
-
-    Raises:
-        PickleError: as `_Machine.run`, or something behind its end.
-    """
+    """Goes through the one pickle of an archive; the classes that need a stand-in."""
     machine = _Machine(data, file_size, stand_ins=True)
     if machine.run(0) != len(data):
         raise PickleError("something stands behind its end")
@@ -59,11 +55,7 @@ def check_pickle(data: bytes, file_size: int) -> tuple[str, ...]:
 
 
 def check_legacy(data: Any, file_size: int) -> None:
-    """Goes through the pickles of a file as PyTorch wrote it before 1.6: five of them, then the numbers.
-
-    Raises:
-        PickleError: as `_Machine.run`, or other pickles than those.
-    """
+    """Goes through the pickles of a file as PyTorch wrote it before 1.6: five of them, then the numbers."""
     try:
         tarfile.TarInfo.frombuf(bytes(data[:512]), "utf-8", "surrogateescape")
     except tarfile.HeaderError:
@@ -92,12 +84,7 @@ class _Machine:
     storages: set[str] = field(default_factory=set)
 
     def run(self, place: int) -> int:
-        """Goes through the pickle at `place`; where it ends.
-
-        Raises:
-            ForeignError: it names something that `torch.save` does not write for tensors and plain containers.
-            PickleError: opcodes that it does not use, too much of something, or an end too early.
-        """
+        """Goes through the pickle at `place`; where it ends."""
         try:
             return self._run(place)
         except (IndexError, KeyError, TypeError, AttributeError) as error:

@@ -33,11 +33,7 @@ def parts(name: str, names: Collection[str]) -> list[str]:
 
 
 def joined(files: Sequence[Weights]) -> Weights:
-    """The tensors put together, each when it is read.
-
-    Raises:
-        CheckpointError: files of different models, or a tensor of which it is not known how it was cut.
-    """
+    """The tensors put together, each when it is read."""
     first = files[0]
     tensors: dict[str, Stored] = {}
     problems: list[Message] = []

@@ -43,12 +43,7 @@ class Folder:
         return os.path.lexists(self.path / name)
 
     def file(self, name: str) -> Path:
-        """The path of a regular file in this folder.
-
-        Raises:
-            CheckpointError: no such file, a name that leads elsewhere, something that is no file, a file that only
-                stands for another one (Git LFS pointer, an error page saved under its name).
-        """
+        """The path of a regular file in this folder."""
         if not name or name in (".", "..") or set(name) & set("/\\\0"):
             raise CheckpointError(
                 "{file} is not the name of a file in this folder. Files of a model lie side by side: copy them into "
@@ -75,11 +70,7 @@ class Folder:
         return real
 
     def json(self, name: str) -> Any:
-        """The contents of a JSON file.
-
-        Raises:
-            CheckpointError: as `file`, or not JSON, or too large.
-        """
+        """The contents of a JSON file."""
         text = self.text(name)
         if (most := text.count(",") + text.count("[") + text.count("{")) > MOST_VALUES:
             raise damaged(name, f"{most:,} values; at most {MOST_VALUES:,} are read")

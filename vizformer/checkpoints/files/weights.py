@@ -58,11 +58,7 @@ class Weights:
 
 
 def open_weights(folder: Folder) -> Weights:
-    """Finds the weights of a folder and reads what they are, not the numbers.
-
-    Raises:
-        CheckpointError: no weights, or only in a format that is not read; damaged files; an index that does not fit.
-    """
+    """Finds the weights of a folder and reads what they are, not the numbers."""
     for name, opener in ((SAFETENSORS, open_safetensors), (TORCH, _open_torch)):
         if folder.has(name):
             path = folder.file(name)
@@ -93,11 +89,7 @@ def no_weights(folder: Folder) -> Message:
 
 
 def open_index(folder: Folder, index: str) -> Weights:
-    """The tensors of the files that an index lists.
-
-    Raises:
-        CheckpointError: as `open_weights`.
-    """
+    """The tensors of the files that an index lists."""
     opener = open_safetensors if ".safetensors.index" in index else _open_torch
     places = folder.object(index).get("weight_map")
     if not isinstance(places, dict) or not places or not all(isinstance(file, str) for file in places.values()):
@@ -224,11 +216,7 @@ def not_only_tensors(content: object, name: str) -> CheckpointError:
 
 
 def stored_tensors(content: dict[Any, Any], path: Path, name: str) -> dict[str, Stored]:
-    """The tensors of a state dict that was read from `path`.
-
-    Raises:
-        CheckpointError: something else among them, or tensors that claim more memory than the file has.
-    """
+    """The tensors of a state dict that was read from `path`."""
     if not all(is_plain_tensor(key, value) for key, value in content.items()):
         raise not_only_tensors(content, name)
     if sum(value.numel() * value.element_size() for value in content.values()) > 2 * path.stat().st_size:

@@ -103,12 +103,7 @@ class Header:
 
 
 def read(path: Path, name: str) -> Header:
-    """The header of a file.
-
-    Raises:
-        CheckpointError: no GGUF file, of another version or byte order, damaged, larger than it may be, or with tensors
-            of kinds that are not known.
-    """
+    """The header of a file."""
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return _Reading(content, name).header()

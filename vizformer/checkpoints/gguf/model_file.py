@@ -34,9 +34,6 @@ def examine(folder: Folder, file: str, name: str, *, steps: bool = True) -> Exam
     """Reads what a file holds; what is wrong with its tensors stands in the report.
 
     With `steps`, the report says how fine quantised numbers are, for which the scale of every block is read.
-
-    Raises:
-        CheckpointError: a file that is damaged, larger than it may be, or asks for what is not read.
     """
     path = folder.file(file)
     found = header.read(path, file)

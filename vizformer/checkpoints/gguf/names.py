@@ -72,11 +72,7 @@ _NEEDED = ("embedding_length", "block_count", "feed_forward_length", "attention.
 
 
 def architecture(header: Header, file: str) -> str:
-    """The architecture that the file says.
-
-    Raises:
-        CheckpointError: one that is not read.
-    """
+    """The architecture that the file says."""
     said = header.fields.get("general.architecture")
     if said not in ARCHITECTURES:
         raise CheckpointError(
@@ -90,12 +86,7 @@ def architecture(header: Header, file: str) -> str:
 
 
 def config(header: Header, file: str, slower: Tensor | None = None) -> dict[str, Any]:
-    """The fields of config.json that a file of `transformers` would have; `slower`: a table that slows rotary positions.
-
-    Raises:
-        CheckpointError: an architecture that is not read, fields that are missing or no numbers, or what is not
-            computed here; all at once.
-    """
+    """The fields of config.json that a file of `transformers` would have; `slower`: a table that slows rotary positions."""
     kind = architecture(header, file)
     fields, wrong = header.fields, _unsupported(header, kind)
     sizes = _SIZES["gpt2" if kind == "gpt2" else "llama"]

@@ -67,11 +67,7 @@ def most_off(kind: str, smallest: float = math.inf) -> float:
 
 
 def content(path: Path, name: str) -> Tensor:
-    """The bytes of the file, mapped: what nobody reads is not loaded.
-
-    Raises:
-        CheckpointError: the file cannot be mapped.
-    """
+    """The bytes of the file, mapped: what nobody reads is not loaded."""
     try:
         return torch.from_file(str(path), shared=False, size=path.stat().st_size, dtype=torch.uint8)
     except (OSError, RuntimeError) as error:
@@ -79,11 +75,7 @@ def content(path: Path, name: str) -> Tensor:
 
 
 def tensor(whole: Tensor, place: Place) -> Tensor:
-    """The numbers of a tensor; plain ones stay mapped to the file, quantised ones become float32.
-
-    Raises:
-        CheckpointError: a kind that is not read here.
-    """
+    """The numbers of a tensor; plain ones stay mapped to the file, quantised ones become float32."""
     stored = whole[place.start : place.start + place.n_bytes]
     kind = place.kind.name
     if kind in PLAIN:

@@ -25,11 +25,7 @@ _CONTROL, _ADDED = 3, 4  # kinds of tokens: marks, and texts that are tokens as 
 
 
 def tokenizer(fields: Mapping[str, Any], folder: Folder, file: str, rows: int) -> tuple[Backend | None, Message | None]:
-    """What splits texts, and what there is to note about it; None where neither the file nor the folder says it.
-
-    Raises:
-        CheckpointError: a tokenizer of a kind that is not read, while none lies beside the file.
-    """
+    """What splits texts, and what there is to note about it; None where neither the file nor the folder says it."""
     if folder.has(TOKENIZER):
         return read_tokenizer(folder, rows=rows), N_(
             "{file} beside the weights is the model's tokenizer", file=TOKENIZER

@@ -58,11 +58,7 @@ class Examined:
 
 
 def examine(folder: Folder, raw: dict[str, object]) -> Examined:
-    """Reads what the folder holds; what is wrong with its tensors stands in the report.
-
-    Raises:
-        CheckpointError: files that are missing, damaged or unsupported, so that there is nothing to report on.
-    """
+    """Reads what the folder holds; what is wrong with its tensors stands in the report."""
     family = family_of(raw)
     weights = find_weights(folder)
     vocabularies = read_vocabularies(folder, family, weights.longest_side)
@@ -72,11 +68,7 @@ def examine(folder: Folder, raw: dict[str, object]) -> Examined:
 def understand(
     folder: Folder, raw: dict[str, object], weights: Weights, vocabularies: Vocabularies | None, *, name: str
 ) -> Examined:
-    """The model that config.json, weights and tokenizer are, wherever they were read from; `folder` may say more.
-
-    Raises:
-        CheckpointError: as `examine`.
-    """
+    """The model that config.json, weights and tokenizer are, wherever they were read from; `folder` may say more."""
     family = family_of(raw)
     names = _our_names(family, weights)
     backend = None if vocabularies is None else vocabularies.predicted
@@ -114,9 +106,6 @@ def build(examined: Examined, dtype: torch.dtype, device: torch.device, *, strea
     """The model with its numbers; on the processor, tensors that are stored in `dtype` stay mapped to the file.
 
     With `stream`, layers stay in the file until they are asked for.
-
-    Raises:
-        CheckpointError: tensors that are missing, of another shape, or hold what is no number; all at once.
     """
     report = examined.report
     if problems := list(report.problems) or wrong_numbers(examined.match):

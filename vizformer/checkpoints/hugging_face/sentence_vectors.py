@@ -19,11 +19,7 @@ _READ = ("Transformer", "Pooling", "Normalize")  # a cosine does not see the las
 
 
 def sentence_pooling(path: Path) -> Pooling | None:
-    """One of "mean", "cls", "max" and "mean_sqrt_len"; None where no file says.
-
-    Raises:
-        CheckpointError: the files say something else: another way, several at once, or a layer after it.
-    """
+    """One of "mean", "cls", "max" and "mean_sqrt_len"; None where no file says."""
     above = Folder(path)
     if not above.has(PLACE) or not (path / PLACE).resolve().is_relative_to(path.resolve()):
         return None

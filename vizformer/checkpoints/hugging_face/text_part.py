@@ -48,11 +48,7 @@ _ASIDE = r"(vision_tower|visual|multi_modal_projector|image_newline)(\..*)?"
 
 
 def language_model(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """What config.json says of the language model, with what it says of the whole; `raw` itself where there is only one.
-
-    Raises:
-        CheckpointError: a language model that is not said, or does not open.
-    """
+    """What config.json says of the language model, with what it says of the whole; `raw` itself where there is only one."""
     kind = raw.get("model_type")
     if not isinstance(kind, str) or kind not in INSIDE:
         return dict(raw)
@@ -99,11 +95,7 @@ def inside(family: Family) -> Family:
 
 
 def family_inside(raw: Mapping[str, Any]) -> Family | None:
-    """The family of the language model; None where there is nothing beside it.
-
-    Raises:
-        CheckpointError: as `language_model`.
-    """
+    """The family of the language model; None where there is nothing beside it."""
     return inside(BY_TYPE[language_model(raw)["model_type"]]) if raw.get("model_type") in INSIDE else None
 
 

@@ -48,12 +48,7 @@ class Examined:
 
 
 def examine(folder: Folder, raw: dict[str, Any]) -> Examined:
-    """Reads what a folder in our format holds; `raw` is its config.json.
-
-    Raises:
-        CheckpointError: files that are missing, damaged or do not fit together.
-        ConfigError: illegal options.
-    """
+    """Reads what a folder in our format holds; `raw` is its config.json."""
     for name in (CONFIG, WEIGHTS, TOKENIZER):
         if not folder.has(name):
             raise CheckpointError(lacks(folder, name))
@@ -142,9 +137,6 @@ def build(examined: Examined, dtype: torch.dtype, device: torch.device, *, strea
     """The model with its numbers; on the processor, tensors that are stored in `dtype` stay mapped to the file.
 
     With `stream`, layers stay in the file until they are asked for.
-
-    Raises:
-        CheckpointError: tensors that do not fit the config, or hold what is no number.
     """
     weights, config = examined.weights, examined.report.config
     model = _empty_model(config, len(weights.tensors))

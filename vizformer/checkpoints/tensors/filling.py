@@ -34,9 +34,6 @@ def fill(
         used: what becomes of every tensor of the files.
         made: parameters that no file has, and how they are made.
         stream: whether the layers stay in the file until they are asked for; then one is in memory at a time.
-
-    Raises:
-        CheckpointError: numbers that the dtype cannot hold; with `stream`, also when a layer is made.
     """
 
     def numbers(wanted: Callable[[str], bool]) -> dict[str, Tensor]:

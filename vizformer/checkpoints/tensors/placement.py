@@ -27,9 +27,6 @@ def chosen_dtype(asked: torch.dtype | str, stored: Iterable[str]) -> torch.dtype
     """The dtype to compute in: as asked or, for "auto", the one that the `stored` tensors have.
 
     Where these are mixed, the smallest that holds all of them exactly: float32 for bfloat16 beside float16.
-
-    Raises:
-        CheckpointError: a dtype that no model computes in here.
     """
     name = name_of(asked) if isinstance(asked, torch.dtype) else str(asked)
     if name == AUTO:
@@ -49,11 +46,7 @@ def chosen_dtype(asked: torch.dtype | str, stored: Iterable[str]) -> torch.dtype
 
 
 def chosen_device(asked: torch.device | str) -> torch.device:
-    """The device by its name: "cpu", "cuda" (the current one), "cuda:1", "mps", ...
-
-    Raises:
-        CheckpointError: no such device here; says what there is.
-    """
+    """The device by its name: "cpu", "cuda" (the current one), "cuda:1", "mps", ..."""
     try:
         device = torch.device(asked)
         if device == torch.device("cuda") and torch.cuda.is_available():
@@ -73,11 +66,7 @@ def chosen_device(asked: torch.device | str) -> torch.device:
 
 
 def place(tensor: Tensor, dtype: torch.dtype, device: torch.device, name: str = "") -> Tensor:
-    """The tensor in the dtype and where the model computes; the same memory where it is so already.
-
-    Raises:
-        CheckpointError: numbers that the dtype cannot hold.
-    """
+    """The tensor in the dtype and where the model computes; the same memory where it is so already."""
     found = tensor.to(device, dtype)
     if dtype == torch.float16 and tensor.dtype != torch.float16 and not all_finite(found):
         raise CheckpointError(

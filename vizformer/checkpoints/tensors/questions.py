@@ -329,13 +329,7 @@ class Answers(NamedTuple):
 
 
 def resolve(questions: Sequence[Question], given: Mapping[str, object], said: Said, file: str) -> Answers:
-    """The answers, and for each of them where it comes from.
-
-    Raises:
-        CheckpointError: an answer to what is not asked, or one that is not possible, says what the others leave no place
-            for, or makes a model that does not open.
-        UnansweredError: questions that are left.
-    """
+    """The answers, and for each of them where it comes from."""
     _refuse(_impossible(questions, given), questions, file)
     answers = known(questions, given, said)
     _refuse(_dropped(questions, given, said, answers.values), questions, file)

@@ -126,9 +126,6 @@ def read(said: object, where: str = "mapping") -> RoleMapping:
     """A mapping from plain values: {role: tensor}, or {"roles": {...}, "left_out": [...], "answers": {...}}.
 
     A tensor is its name, or {"tensor": name, "transpose": bool, "rows": [first, end]}.
-
-    Raises:
-        CheckpointError: anything else; says what is wrong in `where`, all of it at once.
     """
     if isinstance(said, RoleMapping):
         return said
@@ -199,11 +196,7 @@ def _is_answer(name: object, value: object) -> bool:
 
 
 def from_toml(text: str, where: str) -> RoleMapping:
-    """The mapping in the text of a TOML file that somebody else may have written.
-
-    Raises:
-        CheckpointError: as `read`; too long, or not TOML.
-    """
+    """The mapping in the text of a TOML file that somebody else may have written."""
     if len(text.encode(errors="replace")) > MOST_BYTES or any(len(line) > LONGEST_LINE for line in text.splitlines()):
         raise _wrong(
             where,

@@ -47,12 +47,7 @@ _REFUSED: Mapping[str, Message] = {
 
 
 def by_class(folder: Folder, of_family: Callable[[Folder], Backend | Vocabularies]) -> Backend | Vocabularies:
-    """The tokenizer that the folder names; where it names none that is known, the family's, which is noted.
-
-    Raises:
-        CheckpointError: a class that splits texts in a way that is not followed here; files that are missing or
-            damaged.
-    """
+    """The tokenizer that the folder names; where it names none that is known, the family's, which is noted."""
     name = _named(folder)
     if name in _REFUSED:
         raise CheckpointError(

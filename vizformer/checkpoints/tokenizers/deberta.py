@@ -15,12 +15,7 @@ AROUND, MASK = ("[CLS]", "[SEP]"), "[MASK]"
 
 
 def unigram(folder: Folder) -> Backend:
-    """spm.model.
-
-    Raises:
-        CheckpointError: as `sentencepiece.read`, a file without the marks, or one that is to be used in a way that is not
-            followed here.
-    """
+    """spm.model."""
     name = spm.find(folder)
     if name is None:
         no_tokenizer(folder, "tokenizer.json or spm.model")

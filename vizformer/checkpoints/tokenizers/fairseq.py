@@ -31,11 +31,7 @@ USUAL = {
 
 
 def moved(folder: Folder, name: str, order: tuple[tuple[str, ...], int]) -> Backend:
-    """The tokenizer: ids as the model has them, <s> before a text and </s> behind it.
-
-    Raises:
-        CheckpointError: as `sentencepiece.read`, or a file that is not as fairseq takes it.
-    """
+    """The tokenizer: ids as the model has them, <s> before a text and </s> behind it."""
     said = spm.read(folder, name)
     first, gone = order
     if said.kind != "unigram":

@@ -28,11 +28,7 @@ NEVER = 100_000.0  # and what is not to be taken: the pieces of a text do not ad
 
 
 def paired(folder: Folder, usual: dict[str, str]) -> Vocabularies:
-    """The two tokenizers; `usual` names the special tokens where no file does.
-
-    Raises:
-        CheckpointError: files that are missing or damaged, or do not fit together.
-    """
+    """The two tokenizers; `usual` names the special tokens where no file does."""
     said = settings(folder)
     apart = said.get("separate_vocabs") is True
     if not all(folder.has(name) for name in (IDS, SOURCE, TARGET, *([TARGET_IDS] if apart else []))):

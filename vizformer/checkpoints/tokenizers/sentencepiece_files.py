@@ -69,11 +69,7 @@ def find(folder: Folder) -> str | None:
 
 
 def sentencepiece_or_refuse(folder: Folder) -> Backend:
-    """The tokenizer of a decoder (LLaMA, Gemma) that has no tokenizer.json: a text begins with the start mark.
-
-    Raises:
-        CheckpointError: as `sentencepiece`, or there is none.
-    """
+    """The tokenizer of a decoder (LLaMA, Gemma) that has no tokenizer.json: a text begins with the start mark."""
     name = find(folder)
     if name is None:
         no_tokenizer(folder, "tokenizer.json or tokenizer.model")
@@ -85,9 +81,6 @@ def sentencepiece(folder: Folder, name: str, *, begun: bool = False, ended: bool
 
     `begun` and `ended` say whether the start mark stands before a text and the end mark behind it, where
     tokenizer_config.json (add_bos_token, add_eos_token) says neither.
-
-    Raises:
-        CheckpointError: a file that is damaged or too large, or of a kind that the library cannot follow.
     """
     said, told = read(folder, name), settings(folder)
     backend = guarded(name, lambda: build(said))
@@ -98,11 +91,7 @@ def sentencepiece(folder: Folder, name: str, *, begun: bool = False, ended: bool
 
 
 def read(folder: Folder, name: str) -> SentencePiece:
-    """What a file says.
-
-    Raises:
-        CheckpointError: as `sentencepiece`.
-    """
+    """What a file says."""
     path = folder.file(name)
     if (size := path.stat().st_size) > LIMIT:
         refuse(name, f"{size:,} bytes; at most {LIMIT:,} are read")
@@ -117,11 +106,7 @@ def read(folder: Folder, name: str) -> SentencePiece:
 
 
 def parse(content: bytes) -> SentencePiece:
-    """The file's message.
-
-    Raises:
-        WireError: bytes that are no such message, or one that is not supported; says why.
-    """
+    """The file's message."""
     said = SentencePiece()
     for key, value in fields(content):
         if key == 1:
@@ -178,11 +163,7 @@ def _normalizer(said: SentencePiece, message: bytes) -> None:
 
 
 def check(said: SentencePiece) -> None:
-    """What the library takes for granted or does not do.
-
-    Raises:
-        WireError: says what.
-    """
+    """What the library takes for granted or does not do."""
     if said.kind not in ("unigram", "bpe"):
         raise WireError(f"a vocabulary of the kind {said.kind}; supported are unigram and bpe")
     if said.space_behind:

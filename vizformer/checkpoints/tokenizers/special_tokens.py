@@ -70,9 +70,6 @@ def add_listed(folder: Folder, backend: Backend, *, as_they_stand: bool = False)
 
     Args:
         as_they_stand: they are looked for in the text before anything is done to it, whatever a file says.
-
-    Raises:
-        CheckpointError: ids that do not follow those of the vocabulary, or are another token's.
     """
     tokens = _listed(folder, as_they_stand)
     known = {id: token for id, token in tokens.items() if backend.token_to_id(token.content) == id}

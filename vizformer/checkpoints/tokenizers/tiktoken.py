@@ -32,11 +32,7 @@ def is_one(folder: Folder, name: str) -> bool:
 
 
 def read(folder: Folder, name: str, rows: int) -> Backend:
-    """The tokenizer; behind the tokens of the file stand the marks, as many as the table of embeddings has `rows` for.
-
-    Raises:
-        CheckpointError: lines that are none, tokens that are missing, or too many.
-    """
+    """The tokenizer; behind the tokens of the file stand the marks, as many as the table of embeddings has `rows` for."""
     letters = {byte: letter for letter, byte in byte_letters().items()}
     ids: dict[bytes, int] = {}
     for line in folder.text(name).splitlines():

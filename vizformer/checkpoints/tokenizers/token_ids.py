@@ -9,11 +9,7 @@ MOST_NUMBERS = 2**20  # rows; no vocabulary in use has more
 
 
 def without_tokenizer(config: ModelConfig) -> tuple[IdTokenizer, IdTokenizer | None, Message]:
-    """What reads the token ids of a model; the source's, where that has another vocabulary; what is assumed.
-
-    Raises:
-        CheckpointError: a vocabulary so large that its ids are not listed.
-    """
+    """What reads the token ids of a model; the source's, where that has another vocabulary; what is assumed."""
     rows, last = config.source_vocab_size, config.vocab_size - 1
     if rows is None:
         return (

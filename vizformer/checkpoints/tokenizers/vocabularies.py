@@ -50,19 +50,12 @@ def read_tokenizer(folder: Folder, name: str = TOKENIZER, rows: int | None = Non
     """tokenizer.json as it stands, without the cutting and filling that some files carry along for batches.
 
     `rows` are those of the largest table among the weights: a vocabulary that cannot be theirs is not read.
-
-    Raises:
-        CheckpointError: a file that is damaged, or asks for too much (`vizformer.text.trial`).
     """
     return read_text(folder.text(name), name, rows, trusted=folder.path.is_relative_to(asset()))
 
 
 def read_text(content: str, name: str, rows: int | None = None, *, trusted: bool = False) -> Backend:
-    """The same of the text of a tokenizer.json.
-
-    Raises:
-        CheckpointError: as `read_tokenizer`.
-    """
+    """The same of the text of a tokenizer.json."""
     if not trusted:
         try:
             trial.examine(content, rows)
@@ -89,11 +82,7 @@ WORDPIECE_MARKS: Mapping[str, str] = {
 
 
 def wordpiece_or_refuse(folder: Folder, usual: Mapping[str, str] = WORDPIECE_MARKS) -> Backend:
-    """The tokenizer of BERT and its relatives, where there is no tokenizer.json.
-
-    Raises:
-        CheckpointError: as `wordpiece`, or there is no vocab.txt.
-    """
+    """The tokenizer of BERT and its relatives, where there is no tokenizer.json."""
     return wordpiece(folder, usual) if folder.has("vocab.txt") else no_tokenizer(folder, "tokenizer.json, or vocab.txt")
 
 
@@ -148,9 +137,6 @@ def byte_level(
         around: marks before and after a text (RoBERTa).
         words: pattern by which a text is cut into words; GPT-2's without it.
         composed: whether a letter and its accents are first put together where there is one character for them (NFC).
-
-    Raises:
-        CheckpointError: files that are missing or damaged.
     """
     name = "vocab.json"
     if not (folder.has(name) and folder.has("merges.txt")):

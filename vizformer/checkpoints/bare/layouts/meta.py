@@ -47,11 +47,7 @@ ROPE_FACTOR = Question(
 
 
 def recognise(weights: Weights, said: Said) -> Layout | None:
-    """The layout, if the tensors have its names and the fields of Meta's code lie beside them or in the file.
-
-    Raises:
-        CheckpointError: fields that do not go with the tensors, or that are not read.
-    """
+    """The layout, if the tensors have its names and the fields of Meta's code lie beside them or in the file."""
     names = weights.tensors
     n_layers = layers_of(names, r"(?P<prefix>)layers\.(?P<index>\d{1,4})\.attention\.wq\.weight").get("", 0)
     where, fields = next(((w, f) for w, f in said.items() if _is_of_meta(w, f)), ("", {}))

@@ -128,9 +128,6 @@ def find_tables(
 
     With `both` stacks there may be two tables of tokens and two of positions; `source` names the encoder's table of
     tokens, where somebody said so.
-
-    Raises:
-        CheckpointError: more tables than there are stacks; two tables of positions that cannot be told apart.
     """
     tables = Tables()
     wide = {}

@@ -38,11 +38,7 @@ class Stack(NamedTuple):
 
 
 def recognise(weights: Weights) -> Layout | None:
-    """The layout, if the tensors have its names.
-
-    Raises:
-        CheckpointError: PyTorch's layers in an arrangement that VizFormer's models do not have.
-    """
+    """The layout, if the tensors have its names."""
     stacks = _stacks(weights)
     if not stacks:
         return None

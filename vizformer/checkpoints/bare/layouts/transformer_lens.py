@@ -44,11 +44,7 @@ _LAYER = re.compile(r"blocks\.(\d{1,3})\.attn\.W_Q")
 
 
 def recognise(weights: Weights) -> Layout | None:
-    """The layout, if the tensors have its names.
-
-    Raises:
-        CheckpointError: tables or matrices that are missing, or of other shapes.
-    """
+    """The layout, if the tensors have its names."""
     layers = {int(found[1]) for name in weights.tensors if (found := _LAYER.fullmatch(name))}
     if not layers or "embed.W_E" not in weights.tensors:
         return None
@@ -234,11 +230,7 @@ class _Reader:
         return bool(table.mean(1).abs().max() < 1e-4 * table.std())
 
     def _rotary(self, attention: str) -> None:
-        """Base and part of rotary positions, from the waves at position 1.
-
-        Raises:
-            CheckpointError: waves that are none, or that turn neighbours, whose matrices another order of rows would need.
-        """
+        """Base and part of rotary positions, from the waves at position 1."""
         names = [f"{attention}.rotary_{wave}" for wave in ("sin", "cos")]
         stored = [self.weights.tensors.get(name) for name in names]
         if all(one is not None and len(one.shape) == 2 and one.shape[0] > 1 and one.shape[1] >= 4 for one in stored):

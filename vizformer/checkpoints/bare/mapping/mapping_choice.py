@@ -22,9 +22,6 @@ def mapping_for(folder: Folder, file: str, given: object = None) -> ByHand | Non
     """The mapping of a file of weights; None where nobody mapped its tensors.
 
     `given` is a mapping, a dict, or the path of a TOML file; an empty one leaves aside what lies beside the weights.
-
-    Raises:
-        CheckpointError: no mapping, or none that can be read.
     """
     if given is None:
         name = f"{file}{SUFFIX}"

@@ -46,11 +46,7 @@ class Sheet:
 
 
 def sheet(weights: Weights) -> Sheet:
-    """Reads the tensors of a file as far as they can be read by role.
-
-    Raises:
-        CheckpointError: more tensors than are looked at, or a damaged file.
-    """
+    """Reads the tensors of a file as far as they can be read by role."""
     if len(weights.tensors) > MOST_TENSORS:
         raise damaged(weights.where, f"{len(weights.tensors):,} tensors; at most {MOST_TENSORS:,} are mapped by hand")
     buffers = outer_parts.buffers(weights)

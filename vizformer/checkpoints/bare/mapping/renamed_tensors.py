@@ -49,12 +49,7 @@ class Applied(NamedTuple):
 
 
 def apply(mapping: RoleMapping, weights: Weights) -> Applied:
-    """The tensors that have roles, under names that say them.
-
-    Raises:
-        CheckpointError: roles that there are not, tensors that there are not, with or without a role, tensors without a
-            role, and those that have one and are left out; all at once.
-    """
+    """The tensors that have roles, under names that say them."""
     wrong: list[Message] = []
     chosen: dict[str, tuple[str, Entry]] = {}
     ranks = _ranks(mapping, weights)

@@ -65,11 +65,7 @@ def is_conv(found: Mapping[str, Module], stacks: Sequence[Stack], width: int) ->
 
 
 def raw_is_turned(stacks: Sequence[Stack], blocks: Sequence[Block], width: int, file: str) -> bool | None:
-    """Whether parameters without modules are [in, out]; None where shapes do not say and there are such.
-
-    Raises:
-        CheckpointError: some are written one way and some the other.
-    """
+    """Whether parameters without modules are [in, out]; None where shapes do not say and there are such."""
     said: set[bool] = set()
     some = False
     for stack, block in zip(stacks, blocks, strict=True):
@@ -103,11 +99,7 @@ def _sides(block: Block) -> list[tuple[str, bool]]:
 def sizes(
     stacks: Sequence[Stack], blocks: Sequence[Block], width: int, turned: Mapping[bool, bool], file: str
 ) -> Sizes:
-    """The sizes, which all layers share; `turned` says of raw parameters and of modules whether they are [in, out].
-
-    Raises:
-        CheckpointError: attentions or networks of several sizes, or of one that ModelConfig has no place for.
-    """
+    """The sizes, which all layers share; `turned` says of raw parameters and of modules whether they are [in, out]."""
     found: set[Sizes] = set()
     where: list[str] = []
     for stack, block in zip(stacks, blocks, strict=True):

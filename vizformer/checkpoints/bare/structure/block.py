@@ -66,11 +66,7 @@ class Block:
 
 
 def read(stack: Stack, width: int, file: str) -> Block:
-    """The roles in the first layer; what has none is left for the matching to name.
-
-    Raises:
-        CheckpointError: roles that neither names nor shapes tell apart.
-    """
+    """The roles in the first layer; what has none is left for the matching to name."""
     inner = {module.path: name for name, module in stack.layers[0].items()}
     modules = dict(stack.layers[0])
     if not stack.counted:  # what lies beside the only layer is named for it

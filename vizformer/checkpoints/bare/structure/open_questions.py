@@ -176,11 +176,7 @@ def norm_kind(found: Found) -> str | Question:
 
 
 def find_open_questions(found: Found, tables: Tables, kind: str | Question) -> list[Question]:
-    """What is left, in the order of a form.
-
-    Raises:
-        CheckpointError: names that would be an answer and can be written into no link.
-    """
+    """What is left, in the order of a form."""
     sizes = found.sizes
     n_heads = heads(sizes.queries, sizes.keys)
     left: list[Question] = []

@@ -130,11 +130,7 @@ class Norms:
 
 
 def norms(found: Mapping[str, Module], stacks: Sequence[Stack], used: set[str], width: int, file: str) -> Norms:
-    """The norms before the first layer and after the last one.
-
-    Raises:
-        CheckpointError: one stack has a norm of its embeddings and the other has none, or too many; one is of no stack.
-    """
+    """The norms before the first layer and after the last one."""
     result = Norms()
     beside = {path: module for path, module in found.items() if path not in used}
     for path, module in beside.items():

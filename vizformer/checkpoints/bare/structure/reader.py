@@ -26,11 +26,7 @@ _OURS = ".layers.0.feedforward.W_in.weight"  # of VizFormer's own format, whose 
 
 
 def recognise(weights: Weights) -> Layout | None:
-    """The layout, if there is attention in the file.
-
-    Raises:
-        CheckpointError: an arrangement that VizFormer's models do not have; says which tensors.
-    """
+    """The layout, if there is attention in the file."""
     if any(name.endswith(_OURS) for name in weights.tensors):
         return None
     found = find(weights)
@@ -38,11 +34,7 @@ def recognise(weights: Weights) -> Layout | None:
 
 
 def recognise_mapped(weights: Weights) -> Layout | None:
-    """The layout of tensors whose names say their roles, as a mapping by hand gave them.
-
-    Raises:
-        CheckpointError: as `recognise`; no attention among the roles.
-    """
+    """The layout of tensors whose names say their roles, as a mapping by hand gave them."""
     found = find(weights)
     if found is None:
         raise CheckpointError(
@@ -53,11 +45,7 @@ def recognise_mapped(weights: Weights) -> Layout | None:
 
 
 def find(weights: Weights) -> Found | None:
-    """What plays which role, if there is attention in the file.
-
-    Raises:
-        CheckpointError: as `recognise`.
-    """
+    """What plays which role, if there is attention in the file."""
     buffers = outer_parts.buffers(weights)
     named = {name: stored for name, stored in weights.tensors.items() if name not in buffers.unused}
     found = modules(named)

@@ -38,11 +38,7 @@ class Stack:
 
 
 def find(found: Mapping[str, Module], attentions: Sequence[Attention], file: str) -> list[Stack]:
-    """The first stacks, in the order of the file.
-
-    Raises:
-        CheckpointError: layers that are not alike.
-    """
+    """The first stacks, in the order of the file."""
     left = list(attentions)
     stacks: list[Stack] = []
     while left and len(stacks) < MOST_STACKS:  # a translator has two
