@@ -1,7 +1,7 @@
 """What a family of models is to the loader: three functions, a few names."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tokenizers import Tokenizer as Backend
@@ -112,6 +112,13 @@ def reading(base: Config, *more: More) -> Config:
         return options, has_head
 
     return config
+
+
+def relative(of: Family, name: str, types: str, *read: Any, **others: Any) -> Family:
+    """A row of a table: `of` with another name and model_types (spaces between them), what `reading` takes, and fields."""
+    if read:
+        others["config"] = read[0] if len(read) == 1 else reading(*read)
+    return replace(of, name=name, types=tuple(types.split()), **others)
 
 
 def tied_to(table: str, head: str = "lm_head") -> Callable[[ModelConfig], dict[str, str]]:

@@ -10,127 +10,27 @@ from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.messages import N_, Message
 
 # What no forward of an evaluated model depends on: names, training, generation, other heads.
-HARMLESS = frozenset(
-    {
-        "_attn_implementation",
-        "_attn_implementation_autoset",
-        "_name_or_path",
-        "_num_labels",
-        "_sliding_window_pattern",
-        "activation_dropout",
-        "architectures",
-        "attention_dropout",
-        "attention_probs_dropout_prob",
-        "attn_implementation",
-        "attn_pdrop",
-        "bad_words_ids",
-        "cache_implementation",
-        "begin_suppress_tokens",
-        "chunk_size_feed_forward",
-        "classif_dropout",
-        "classifier_dropout",
-        "classifier_dropout_prob",
-        "classifier_pooling",
-        "cls_token_id",
-        "decoder_layerdrop",
-        "deterministic_flash_attn",
-        "decoder_start_token_id",
-        "directionality",
-        "diversity_penalty",
-        "do_sample",
-        "dropout",
-        "dropout_rate",
-        "dtype",
-        "early_stopping",
-        "emb_pdrop",
-        "embd_pdrop",
-        "embed_dropout",
-        "embedding_dropout",
-        "encoder_layerdrop",
-        "encoder_no_repeat_ngram_size",
-        "exponential_decay_length_penalty",
-        "finetuning_task",
-        "forced_bos_token_id",
-        "forced_eos_token_id",
-        "gradient_checkpointing",
-        "hidden_dropout",
-        "hidden_dropout_prob",
-        "id2label",
-        "init_std",
-        "initializer_cutoff_factor",
-        "initializer_factor",
-        "initializer_range",
-        "is_composition",
-        "keys_to_ignore_at_inference",
-        "label2id",
-        "layerdrop",
-        "length_penalty",
-        "max_length",
-        "min_length",
-        "mlp_dropout",
-        "model_max_length",
-        "model_type",
-        "no_repeat_ngram_size",
-        "num_beam_groups",
-        "num_beams",
-        "num_labels",
-        "num_return_sequences",
-        "output_attentions",
-        "output_hidden_states",
-        "output_past",
-        "output_router_logits",
-        "output_scores",
-        "pooler_fc_size",
-        "pooler_num_attention_heads",
-        "pooler_num_fc_layers",
-        "pooler_size_per_head",
-        "pooler_type",
-        "prefix",
-        "reference_compile",
-        "repad_logits_with_grad",
-        "pretraining_tp",
-        "problem_type",
-        "qa_dropout",
-        "remove_invalid_values",
-        "reorder_and_upcast_attn",
-        "repetition_penalty",
-        "resid_dropout",
-        "resid_pdrop",
-        "residual_dropout",
-        "return_dict",
-        "return_dict_in_generate",
-        "router_aux_loss_coef",
-        "router_jitter_noise",
-        "sep_token_id",
-        "seq_classif_dropout",
-        "sinusoidal_pos_embds",
-        "sparse_pred_ignore_index",
-        "sparse_prediction",
-        "summary_activation",
-        "summary_first_dropout",
-        "summary_last_dropout",
-        "summary_proj_to_labels",
-        "summary_type",
-        "summary_use_proj",
-        "suppress_tokens",
-        "task_specific_params",
-        "temperature",
-        "tf_legacy_loss",
-        "tokenizer_class",
-        "top_k",
-        "top_p",
-        "torch_dtype",
-        "torchscript",
-        "transformers.js_config",
-        "transformers_version",
-        "typical_p",
-        "unsloth_fixed",
-        "unsloth_version",
-        "use_bfloat16",
-        "use_cache",
-        "xla_device",
-    }
-)
+_HARMLESS = """
+_attn_implementation _attn_implementation_autoset _name_or_path _num_labels _sliding_window_pattern activation_dropout
+architectures attention_dropout attention_probs_dropout_prob attn_implementation attn_pdrop bad_words_ids
+cache_implementation begin_suppress_tokens chunk_size_feed_forward classif_dropout classifier_dropout
+classifier_dropout_prob classifier_pooling cls_token_id decoder_layerdrop deterministic_flash_attn
+decoder_start_token_id directionality diversity_penalty do_sample dropout dropout_rate dtype early_stopping emb_pdrop
+embd_pdrop embed_dropout embedding_dropout encoder_layerdrop encoder_no_repeat_ngram_size
+exponential_decay_length_penalty finetuning_task forced_bos_token_id forced_eos_token_id gradient_checkpointing
+hidden_dropout hidden_dropout_prob id2label init_std initializer_cutoff_factor initializer_factor initializer_range
+is_composition keys_to_ignore_at_inference label2id layerdrop length_penalty max_length min_length mlp_dropout
+model_max_length model_type no_repeat_ngram_size num_beam_groups num_beams num_labels num_return_sequences
+output_attentions output_hidden_states output_past output_router_logits output_scores pooler_fc_size
+pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type prefix reference_compile
+repad_logits_with_grad pretraining_tp problem_type qa_dropout remove_invalid_values reorder_and_upcast_attn
+repetition_penalty resid_dropout resid_pdrop residual_dropout return_dict return_dict_in_generate router_aux_loss_coef
+router_jitter_noise sep_token_id seq_classif_dropout sinusoidal_pos_embds sparse_pred_ignore_index sparse_prediction
+summary_activation summary_first_dropout summary_last_dropout summary_proj_to_labels summary_type summary_use_proj
+suppress_tokens task_specific_params temperature tf_legacy_loss tokenizer_class top_k top_p torch_dtype torchscript
+transformers.js_config transformers_version typical_p unsloth_fixed unsloth_version use_bfloat16 use_cache xla_device
+"""
+HARMLESS = frozenset(_HARMLESS.split())
 # Everything else that a family may have but none here does, with the only values that change nothing.
 NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "quantization_config": (None,),

@@ -5,7 +5,6 @@ published with it.
 """
 
 from collections.abc import Collection
-from dataclasses import replace
 from functools import partial
 
 from vizformer.checkpoints.hugging_face.bert_like import (
@@ -19,7 +18,7 @@ from vizformer.checkpoints.hugging_face.bert_like import (
     spare,
     ties,
 )
-from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.family import Family, Options, relative
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tensors.tensor_map import Part, attention, linear
 from vizformer.config import ModelConfig
@@ -65,13 +64,13 @@ def weights(config: ModelConfig) -> list[Part]:
 
 
 FAMILIES: tuple[Family, ...] = (
-    replace(
+    relative(
         LIKE,
-        name="ALBERT",
-        types=("albert",),
+        "ALBERT",
+        "albert",
+        config,
         prefix="albert.",
         head=f"{HEAD}.",
-        config=config,
         weights=weights,
         ties=partial(ties, head=HEAD),
         spare=partial(spare, head=HEAD),

@@ -10,7 +10,7 @@ from functools import partial
 
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.hugging_face.bart_like import LIKE, both_stacks, start, tensors, waves
-from vizformer.checkpoints.hugging_face.family import Family, Options, only, reading
+from vizformer.checkpoints.hugging_face.family import Family, Options, only, relative
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.missing_parameters import WAVES, Made, fairseq_waves
 from vizformer.checkpoints.tensors.tensor_map import Part, linear
@@ -108,78 +108,63 @@ WAVES_AS_IN_2017: Options = {"positions": "sinusoidal", "sinusoids": "halves"}
 OWN_TABLES: Options = {"positions": "learned", "stack_inputs": "own"}
 PRE_NORM = partial(both_stacks, pre_norm=True)
 BYTES = partial(byte_level, usual=USUAL, around=("<s>", "</s>"))
-BART = replace(LIKE, name="BART", types=("bart",), config=_bart, weights=weights, tokenizer=BYTES, usual=USUAL)
+BART = relative(LIKE, "BART", "bart", _bart, weights=weights, tokenizer=BYTES, usual=USUAL)
 FAMILIES: tuple[Family, ...] = (
     BART,
     # The norms in front of the sublayers, and one more behind the last layer; tokenizer.json says the language.  Liu et al.
     # 2020, "Multilingual Denoising Pre-training for Neural Machine Translation".
     replace(BART, types=("mbart",), tokenizer=only_tokenizer_json),
     # Ahmad et al. 2021, "Unified Pre-training for Program Understanding and Generation".
-    replace(BART, name="PLBART", types=("plbart",), tokenizer=only_tokenizer_json),
+    relative(BART, "PLBART", "plbart", tokenizer=only_tokenizer_json),
     # What prompts add to keys and values is not supported.  Tang et al. 2022, "MVP: Multi-task Supervised Pre-training for
     # Natural Language Generation".
-    replace(
-        BART,
-        name="MVP",
-        types=("mvp",),
-        config=reading(_bart, only("prompt_length", "prompt_mid_dim", use_prompt=False)),
-    ),
+    relative(BART, "MVP", "mvp", _bart, only("prompt_length", "prompt_mid_dim", use_prompt=False)),
     # The Transformer of 2017, as the OPUS-MT translators have it.  Junczys-Dowmunt et al. 2018, "Marian: Fast Neural Machine
     # Translation in C++"; Tiedemann & Thottingal 2020, "OPUS-MT".
-    replace(
+    relative(
         LIKE,
-        name="Marian",
-        types=("marian",),
-        config=reading(_marian, WAVES_AS_IN_2017, _start("pad_id", N_("the padding"))),
+        "Marian",
+        "marian",
+        _marian,
+        WAVES_AS_IN_2017,
+        _start("pad_id", N_("the padding")),
         tokenizer=partial(paired, usual=USUAL_OF_MARIAN),
         computed=waves,
         usual=USUAL_OF_MARIAN,
     ),
     # The same with the norms in front of the sublayers, and one more at the end of each stack.  Zhang et al. 2019, "PEGASUS:
     # Pre-training with Extracted Gap-sentences for Abstractive Summarization".
-    replace(
+    relative(
         LIKE,
-        name="Pegasus",
-        types=("pegasus",),
-        config=reading(
-            PRE_NORM,
-            _old(normalize_embedding=False, static_position_embeddings=True),
-            WAVES_AS_IN_2017,
-            _start("pad_id", N_("the padding")),
-        ),
+        "Pegasus",
+        "pegasus",
+        PRE_NORM,
+        _old(normalize_embedding=False, static_position_embeddings=True),
+        WAVES_AS_IN_2017,
+        _start("pad_id", N_("the padding")),
         computed=waves,
     ),
     # Also NLLB: fixed waves counted from the padding's row.  Fan et al. 2020, "Beyond English-Centric Multilingual Machine
     # Translation"; NLLB Team 2022, "No Language Left Behind".
-    replace(
-        LIKE,
-        name="M2M-100",
-        types=("m2m_100",),
-        config=reading(PRE_NORM, _m2m, _start("eos_id", N_("the end mark"))),
-        made=_waves_of_m2m,
-    ),
+    relative(LIKE, "M2M-100", "m2m_100", PRE_NORM, _m2m, _start("eos_id", N_("the end mark")), made=_waves_of_m2m),
     # No norm after the embeddings; in the small one none in front of the sublayers, and the positions of its decoder are
     # added after the norm of the embeddings.  Roller et al. 2020, "Recipes for Building an Open-Domain Chatbot".
-    replace(
+    relative(
         LIKE,
-        name="Blenderbot",
-        types=("blenderbot",),
-        config=reading(
-            PRE_NORM,
-            _old(normalize_embedding=False, static_position_embeddings=False, layernorm_variant="prelayernorm"),
-            OWN_TABLES,
-            _start("bos_id", N_("the start mark")),
-        ),
+        "Blenderbot",
+        "blenderbot",
+        PRE_NORM,
+        _old(normalize_embedding=False, static_position_embeddings=False, layernorm_variant="prelayernorm"),
+        OWN_TABLES,
+        _start("bos_id", N_("the start mark")),
     ),
-    replace(
+    relative(
         LIKE,
-        name="Blenderbot Small",
-        types=("blenderbot-small",),
-        config=reading(
-            both_stacks,
-            _old(normalize_embedding=True, static_position_embeddings=False, layernorm_variant="xlm"),
-            {**OWN_TABLES, "embedding_norm": True, "decoder_positions_after_norm": True},
-            _start("bos_id", N_("the start mark")),
-        ),
+        "Blenderbot Small",
+        "blenderbot-small",
+        both_stacks,
+        _old(normalize_embedding=True, static_position_embeddings=False, layernorm_variant="xlm"),
+        {**OWN_TABLES, "embedding_norm": True, "decoder_positions_after_norm": True},
+        _start("bos_id", N_("the start mark")),
     ),
 )

@@ -24,7 +24,7 @@ from vizformer.checkpoints.hugging_face.bert_like import (
     tensors,
     ties,
 )
-from vizformer.checkpoints.hugging_face.family import Export, Family, Options, only, reading, said, tied_to
+from vizformer.checkpoints.hugging_face.family import Export, Family, Options, only, reading, relative, said, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.missing_parameters import Made
 from vizformer.checkpoints.hugging_face.rotary import turning_neighbours
@@ -136,10 +136,10 @@ def _waves(config: ModelConfig) -> Made:
 
 
 FAMILIES: tuple[Family, ...] = (
-    replace(
+    relative(
         LIKE,
-        name="BERT",
-        types=("bert",),
+        "BERT",
+        "bert",
         tokenizer=wordpiece_or_refuse,
         renamed=RENAMED,
         exports=(
@@ -153,7 +153,7 @@ FAMILIES: tuple[Family, ...] = (
                 ),
                 (*FIELDS.values(), "bos_id", "eos_id", "head"),
                 export,
-            ),
+            )
         ),
     ),
     # 1 and 2.  Sun et al. 2019, "ERNIE: Enhanced Representation through Knowledge Integration".
@@ -168,29 +168,28 @@ FAMILIES: tuple[Family, ...] = (
     ),
     # Texts are looked at in full as long as they are short; longer ones in blocks, which is not followed.  Zaheer et al.
     # 2020, "Big Bird: Transformers for Longer Sequences".
-    replace(LIKE, name="BigBird", types=("big_bird",), config=reading(options, _big_bird)),
+    relative(LIKE, "BigBird", "big_bird", options, _big_bird),
     # The norms in front of the sublayers, and one more at the end.  Shoeybi et al. 2019, "Megatron-LM: Training
     # Multi-Billion Parameter Language Models Using Model Parallelism", section 5.3.
-    replace(
+    relative(
         LIKE,
-        name="Megatron-BERT",
-        types=("megatron-bert",),
-        config=reading(options, {"norm_order": "pre", "final_norm": True, "embedding_norm": False}),
+        "Megatron-BERT",
+        "megatron-bert",
+        options,
+        {"norm_order": "pre", "final_norm": True, "embedding_norm": False},
         weights=partial(
-            tensors,
-            template={**LINEAR, "attention.ln": ["self_norm"], "ln": ["feedforward_norm"]},
-            final="encoder.ln",
+            tensors, template={**LINEAR, "attention.ln": ["self_norm"], "ln": ["feedforward_norm"]}, final="encoder.ln"
         ),
         tokenizer=wordpiece_or_refuse,
     ),
     # No segments, as an encoder or a decoder, with a plain head.  Rothe, Narayan & Severyn 2019, "Leveraging Pre-trained
     # Checkpoints for Sequence Generation Tasks".
-    replace(
+    relative(
         LIKE,
-        name="BertGeneration",
-        types=("bert-generation",),
+        "BertGeneration",
+        "bert-generation",
+        _generation,
         head=f"{PLAIN}.",
-        config=_generation,
         weights=_tensors_of_generation,
         ties=partial(ties, head=PLAIN),
         spare=partial(spare, head=PLAIN),
@@ -198,13 +197,13 @@ FAMILIES: tuple[Family, ...] = (
     ),
     # In small models narrower embeddings; its generator fills in tokens.  Clark et al. 2020, "ELECTRA: Pre-training Text
     # Encoders as Discriminators Rather Than Generators".
-    replace(
+    relative(
         LIKE,
-        name="ELECTRA",
-        types=("electra",),
+        "ELECTRA",
+        "electra",
+        _electra,
         prefix="electra.",
         head="generator_",
-        config=_electra,
         weights=_tensors_of_electra,
         tokenizer=wordpiece_or_refuse,
         ties=tied_to("embeddings.word_embeddings.weight", head=GENERATED),
@@ -214,12 +213,13 @@ FAMILIES: tuple[Family, ...] = (
     ),
     # Rotary positions of neighbouring numbers instead of a table.  Su et al. 2021, "RoFormer: Enhanced Transformer with
     # Rotary Position Embedding".
-    replace(
+    relative(
         LIKE,
-        name="RoFormer",
-        types=("roformer",),
+        "RoFormer",
+        "roformer",
+        options,
+        _roformer,
         prefix="roformer.",
-        config=reading(options, _roformer),
         weights=_tensors_of_roformer,
         computed=_waves,
     ),

@@ -10,7 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.family import Family, Options, relative
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gpt_like import LIKE, UNUSED, byte_level_texts, side_by_side, tensors
 from vizformer.checkpoints.tensors.tensor_map import Part, neighbours_apart
@@ -59,11 +59,11 @@ def weights(config: ModelConfig) -> list[Part]:
 
 
 FAMILIES: tuple[Family, ...] = (
-    replace(
+    relative(
         LIKE,
-        name="CodeGen",
-        types=("codegen",),
-        config=config,
+        "CodeGen",
+        "codegen",
+        config,
         weights=weights,
         tokenizer=byte_level_texts,
         unused={**UNUSED, r"h\.\d+\.attn\.causal_mask": N_("the causal mask: it follows from the positions")},

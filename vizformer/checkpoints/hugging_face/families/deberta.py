@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 
 from vizformer.checkpoints.hugging_face import bert_like
-from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.family import Family, Options, relative
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.missing_parameters import Made, zeros
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
@@ -252,11 +252,11 @@ FAMILY = Family(
     renamed=bert_like.RENAMED,
     usual=WORDPIECE_MARKS,
 )
-V1 = replace(
+V1 = relative(
     FAMILY,
-    name="DeBERTa",
-    types=("deberta",),
-    config=config_v1,
+    "DeBERTa",
+    "deberta",
+    config_v1,
     weights=weights_v1,
     tokenizer=partial(byte_level, usual=WORDPIECE_MARKS, around=("[CLS]", "[SEP]")),
     made=made_v1,

@@ -7,7 +7,7 @@ it.
 from collections.abc import Collection
 from dataclasses import replace
 
-from vizformer.checkpoints.hugging_face.family import Family, Options, tied_to
+from vizformer.checkpoints.hugging_face.family import Family, Options, relative, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gpt_like import LIKE, ONE_NORM, decoder, head
 from vizformer.checkpoints.hugging_face.rotary import all_are_turned, rope
@@ -95,13 +95,7 @@ def by_names(parts: list[Part], names: Collection[str]) -> list[Part]:
 
 
 FAMILIES: tuple[Family, ...] = (
-    replace(
-        LIKE,
-        name="Falcon",
-        types=("falcon",),
-        config=config,
-        weights=weights,
-        ties=tied_to("word_embeddings.weight"),
-        by_names=by_names,
+    relative(
+        LIKE, "Falcon", "falcon", config, weights=weights, ties=tied_to("word_embeddings.weight"), by_names=by_names
     ),
 )

@@ -10,7 +10,7 @@ Technical Report", section 2; and the weights published with them.
 from collections.abc import Collection
 from dataclasses import replace
 
-from vizformer.checkpoints.hugging_face.family import Family, Options, reading
+from vizformer.checkpoints.hugging_face.family import Family, Options, reading, relative
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import (
     ATTENTION,
@@ -67,5 +67,5 @@ def weights(config: ModelConfig) -> list[Part]:
     return tensors(config, {**norms, **ATTENTION, **OUT, **FEEDFORWARD})
 
 
-GEMMA_2 = replace(LIKE, name="Gemma 2 and 3", types=("gemma2",), config=reading(_second, _both), weights=weights)
+GEMMA_2 = relative(LIKE, "Gemma 2 and 3", "gemma2", _second, _both, weights=weights)
 FAMILIES: tuple[Family, ...] = (GEMMA_2, replace(GEMMA_2, types=("gemma3_text",), config=reading(_third, _both)))

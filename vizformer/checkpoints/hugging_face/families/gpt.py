@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from vizformer.checkpoints.hugging_face.bart_like import SELF as FAIRSEQ
-from vizformer.checkpoints.hugging_face.family import Export, Family, Options, only, reading, said, tied_to
+from vizformer.checkpoints.hugging_face.family import Export, Family, Options, only, reading, relative, said, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gpt_like import LIKE, byte_level_texts, decoder, side_by_side, tensors
 from vizformer.checkpoints.hugging_face.missing_parameters import WAVES, Made, fairseq_waves
@@ -195,10 +195,7 @@ FAMILIES: tuple[Family, ...] = (
         types=("gpt2",),
         # (n_ctx is an old second name of n_positions, which no forward reads)
         config=reading(
-            named_as_gpt_2,
-            only("n_ctx", **OF_GPT_2),
-            _as_gpt_2,
-            {"logit_bias": False, "dropout": ModelConfig.dropout},
+            named_as_gpt_2, only("n_ctx", **OF_GPT_2), _as_gpt_2, {"logit_bias": False, "dropout": ModelConfig.dropout}
         ),
         weights=partial(tensors, template=GPT_2, positions="wpe", transposed=TRANSPOSED),
         tokenizer=byte_level_texts,
@@ -211,36 +208,32 @@ FAMILIES: tuple[Family, ...] = (
     # SantaCoder and StarCoder: GPT-2 whose heads share one key and one value, not stored transposed; without multi_query the
     # rows of queries, keys and values alternate.  Ben Allal et al. 2023, "SantaCoder: don't reach for the stars!"; Li et al.
     # 2023, "StarCoder: may the source be with you!".
-    replace(
+    relative(
         LIKE,
-        name="GPT-BigCode",
-        types=("gpt_bigcode",),
-        config=_bigcode,
+        "GPT-BigCode",
+        "gpt_bigcode",
+        _bigcode,
         weights=partial(tensors, template=GPT_2, positions="wpe", fused="attn.c_attn"),
     ),
     # The first: norms after the sublayers and none at the end; stored like GPT-2.  Radford et al. 2018, "Improving Language
     # Understanding by Generative Pre-Training".
-    replace(
+    relative(
         LIKE,
-        name="GPT",
-        types=("openai-gpt",),
-        config=_gpt,
+        "GPT",
+        "openai-gpt",
+        _gpt,
         weights=partial(
-            tensors,
-            template=GPT,
-            table="tokens_embed",
-            positions="positions_embed",
-            transposed=TRANSPOSED,
+            tensors, template=GPT, table="tokens_embed", positions="positions_embed", transposed=TRANSPOSED
         ),
         ties=tied_to("tokens_embed.weight"),
     ),
     # The distance taken off every score (ALiBi), a norm after the embeddings, q, k and v in one, head by head.  Workshop et
     # al. 2022, "BLOOM: A 176B-Parameter Open-Access Multilingual Language Model", section 3.2.
-    replace(
+    relative(
         LIKE,
-        name="BLOOM",
-        types=("bloom",),
-        config=_bloom,
+        "BLOOM",
+        "bloom",
+        _bloom,
         weights=partial(tensors, template=BLOOM, table="word_embeddings", fused="self_attention.query_key_value"),
         ties=tied_to("word_embeddings.weight"),
     ),
@@ -256,22 +249,22 @@ FAMILIES: tuple[Family, ...] = (
     ),
     # The waves of the paper of 2017 in a decoder with norms in front, and a bias for every token's logit.  Keskar et al.
     # 2019, "CTRL: A Conditional Transformer Language Model for Controllable Generation".
-    replace(
+    relative(
         LIKE,
-        name="CTRL",
-        types=("ctrl",),
-        config=_ctrl,
+        "CTRL",
+        "ctrl",
+        _ctrl,
         weights=partial(tensors, template=CTRL, table="w", final="layernorm"),
         ties=tied_to("w.weight"),
     ),
     # OPT's layers with fixed waves as positions, which begin two rows down, and scaled embeddings.  Lin et al. 2021,
     # "Few-shot Learning with Multilingual Language Models".
-    replace(
+    relative(
         LIKE,
-        name="XGLM",
-        types=("xglm",),
+        "XGLM",
+        "xglm",
+        _xglm,
         prefix="model.",
-        config=_xglm,
         weights=fairseq,
         ties=tied_to("embed_tokens.weight"),
         computed=_stored_waves,
@@ -279,13 +272,13 @@ FAMILIES: tuple[Family, ...] = (
     ),
     # OPT's layers with scaled embeddings; its position table begins two rows down.  Luo et al. 2022, "BioGPT: Generative
     # Pre-trained Transformer for Biomedical Text Generation and Mining".
-    replace(
+    relative(
         LIKE,
-        name="BioGPT",
-        types=("biogpt",),
+        "BioGPT",
+        "biogpt",
+        _biogpt,
         prefix="biogpt.",
         head="output_projection.",
-        config=_biogpt,
         weights=partial(fairseq, positions="embed_positions", skip=OFFSET, output="output_projection"),
         ties=tied_to("embed_tokens.weight", head="output_projection"),
     ),

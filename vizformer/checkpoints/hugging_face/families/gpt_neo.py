@@ -5,10 +5,9 @@ published with it.
 """
 
 from collections.abc import Collection
-from dataclasses import replace
 from functools import partial
 
-from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.family import Family, Options, relative
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gpt_like import LIKE, byte_level_texts, decoder, tensors
 from vizformer.checkpoints.hugging_face.missing_parameters import Made, zeros
@@ -84,11 +83,11 @@ def made(config: ModelConfig) -> Made:
 
 
 FAMILIES: tuple[Family, ...] = (
-    replace(
+    relative(
         LIKE,
-        name="GPT-Neo",
-        types=("gpt_neo",),
-        config=config,
+        "GPT-Neo",
+        "gpt_neo",
+        config,
         weights=partial(tensors, template=LAYER, positions="wpe"),
         tokenizer=byte_level_texts,
         made=made,

@@ -4,9 +4,7 @@ Source: Black et al. 2022, "GPT-NeoX-20B: An Open-Source Autoregressive Language
 2023, "Pythia", and the weights published with them.
 """
 
-from dataclasses import replace
-
-from vizformer.checkpoints.hugging_face.family import Family, Options, reading, tied_to
+from vizformer.checkpoints.hugging_face.family import Family, Options, relative, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gpt_like import (
     LIKE,
@@ -49,12 +47,13 @@ def weights(config: ModelConfig) -> list[Part]:
 
 
 FAMILIES: tuple[Family, ...] = (
-    replace(
+    relative(
         LIKE,
-        name="GPT-NeoX",
-        types=("gpt_neox",),
+        "GPT-NeoX",
+        "gpt_neox",
+        decoder,
+        _own,
         prefix="gpt_neox.",
-        config=reading(decoder, _own),
         weights=weights,
         tokenizer=composed_texts,
         ties=tied_to("embed_in.weight"),

@@ -4,12 +4,11 @@ Source: ABEJA 2022, "GPT-NeoX Japanese", and the weights published with it.
 """
 
 from collections.abc import Collection
-from dataclasses import replace
 from functools import partial
 
 import torch
 
-from vizformer.checkpoints.hugging_face.family import Family, Options, tied_to
+from vizformer.checkpoints.hugging_face.family import Family, Options, relative, tied_to
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gpt_like import LIKE, NEOX_FUSED, NEOX_LAYER, decoder, tensors
 from vizformer.checkpoints.hugging_face.missing_parameters import Made
@@ -66,13 +65,13 @@ def weights(config: ModelConfig) -> list[Part]:
 
 
 FAMILIES: tuple[Family, ...] = (
-    replace(
+    relative(
         LIKE,
-        name="GPT-NeoX Japanese",
-        types=("gpt_neox_japanese",),
+        "GPT-NeoX Japanese",
+        "gpt_neox_japanese",
+        config,
         prefix="gpt_neox_japanese.",
         head=f"{HEAD}.",
-        config=config,
         weights=weights,
         ties=tied_to("embed_in.weight", head=HEAD),
         made=made,

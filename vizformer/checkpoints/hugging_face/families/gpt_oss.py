@@ -4,13 +4,12 @@ Source: OpenAI 2025, "gpt-oss-120b & gpt-oss-20b Model Card", section 2, and the
 """
 
 from collections.abc import Collection
-from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from vizformer.checkpoints.hugging_face.experts_like import LAYER, experts
-from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.family import Family, Options, relative
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import LIKE, attention_bias, decoder, tensors
 from vizformer.checkpoints.tensors.tensor_map import Part, linear
@@ -72,4 +71,4 @@ def _gates_first(n_experts: int, width: int) -> Tensor:
     return (torch.arange(n_experts)[:, None] * 2 * width + one).flatten()  # [n_experts * 2 width]
 
 
-FAMILIES: tuple[Family, ...] = (replace(LIKE, name="gpt-oss", types=("gpt_oss",), config=_config, weights=_weights),)
+FAMILIES: tuple[Family, ...] = (relative(LIKE, "gpt-oss", "gpt_oss", _config, weights=_weights),)

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from vizformer.checkpoints.hugging_face.family import Export, Family, Options, flags, only, reading
+from vizformer.checkpoints.hugging_face.family import Export, Family, Options, flags, only, reading, relative
 from vizformer.checkpoints.hugging_face.fields import LARGEST, Fields
 from vizformer.checkpoints.hugging_face.llama_export import FITS, WRITTEN, export
 from vizformer.checkpoints.hugging_face.llama_like import (
@@ -41,11 +41,7 @@ BETA = "llama_4_scaling_beta"
 STARCODER_2 = {**NORMS, **ATTENTION, **OUT, "mlp.c_fc": ["feedforward.W_in"], "mlp.c_proj": ["feedforward.W_out"]}
 PHI_3 = {**NORMS, "self_attn.qkv_proj": [f"self_attention.W_{letter}" for letter in "QKV"], **OUT, **PACKED_FEEDFORWARD}
 GLM = {**NORMS, **ATTENTION, **OUT, **PACKED_FEEDFORWARD}
-GLM_4 = {
-    **GLM,
-    "post_self_attn_layernorm": ["self_output_norm"],
-    "post_mlp_layernorm": ["feedforward_output_norm"],
-}
+GLM_4 = {**GLM, "post_self_attn_layernorm": ["self_output_norm"], "post_mlp_layernorm": ["feedforward_output_norm"]}
 
 
 def export_windowed(config: ModelConfig, has_head: bool) -> dict[str, Any]:
@@ -177,11 +173,12 @@ def _eurobert(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     }, has_head
 
 
-LLAMA = replace(
+LLAMA = relative(
     LIKE,
-    name="LLaMA",
-    types=("llama", "iquestcoder"),
-    config=reading(decoder, biases),
+    "LLaMA",
+    "llama iquestcoder",
+    decoder,
+    biases,
     tokenizer=sentencepiece_or_refuse,
     exports=(Export("llama", {**FITS, "attention_bias": ["same", "all", "none"]}, WRITTEN, export),),
 )
@@ -198,48 +195,25 @@ FAMILIES: tuple[Family, ...] = (
         ),
     ),
     # Mistral's layers, slowed down by YaRN.  Mistral AI 2025, "Introducing Mistral 3".
-    replace(
-        LIKE,
-        name="Ministral 3",
-        types=("ministral3",),
-        config=reading(_ministral_3, {"bias": False}),
-        tokenizer=sentencepiece_or_refuse,
-    ),
+    relative(LIKE, "Ministral 3", "ministral3", _ministral_3, {"bias": False}, tokenizer=sentencepiece_or_refuse),
     # Biases for queries, keys and values alone (also of 2.5).  Yang et al. 2024, "Qwen2 Technical Report", section 2.2.
-    replace(
-        LIKE,
-        name="Qwen2",
-        types=("qwen2",),
-        config=reading(decoder, {"bias": False, "attention_bias": "qkv"}),
-        tokenizer=qwen,
-    ),
+    relative(LIKE, "Qwen2", "qwen2", decoder, {"bias": False, "attention_bias": "qkv"}, tokenizer=qwen),
     # Norms of queries and keys, heads of a width of their own.  Yang et al. 2025, "Qwen3 Technical Report", section 2.
-    replace(
-        LIKE,
-        name="Qwen3",
-        types=("qwen3",),
-        config=reading(decoder, attention_bias("all"), {"qk_norm": True}),
-        tokenizer=qwen,
-    ),
+    relative(LIKE, "Qwen3", "qwen3", decoder, attention_bias("all"), {"qk_norm": True}, tokenizer=qwen),
     # Their language models inside those for pictures and texts.  Wang et al. 2024, "Qwen2-VL"; Bai et al. 2025, "Qwen2.5-VL
     # Technical Report"; Qwen Team 2025, "Qwen3-VL Technical Report".
-    replace(
+    relative(
         LIKE,
-        name="Qwen2",
-        types=("qwen2_vl_text", "qwen2_5_vl_text"),
-        config=reading(_of_texts, {"bias": False, "attention_bias": "qkv"}),
+        "Qwen2",
+        "qwen2_vl_text qwen2_5_vl_text",
+        _of_texts,
+        {"bias": False, "attention_bias": "qkv"},
         tokenizer=qwen,
     ),
-    replace(
-        LIKE,
-        name="Qwen3",
-        types=("qwen3_vl_text",),
-        config=reading(_of_texts, attention_bias("all"), {"qk_norm": True}),
-        tokenizer=qwen,
-    ),
+    relative(LIKE, "Qwen3", "qwen3_vl_text", _of_texts, attention_bias("all"), {"qk_norm": True}, tokenizer=qwen),
     # The first: norms that scale by 1 + weight, scaled embeddings, a GELU in the gate.  Gemma Team 2024, "Gemma: Open
     # Models Based on Gemini Research and Technology", section 2.
-    replace(LIKE, name="Gemma", types=("gemma",), config=reading(decoder, _gemma), tokenizer=sentencepiece_or_refuse),
+    relative(LIKE, "Gemma", "gemma", decoder, _gemma, tokenizer=sentencepiece_or_refuse),
     # Also Phi-4 (mini): queries, keys and values in one tensor, the gate in one with its input.  Abdin et al. 2024, "Phi-3
     # Technical Report", section 2.
     replace(
@@ -254,78 +228,57 @@ FAMILIES: tuple[Family, ...] = (
         tokenizer=sentencepiece_or_refuse,
     ),
     # LayerNorm, biases, no gate.  Lozhkov et al. 2024, "StarCoder 2 and The Stack v2", section 6.
-    replace(
+    relative(
         LIKE,
-        name="StarCoder2",
-        types=("starcoder2",),
-        config=reading(
-            partial(decoder, eps="norm_epsilon"),
-            {"norm": "layer_norm", "feedforward": "plain"},
-            flags(bias="use_bias"),
-        ),
+        "StarCoder2",
+        "starcoder2",
+        partial(decoder, eps="norm_epsilon"),
+        {"norm": "layer_norm", "feedforward": "plain"},
+        flags(bias="use_bias"),
         weights=partial(tensors, template=STARCODER_2),
     ),
     # GLM-4: neighbouring numbers of a half of each head turned, the gate in one tensor with its input; those of 2025 also
     # normalise what a sublayer has found.  Team GLM 2024, "ChatGLM: A Family of Large Language Models from GLM-130B to GLM-4
     # All Tools".
-    replace(
+    relative(
         LIKE,
-        name="GLM",
-        types=("glm",),
-        config=reading(partial(decoder, part=True), attention_bias("qkv")),
+        "GLM",
+        "glm",
+        partial(decoder, part=True),
+        attention_bias("qkv"),
         weights=partial(tensors, template=GLM, neighbours=True),
     ),
-    replace(
+    relative(
         LIKE,
-        name="GLM",
-        types=("glm4",),
-        config=reading(partial(decoder, part=True), attention_bias("qkv"), {"norm_order": "sandwich"}),
+        "GLM",
+        "glm4",
+        partial(decoder, part=True),
+        attention_bias("qkv"),
+        {"norm_order": "sandwich"},
         weights=partial(tensors, template=GLM_4, neighbours=True),
     ),
     # The first: norms that learn nothing.  Groeneveld et al. 2024, "OLMo: Accelerating the Science of Language Models",
     # section 2.1.
-    replace(
-        LIKE,
-        name="OLMo",
-        types=("olmo",),
-        config=reading(partial(decoder, eps=None), _olmo, attention_bias("all")),
-        made=_norms_that_learn_nothing,
+    relative(
+        LIKE, "OLMo", "olmo", partial(decoder, eps=None), _olmo, attention_bias("all"), made=_norms_that_learn_nothing
     ),
     # Granite Team 2024, "Granite 3.0 Language Models", section 2.
-    replace(LIKE, name="Granite", types=("granite",), config=reading(decoder, biases, factors)),
+    relative(LIKE, "Granite", "granite", decoder, biases, factors),
     # ByteDance Seed 2025, "Seed-OSS Open-Source Models".
-    replace(LIKE, name="Seed-OSS", types=("seed_oss",), config=reading(decoder, _seed_oss)),
+    relative(LIKE, "Seed-OSS", "seed_oss", decoder, _seed_oss),
     # Neighbouring numbers of each head turned, as in Helium.  Baidu 2025, "ERNIE 4.5 Technical Report"; Kyutai 2025,
     # "Helium 1".
-    replace(
-        LIKE,
-        name="ERNIE 4.5",
-        types=("ernie4_5",),
-        config=reading(decoder, flags(bias="use_bias")),
-        weights=partial(tensors, neighbours=True),
-    ),
-    replace(
-        LIKE,
-        name="ERNIE 4.5",
-        types=("helium",),
-        config=reading(decoder, _helium),
-        weights=partial(tensors, neighbours=True),
-    ),
+    relative(LIKE, "ERNIE 4.5", "ernie4_5", decoder, flags(bias="use_bias"), weights=partial(tensors, neighbours=True)),
+    relative(LIKE, "ERNIE 4.5", "helium", decoder, _helium, weights=partial(tensors, neighbours=True)),
     # InternLM Team 2025, "InternLM3".
-    replace(
-        LIKE,
-        name="InternLM3",
-        types=("internlm3",),
-        config=reading(decoder, _internlm_3),
-        tokenizer=sentencepiece_or_refuse,
-    ),
+    relative(LIKE, "InternLM3", "internlm3", decoder, _internlm_3, tokenizer=sentencepiece_or_refuse),
     # Every fourth layer has no positions.  Bakouch et al. 2025, "SmolLM3: smol, multilingual, long-context reasoner"; Yang
     # et al. 2025, "Rope to Nope and Back Again: A New Hybrid Attention Strategy".
-    replace(LIKE, name="SmolLM3", types=("smollm3",), config=reading(_smollm_3, biases)),
+    relative(LIKE, "SmolLM3", "smollm3", _smollm_3, biases),
     # The Code World Model: three layers of four have a window.  FAIR CodeGen team 2025, "CWM: An Open-Weights LLM for
     # Research on Code Generation with World Models", section 3.
-    replace(LIKE, name="CWM", types=("cwm",), config=reading(_cwm, flags(bias="mlp_bias"), {"attention_bias": "none"})),
+    relative(LIKE, "CWM", "cwm", _cwm, flags(bias="mlp_bias"), {"attention_bias": "none"}),
     # An encoder, which looks both ways.  Boizard et al. 2025, "EuroBERT: Scaling Multilingual Encoders for European
     # Languages".
-    replace(LIKE, name="EuroBERT", types=("eurobert",), config=_eurobert, weights=partial(tensors, stack="encoder")),
+    relative(LIKE, "EuroBERT", "eurobert", _eurobert, weights=partial(tensors, stack="encoder")),
 )

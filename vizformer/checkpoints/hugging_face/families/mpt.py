@@ -4,9 +4,8 @@ Source: MosaicML 2023, "Introducing MPT-7B", and the weights published with it.
 """
 
 from collections.abc import Collection
-from dataclasses import replace
 
-from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.family import Family, Options, relative
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gpt_like import LIKE, composed_texts, decoder, tensors
 from vizformer.checkpoints.hugging_face.missing_parameters import NO_NORM_BIASES, no_norm_biases
@@ -68,13 +67,5 @@ def weights(config: ModelConfig) -> list[Part]:
 
 
 FAMILIES: tuple[Family, ...] = (
-    replace(
-        LIKE,
-        name="MPT",
-        types=("mpt",),
-        config=config,
-        weights=weights,
-        tokenizer=composed_texts,
-        made=no_norm_biases,
-    ),
+    relative(LIKE, "MPT", "mpt", config, weights=weights, tokenizer=composed_texts, made=no_norm_biases),
 )

@@ -10,7 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.family import Family, Options, relative
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import ATTENTION, LIKE, OUT, attention_bias, cap, decoder, tensors
 from vizformer.checkpoints.hugging_face.missing_parameters import Made, norms_of
@@ -70,6 +70,4 @@ def _made(config: ModelConfig) -> Made:
     return {**of_heads, **dict.fromkeys(others, partial(torch.ones, config.d_model))}
 
 
-FAMILIES: tuple[Family, ...] = (
-    replace(LIKE, name="nanochat", types=("nanochat",), config=_config, weights=_weights, made=_made),
-)
+FAMILIES: tuple[Family, ...] = (relative(LIKE, "nanochat", "nanochat", _config, weights=_weights, made=_made),)

@@ -5,10 +5,9 @@ weights published with it.
 """
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from vizformer.checkpoints.hugging_face.bert_like import LIKE, embeddings, head, options
-from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.family import Family, Options, relative
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.rotary import all_are_turned, rope
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
@@ -95,13 +94,7 @@ def weights(config: ModelConfig) -> list[Part]:
 
 
 FAMILIES: tuple[Family, ...] = (
-    replace(
-        LIKE,
-        name="Nomic BERT",
-        types=("nomic_bert",),
-        prefix="nomic_bert.",
-        config=config,
-        weights=weights,
-        tokenizer=wordpiece_or_refuse,
+    relative(
+        LIKE, "Nomic BERT", "nomic_bert", config, prefix="nomic_bert.", weights=weights, tokenizer=wordpiece_or_refuse
     ),
 )

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 
-from vizformer.checkpoints.hugging_face.family import Family, Options, reading
+from vizformer.checkpoints.hugging_face.family import Family, Options, reading, relative
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import (
     ATTENTION,
@@ -73,20 +73,11 @@ def _exaone_4(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     return {**options, **turning_in(turned, options)}, has_head
 
 
-OLMO_2 = replace(
-    LIKE,
-    name="OLMo 2",
-    types=("olmo2",),
-    config=reading(decoder, attention_bias("all"), NORMED),
-    weights=partial(tensors, template=LAYER),
+OLMO_2 = relative(
+    LIKE, "OLMo 2", "olmo2", decoder, attention_bias("all"), NORMED, weights=partial(tensors, template=LAYER)
 )
 FAMILIES: tuple[Family, ...] = (
     OLMO_2,
     replace(OLMO_2, types=("olmo3",), config=reading(_third, attention_bias("all"), NORMED)),
-    replace(
-        OLMO_2,
-        name="EXAONE 4",
-        types=("exaone4",),
-        config=reading(_exaone_4, {"bias": False, "norm_order": "output", "qk_norm": True}),
-    ),
+    relative(OLMO_2, "EXAONE 4", "exaone4", _exaone_4, {"bias": False, "norm_order": "output", "qk_norm": True}),
 )

@@ -4,10 +4,9 @@ Source: Gunasekar et al. 2023, "Textbooks Are All You Need", section 2.3, and th
 """
 
 from collections.abc import Collection
-from dataclasses import replace
 from functools import partial
 
-from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.family import Family, Options, relative
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gpt_like import ONE_NORM, byte_level_texts, tensors
 from vizformer.checkpoints.hugging_face.llama_like import ATTENTION, LIKE, decoder
@@ -32,11 +31,11 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
 
 
 FAMILIES: tuple[Family, ...] = (
-    replace(
+    relative(
         LIKE,
-        name="Phi",
-        types=("phi",),
-        config=config,
+        "Phi",
+        "phi",
+        config,
         weights=partial(tensors, template=LAYER, table="embed_tokens", layer="layers.{}", final="final_layernorm"),
         tokenizer=byte_level_texts,
     ),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from vizformer.checkpoints.hugging_face.experts_like import as_stored, qwen_experts, weights
-from vizformer.checkpoints.hugging_face.family import Family, Options
+from vizformer.checkpoints.hugging_face.family import Family, Options, relative
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import LIKE, NORMS, UNUSED, attention_bias, decoder
 from vizformer.checkpoints.hugging_face.rotary import of_texts
@@ -116,21 +116,21 @@ def _weights(config: ModelConfig, matrices: Callable[[ModelConfig, str, str], li
 
 
 FAMILIES: tuple[Family, ...] = (
-    replace(
+    relative(
         LIKE,
-        name="Qwen3-Next",
-        types=("qwen3_next",),
-        config=_experts,
+        "Qwen3-Next",
+        "qwen3_next",
+        _experts,
         weights=partial(_weights, matrices=_packed),
         by_names=as_stored,
         tokenizer=qwen,
         unused={**UNUSED, r"mtp\..*": N_("layers that guess further tokens ahead, which no forward needs")},
     ),
-    replace(
+    relative(
         LIKE,
-        name="Qwen3.5",
-        types=("qwen3_5_text",),
-        config=_config,
+        "Qwen3.5",
+        "qwen3_5_text",
+        _config,
         weights=partial(_weights, matrices=_apart),
         tokenizer=qwen,
         unused={**UNUSED, r"mtp\..*": N_("layers that guess further tokens ahead, which no forward needs")},

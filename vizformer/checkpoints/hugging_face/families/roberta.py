@@ -29,7 +29,7 @@ from vizformer.checkpoints.hugging_face.bert_like import (
     spare,
     ties,
 )
-from vizformer.checkpoints.hugging_face.family import Family, Options, reading
+from vizformer.checkpoints.hugging_face.family import Family, Options, relative
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.tensors.tensor_map import Part, attention, linear
 from vizformer.checkpoints.tokenizers.fairseq import CAMEMBERT, USUAL, XLM_ROBERTA, moved
@@ -127,34 +127,37 @@ FAMILY = Family(
 )
 FAMILIES: tuple[Family, ...] = (
     FAMILY,
-    replace(
+    relative(
         FAMILY,
-        name="MPNet",
-        types=("mpnet",),
+        "MPNet",
+        "mpnet",
+        _mpnet,
         prefix="mpnet.",
-        config=_mpnet,
         weights=_tensors_of_mpnet,
         tokenizer=partial(wordpiece_or_refuse, usual=MPNET_MARKS),
         usual=MPNET_MARKS,
     ),
-    replace(FAMILY, name="data2vec", types=("data2vec-text",), prefix="data2vec_text."),
-    replace(
+    relative(FAMILY, "data2vec", "data2vec-text", prefix="data2vec_text."),
+    relative(
         FAMILY,
-        name="RoBERTa-PreLayerNorm",
-        types=("roberta-prelayernorm",),
+        "RoBERTa-PreLayerNorm",
+        "roberta-prelayernorm",
+        config,
+        PRE_NORM,
         prefix="roberta_prelayernorm.",
-        config=reading(config, PRE_NORM),
         weights=partial(
             weights,
             template={**LINEAR, "attention.LayerNorm": ["self_norm"], "intermediate.LayerNorm": ["feedforward_norm"]},
             final="LayerNorm",
         ),
     ),
-    replace(
+    relative(
         FAMILY,
-        name="XLM-RoBERTa-XL",
-        types=("xlm-roberta-xl",),
-        config=reading(config, PRE_NORM, {"embedding_norm": False}),
+        "XLM-RoBERTa-XL",
+        "xlm-roberta-xl",
+        config,
+        PRE_NORM,
+        {"embedding_norm": False},
         weights=partial(
             weights,
             template={**LINEAR, "attention.self_attn_layer_norm": ["self_norm"], "LayerNorm": ["feedforward_norm"]},

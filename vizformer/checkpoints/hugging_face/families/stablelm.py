@@ -3,10 +3,9 @@
 Source: Tow et al. 2023, "StableLM 3B 4E1T"; Bellagente et al. 2024, "Stable LM 2 1.6B Technical Report", section 2.
 """
 
-from dataclasses import replace
 from functools import partial
 
-from vizformer.checkpoints.hugging_face.family import Family, Options, reading
+from vizformer.checkpoints.hugging_face.family import Family, Options, relative
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gpt_like import ONE_NORM
 from vizformer.checkpoints.hugging_face.llama_like import ATTENTION, FEEDFORWARD, LIKE, NORMS, OUT, decoder, tensors
@@ -37,11 +36,5 @@ def weights(config: ModelConfig) -> list[Part]:
 
 
 FAMILIES: tuple[Family, ...] = (
-    replace(
-        LIKE,
-        name="StableLM",
-        types=("stablelm",),
-        config=reading(partial(decoder, eps="layer_norm_eps", part=True), _own),
-        weights=weights,
-    ),
+    relative(LIKE, "StableLM", "stablelm", partial(decoder, eps="layer_norm_eps", part=True), _own, weights=weights),
 )
