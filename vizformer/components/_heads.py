@@ -98,7 +98,6 @@ class HeadsComponent(Generic[Selected]):
         height: int | None = None,
         title: str | None = None,
     ) -> _mount.Html:
-        """The same view as one HTML file."""
         return self.component.page(
             data=self._data(payload, query_tokens, key_tokens, layers, by_word, words, height),
             columns=payload.columns,

@@ -84,7 +84,6 @@ def to_html(
     words: Mapping[str, str] = ENGLISH,
     title: str = "Architecture",
 ) -> _mount.Html:
-    """The same drawing as one HTML file."""
     return _COMPONENT.page(
         data=_data(columns, words),
         columns={},

@@ -79,13 +79,11 @@ class Heatmap:
 
 
 def mount(heatmap: Heatmap, *, words: Mapping[str, str] = ENGLISH, key: str) -> None:
-    """Shows the map on a Streamlit page."""
     payload = _payload(heatmap)
     _COMPONENT.mount(key=key, data=_data(heatmap, payload, words), columns=payload.columns, version=1, selected=None)
 
 
 def to_html(heatmap: Heatmap, *, words: Mapping[str, str] = ENGLISH) -> _mount.Html:
-    """The same map as one HTML file."""
     payload = _payload(heatmap)
     data = _data(heatmap, payload, words)
     return _COMPONENT.page(data=data, columns=payload.columns, selected=None, title=heatmap.title or "Map")

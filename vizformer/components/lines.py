@@ -120,7 +120,6 @@ class LineSelection:
         )
 
     def within(self, payload: HeadsPayload) -> "LineSelection":
-        """The nearest selection that the payload has."""
         layers, heads, queries, keys = payload.shape
         wanted = range(heads) if self.heads is None else self.heads
         pinned = self.pinned

@@ -115,8 +115,6 @@ _COMPONENT = _mount.Component("player")
 
 @dataclass(frozen=True)
 class Taken:
-    """A token that was taken by hand."""
-
     step: int
     id: int
 

@@ -51,7 +51,6 @@ class Reading:
         return cls(count(value.get("layer")) or 0, count(value.get("head")) or 0, parse_pin(value.get("pinned")))
 
     def within(self, payload: HeadsPayload) -> "Reading":
-        """The nearest selection that the payload has."""
         layers, heads, queries, keys = payload.shape
         pinned = self.pinned or Pin("query", queries - 1)
         most = queries if pinned.side == "query" else keys

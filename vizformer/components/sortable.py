@@ -48,7 +48,6 @@ def to_html(
     caption: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> _mount.Html:
-    """The same table as one HTML file."""
     data = _data(columns, rows, caption, words)
     return _COMPONENT.page(data=data, columns={}, selected=None, title=caption or "Table")
 

@@ -59,7 +59,6 @@ def mount(nodes: Sequence[Node], *, words: Mapping[str, str] = ENGLISH, key: str
 
 
 def to_html(nodes: Sequence[Node], *, words: Mapping[str, str] = ENGLISH, title: str = "Beam search") -> _mount.Html:
-    """The same tree as one HTML file."""
     return _COMPONENT.page(data=_data(nodes, words), columns={}, selected=None, title=title)
 
 

@@ -96,7 +96,6 @@ def module(one: Exercise) -> str:
 
 
 def notebook(exercises: list[Exercise]) -> dict[str, Any]:
-    """A notebook with all of them."""
     first = exercises[0]
     cells = [
         _cell("markdown", f"# {first.said(TITLE)}\n\n{first.said(INTRODUCTION)}"),

@@ -83,7 +83,6 @@ def likeness(
 def eigenvalue_plane(
     values: NDArray[np.complexfloating], *, title: str = "", words: Mapping[str, str] = ENGLISH
 ) -> Figure:
-    """Draws complex numbers as points of the plane, around 0."""
     words = {**ENGLISH, **words}
     end = 1.1 * style.reach(np.abs(values).astype(np.float32))
     figure = Figure().add_scatter(

@@ -55,7 +55,6 @@ class Kind(NamedTuple):
         return N_("{name}={value!r}: must be {names}", name=name, value=value, names=names)
 
     def out_of_bounds(self, name: str, value: Any) -> Message | None:
-        """What is said of a number that is beyond the bound."""
         if self.bound is None or value is None or self.bound.holds(value):
             return None
         return replace(self.bound.rule, values={"name": name, "value": value})

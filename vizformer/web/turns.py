@@ -193,7 +193,6 @@ class Turns:
         return min(waiting, key=rank)
 
     def _next(self) -> _Turn | None:
-        """Who may begin now."""
         counted = self._counted()
         if len(counted) >= self._at_once:
             return None
@@ -214,7 +213,6 @@ class Turns:
         return not theirs or (theirs < self._most and len(busy) < 2 * self._most)
 
     def _counted(self) -> list[_Turn]:
-        """The runs that hold a place."""
         now = time.monotonic()
         return [turn for turn in self._running if not turn.watching and now - turn.since < self._long]
 

@@ -68,7 +68,6 @@ class KindReport:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Layers and heads."""
         n_layers, n_heads = self.cluster.shape
         return n_layers, n_heads
 
@@ -117,7 +116,6 @@ class HeadReport:
         return found
 
     def csv(self) -> str:
-        """The rows as CSV."""
         rows = self.rows()
         return written([list(rows[0]), *(row.values() for row in rows)])
 

@@ -27,7 +27,6 @@ def write_report(report: HeadReport, path: Path) -> None:
 
 
 def read_report(path: Path) -> HeadReport:
-    """What `write_report` wrote."""
     with np.load(path, allow_pickle=False) as file:
         arrays = dict(file)
     kinds: dict[Any, KindReport] = {}

@@ -50,7 +50,6 @@ class PairTerms:
 
 
 def pair_terms(trace: Trace, site: str, head: int, query: int, key: int) -> PairTerms:
-    """Takes the score of a query and a key apart."""
     record = trace[site]
     record.require_softmax()
     query, key = row_at(query, record.q.shape[1]), row_at(key, record.k.shape[1])

@@ -130,8 +130,6 @@ class TraceHeads:
 
 @dataclass(frozen=True)
 class TraceNumbers:
-    """The numbers of a trace."""
-
     trace: Trace
 
     @property

@@ -18,7 +18,6 @@ PARAMS = "params.json"  # of Meta's code, in which every text begins with the ma
 
 
 def backend_beside(folder: Folder, rows: int) -> Backend | None:
-    """The tokenizer beside the weights, if there is one."""
     if folder.has(TOKENIZER):
         return read_tokenizer(folder, rows=rows)
     if folder.has("vocab.json") and folder.has("merges.txt"):

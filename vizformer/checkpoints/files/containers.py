@@ -54,7 +54,6 @@ class Content(NamedTuple):
 
 
 def candidates(names: list[str]) -> list[str]:
-    """Which files of a folder could be its weights."""
     return [n for n in names if n.lower().endswith(SUFFIXES) and not n.startswith((*_NOT_WEIGHTS, "."))]
 
 

@@ -35,7 +35,6 @@ class Folder:
                 self._inside.append(snapshot.parent.parent / "blobs")
 
     def names(self) -> list[str]:
-        """What the folder holds, sorted."""
         return sorted(os.listdir(self.path))
 
     def has(self, name: str) -> bool:
@@ -70,7 +69,6 @@ class Folder:
         return real
 
     def json(self, name: str) -> Any:
-        """The contents of a JSON file."""
         text = self.text(name)
         if (most := text.count(",") + text.count("[") + text.count("{")) > MOST_VALUES:
             raise damaged(name, f"{most:,} values; at most {MOST_VALUES:,} are read")
@@ -84,7 +82,6 @@ class Folder:
             ) from error
 
     def object(self, name: str) -> dict[str, Any]:
-        """The contents of a JSON file that must hold an object."""
         value = self.json(name)
         if not isinstance(value, dict):
             raise CheckpointError(
@@ -95,7 +92,6 @@ class Folder:
         return value
 
     def text(self, name: str) -> str:
-        """The contents of a text file."""
         path = self.file(name)
         if (size := path.stat().st_size) > JSON_LIMIT:
             raise CheckpointError(

@@ -103,7 +103,6 @@ class Header:
 
 
 def read(path: Path, name: str) -> Header:
-    """The header of a file."""
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return _Reading(content, name).header()

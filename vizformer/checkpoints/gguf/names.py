@@ -72,7 +72,6 @@ _NEEDED = ("embedding_length", "block_count", "feed_forward_length", "attention.
 
 
 def architecture(header: Header, file: str) -> str:
-    """The architecture that the file says."""
     said = header.fields.get("general.architecture")
     if said not in ARCHITECTURES:
         raise CheckpointError(

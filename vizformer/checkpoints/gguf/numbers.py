@@ -92,7 +92,6 @@ def tensor(whole: Tensor, place: Place) -> Tensor:
 
 
 def is_read(place: Place) -> bool:
-    """Whether a tensor's numbers can be read here."""
     return place.kind.name in READ or importlib.util.find_spec("gguf") is not None
 
 

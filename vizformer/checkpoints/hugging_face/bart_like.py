@@ -152,7 +152,6 @@ def waves(config: ModelConfig) -> Made:
 
 
 def ties(config: ModelConfig) -> dict[str, str]:
-    """Second names under which some files repeat the table of embeddings."""
     if config.source_vocab_size is not None or not config.n_encoder_layers:
         return {"lm_head.weight": "decoder.embed_tokens.weight"} if config.tied_unembedding else {}
     again = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight")

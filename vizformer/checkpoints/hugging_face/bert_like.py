@@ -95,7 +95,6 @@ _QKV = ("W_Q", "W_K", "W_V")
 
 
 def embeddings(config: ModelConfig) -> list[Part]:
-    """What becomes of the tensors of the tables."""
     learned = [Part("embeddings.position_embeddings.weight", ("position_embedding.weight",))]
     segments = [Part("embeddings.token_type_embeddings.weight", ("segment_embedding.weight",))]
     return [
@@ -121,7 +120,6 @@ def narrow(fields: Fields, found: Options, has_head: bool, *, always: bool = Fal
 
 
 def no_unembedding(config: ModelConfig) -> Made:
-    """The zeros of `narrow`."""
     if config.embedding_dim is None or config.head == "transform":
         return {}
     return {"unembedding.weight": partial(torch.zeros, config.vocab_size, config.d_model)}
@@ -146,7 +144,6 @@ def tensors(config: ModelConfig, template: Mapping[str, Sequence[str]] = LAYER, 
 
 
 def ties(config: ModelConfig, head: str = HEAD) -> dict[str, str]:
-    """Second names under which some files repeat a tensor."""
     if not config.tied_unembedding:
         return {}
     return {f"{head}.decoder.bias": f"{head}.bias", f"{head}.decoder.weight": "embeddings.word_embeddings.weight"}

@@ -149,7 +149,6 @@ def misfit(file: str, problems: list[Message]) -> CheckpointError:
 
 
 def empty_model(config: ModelConfig) -> Transformer:
-    """The model without memory for its weights."""
     try:
         with without_memory():
             return Transformer(config)

@@ -19,7 +19,6 @@ AUTO = "auto"
 
 
 def name_of(dtype: torch.dtype) -> str:
-    """ "float32", "bfloat16", ..."""
     return str(dtype).removeprefix("torch.")
 
 

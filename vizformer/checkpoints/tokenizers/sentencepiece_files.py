@@ -91,7 +91,6 @@ def sentencepiece(folder: Folder, name: str, *, begun: bool = False, ended: bool
 
 
 def read(folder: Folder, name: str) -> SentencePiece:
-    """What a file says."""
     path = folder.file(name)
     if (size := path.stat().st_size) > LIMIT:
         refuse(name, f"{size:,} bytes; at most {LIMIT:,} are read")
@@ -106,7 +105,6 @@ def read(folder: Folder, name: str) -> SentencePiece:
 
 
 def parse(content: bytes) -> SentencePiece:
-    """The file's message."""
     said = SentencePiece()
     for key, value in fields(content):
         if key == 1:

@@ -52,7 +52,6 @@ class Printed:
 
 
 def printed(said: str | float | Sequence[float], vocab_size: int) -> Printed:
-    """The author's numbers."""
     plain = said.tolist() if hasattr(said, "tolist") else said
     text = (
         plain if isinstance(plain, str) else " ".join(map(str, plain if isinstance(plain, (list, tuple)) else [plain]))

@@ -104,7 +104,6 @@ class Evidence:
 
     @property
     def settled(self) -> dict[str, Value]:
-        """The answers that are decided."""
         return {one.question.name: one.answer for one in self.findings if one.settled}
 
     def __str__(self) -> str:

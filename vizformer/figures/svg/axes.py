@@ -173,7 +173,6 @@ class Axis:
         return "".join(drawn)
 
     def marks(self, other: "Axis") -> str:
-        """Its texts and its title."""
         if not self.shown:
             return ""
         edge, sign = _edge(self, other)

@@ -99,7 +99,6 @@ def _points(trace: Trace, points: NDArray[np.floating], colour: str) -> str:
 def point(
     symbol: str, a: float, b: float, size: float, colour: str, *, edge: Mapping[str, Any], turn: float = 0.0
 ) -> str:
-    """One point of a figure."""
     half = size / 2
     fill, opacity = paint(colour)
     look: dict[str, Any] = {"fill": fill, "fill_opacity": opacity}

@@ -35,8 +35,6 @@ class _Waiters:
 
 
 class Waiting:
-    """The requests that wait."""
-
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
         self._waiters: dict[str, _Waiters] = {}
@@ -46,7 +44,6 @@ class Waiting:
 
     @property
     def count(self) -> int:
-        """How many requests wait."""
         return self._listeners.count
 
     def routes(self, base: str = "") -> list[Route]:

@@ -37,7 +37,6 @@ def ask(asked: str) -> None:
 
 
 def show_answer() -> None:
-    """Shows the class the answer."""
     if (own := classroom.leads()) is not None:
         with contextlib.suppress(NoRoomError, StoreError):
             ROOMS.show(*own)

@@ -59,7 +59,6 @@ def _take_over() -> None:
 
 @st.fragment
 def button() -> None:
-    """The button of the class, beside that of the link."""
     if st.session_state.pop(_WHOLE, False):  # the whole page: it is to show what the teacher's does, or to point
         st.rerun()
     opened = st.popover(_("Class"), key="class", on_change="rerun")

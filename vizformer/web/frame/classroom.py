@@ -143,7 +143,6 @@ def look() -> Place | None:
 
 
 def leads() -> tuple[str, str] | None:
-    """The code and the secret of the class that this session leads."""
     own: tuple[str, str] | None = st.session_state.get(_LEADS)
     return own
 
@@ -179,7 +178,6 @@ def points() -> bool:
 
 
 def is_free() -> bool:
-    """Whether the student looks around alone."""
     return bool(st.session_state.get(_FREE))
 
 
@@ -190,7 +188,6 @@ def seen() -> int:
 
 
 def has_ended() -> bool:
-    """Whether the class that this session was in has just ended; said once."""
     return bool(st.session_state.pop(_ENDED, False))
 
 
@@ -270,7 +267,6 @@ def leave() -> None:
 
 
 def end(code: str, secret: str) -> None:
-    """Ends the teacher's own class."""
     forget()
     with contextlib.suppress(NoRoomError, StoreError):
         ROOMS.close(code, secret)

@@ -25,7 +25,6 @@ def run(name: str, **told: str) -> None:
 
 
 def written(name: str, **told: str) -> str:
-    """One of the scripts as it stands in a page."""
     given = "".join(f' data-{key}="{html.escape(value)}"' for key, value in told.items())
     return f"<script{given}>{_text(name)}</script>"
 

@@ -16,7 +16,6 @@ _FIRST = "words"
 
 
 def is_on() -> bool:
-    """Whether the page is presented."""
     return state.view().slide not in ("off", PAPER)
 
 
@@ -36,7 +35,6 @@ def slide() -> str:
 
 
 def button() -> None:
-    """The button that begins a presentation of the page."""
     st.button(
         _("Present"),
         on_click=begin,
@@ -79,5 +77,4 @@ def print_out() -> None:
 
 
 def end() -> None:
-    """Shows the page as it is again; for callbacks."""
     state.update(slide="off")

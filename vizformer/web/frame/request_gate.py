@@ -160,8 +160,6 @@ class Gate:
 
 
 class _Answer:
-    """Sends an answer, with the headers that each has."""
-
     def __init__(self, send: "Send") -> None:
         self._send, self.begun = send, False
 

@@ -22,7 +22,6 @@ class Entry:
 
     @property
     def url(self) -> str:
-        """Its address."""
         return self.file.rpartition("/")[2].removesuffix(".py")
 
 

@@ -21,5 +21,4 @@ def read(text: str) -> "tuple[Taken, ...]":
 
 
 def write(taken: "tuple[Taken, ...]") -> str:
-    """The text that `read` reads."""
     return branch_text(taken)

@@ -61,12 +61,10 @@ def read(text: str) -> tuple[Item, ...]:
 
 
 def write(items: Sequence[Item]) -> str:
-    """The text that `read` reads."""
     return ";".join(map(str, items))
 
 
 def cell(tensor: str, index: tuple[int, ...], value: float) -> Item:
-    """The item that sets one number."""
     return Item(tensor, ",".join(map(str, index)), f"{value:.6g}")
 
 
@@ -89,7 +87,6 @@ def remove(text: str, item: Item) -> str:
 
 
 def undo(text: str) -> str:
-    """`text` without its last item."""
     return write(read(text)[:-1])
 
 

@@ -108,5 +108,4 @@ def read(text: str) -> Settings:
 
 
 def changed(text: str, **changes: Any) -> str:
-    """The settings of `text` with some of them changed."""
     return write(replace(read(text), **changes))

@@ -29,7 +29,6 @@ class LineSettings:
 
 
 def read(text: str) -> LineSettings:
-    """What a text says."""
     found = _SAID.fullmatch(text)
     if found is None:
         raise UnusableError(N_("it must be heads, a threshold and a key, such as 0,3,5@0.1@k4"))
@@ -44,7 +43,6 @@ def read(text: str) -> LineSettings:
 
 
 def write(settings: LineSettings) -> str:
-    """The text that `read` reads."""
     heads = ",".join(map(str, settings.heads or ()))
     threshold = "" if settings.threshold is None else f"@{round(settings.threshold, 4):g}"
     pin = "@-" if settings.let_go else "" if settings.key is None else f"@k{settings.key}"

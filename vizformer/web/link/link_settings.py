@@ -56,5 +56,4 @@ def _typed(written: str, default: Setting) -> Setting:
 
 
 def text(value: bool | int | float | str) -> str:
-    """A value as it is written."""
     return str(int(value)) if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)

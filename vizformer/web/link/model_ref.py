@@ -89,7 +89,6 @@ class ModelRef:
         return cls("bundled", text)
 
     def __str__(self) -> str:
-        """As a link has it."""
         where = self.id if self.source in ("bundled", "training") else f"{self.source}/{self.id}"
         more = (("mapping", self.mapping, ""), ("dtype", self.dtype, USUAL_DTYPE))
         said = (*self.answers, *((field, value) for field, value, usual in more if value != usual))
@@ -97,7 +96,6 @@ class ModelRef:
 
     @property
     def id(self) -> str:
-        """The name with its revision."""
         return f"{self.name}@{self.revision}" if self.revision else self.name
 
     @property
@@ -145,5 +143,4 @@ class ModelRef:
         return replace(self, mapping="" if mapping is None else packed_mapping.write(mapping))
 
     def within(self, dtype: str) -> "ModelRef":
-        """The same in another precision."""
         return replace(self, dtype=dtype)

@@ -40,7 +40,6 @@ def write(mapping: dict[str, Any]) -> str:
 
 
 def read(text: str) -> dict[str, Any]:
-    """The mapping of a text."""
     try:
         packed = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
         inflating = zlib.decompressobj(wbits=-zlib.MAX_WBITS)

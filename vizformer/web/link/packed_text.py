@@ -42,7 +42,6 @@ def write(text: str) -> str:
 
 
 def holds(text: str) -> bool:
-    """Whether the whole text goes into a link."""
     return len(text) <= AS_IT_IS or _packed(text) is not None
 
 

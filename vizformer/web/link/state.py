@@ -102,7 +102,6 @@ def _memory() -> _Memory:
 
 
 def view() -> View:
-    """The view of this session."""
     return _memory().view
 
 

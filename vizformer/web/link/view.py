@@ -113,8 +113,6 @@ def _language(label: Message) -> Any:
 
 @dataclass(frozen=True)
 class View:
-    """What is on the screen."""
-
     model: ModelRef = _model(ModelRef("bundled", "zh-en"), N_("model"))  # noqa: RUF009 (a field, as the others)
     text: str = _text("我有一只猫。", N_("sentence"))
     target: str = _text("", N_("target sentence"))  # empty: the model's own translation

@@ -84,7 +84,6 @@ def _take_query(key: str, tokens: Sequence[Token]) -> None:
 
 
 def query(subject: Subject) -> int:
-    """The query that is looked at in the attention that is chosen."""
     return state.view().query_of(subject.trace.tokens[labels.stacks(state.view().kind)[0]])
 
 

@@ -46,7 +46,6 @@ def items(code: str) -> tuple[Item, ...]:
 
 
 def table(listed: Sequence[Item]) -> None:
-    """Draws items, one row each."""
     heads = "".join(f"<th>{html.escape(head)}</th>" for head in (_("Title"), _("Authors"), _("Why")))
     rows = "".join(
         f"<tr><td><b>{html.escape(item.title)}</b><br>{html.escape(f'{item.year} · {item.where}')}</td>"

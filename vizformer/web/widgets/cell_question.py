@@ -75,6 +75,5 @@ def _picked(row: str, column: str) -> Cell | None:
 
 
 def _cell(sent: str) -> Cell:
-    """A cell as it was sent to a class."""
     row, column = sent.split(",")
     return int(row), int(column)

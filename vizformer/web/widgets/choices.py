@@ -22,7 +22,6 @@ def line() -> DeltaGenerator:
 
 
 def more() -> DeltaGenerator:
-    """The box of what is seldom set."""
     return st.popover(_("More"))
 
 

@@ -64,7 +64,6 @@ class Picture:
 
     @property
     def can_be_told(self) -> bool:
-        """Whether there is a table of it."""
         return self.figure is not None or self.told is not None
 
 

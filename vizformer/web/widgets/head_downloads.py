@@ -41,7 +41,6 @@ def one_head(
     scores: bool = False,
     page: Callable[[], str] | None = None,
 ) -> Picture:
-    """The map of a head."""
     view, texts = state.view(), words(figures.ENGLISH)
     without, level = view.without, view.level if view.picture == "map" else "tokens"
     told = head_name(kind, layer, head)
@@ -248,7 +247,6 @@ def lines_together(
     key_tokens: Sequence[str],
     page: Callable[[], str],
 ) -> Picture:
-    """The lines of all heads of a layer together."""
     texts = words(figures.ENGLISH)
     told = f"{labels.kind_label(kind)} · {name.format(layer=chosen.layer)}"
 
@@ -307,5 +305,4 @@ def trace(subject: Subject) -> Callable[[], bytes]:
 
 
 def head_name(kind: Kind, layer: int, head: int) -> str:
-    """What a head is called in captions."""
     return _("{kind}, layer {layer}, head {head}", kind=labels.kind_label(kind), layer=layer, head=head)

@@ -13,7 +13,6 @@ ELSEWHERE = "path/to/the/model"  # a folder that the reader fills in
 
 
 def show(code: str) -> None:
-    """The code of what stands above it."""
     show_note("The same in Python")
     st.code(code, language="python", wrap_lines=True)
 

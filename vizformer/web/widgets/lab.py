@@ -58,7 +58,6 @@ class Laboratory:
 
     @property
     def name(self) -> str:
-        """On its tab."""
         return self.text("title")
 
     def draws(self, draw: Callable[[Subject], None]) -> Callable[[Subject], None]:
@@ -117,11 +116,9 @@ class Laboratory:
     # --- words ---
 
     def text(self, name: str, /, **values: object) -> str:
-        """One of its texts in the reader's language."""
         return lesson_words.say(self.lesson, self.key, name, numbered, **values)
 
     def texts(self, name: str, keys: Sequence[Any]) -> dict[Any, str]:
-        """Several texts of one table, by their keys."""
         return {key: self.text(f"{name}.{key}") for key in keys}
 
     def columns(self, *names: str, **values: object) -> list[str]:
@@ -133,7 +130,6 @@ class Laboratory:
         st.text(self.text(name, **values))
 
     def note(self, name: str, /, **values: object) -> None:
-        """Shows a text, small, below what it is about."""
         st.caption(self.text(name, **values))
 
     # --- controls, which stand in the link under "lesson.name" ---
@@ -165,7 +161,6 @@ class Laboratory:
         return chosen
 
     def slider(self, name: str, low: Number, high: Number, default: Number, step: Number | int = 1) -> Number:
-        """A number between two."""
         options = [round(low + step * i, 9) for i in range(round((high - low) / step) + 1)]  # as links write them: 0.3
         chosen: Number = st.slider(self.text(name), low, high, step=step, **self.setting(name, default, options))
         return chosen

@@ -128,7 +128,6 @@ def _before(entry: Entry) -> str:
 
 
 def _shown(entry: Entry, parts: Parts, unnamed: Callable[[View], str] | None) -> int:
-    """The number of the part that is shown."""
     keys = [part.key for part in parts]
     last, st.session_state[_LAST] = st.session_state.get(_LAST, entry.url), entry.url
     if last != entry.url:
@@ -301,7 +300,6 @@ def setting(name: str, default: Setting, options: Collection[Setting] | None = N
 
 
 def value(name: str, default: Setting, options: Collection[Setting] | None = None) -> Setting:
-    """The setting `name` as it stands."""
     return link_settings.value(link_settings.read(state.view().settings).get(name), default, options)
 
 

@@ -17,7 +17,6 @@ _BOX, _FILE = "long_text.box", "long_text.file"
 
 
 def button() -> None:
-    """The button that opens the box."""
     if presses.button("⤢", help=_("A longer text, or a text file"), key="long_text.open"):
         st.session_state[_BOX] = state.view().text
         _dialog(_("A longer text"))

@@ -13,7 +13,6 @@ from vizformer.web.words.i18n import _
 
 
 def stack(subject: Subject) -> str:
-    """The stack that predicts."""
     return "decoder" if "decoder" in subject.trace.tokens else "encoder"
 
 

@@ -52,11 +52,9 @@ class Choice:
 
     @property
     def said(self) -> str:
-        """The right answer in words."""
         return self.written(self.answer)
 
     def written(self, choice: int) -> str:
-        """A choice in words."""
         return line_number(choice) if self.code else self.choices[choice]
 
     def mistake(self, choice: int) -> str:
@@ -94,7 +92,6 @@ class Number:
 
     @property
     def said(self) -> str:
-        """The right answer in words."""
         return self.written(self.answer)
 
     def mistake(self, given: float) -> str:
@@ -103,7 +100,6 @@ class Number:
 
     @property
     def other_way_round(self) -> "Number":
-        """The question in other words."""
         return replace(self, question=self.again)
 
     @property
@@ -116,8 +112,6 @@ class Number:
 
 @dataclass(frozen=True, eq=False)
 class CellChoice:
-    """A question that is answered by a cell of a picture."""
-
     lesson: str
     name: str
     question: str
@@ -130,7 +124,6 @@ class CellChoice:
 
     @property
     def said(self) -> str:
-        """The right answer in words."""
         return cell_name(self.grid, self.answer)
 
     def mistake(self, cell: Cell) -> str:
@@ -139,7 +132,6 @@ class CellChoice:
 
     @property
     def other_way_round(self) -> "CellChoice":
-        """The question in other words."""
         return replace(self, question=self.again)
 
 
@@ -172,13 +164,11 @@ def asked_again(lesson: str, name: str, missed: int, subject: Subject) -> Questi
 
 
 def cell_name(grid: Grid, cell: Cell) -> str:
-    """A cell of a picture in words."""
     row, column = cell
     return _("row “{row}”, column “{column}”", row=grid.rows[row], column=grid.columns[column])
 
 
 def ask(asked: Choice) -> None:
-    """Asks a question with choices, and shows the answer afterwards."""
     key, __ = keys(asked.lesson, asked.name, asked.about)
     choices = asked.choices
     with st.container(border=True, key=key):
@@ -259,7 +249,6 @@ def line(index: int, line: str) -> str:
 
 
 def ask_number(asked: Number) -> None:
-    """Asks for a number, and shows the answer afterwards."""
     key, shown = keys(asked.lesson, asked.name, asked.about)
     typed, part = f"{key}.number.{asked.about}", class_question.part_of(asked.lesson, asked.name)
     with st.container(border=True, key=key):
@@ -302,7 +291,6 @@ def _is_right(asked: Number, given: float) -> bool:
 
 
 def keys(lesson: str, name: str, about: str) -> tuple[str, str]:
-    """The question's own key, and that of whether its answer is shown."""
     key = f"ask.{lesson}.{name}"
     return key, f"{key}.shown.{about}"
 

@@ -76,6 +76,5 @@ def said(subject: Subject, kind: str, query: int) -> str:
 
 
 def caption(subject: Subject, kind: str, query: int) -> None:
-    """Draws that sentence."""
     if sentence := said(subject, kind, query):
         st.caption(sentence)

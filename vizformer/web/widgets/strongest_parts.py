@@ -13,7 +13,6 @@ from vizformer.web.words.i18n import _
 
 
 def unit(found: SetEffects) -> str:
-    """What a number is."""
     if found.measure in PAIRED:
         return _("share of the difference")
     return _("share of the log odds, nats") if found.measure == "attribution" else _("change of the log odds, nats")

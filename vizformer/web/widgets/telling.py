@@ -26,7 +26,6 @@ head = of_trace(find_telling_head)
 
 
 def usual_head(subject: Subject, kind: Kind) -> tuple[int, int]:
-    """The layer and the head that a page opens on."""
     found = (
         None if subject.edited else head(subject, kind, View().query_of(subject.trace.tokens[labels.stacks(kind)[0]]))
     )

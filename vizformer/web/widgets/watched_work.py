@@ -94,7 +94,6 @@ def bounded(
 
 
 def reader() -> str:
-    """This session, as a name that nobody else has."""
     if _READER not in st.session_state:
         st.session_state[_READER] = secrets.token_hex(8)
     return str(st.session_state[_READER])

@@ -6,7 +6,6 @@ from vizformer.web.words.i18n import _
 
 
 def part_name(config: ModelConfig, part: str, place: str, head: int | None, token: str) -> str:
-    """The name of a part (`analysis.attribution.terms.Part`)."""
     layer = layer_of(place)
     if part == "head":
         where = {"layer": layer, "head": head}

@@ -94,7 +94,6 @@ def _new(weights: Weights, prefix: str, n_layers: int) -> Layout:
 
 
 def _positions(weights: Weights, name: str) -> int:
-    """The rows of the table of positions."""
     if name not in weights.tensors:
         raise CheckpointError(
             "{file} lacks {name}, the table of learned positions that a GPT-2 has. Rotary positions leave nothing "

@@ -38,7 +38,6 @@ class Stack(NamedTuple):
 
 
 def recognise(weights: Weights) -> Layout | None:
-    """The layout, if the tensors have its names."""
     stacks = _stacks(weights)
     if not stacks:
         return None

@@ -44,7 +44,6 @@ _LAYER = re.compile(r"blocks\.(\d{1,3})\.attn\.W_Q")
 
 
 def recognise(weights: Weights) -> Layout | None:
-    """The layout, if the tensors have its names."""
     layers = {int(found[1]) for name in weights.tensors if (found := _LAYER.fullmatch(name))}
     if not layers or "embed.W_E" not in weights.tensors:
         return None

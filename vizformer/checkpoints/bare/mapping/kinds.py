@@ -68,7 +68,6 @@ def patterns(weights: Weights) -> dict[str, str]:
 
 
 def find_kinds(weights: Weights, found: Mapping[str, str]) -> list[TensorKind]:
-    """All kinds, in the order of the file."""
     groups: dict[str, list[str]] = {}
     for name, pattern in found.items():
         groups.setdefault(pattern, []).append(name)

@@ -67,7 +67,6 @@ class Attention:
 
 
 def find(found: Mapping[str, Module]) -> list[Attention]:
-    """All attentions, in the order of the file."""
     holders: dict[str, dict[str, str]] = {}
     for path, module in found.items():
         said = _letters(path)

@@ -33,7 +33,6 @@ class Stack:
         return shown(".".join(self.prefix) or "*")
 
     def inside(self) -> Iterator[str]:
-        """Names of all its tensors."""
         return (name for layer in self.layers for module in layer.values() for name in module.names)
 
 

@@ -36,7 +36,6 @@ HEAD = "predictions"
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    """The options of our model."""
     fields.only("is_decoder", None, False)
     fields.only("num_hidden_groups", 1)
     fields.only("inner_group_num", 1)

@@ -87,7 +87,6 @@ def _never_pad(fields: Fields, pad: int | None) -> bool:
 
 
 def weights(config: ModelConfig) -> list[Part]:
-    """What becomes of every tensor of BART."""
     stacks = {"encoder": "", "decoder": "decoder_"} if config.n_encoder_layers else {"decoder": ""}
     parts = tensors(config)
     for stack, own in stacks.items():

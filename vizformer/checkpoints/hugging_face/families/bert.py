@@ -53,7 +53,6 @@ FIELDS = {
 
 
 def export(config: ModelConfig, has_head: bool) -> dict[str, Any]:
-    """config.json."""
     kind = "BertForMaskedLM" if has_head else "BertModel"
     return {"architectures": [kind], **said(FIELDS, config), "position_embedding_type": "absolute"}
 

@@ -29,7 +29,6 @@ LAYER = {
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    """The options of our model."""
     fields.value("n_ctx")  # an old second name of n_positions, which no forward reads
     options, has_head = side_by_side(fields, names)
     if options["n_heads"] % MACHINES:
@@ -50,7 +49,6 @@ def rows(heads: int, d_head: int, turned: int) -> Tensor:
 
 
 def weights(config: ModelConfig) -> list[Part]:
-    """What becomes of every tensor."""
     no_bias = [FUSED, "attn.out_proj"]
     order = partial(rows, config.n_heads, config.d_head, config.turned_dims)
     return [

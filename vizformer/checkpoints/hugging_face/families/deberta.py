@@ -37,7 +37,6 @@ _HEADS = {  # the head's tensors, as BERT calls them -> as later ones do
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    """The options of v2 and v3."""
     found, has_head = _options(fields, names)
     fields.only("attention_head_size", None, found["d_model"] // max(found["n_heads"], 1))
     if fields.value("conv_kernel_size") not in (None, 0):
@@ -165,7 +164,6 @@ def _scale(found: Options, n_terms: int) -> Options:
 
 
 def weights(config: ModelConfig, template: dict[str, Sequence[str]] = LAYER_V2) -> list[Part]:
-    """What becomes of every tensor of v2 and v3."""
     parts = [*bert_like.embeddings(config), *bert_like.body(config, template), *bert_like.head(config)]
     if config.embedding_dim is not None:
         parts += linear("embeddings.embed_proj", "embedding_projection", bias=False)
@@ -178,7 +176,6 @@ def weights(config: ModelConfig, template: dict[str, Sequence[str]] = LAYER_V2) 
 
 
 def weights_v1(config: ModelConfig) -> list[Part]:
-    """What becomes of every tensor of v1."""
     parts = [part for part in weights(config, LAYER_V1) if "attention.self.pos_" not in part.source]
     for index in range(config.n_encoder_layers):
         theirs, ours = f"encoder.layer.{index}.attention.self", f"encoder.layers.{index}.self_attention"

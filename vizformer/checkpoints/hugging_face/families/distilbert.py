@@ -24,7 +24,6 @@ LAYER = {
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    """The options of our model."""
     vocab_size = fields.size("vocab_size")
     fields.ignore("is_causal")  # an encoder looks both ways all the same
     has_head = any(name.startswith("vocab_") for name in names) or says_head(fields.architecture)
@@ -46,7 +45,6 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
 
 
 def weights(config: ModelConfig) -> list[Part]:
-    """What becomes of every tensor."""
     parts = [*embeddings(config), *body(config, LAYER, "transformer.layer.{}")]
     if config.head == "transform":
         parts += [*linear("vocab_transform", "prediction.dense"), *linear("vocab_layer_norm", "prediction.norm")]

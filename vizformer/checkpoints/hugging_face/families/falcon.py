@@ -27,7 +27,6 @@ LAYER = {
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    """The options of our model."""
     options, has_head = decoder(fields, names)
     width, heads = options["d_model"], options["n_heads"]
     all_are_turned(fields)

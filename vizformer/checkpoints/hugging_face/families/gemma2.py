@@ -62,7 +62,6 @@ def _both(fields: Fields, options: Options) -> Options:
 
 
 def weights(config: ModelConfig) -> list[Part]:
-    """What becomes of every tensor."""
     norms = {**FOUR_NORMS, **(QK_NORMS if config.qk_norm else {})}
     return tensors(config, {**norms, **ATTENTION, **OUT, **FEEDFORWARD})
 

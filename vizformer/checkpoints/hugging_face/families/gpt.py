@@ -87,7 +87,6 @@ def _as_gpt_2(fields: Fields, options: Options) -> Options:
 
 
 def export(config: ModelConfig, has_head: bool) -> dict[str, Any]:
-    """config.json of GPT-2."""
     return {"architectures": ["GPT2LMHeadModel" if has_head else "GPT2Model"], **said(FIELDS, config), **OF_GPT_2}
 
 

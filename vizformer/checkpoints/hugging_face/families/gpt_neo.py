@@ -28,7 +28,6 @@ LAYER = {
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    """The options of our model."""
     options, has_head = decoder(fields, names, "hidden_size", "num_heads", "num_layers")
     fields.assume(N_("queries, keys and values of this family have no biases: those of the model here are 0"))
     return {
@@ -73,7 +72,6 @@ def _repeated(said: object) -> list[object] | None:
 
 
 def made(config: ModelConfig) -> Made:
-    """Biases of 0."""
     names = [
         f"decoder.layers.{layer}.{ours}.bias"
         for layer in range(config.n_decoder_layers)

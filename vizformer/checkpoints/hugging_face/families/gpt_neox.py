@@ -40,7 +40,6 @@ def _own(fields: Fields, found: Options) -> Options:
 
 
 def weights(config: ModelConfig) -> list[Part]:
-    """What becomes of every tensor."""
     no_bias = [] if config.qkv_bias else [NEOX_FUSED, "attention.dense"]
     names = ("embed_in", "", "layers.{}", "final_layer_norm")
     return tensors(config, NEOX_LAYER, *names, fused=NEOX_FUSED, no_bias=no_bias)

@@ -22,7 +22,6 @@ HEAD = "embed_out"
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    """The options of our model."""
     options, has_head = decoder(fields, names, head=HEAD)
     d_head = max(1, options["d_model"] // options["n_heads"])
     fields.ignore("is_decoder")  # no forward reads it
@@ -54,7 +53,6 @@ def made(config: ModelConfig) -> Made:
 
 
 def weights(config: ModelConfig) -> list[Part]:
-    """What becomes of every tensor."""
     no_bias = [name for name in NEOX_LAYER if not name.endswith("layernorm")]
     names = ("embed_in", "", "layers.{}", "final_layer_norm")
     last = f"layers.{config.n_decoder_layers - 1}"

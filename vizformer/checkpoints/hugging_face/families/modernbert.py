@@ -24,7 +24,6 @@ from vizformer.messages import N_
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    """The options of our model."""
     vocab_size, longest = fields.size("vocab_size"), fields.size("max_position_embeddings")
     depth, has_head = fields.size("num_hidden_layers"), says_head(fields.architecture) or "decoder.bias" in names
     for name in ("norm_bias", "classifier_bias"):
@@ -74,7 +73,6 @@ def _window(fields: Fields, layers: Collection[int], depth: int, longest: int) -
 
 
 def weights(config: ModelConfig) -> list[Part]:
-    """What becomes of every tensor."""
     parts = [
         Part("embeddings.tok_embeddings.weight", ("embedding.weight",)),
         *linear("embeddings.norm", "embedding_norm", bias=False),

@@ -25,7 +25,6 @@ LAYER = {
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    """The options of our model."""
     options, has_head = decoder(fields, names, "d_model", "n_heads", "n_layers", "max_seq_len")
     fields.only("no_bias", True)
     fields.only("expansion_ratio", 4)
@@ -61,7 +60,6 @@ def _attention(fields: Fields) -> float | None:
 
 
 def weights(config: ModelConfig) -> list[Part]:
-    """What becomes of every tensor."""
     no_bias = [name for name in LAYER if not name.startswith("norm")]
     return tensors(config, LAYER, layer="blocks.{}", final="norm_f", no_bias=no_bias)
 

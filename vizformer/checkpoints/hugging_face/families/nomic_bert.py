@@ -51,7 +51,6 @@ MODULES = {
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    """The options of our model."""
     fields.only("is_decoder", None, False)
     _older_names(fields)
     found, has_head = options(fields, names)
@@ -83,7 +82,6 @@ def _older_names(fields: Fields) -> None:
 
 
 def weights(config: ModelConfig) -> list[Part]:
-    """What becomes of every tensor."""
     no_bias = [theirs for theirs in MODULES if not theirs.startswith("norm")]
     return [
         *(part for part in embeddings(config) if "LayerNorm" not in part.source),

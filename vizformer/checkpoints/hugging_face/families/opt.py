@@ -24,7 +24,6 @@ OFFSET = 2  # rows of the position table before that of position 0
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    """The options of our model."""
     vocab_size, width = fields.size("vocab_size"), fields.size("hidden_size")
     pre_norm = fields.flag("do_layer_norm_before")
     fields.only("layer_norm_elementwise_affine", True)

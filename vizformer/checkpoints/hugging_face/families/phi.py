@@ -21,7 +21,6 @@ LAYER = {
 
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    """The options of our model."""
     options, has_head = decoder(fields, names, eps="layer_norm_eps", part=True)
     fields.only("qk_layernorm", False)
     fields.only("head_dim", None, options["d_model"] // options["n_heads"])

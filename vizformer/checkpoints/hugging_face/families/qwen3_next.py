@@ -89,7 +89,6 @@ def _apart(config: ModelConfig, theirs: str, ours: str) -> list[Part]:
 
 
 def _weights(config: ModelConfig, matrices: Callable[[ModelConfig, str, str], list[Part]]) -> list[Part]:
-    """What becomes of every tensor."""
     without = tuple(f"layers.{layer}.self_attn." for layer in config.delta_layers or ())
     parts = [part for part in weights(config, NORMS) if not part.source.startswith(without)]
     for layer in range(config.n_decoder_layers):

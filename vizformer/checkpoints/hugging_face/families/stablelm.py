@@ -30,7 +30,6 @@ def _own(fields: Fields, found: Options) -> Options:
 
 
 def weights(config: ModelConfig) -> list[Part]:
-    """What becomes of every tensor."""
     norms = ONE if config.residual == "parallel" else NORMS
     return tensors(config, {**norms, **ATTENTION, **OUT, **FEEDFORWARD})
 

@@ -98,7 +98,6 @@ def _feedforward(fields: Fields) -> Options:
 
 
 def weights(config: ModelConfig) -> list[Part]:
-    """What becomes of every tensor."""
     parts = [Part("shared.weight", ("embedding.weight",))]
     for stack, n_layers in (("encoder", config.n_encoder_layers), ("decoder", config.n_decoder_layers)):
         if not n_layers:
@@ -124,7 +123,6 @@ def _layer(config: ModelConfig, stack: str) -> dict[str, list[str]]:
 
 
 def ties(config: ModelConfig) -> dict[str, str]:
-    """Second names under which some files repeat the table of embeddings."""
     again = ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight"]
     return dict.fromkeys([*again, "lm_head.weight"] if config.tied_unembedding else again, "shared.weight")
 

@@ -103,7 +103,6 @@ def _formula(sizes: Sizes, found: Counted) -> None:
 
 
 def _loaded(subject: Subject) -> None:
-    """The loaded model, part by part."""
     parts = model_parts(subject.model)
     total, stacks = sum(parts.values()), lab.texts("stacks", STACKS)
     rows = []

@@ -32,7 +32,6 @@ stack_stream = of_trace(block_rows.stack_stream)
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """One token's row at every point of a layer, or of all layers."""
     st.html(table.style())
     settings = line()
     place, below = choose(lab, subject, settings)

@@ -127,7 +127,6 @@ def _numbers() -> ModelConfig:
 
 
 def _described(config: ModelConfig) -> str:
-    """The configuration in a sentence."""
     stacks = [count for count in (config.n_encoder_layers, config.n_decoder_layers) if count]
     said = lab.text(
         "described",

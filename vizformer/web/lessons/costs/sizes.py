@@ -58,7 +58,6 @@ def large(value: float) -> str:
 
 
 def cell(value: float) -> Number:
-    """A cell of a table with a large number."""
     return Number(value, large(value))
 
 

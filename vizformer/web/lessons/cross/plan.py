@@ -14,7 +14,6 @@ _BOX = {"encoder": "encoder.attention", "decoder": "decoder.attention", "cross":
 
 
 def box_of(kind: str) -> str:
-    """The box of a kind of attention."""
     return _BOX[kind]
 
 

@@ -98,7 +98,6 @@ def _lengths(subject: Subject) -> tuple[int, int]:
 
 
 def _sharing(n_heads: int, groups: int) -> str:
-    """MHA, GQA or MQA, in words."""
     return lab.text("sharing.all" if groups == n_heads else "sharing.one" if groups == 1 else "sharing.groups")
 
 

@@ -48,7 +48,6 @@ share = sizes[t] / sizes[-1]"""
 
 @cached
 def trained() -> tuple[GRULanguageModel, Tokenizer]:
-    """The bundled GRU."""
     prepare_torch()
     return load_gru(asset("lessons", "map"))
 

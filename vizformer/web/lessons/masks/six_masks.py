@@ -159,7 +159,6 @@ def _batch(subject: Subject, attention: Kind) -> tuple[str, bool]:
 
 
 def _show_batch(subject: Subject, other: str, second: bool, attention: Kind) -> None:
-    """The batch as a table."""
     both, stack = batch(subject, other, False), labels.stacks(attention)[1]
     rows = [labels.texts(both.tokens[stack]), labels.texts(both.other[stack])]
     places = [str(i) for i in range(len(rows[0]))]

@@ -63,7 +63,6 @@ def buckets(n: int) -> Int[np.ndarray, "n n"]:
 
 @cached
 def learned_rows() -> Float[np.ndarray, "positions d_model"]:
-    """The trained table of positions."""
     return effects.position_tables(tiny("learned").model)[0].numpy()
 
 

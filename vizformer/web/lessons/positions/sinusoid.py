@@ -29,12 +29,10 @@ def facts(d_model: int, k: int = 1) -> CodeFacts:
 
 
 def width(lab: Laboratory, subject: Subject) -> int:
-    """The slider of d_model; it begins where the model stands."""
     return lab.steps("d", WIDTHS, subject.config.d_model if _has_code(subject) else 64)
 
 
 def position(lab: Laboratory) -> int:
-    """The slider of a position."""
     return lab.slider("pos", 0, FURTHEST - 1, 3)
 
 

@@ -84,7 +84,6 @@ def question(subject: Subject) -> lesson.Number:
 
 
 def _chosen_pairs(d: int) -> tuple[int, ...]:
-    """Which pairs of dimensions are drawn."""
     default = tuple(sorted({0, d // 16, d // 8, d // 4}))
     read = (whole(pair, d // 2 - 1) for pair in str(lesson.value("positions.pairs", "")).split(","))
     known = tuple(dict.fromkeys(pair for pair in read if pair is not None))[:MOST_PAIRS] or default

@@ -83,6 +83,5 @@ def _steps(subject: Subject) -> None:
 
 @guarded()
 def _editing(subject: Subject) -> None:
-    """Numbers set by hand, and what they change."""
     head_editor(subject, attention_selector.site())
     what_changed(subject)

@@ -132,7 +132,6 @@ def _product(subject: Subject) -> None:
 
 
 def _layer() -> int:
-    """The layer whose attention is looked at."""
     return int(attention_selector.site().split(".")[1])
 
 

@@ -14,7 +14,6 @@ from vizformer.web.words import labels
 
 
 def choose_token(lab: Laboratory, subject: Subject) -> int:
-    """A position of the sentence."""
     tokens = subject.tokens
     return lab.box("at", labels.numbered(tokens), tokens.index(rarest(tokens)[0]))
 

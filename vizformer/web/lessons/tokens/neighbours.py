@@ -33,7 +33,6 @@ def directions(model: ModelRef, centred: bool) -> tuple[Float[np.ndarray, "vocab
 
 @cached
 def nearest_to(model: ModelRef, id: int, centred: bool) -> Neighbours:
-    """The rows nearest to one."""
     return embeddings.neighbours(directions(model, centred)[0], id, NEAREST)
 
 

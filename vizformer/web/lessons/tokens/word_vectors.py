@@ -35,7 +35,6 @@ CODE = "direction = a - b + c  # rows of length 1\ncosine = F.cosine_similarity(
 
 @cached
 def bundled_word_vectors() -> WordVectors:
-    """The bundled table of static word vectors."""
     return read_word_vectors(asset("lessons", "tokens", "word_vectors.safetensors"))
 
 

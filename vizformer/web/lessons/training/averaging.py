@@ -23,7 +23,6 @@ mean.load_state_dict({name: torch.stack([state[name] for state in states]).mean(
 
 @cached
 def trainings() -> tuple[Averaging, ...]:
-    """The bundled trainings."""
     return small_trainings.averaging(notes("smoothing"))
 
 

@@ -32,14 +32,12 @@ total = torch.nn.utils.clip_grad_norm_([*layer.parameters(), table.weight], 1.0)
 
 @cached
 def step_gradient(subject: Subject, hidden: int | None) -> StepGradient:
-    """The gradient of one step."""
     asked = predictions.losses(subject, hidden).asked
     return gradient.step_gradient(subject.checkpoint.model, predictions.prediction(subject, hidden), asked)
 
 
 @cached
 def matrix_lengths(model: ModelRef) -> np.ndarray:
-    """The length of every matrix."""
     return gradient.matrix_lengths(model_cache.checkpoint(model).model)
 
 

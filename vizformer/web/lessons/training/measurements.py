@@ -13,7 +13,6 @@ from vizformer.web.widgets.lab import Laboratory
 
 @cached
 def notes(name: str) -> dict[str, Any]:
-    """One of the measurements."""
     found: dict[str, Any] = json.loads(asset("lessons", "training", f"{name}.json").read_text(encoding="utf-8"))
     return found
 

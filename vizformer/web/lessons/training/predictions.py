@@ -47,7 +47,6 @@ def prediction(subject: Subject, hidden: int | None) -> Trace:
 
 @cached
 def losses(subject: Subject, hidden: int | None) -> Losses:
-    """The loss of every row that is asked."""
     trace = prediction(subject, hidden)
     rows = loss_parts.asked_rows(subject.checkpoint, trace, () if hidden is None else subject.tokens)
     return loss_parts.losses(trace, rows)
@@ -55,7 +54,6 @@ def losses(subject: Subject, hidden: int | None) -> Losses:
 
 @cached
 def loss_numbers(subject: Subject, place: Place, eps: float) -> LossNumbers:
-    """The loss of one row, number by number."""
     asked = losses(subject, place.hidden).asked[place.index]
     return loss_parts.loss_numbers(subject.checkpoint, prediction(subject, place.hidden), asked, eps)
 
@@ -96,7 +94,6 @@ def say_unless_predicts(lab: Laboratory, subject: Subject) -> bool:
 
 
 def choose(lab: Laboratory, subject: Subject) -> Place:
-    """The box that chooses one prediction."""
     if subject.config.architecture == "encoder-only":
         ordinary = _ordinary(subject)
         names = {i: f"{i} · {subject.tokens[i].text}" for i in ordinary}

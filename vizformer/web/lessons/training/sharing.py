@@ -19,7 +19,6 @@ USES = ("encoder", "decoder", "logits")
 
 @cached
 def count_sharing(model: ModelRef) -> Sharing:
-    """The tables of a model."""
     return weight_sharing.sharing(model_cache.checkpoint(model).model)
 
 

@@ -62,7 +62,6 @@ def translation(subject: Subject) -> None:
 
 @guarded()
 def kind(known: Sequence[Kind]) -> None:
-    """Which attention to look at."""
     st.segmented_control(
         _("Kind of attention"), known, format_func=labels.kind_button, required=True, **state.bind("kind")
     )
@@ -70,6 +69,5 @@ def kind(known: Sequence[Kind]) -> None:
 
 @guarded()
 def picture() -> None:
-    """How the heads are drawn."""
     names = {"map": _("Map"), "lines": _("Lines"), "text": _("Text")}
     st.segmented_control(_("Picture"), PICTURES, format_func=names.__getitem__, required=True, **state.bind("picture"))

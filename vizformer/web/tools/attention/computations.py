@@ -31,8 +31,6 @@ QUIET, PATIENCE = 1.0, 2.0  # seconds without a page before a layer goes on, and
 
 @dataclass(frozen=True)
 class Look:
-    """What all heads of one kind of attention do over some texts."""
-
     texts: tuple[habits.Tokens, ...]
     heads: habits.Habits
     way: habits.Way | None

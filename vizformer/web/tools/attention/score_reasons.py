@@ -73,7 +73,6 @@ def _role_said(found: SignedRole) -> str:
 
 
 def draw_reasons(here: Heads) -> None:
-    """The box under the picture of a head."""
     view = state.view()
     query = view.query_of(here.queries)
     if max(len(here.queries), len(here.keys)) > _LONGEST:

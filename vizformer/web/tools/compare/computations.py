@@ -49,7 +49,6 @@ def check_size(size: int) -> None:
 
 
 def read(files: list[tuple[str, bytes]], text: str, name: str) -> dict[str, np.ndarray]:
-    """The tensors of files and of a text."""
     found: dict[str, np.ndarray] = {}
     for title, content in files:
         found |= read_file(title, content)
@@ -59,7 +58,6 @@ def read(files: list[tuple[str, bytes]], text: str, name: str) -> dict[str, np.n
 
 
 def check(subject: Subject, given: Mapping[str, np.ndarray], tolerance: float) -> Checked:
-    """Compares what was handed in with the trace of the subject."""
     checkpoint, trace = subject.checkpoint, subject.trace
     comparison = compare(checkpoint, trace, given, tolerance)
     first = comparison.first

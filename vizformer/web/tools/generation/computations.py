@@ -114,7 +114,6 @@ class Beam:
 
 @cached
 def beam(subject: Subject, settings: Settings) -> Beam:
-    """What beam search makes of the subject's text."""
     loaded, tree = subject.checkpoint, BeamTree()
     found = loaded.beam(
         subject.text,

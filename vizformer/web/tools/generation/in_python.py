@@ -25,7 +25,6 @@ def of_text(subject: Subject, settings: Settings, branch: str) -> dict[str, str]
 
 
 def of_beam(subject: Subject, settings: Settings) -> dict[str, str]:
-    """The results of a beam search."""
     given = _target(subject)
     lines = [
         "import vizformer as vf",

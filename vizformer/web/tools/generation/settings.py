@@ -29,7 +29,6 @@ def choose() -> Settings:
 
 
 def rest(settings: Settings) -> None:
-    """What is seldom set."""
     beam = settings.strategy == "beam"
     st.number_input(
         _("New tokens, at most"),

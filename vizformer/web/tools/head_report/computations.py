@@ -23,7 +23,6 @@ from vizformer.web.link.model_ref import ModelRef
 
 @cached
 def bundled(name: str) -> Corpus:
-    """The texts that come with VizFormer, in a language."""
     prepare_torch()
     return bundled_corpus(name)
 
@@ -34,7 +33,6 @@ predicting = of_model(predicting_kind)
 
 @cached
 def left_out(model: ModelRef) -> tuple[Message, ...]:
-    """What the circuits of a model leave out."""
     return tuple(what_is_left_out(model_cache.checkpoint(model)))
 
 

@@ -49,7 +49,6 @@ def begin(model: ModelRef, corpus: Corpus, name: str) -> None:
 
 
 def submit(model: ModelRef, corpus: Corpus, name: str) -> None:
-    """Queues the measuring."""
     come_back()
     request = Request(
         str(sources.folder(model)),
@@ -94,7 +93,6 @@ def has_left(name: str) -> bool:
 
 
 def leave(name: str) -> None:
-    """Stops watching; where nobody else watches, the measuring ends."""
     st.session_state[_LEFT] = name
     head_reports.reports().stop(name, watcher())
 

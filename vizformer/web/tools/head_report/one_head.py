@@ -19,7 +19,6 @@ SHOWN = 64  # tokens of a text, around which a map is still read
 
 
 def in_words(report: HeadReport, found: KindReport, measure: str, place: tuple[int, int]) -> None:
-    """What the chosen head does."""
     layer, head = place
     st.subheader(_("Layer {layer}, head {head}", layer=layer, head=head), anchor=False)
     st.text(wording.sentence(found, layer, head, report.texts))

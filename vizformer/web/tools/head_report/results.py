@@ -95,7 +95,6 @@ def chosen_measure(found: KindReport) -> str:
 
 
 def picture(found: KindReport, measure: str, place: tuple[int, int]) -> None:
-    """A cell for every head; a click chooses it."""
     values, name, figure_words = found.mean[measure], wording.title(measure), words(head_figures.ENGLISH)
 
     def figure() -> Figure:

@@ -131,7 +131,6 @@ def meaning(measure: str) -> str:
 
 
 def number(measure: str, value: float) -> str:
-    """A value as it is said in a sentence."""
     if value != value:
         return "–"
     return f"{value:.1%}" if measure in SHARES else f"{value:.2f}"

@@ -34,7 +34,6 @@ def texts(subject: Subject, ids: tuple[int, ...]) -> tuple[str, ...]:
 
 @cached
 def inexact(subject: Subject) -> tuple[Message, ...]:
-    """What the lens takes for granted."""
     return tuple(what_is_inexact(subject.checkpoint))
 
 

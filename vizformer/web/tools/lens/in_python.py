@@ -10,7 +10,6 @@ from vizformer.web.words.i18n import _
 
 
 def draw_in_python(subject: Subject, asked: Asked) -> None:
-    """The box with the code."""
     with folded(_("The same in Python"), key="lens.python") as is_open:
         if is_open:
             st.code(code(subject, asked), language="python", wrap_lines=True)

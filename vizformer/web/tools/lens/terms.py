@@ -93,7 +93,6 @@ def bars(subject: Subject, found: LogitAttribution) -> tuple[list[str], np.ndarr
 
 
 def name(subject: Subject, term: Term) -> str:
-    """What a term is called."""
     position, usual = state.view().position, position_choice.usual_position(subject)
     token = subject.trace.tokens[position_choice.stack(subject)][usual if position is None else position]
     return part_name(subject.config, term.part, term.place, term.head, token.text)

@@ -269,7 +269,6 @@ def _asked(model: ModelRef) -> _Asked:
 
 @guarded()
 def _file(model: ModelRef) -> None:
-    """Takes a mapping from a file of the reader's."""
     given = st.file_uploader(
         _("A mapping as a file (TOML)"), type=["toml"], key=f"by_hand.file.{model.base}", max_upload_size=1
     )

@@ -225,7 +225,6 @@ def under_assumptions(report: Report) -> str:
 
 
 def answer(name: str, value: object) -> str:
-    """A possible answer, in words."""
     words = _CHOICES.get(name, {}).get(str(value))
     if words is not None:
         return translate(words)
@@ -248,12 +247,10 @@ def parts_table(rows: list[tuple[str, int, float]]) -> str:
 
 
 def families() -> tuple[str, ...]:
-    """The families of models that open."""
     return families_that_open.NAMES
 
 
 def layouts() -> tuple[str, ...]:
-    """The layouts of bare weights that open."""
     return tuple(NAMES)
 
 

@@ -66,7 +66,6 @@ def draw_text_evidence(model: ModelRef, report: Report) -> None:
 
 @cached
 def weigh(model: ModelRef, text: str, author: str, mask_id: int | None) -> Evidence:
-    """What the text, or the author's number for it, says of the answers."""
     prepare_torch()
     with sources.reading(model) as folder:
         return evidence(

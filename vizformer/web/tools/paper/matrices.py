@@ -8,7 +8,6 @@ from vizformer.web.words.i18n import _
 
 
 def editable(name: str, caption: str, start: np.ndarray) -> np.ndarray:
-    """A matrix whose cells can be typed over."""
     import pandas as pd
 
     st.caption(caption)

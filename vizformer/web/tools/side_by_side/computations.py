@@ -45,7 +45,6 @@ def of_runs(function: Callable[Concatenate[TwoRuns, P], R]) -> Cached[Concatenat
 
 @cached
 def divergences(pair: Pair, kind: Kind) -> Float[ndarray, "n_layers n_heads"]:
-    """The divergence of every head, in bits."""
     return head_divergences(pair.runs, kind, heard=HEARD.get())
 
 

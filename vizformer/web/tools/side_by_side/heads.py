@@ -121,7 +121,6 @@ def divergences(pair: Pair, kind: Kind) -> NDArray[np.floating] | None:
 
 
 def shown(pair: Pair) -> heads_grid.Place:
-    """The head that is shown."""
     open_on_a_head(pair)
     return state.view().layer, state.view().head
 
@@ -152,7 +151,6 @@ def open_on_a_head(pair: Pair) -> str:
 
 
 def picture(found: NDArray[np.floating], chosen: heads_grid.Place) -> None:
-    """A cell for every head; a click chooses it."""
     title, measure = _("How far the heads are apart"), _("divergence, bits")
     figure_words = words(head_figures.ENGLISH)
 

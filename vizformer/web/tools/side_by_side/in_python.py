@@ -16,7 +16,6 @@ from vizformer.web.words.i18n import _
 
 
 def draw_in_python(pair: Pair) -> None:
-    """The box with the code."""
     with folded(_("The same in Python"), key="side_by_side.python") as is_open:
         if is_open:
             st.code(code(pair), language="python", wrap_lines=True)

@@ -63,8 +63,6 @@ _LONGEST = 40  # characters of a text in a title
 
 
 class Example(NamedTuple):
-    """Two runs that are worth a look."""
-
     model: ModelRef
     text: str
     other: ModelRef | None
@@ -107,7 +105,6 @@ def boxes(subject: Subject) -> tuple[ModelRef | None, str]:
 
 
 def model_box(on: Any) -> ModelRef | None:
-    """The box of the second model."""
     models, model = model_list.beside(), state.view().model
     chosen = None if state.view().other == model else state.view().other
     options = [SAME, OWN, *(one for one in models if one != model)]
@@ -145,7 +142,6 @@ def asks_for_second(subject: Subject) -> bool:
 
 
 def nothing_beside() -> None:
-    """Back to the first run alone."""
     state.update(other=None, second="")
 
 

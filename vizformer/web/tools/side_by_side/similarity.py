@@ -129,7 +129,6 @@ def bars(terms: tuple[Term, ...]) -> tuple[list[str], np.ndarray]:
 
 
 def name(term: Term) -> str:
-    """What a head or a network is called."""
     if term.part == "head":
         return _("layer {layer}, head {head}", layer=term.layer, head=term.head)
     return _("layer {layer}, feed-forward", layer=term.layer)

@@ -17,7 +17,6 @@ STACK = "beside.stack"
 
 
 def chosen_stack(pair: Pair) -> str:
-    """The stack whose stream is compared."""
     stacks = [stack for stack in ("encoder", "decoder") if stack in pair.first.trace.tokens]
     return lesson.value(STACK, stacks[0], stacks)
 

@@ -95,7 +95,6 @@ def name(one: MovedPart, several: bool) -> str:
 
 
 def column(part: str) -> str:
-    """What a column of the picture is called."""
     known = {"feedforward": _("network"), "norms": _("norms"), "unembedding": _("unembedding")}
     return (known | {"embedding": _("token embedding"), "position_embedding": _("position embedding")}).get(part, part)
 
@@ -153,7 +152,6 @@ def draw_weights(pair: Pair) -> None:
 
 
 def draw_table(found: MovedWeights) -> None:
-    """One row a tensor."""
     largest = [(one.singular or (0.0,))[0] / (one.distance or 1.0) for one in found.tensors]
     data_table.show(
         {

@@ -9,7 +9,6 @@ from vizformer.web.link.view import usual_query
 
 @cached
 def numbers(subject: Subject) -> Walkthrough:
-    """The numbers of one forward that are shown."""
     predicts = model_cache.predicts(subject.model)
     return walkthrough(subject.checkpoint, subject.trace, followed(subject), predicts=predicts)
 

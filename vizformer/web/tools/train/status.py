@@ -49,7 +49,6 @@ def _stop(name: str) -> None:
 
 
 def _ended(plan: Plan, now: State) -> None:
-    """How it ended, and what can be done about it."""
     progress = now.progress
     if progress.ending == "full":
         st.error(

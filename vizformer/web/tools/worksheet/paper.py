@@ -29,7 +29,6 @@ def name_line(*fields: str) -> str:
 
 
 def problem(number: int, one: Problem, title: str) -> None:
-    """A calculation, with room for it."""
     st.markdown(f"**{number}.** {translate(one.text, plain)} *({title})*")
     with st.container(horizontal=True, gap="medium"):
         st.latex(one.formula, width="content")
@@ -64,7 +63,6 @@ def question(number: int, asked: Question, title: str, seed: int) -> None:
 
 
 def answer(number: int, asked: Question, seed: int) -> None:
-    """The answer to a question, and the reason."""
     said = asked.said
     if isinstance(asked, Choice) and not asked.code:
         said = f"{LETTERS[order(asked, seed).index(asked.answer)]} · {said}"

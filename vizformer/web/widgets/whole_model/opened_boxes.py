@@ -64,5 +64,4 @@ def _sum(step: Step, row: int, column: int) -> str:
 
 
 def _number(value: float) -> str:
-    """A factor of a product."""
     return f"{value:.3f}".replace("-", "−") if value >= 0 else f"(−{-value:.3f})"

@@ -44,7 +44,6 @@ class Sentence:
 
     @property
     def stack(self) -> Stack:
-        """The stack that reads the text."""
         return "decoder" if self.subject.config.architecture == "decoder-only" else "encoder"
 
     @property
@@ -53,7 +52,6 @@ class Sentence:
 
     @property
     def token(self) -> str:
-        """The token that is followed."""
         return self.texts[self.found.followed]
 
     @property
