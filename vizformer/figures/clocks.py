@@ -34,7 +34,7 @@ def position_clocks(
 
     At position 0 every hand points to twelve; from there it turns clockwise, by omega_i a position.
 
-        `moved`: the same pairs at another position, and that position: drawn as a second, dashed hand.
+    `moved`: the same pairs at another position, and that position: drawn as a second, dashed hand.
     """
     words = {**ENGLISH, **words}
     if pairs.shape != (len(names), 2):

@@ -24,7 +24,7 @@ def sides(places: NDArray[np.floating], tokens: Sequence[str], kinds: Sequence[i
 
     None: wherever it stood, it would make another name hard to read.
 
-        `kinds`: the order in which names are placed; points of kind 2 have none.
+    `kinds`: the order in which names are placed; points of kind 2 have none.
     """
     span = np.maximum(np.ptp(places, axis=0), 1e-6)
     pixels = (places - places.min(0)) / span * (_WIDE, -_HIGH)  # downwards, as on a screen

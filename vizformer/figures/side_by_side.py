@@ -61,7 +61,7 @@ def difference_map(
 
     The scale reaches equally far to both sides, as far as the largest difference.
 
-        `reasons`: cells that are blocked in both runs are left empty: 0 visible [queries, keys].
+    `reasons`: cells that are blocked in both runs are left empty: 0 visible [queries, keys].
     """
     words = {**ENGLISH, **words}
     both = np.stack([np.asarray(first, dtype=np.float32), np.asarray(second, dtype=np.float32)], axis=-1)

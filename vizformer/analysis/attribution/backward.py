@@ -36,13 +36,9 @@ Rows = Float[ndarray, "rows d_model"]
 class Backward:
     """Directions g of some rows on their way back through a stack, and the terms that they have met.
 
-    A term is a sum over the rows of g . what a part has written into the row.
+    A term is a sum over the rows of g . what a part has written into the row; `directions` are place -> g there.
 
-    Attributes:
-        rows: which rows of the trace.
-        g: their directions, where the way back has come to.
-        directions: place -> g there.
-        squares: of all products that were summed: what rounding is measured by.
+    `squares`: of all products that were summed: what rounding is measured by.
     """
 
     def __init__(self, checkpoint: Checkpoint, trace: Trace, rows: slice, g: Rows) -> None:

@@ -43,7 +43,6 @@ def logit_attribution(
     """The terms of one token's logit at one position of the stack that predicts.
 
     Args:
-        token: its id.
         against: "mean" takes the mean logit of all tokens off it, a token's id that token's logit, None nothing.
             Probabilities do not change when the same number is added to every logit: only differences say something.
     """

@@ -60,8 +60,6 @@ class Finding:
     """One thing that is remarkable.
 
     Attributes:
-        what: which.
-        values: the numbers and texts of the sentence.
         kind, layer, head: of the picture that shows it; without a head it is the lens.
         query: the row there; of the lens the position.
     """
@@ -75,12 +73,7 @@ class Finding:
 
 
 def scan(checkpoint: Checkpoint, trace: Trace, position: int | None = None, token: int | None = None) -> list[Finding]:
-    """The findings on the prediction of one token at one position of the stack that predicts.
-
-    Args:
-        position: None: the last one.
-        token: None: the one that the model finds most probable.
-    """
+    """The findings on a token (None: the most probable) at a position (None: the last) of the stack that predicts."""
     position = row_at(-1 if position is None else position, len(trace.logits))
     token = int(writable(checkpoint, trace.logits[position]).argmax()) if token is None else token
     found = logit_attribution(checkpoint, trace, position, token)

@@ -38,12 +38,8 @@ class InputAttribution:
     """What every token of the input adds to a logit.
 
     Attributes:
-        position, token, against: whose logit, as in `logit_attribution`.
         gradient_x_input: stack -> one number for each of its tokens.
         integrated: likewise.
-        value: f(E), computed anew.
-        baseline: f(B).
-        points: of the integral.
     """
 
     position: int

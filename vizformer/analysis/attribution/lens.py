@@ -37,7 +37,6 @@ class LogitLens:
 
     Attributes:
         points: where in the residual stream: "decoder.0.pre" (the embeddings), "decoder.0.post", ...
-        positions: of the stack that predicts.
         targets: the id of the token that each position is asked for.
         top: the ids of the most probable tokens that the model may write, the first one first.
         probabilities: theirs.
@@ -45,7 +44,6 @@ class LogitLens:
         rank: of the target: 1 + the number of tokens with a larger logit.
         tied: how many tokens share this rank, as their logits are equal; 1: the target has it alone.
         first_tied: how many share the first one.
-        target_probability: of the target.
         proof: the lens after the last layer against the model's logits.
     """
 
@@ -90,10 +88,7 @@ def logit_lens(
 ) -> LogitLens:
     """Reads the residual stream after every layer through the model's own final norm and head.
 
-    Args:
-        positions: of the stack that predicts (the decoder, where there is one); None: all.
-        targets: the id that each position is asked for; None: `right_tokens`.
-        count: of the most probable tokens that are named.
+    `targets`: the id that each position is asked for; None: `right_tokens`.
 
     Raises:
         TraceError: no such position or token; as many targets as positions are needed.

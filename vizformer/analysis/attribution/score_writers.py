@@ -50,7 +50,6 @@ class Writer:
     Attributes:
         part: what it is, as of `attribution.terms.Term`; "projection_bias" at the site itself is that of W_Q or W_K, and
             "norm_bias" there that of the queries' or keys' own norm.
-        place, head: where, and which head.
     """
 
     part: Part
@@ -68,12 +67,10 @@ class ScoreSplit:
     """A score taken apart.
 
     Attributes:
-        site, head, query, key: which score.
         queries, keys: the writers of the two rows, in the order of the data.
         table: share of each pair of them, [queries, keys].
         position: what is added for the distance, less its mean where that is taken off; 0 where nothing is.
         bent: by what the soft cap has multiplied the score; 1 where there is none.
-        score: as softmax sees it, before the mask.
         proof: the table's sum and `position` against the model's own score.
         asked, answered: q_i^a of each writer [queries, d_head], and k_j^b [keys, d_head], times what the soft cap makes of
             the score and less the mean over keys, where that is taken off: table = scale asked answered^T.
@@ -111,9 +108,8 @@ def score_split(
 ) -> ScoreSplit:
     """The score of a query and a key as a sum over pairs of writers.
 
-    Args:
-        against_mean: less the mean score of all keys that the query may see: what softmax feels of it, since it does not
-            change when the same number is added to every score of a row.
+    `against_mean`: less the mean score of all keys that the query may see: what softmax feels of it, since it does not
+        change when the same number is added to every score of a row.
 
     Raises:
         TraceError: no such site, head, query or key; a norm of queries over all heads that takes off the mean.

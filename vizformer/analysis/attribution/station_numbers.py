@@ -31,7 +31,6 @@ class HeadRow:
         scores: what softmax sees; NaN where the mask blocks.
         weighted: weight times value row, one row for each key, of the query that is followed: its first cells.
         z: their sum, what the head finds: its first cells.
-        d_head: numbers of a query, a key and a value.
         sink: the score of the head's sink, which softmax sees beside them; None: it has none.
     """
 

@@ -28,7 +28,6 @@ class Term:
             the token; or numbers of the residual stream that were set by hand.
         place: where: a site such as "decoder.2.cross", "decoder.2.feedforward", "decoder.final", "embedding", "prediction".
         head: which, of a head.
-        value: the share.
     """
 
     part: Part
@@ -53,7 +52,6 @@ class LogitAttribution:
     """A logit taken apart.
 
     Attributes:
-        position, token: whose logit.
         against: what was taken off it: nothing (None), the mean logit of all tokens, or the logit of this token.
         terms: in the order of the data.
         directions: place -> g, the direction along which what is written there becomes logit.

@@ -53,10 +53,7 @@ def change_memory(
 class Written:
     """What a decoder writes from a memory, the most probable token each time.
 
-    Attributes:
-        tokens: without the start mark and the end mark.
-        text: the same as one text.
-        ended: whether the end mark came within `LONGEST` tokens.
+    `ended`: whether the end mark came within `LONGEST` tokens.
     """
 
     tokens: tuple[Token, ...]
@@ -66,11 +63,7 @@ class Written:
 
 @torch.inference_mode()
 def written(checkpoint: Checkpoint, memory: Float[Tensor, "n d_model"], longest: int = LONGEST) -> Written:
-    """Greedy decoding from a memory.
-
-    Raises:
-        TraceError: nothing says how a target of this model begins.
-    """
+    """Greedy decoding from a memory."""
     model, config = checkpoint.model, checkpoint.model.config
     if not config.start_ids:
         raise TraceError("Nothing says with which token this model's target begins, so it cannot begin to write.")

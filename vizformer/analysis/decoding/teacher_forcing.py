@@ -54,9 +54,6 @@ def forced_rows(checkpoint: Checkpoint, trace: Trace, count: int = 5) -> tuple[F
 
         loss = sum_i -log softmax(logits[i])[token i + 1]
 
-    Raises:
-        TraceError: a model without a decoder.
-
     Source: Williams and Zipser 1989, "A Learning Algorithm for Continually Running Fully Recurrent Neural Networks"
     (teacher forcing); Vaswani et al. 2017, section 3.1 (the outputs are shifted right).
     """
@@ -86,7 +83,6 @@ class OneError:
     Attributes:
         rows: the rows of the right text, from the one that says its first token; see `forced_rows`.
         step: where the wrong token stands, counted from 0.
-        wrong: the wrong token.
         free: what the model writes after it has read its own error: right up to `step`, `wrong` there, its own from then on.
         whole: `free` as a text, with what it began with.
     """
@@ -107,12 +103,7 @@ class OneError:
 
 
 def right_rows(checkpoint: Checkpoint, text: str, trace: Trace) -> tuple[ForcedRow, ...]:
-    """The first rows of a right text, at most `LONGEST`: the target of the trace, or how a decoder itself goes on.
-
-    Args:
-        text: what was typed.
-        trace: of the text (of an encoder-decoder with its target, typed or written by the model).
-    """
+    """The first rows of a right text, at most `LONGEST`: the target of the trace, or how a decoder itself goes on."""
     if checkpoint.model.encoder is not None:
         return forced_rows(checkpoint, trace)[:LONGEST]
     __, beginning = checkpoint.opening(text)

@@ -22,11 +22,9 @@ class Written:
     """A text and what the model thinks of it.
 
     Attributes:
-        text: the new tokens as a text.
         length: how many, the end mark included.
         log_probability: sum over the new tokens of log P(token | all before it), in nats: the model's own P, before
             temperature and cuts.
-        ended: whether it came to its end mark.
     """
 
     text: str

@@ -118,9 +118,6 @@ def attention_groups(
     [heads, n, n], [1, heads, n, n] or [n, n] are a layer each, in the order of the numbers in their names.
 
     `query_tokens` also name the keys where there are as many of both and no `key_tokens`.
-
-    Raises:
-        TraceError: none, or what is no attention.
     """
     _check_numbers(sum(array.size for array in arrays.values()))
     groups: dict[str, dict[str, ndarray]] = {}
@@ -148,11 +145,7 @@ def attention_groups(
 
 
 def as_arrays(arrays: object, depth: int = 0) -> dict[str, ndarray]:
-    """One array, several in a list, or by name, of numpy or of what numpy understands (PyTorch's tensors too).
-
-    Raises:
-        TraceError: something else.
-    """
+    """One array, several in a list, or by name, of numpy or of what numpy understands (PyTorch's tensors too)."""
     if isinstance(arrays, Mapping):
         return {str(name): _array(value) for name, value in arrays.items()}
     if isinstance(arrays, list | tuple) and arrays and not isinstance(arrays[0], int | float | list | tuple):
@@ -268,11 +261,7 @@ def _sums(weights: Float[ndarray, "layers heads n_q n_k"], near: float) -> list[
 def labels(
     n_q: int, n_k: int, query_tokens: Sequence[str], key_tokens: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The labels of the queries and of the keys: those that are given, else numbers.
-
-    Raises:
-        TraceError: another number of labels.
-    """
+    """The labels of the queries and of the keys: those that are given, else numbers."""
     if not key_tokens and n_q == n_k:
         key_tokens = query_tokens
     for side, tokens, n in ((N_("queries"), query_tokens, n_q), (N_("keys"), key_tokens, n_k)):

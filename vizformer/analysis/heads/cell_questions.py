@@ -20,13 +20,7 @@ _STACKS: dict[Kind, tuple[str, str]] = {
 
 @dataclass(frozen=True, eq=False)
 class CellQuestion:
-    """Which cell holds the weight with which `query` looks at `key`?
-
-    Attributes:
-        layer, head: whose map it is.
-        query, key: row and column of the answer.
-        weights: the first rows and columns of the map.
-    """
+    """Which cell holds the weight with which `query` looks at `key`?  Weights are the first rows and columns of the map."""
 
     layer: int
     head: int
@@ -37,10 +31,9 @@ class CellQuestion:
 
 @dataclass(frozen=True, eq=False)
 class HabitQuestion(CellQuestion):
-    """In which cell of its row does a head do what it mostly does?
+    """In which cell of its row does a head do what it mostly does (`habit`)?
 
-    Attributes:
-        habit: what that is; None where no head of the text has a habit, and `key` is where the query looks most.
+    Where no head of the text has a habit, it is None, and `key` is where the query looks most.
     """
 
     habit: Tendency | None
@@ -67,8 +60,7 @@ def cell_question(trace: Trace, kind: Kind, most: int) -> CellQuestion | None:
     own column.  The first head of the first layer, with which pages begin, is asked about only where there is no other.
     None where no query sees a key besides.
 
-    Args:
-        most: rows and columns that can be asked about: the first ones of the map.
+    `most`: rows and columns that can be asked about: the first ones of the map.
     """
     maps = head_maps(trace, kind, queries=most)
     weights, sees = maps.weights[..., :most], (maps.reasons == 0)[..., :most]
@@ -89,10 +81,6 @@ def habit_question(trace: Trace, kind: Kind, most: int, found: HeadStatistics) -
     A habit is what `HeadStatistics.leading` finds; the clearest one takes the largest share of the attention.  Heads that
     look at the query's own token come after the others, and the first head of the first layer last, as in
     `cell_question`.  None where no query sees two keys.
-
-    Args:
-        most: rows and columns that can be asked about: the first ones of the map.
-        found: what the heads of this kind do in the text.
     """
     maps = head_maps(trace, kind, queries=most)
     n_k = maps.weights.shape[-1]
@@ -122,9 +110,6 @@ def answer_cell(trace: Trace, most: int) -> AnswerCell | None:
 
     Of the rows whose answer is another token, the first one that is a word; the weights there are 0, as the causal mask
     blocks the cell.
-
-    Args:
-        most: rows and columns that can be asked about: the first ones of the map.
     """
     maps, tokens = head_maps(trace, "decoder", queries=most), trace.tokens["decoder"][:most]
     if len(tokens) < 2:

@@ -35,11 +35,7 @@ def strongest_head(scores: Float[ndarray, "n_layers n_heads"]) -> tuple[int, int
 
 
 def previous_token_score(patterns: Float[ndarray, "*heads n n"]) -> Float[ndarray, "*heads"]:
-    """mean over i = 1..n-1 of pattern[i, i-1].
-
-    Raises:
-        ValueError: a pattern of fewer than two tokens.
-    """
+    """mean over i = 1..n-1 of pattern[i, i-1]."""
     n = patterns.shape[-1]
     if n < 2:
         raise ValueError(f"{n} token(s): a token before another one needs two")
@@ -68,11 +64,8 @@ def induction_score(patterns: Float[ndarray, "*heads n n"], period: int, start: 
 def head_scores(model: Transformer, ids: Int[Tensor, "b n"], period: int, start: int = 0) -> HeadScores:
     """Both scores of every head of a one-stack model, averaged over sequences that repeat themselves.
 
-    Args:
-        model: decoder-only or encoder-only.
-        ids: sequences; from position `start` on, each repeats itself every `period` tokens.  Random tokens measure the
-            mechanism alone: nothing else tells what comes next.
-        period, start: as in `induction_score`.
+    `ids`: sequences; from position `start` on, each repeats itself every `period` tokens.  Random tokens measure the
+        mechanism alone: nothing else tells what comes next.
 
     Raises:
         TraceError: a model with two stacks; too long sequences.
@@ -97,9 +90,7 @@ def head_scores(model: Transformer, ids: Int[Tensor, "b n"], period: int, start:
 def repeatable(vocab_size: int, tokenizer: Tokenizer, room: int, period: int) -> tuple[Int[Tensor, " m"], int]:
     """The ids that can be drawn for `repeated_tokens` (no special ones), and the longest period up to `period`.
 
-    Args:
-        vocab_size: rows of the table of embeddings; those beyond the tokenizer's tokens are left out.
-        room: positions for both times.
+    `room`: positions for both times.
     """
     ids = range(min(vocab_size, tokenizer.vocab_size))
     candidates = torch.tensor([id for id in ids if not tokenizer.is_special(id)])

@@ -78,11 +78,7 @@ def records_of(trace: Trace, kind: str) -> tuple[AttentionRecord, ...]:
 
 
 def head_maps(trace: Trace, kind: Kind, *, queries: int | None = None) -> HeadMaps:
-    """Recomputes the maps of every head of one kind from the recorded q and k.
-
-    Args:
-        queries: only the first so many rows are computed; None for all.
-    """
+    """Recomputes the maps of every head of one kind from the recorded q and k, of all or the first rows."""
     records = records_of(trace, kind)
     if queries is not None:
         records = tuple(record.of_queries(0, queries) for record in records)

@@ -63,12 +63,7 @@ ROUNDING = 1e-5
 
 
 def reference_shift(read: Callable[[str], Trace], pairs: Sequence[str]) -> ReferenceShift:
-    """Measures pairs of sentences, see `minimal_pairs`; the bracketed words are the two nouns and the pronoun.
-
-    Args:
-        read: what a model makes of a text; the attention of its first stack is measured.
-        pairs: at most `minimal_pairs.MOST_PAIRS`; the first way of filling the place means the first noun.
-    """
+    """Measures at most `MOST_PAIRS` pairs of sentences, see `minimal_pairs`; the brackets hold two nouns and the pronoun."""
     sentences = tuple(map(minimal_pair, pairs))
     weights = np.array([[_weights(read(one.text), one) for one in pair] for pair in sentences], dtype=np.float64)
     lead = weights[:, :, 0] - weights[:, :, 1]  # [pair, sentence, layer, head]

@@ -19,10 +19,7 @@ MOST_CHOICES = 5
 class WhereQuestion:
     """Where does a query look most?
 
-    Attributes:
-        layer, head, query: where the question is asked.
-        keys: the choices, in the order of the text; `best` is the right one.
-        weights: those of all keys.
+    `keys`: the choices, in the order of the text; `best` is the right one.
     """
 
     layer: int
@@ -60,14 +57,9 @@ def where_question(trace: Trace, kind: Kind) -> WhereQuestion | None:
 
 @dataclass(frozen=True)
 class ScaleQuestion:
-    """What does a query's largest weight become without the division by sqrt(d_head)?
+    """What does a query's largest weight become without the division by sqrt(d_head), and if all keys weighed the same?
 
-    Attributes:
-        layer, head, query: where the question is asked.
-        key: the one with the largest weight.
-        divisor: sqrt(d_head).
-        divided, undivided: the largest weight with the division and without it.
-        even: 1 / the number of keys that the query sees.
+    `even`: 1 / the number of keys that the query sees.
     """
 
     layer: int
@@ -111,11 +103,9 @@ def scale_question(trace: Trace, kind: Kind) -> ScaleQuestion | None:
 class RatioQuestion:
     """How many times as large is the weight of one key as that of another, by their scores?
 
-    Attributes:
-        layer, head, query: where the question is asked.
-        first, second: the keys, the one with the larger score first.
-        scores: those of the two, as softmax sees them.
-        ratio: of their weights, exp(scores[0] - scores[1]).
+    `first`, `second`: the keys, the one with the larger score first.
+    `scores`: those of the two, as softmax sees them.
+    `ratio`: of their weights, exp(scores[0] - scores[1]).
     """
 
     layer: int

@@ -44,14 +44,9 @@ class Contributions:
     """What a sublayer of attention adds at one position, head by head: out = sum_h z_h W_O^h + b_O.
 
     Attributes:
-        slices: the vectors that were cut.
         parts: z_h W_O^h of every head.
-        bias: b_O; None where the model has none.
-        norms: the length of each part.
-        bias_norm: the bias's; 0 without one.
         shares: part . out / |out|^2: how far each part goes in the direction of the whole; with the bias's share they
             sum to 1, and a part that works against the others has a negative one.
-        bias_share: the bias's.
         proof: the sum, brought to the next point of the residual stream, against what the model recorded there.
     """
 

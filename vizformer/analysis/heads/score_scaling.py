@@ -54,7 +54,6 @@ class Saturation:
     """What becomes of softmax as the scores spread, for KEYS random scores.
 
     Attributes:
-        deviations: standard deviation of the scores.
         largest: the largest weight, the median over the queries.
         slopes: `slope`, the median over the queries.  The median, because the mean is carried by the few queries whose
             two best keys happen to tie: what a typical query gets to learn from is what counts.

@@ -24,12 +24,10 @@ class PairTerms:
     """The terms of a score.
 
     Attributes:
-        query, key: q_i and k_j.
         terms: scale q[m] k[m], in the order of m.
         position_bias: what is added for the positions; 0 where nothing is.
         content: the terms added up.
         score: the same, bent by the soft cap where the model has one, with the position bias.
-        weight: what the softmax makes of it.
         proof: scores are formed inside the model's fused attention and never seen; so the scores of this query and all
             keys, computed as this one, are taken on to z, which is compared.
     """

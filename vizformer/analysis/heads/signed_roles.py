@@ -47,9 +47,7 @@ class SignedRole:
     """What a head does to what it looks at, see the module.
 
     Attributes:
-        site, head: which.
         texts, rows: of each effect the text and the row, from 0.
-        tokens: the ids of the tokens that are looked at.
         weights: what the head gives to them.
         effects: on their logits, in nats.
         expected: whether the token was among those with the largest logits without the effect.
@@ -88,10 +86,7 @@ class SignedRole:
 
 
 def signed_role(checkpoint: Checkpoint, traces: Sequence[Trace], site: str, head: int) -> SignedRole:
-    """What a head of the self-attention that predicts does to the logits of what it looks at, in some texts.
-
-    Args:
-        traces: of the texts; up to MOST_ROWS of all their rows are read.
+    """What a head of the self-attention that predicts does to the logits of what it looks at; of MOST_ROWS rows.
 
     Raises:
         TraceError: another attention, no such head, or no row that looks at a token.

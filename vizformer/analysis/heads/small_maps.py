@@ -18,12 +18,7 @@ from vizformer.model.records import AttentionRecord, by_size
 
 @dataclass(frozen=True)
 class HeadOverview:
-    """All heads of one kind of attention at a glance.
-
-    Attributes:
-        largest: the largest weight in every pool of cells.
-        measures: of the whole text.
-    """
+    """All heads of one kind of attention at a glance: the largest weight in every pool of cells, and measures."""
 
     largest: Float[ndarray, "n_layers n_heads rows columns"]
     measures: HeadMeasures
@@ -42,9 +37,7 @@ def records_overview(records: Sequence[AttentionRecord], rows: ndarray, columns:
     columns[j] <= k < columns[j + 1].  One pool of queries is computed at a time, over the keys that one of them sees, so
     that no more than heads x queries of a pool x keys numbers are held.
 
-    Args:
-        records: a layer each, of a text of any length.
-        rows, columns: where the pools begin, rising from 0; the last one ends with the text.
+    `rows`, `columns`: where the pools begin, rising from 0; the last one ends with the text.
     """
     found = [_of_layer(record, rows.tolist(), columns) for record in records]
     largest, sums = np.stack([one for one, _ in found]), [one.means() for _, one in found]

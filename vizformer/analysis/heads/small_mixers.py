@@ -38,9 +38,8 @@ class MixerCost:
 class Mixed:
     """What a layer has made of a text.
 
-    Attributes:
-        maps: what each token reads of each value, head by head: o = M v.
-        error: |M v - o| / |o| over all heads, o as the layer has computed it.
+    `maps`: what each token reads of each value, head by head: o = M v.
+    `error`: |M v - o| / |o| over all heads, o as the layer has computed it.
     """
 
     maps: Float[ndarray, "h n n"]

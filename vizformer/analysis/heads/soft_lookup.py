@@ -59,9 +59,6 @@ def look_up(
 
     `sink`: one more score, of a row that has no value (`vizformer.model.mixing.Scoring`).
 
-    Raises:
-        ValueError: a temperature that is not above 0, or nothing to look up.
-
     Source: Bahdanau, Cho & Bengio 2014 (a soft alignment in place of a hard one); Vaswani et al. 2017, section 3.2.
     """
     scores, values = np.asarray(scores, dtype=np.float64), np.asarray(values, dtype=np.float64)
@@ -92,7 +89,6 @@ class HeadLookUp:
     Attributes:
         dots: q . k_j.
         found: the look-up with the scores that softmax sees, and the head's values.
-        values: v_j, one row per key.
         proof: soft against the model's own fused z; None at another temperature than the model's.
     """
 

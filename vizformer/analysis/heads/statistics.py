@@ -65,10 +65,6 @@ def head_statistics(maps: HeadMaps, *, cross: bool = False) -> HeadStatistics:
     """Measures all heads of one kind of attention.
 
     share_habit = mean over queries i of pattern[i, target(i)], effective = mean over i of exp(-sum_j a_ij log a_ij).
-
-    Args:
-        maps: of one kind, e.g. `head_maps(trace, "decoder")`.
-        cross: whether queries and keys are positions of different texts.
     """
     n_layers, n_q, n_k = maps.reasons.shape
     sees = maps.reasons == 0

@@ -14,12 +14,7 @@ from vizformer.text import Token
 
 @dataclass(frozen=True)
 class TellingHead:
-    """A head, and what its row looks at most.
-
-    Attributes:
-        key: the word that it looks at.
-        weight: how much of the row goes there.
-    """
+    """A head, the word that its row looks at most (`key`), and how much of the row goes there (`weight`)."""
 
     layer: int
     head: int

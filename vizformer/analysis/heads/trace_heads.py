@@ -34,9 +34,7 @@ _ROWS = 64  # of a mask that are looked at at once: they stay in the processor's
 class TraceHeads:
     """The heads of some attention calls of one kind.
 
-    Attributes:
-        records: a layer each.
-        overviews: hands out `overview` of a layer where somebody keeps it, since it takes a pass over the whole text.
+    `overviews`: hands out `overview` of a layer where somebody keeps it, since it takes a pass over the whole text.
     """
 
     records: tuple[AttentionRecord, ...]
@@ -145,19 +143,11 @@ class TraceNumbers:
         return tuple(self.trace.residuals)
 
     def heads(self, kind: str) -> TraceHeads:
-        """The heads of one kind.
-
-        Raises:
-            TraceError: a trace that is empty or has none of the kind.
-        """
+        """The heads of one kind."""
         return TraceHeads(records_of(self.trace, kind))
 
     def stream(self, site: str) -> Float[ndarray, "n d_model"]:
-        """The residual stream at a site.
-
-        Raises:
-            TraceError: there is none, or its numbers are not finite.
-        """
+        """The residual stream at a site, whose numbers must be finite."""
         found = self.trace.residual(site).float().cpu().numpy()
         if not np.isfinite(found).all():
             raise TraceError("{name} has numbers that are not finite.", name=site)

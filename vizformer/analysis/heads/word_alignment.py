@@ -31,8 +31,6 @@ class AlignmentScore:
 
     Attributes:
         found: share of the content words, by layer, for rows that predict a word's first token ([n_layers]).
-        words: how many content words there are.
-        by_head: the same for every head by itself.
     """
 
     found: Float[ndarray, " n_layers"]
@@ -114,12 +112,8 @@ def linked(pair: AlignedPair, source: Sequence[Token], target: Sequence[Token]) 
 
 @dataclass(frozen=True)
 class Alignment:
-    """The source token that each row of the decoder looks at most; the marks of the source are left out of the choice.
-
-    Attributes:
-        by_head: of every head.
-        mean: of the mean of a layer's heads.
-        weights: that mean.
+    """The source token that each row of the decoder looks at most, of every head, and of the mean of a layer's (`weights`);
+    the marks of the source are left out of the choice.
     """
 
     by_head: Int[ndarray, "n_layers n_heads n_q"]

@@ -19,9 +19,7 @@ from numpy import ndarray
 def word_starts(words: Sequence[int | None], opened: Collection[int] = ()) -> Int[ndarray, " n_words"]:
     """Where the words of a text begin: neighbours of the same word are one, but for the words that are `opened`.
 
-    Args:
-        words: of each token the index of its word, None for a token that belongs to none and stands for itself.
-        opened: indices of words whose pieces stay apart.
+    `words`: of each token the index of its word, None for one that stands for itself; the pieces of `opened` stay apart.
     """
     parts = [0] if words else []
     for index, (before, here) in enumerate(pairwise(words), start=1):
@@ -33,12 +31,7 @@ def word_starts(words: Sequence[int | None], opened: Collection[int] = ()) -> In
 def word_map(
     weights: Float[ndarray, "*maps n_q n_k"], queries: Int[ndarray, " query_words"], keys: Int[ndarray, " key_words"]
 ) -> Float[ndarray, "*maps query_words key_words"]:
-    """The map of words; see the module.
-
-    Args:
-        weights: of tokens.
-        queries, keys: where the words of each axis begin (`word_starts`).
-    """
+    """The map of words; see the module."""
     summed = np.add.reduceat(weights.astype(np.float64), keys, axis=-1)
     pieces = np.diff(queries, append=weights.shape[-2])
     return np.add.reduceat(summed, queries, axis=-2) / pieces[:, None]

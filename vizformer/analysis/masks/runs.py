@@ -21,9 +21,7 @@ class PaddedRun:
     """Two sentences in one batch, the shorter one filled up on the right.
 
     Attributes:
-        trace: of batch item 0, the first sentence.
         tokens: stack -> the first sentence's tokens with the padding after them.
-        other: stack -> the second sentence's likewise.
         padding: stack -> True where a token of (first, second) only fills the batch [2, n].
         difference: how far the first sentence's outputs are from those it has alone, at its own tokens: largest
             |difference| of the last residual stream of every stack.
@@ -148,11 +146,7 @@ def painted_run(
 
 @dataclass(frozen=True)
 class Expected:
-    """What the model expects at a position in two runs: the most probable token and its probability.
-
-    Attributes:
-        moved: largest |difference| of the logits.
-    """
+    """What the model expects at a position in two runs, and how far the logits `moved` (largest |difference|)."""
 
     before: Token
     before_probability: float

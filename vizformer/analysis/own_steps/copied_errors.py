@@ -18,14 +18,7 @@ from torch import nn
 
 @dataclass(frozen=True)
 class Exercise:
-    """A program with one wrong line.
-
-    Attributes:
-        lines: the program, the wrong line among them; what it reads beside them is given to `run`.
-        wrong: the index of that line.
-        right: what belongs there.
-        result: the name that holds the result.
-    """
+    """A program, the index of its wrong line, what belongs there, and the name that holds the result."""
 
     lines: tuple[str, ...]
     wrong: int

@@ -37,10 +37,7 @@ from vizformer.model.positions import sinusoidal_encoding
 class Contrast:
     """The result of a program with the wrong line and with the right one, beside what the model computed.
 
-    Attributes:
-        right, wrong: the results, of the same shape.
-        proof: the right one against the model.
-        off: the largest |difference| of the wrong one from the model.
+    `off`: the largest |difference| of the wrong one from the model.
     """
 
     right: Float[ndarray, "..."]

@@ -40,15 +40,11 @@ class Named:
 
 @dataclass(frozen=True)
 class Compared:
-    """A step that was given, against the trace.
+    """A step that was given, against the trace: its shape there, and the shape that was given.
 
-    Attributes:
-        name, title: of the step.
-        shape: as the trace has it.
-        given: the shape that was given.
-        problem: "shape" where that is another one, "nan" where numbers are none that should be some.
-        difference: the largest |given - computed|; inf where there is a problem.
-        departs: whether that is more than the tolerance allows somewhere.
+    problem: "shape" where that is another one, "nan" where numbers are none that should be some.
+    difference: the largest |given - computed|; inf where there is a problem.
+    departs: whether that is more than the tolerance allows somewhere.
     """
 
     name: str
@@ -62,12 +58,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All steps that were given, in the order in which a forward computes them.
-
-    Attributes:
-        steps: those that are known.
-        unknown: names that no step has.
-    """
+    """All steps that were given and are known, in the order in which a forward computes them, and the names of no step."""
 
     steps: tuple[Compared, ...]
     unknown: tuple[str, ...]
@@ -104,11 +95,7 @@ def layers(trace: Trace) -> tuple[str, ...]:
 
 
 def named(checkpoint: Checkpoint, trace: Trace) -> tuple[Named, ...]:
-    """Every step that can be compared; the layers of a stack have the same, but for those with experts or the delta rule.
-
-    Raises:
-        TraceError: a text of more than `LONGEST` tokens.
-    """
+    """Every step that can be compared; the layers of a stack have the same, but for those with experts or the delta rule."""
     check_length(trace)
     found: list[Named] = []
     first: dict[tuple[str, bool, bool], list[tuple[str, Step, ndarray]]] = {}
@@ -161,9 +148,6 @@ def compare(
 
     A step departs where |given - computed| > tolerance max(1, |computed|) in a cell.  Leading dimensions of 1 (a batch)
     are left out; -inf and what programs write in its place (-1e9) are the same.
-
-    Raises:
-        TraceError: a text of more than `LONGEST` tokens.
     """
     check_length(trace)
     wanted = {".".join(name.split(".")[:2]) for name in given}

@@ -31,11 +31,6 @@ def hints(
     """What may have gone wrong in a step that departs, or between it and the last one that agreed.
 
     A mistake that was made in a step before this one is told with the name of that step.
-
-    Args:
-        name, given: the step and its numbers.
-        agreed: names of steps that were given and agree.
-        tolerance: as in `first_departure.compare`.
     """
     if name == LOGITS:
         value = float64(trace.logits)

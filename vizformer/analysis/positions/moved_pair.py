@@ -17,10 +17,6 @@ def moved_scores(
 
     score(s) = f_q(x_query, distance + s) . f_k(x_key, s) / sqrt(d_head) + bias.  In the first layer a query and a key
     depend on their own token and place alone, so that all places are read from two texts: one token, over and over.
-
-    Args:
-        model: a decoder-only model.
-        distance: how many places the query stands after the key.
     """
     n = furthest + distance + 1
     asks, answers = (_first_record(model, [id] * n) for id in (query_id, key_id))

@@ -22,12 +22,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Answers:
-    """What both runs say.
-
-    Attributes:
-        tokens: the most probable ones of either run, those that one of them finds most probable first.
-        divergence: the Jensen-Shannon divergence of the two distributions, in bits.
-    """
+    """What both runs say: the most probable tokens of either, and the Jensen-Shannon divergence of the two, in bits."""
 
     tokens: tuple[Answer, ...]
     divergence: float
@@ -38,10 +33,6 @@ def two_answers(runs: TwoRuns, row: int, other_row: int | None = None, count: in
     """The `count` most probable tokens of each run, with the probability that the other one gives them.
 
     p = softmax(logits[row]); a token that only one vocabulary has is impossible for the other model.
-
-    Args:
-        row: of the output of the first run.
-        other_row: of that of the second one; default the same.
     """
     rows = row, row if other_row is None else other_row
     p, q = (

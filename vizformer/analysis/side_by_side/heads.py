@@ -34,7 +34,6 @@ class HeadPair:
     """One head in both runs, over some of the rows and keys.
 
     Attributes:
-        first, second: its weights.
         difference: second - first, from -1 to 1; None where the maps have no rows and keys in common.
         divergence: of every row of the difference, in bits; NaN where a row has no choice.
         reasons: why cells are blocked in the first and in the second run (`vizformer.model.Reason`), 0 where they are not.
@@ -56,10 +55,6 @@ def head_divergences(
     heard: Callable[[int, int], None] | None = None,
 ) -> Float[ndarray, "n_layers n_heads"]:
     """The mean divergence of the rows of every head, in bits; NaN where no row has a choice.
-
-    Args:
-        measure: another distance of rows, such as `total_variation`.
-        heard: told after every layer how many are done, of how many; what it raises ends it.
 
     Raises:
         TraceError: the maps have no cells in common (`TwoRuns.rows_and_keys`).
@@ -101,11 +96,7 @@ def row_divergences(
 def head_pair(
     runs: TwoRuns, kind: Kind, layer: int, head: int, queries: range | None = None, keys: range | None = None
 ) -> HeadPair:
-    """The maps of one head in both runs, and their difference.
-
-    Args:
-        queries, keys: only these rows and columns, as far as a run has them; default all.
-    """
+    """The maps of one head in both runs, and their difference."""
     (one, why), (two, why_other) = (
         _window(record, head, queries, keys) for record in _records(runs, kind, layer, head)
     )

@@ -11,12 +11,7 @@ from vizformer.model.trace import Trace
 
 @dataclass(frozen=True)
 class TwoRuns:
-    """What two models made of their texts, or one model of two texts; made by `two_runs`.
-
-    Attributes:
-        first, second: the models; one and the same where two texts are compared.
-        trace, other: their runs.
-    """
+    """What two models made of their texts, or one model of two texts; made by `two_runs`."""
 
     first: Checkpoint
     trace: Trace
@@ -77,10 +72,6 @@ class TwoRuns:
 
 def two_runs(first: Checkpoint, trace: Trace, second: Checkpoint, other: Trace) -> TwoRuns:
     """Two runs to be compared position by position.
-
-    Args:
-        first, second: the models; one and the same for two texts.
-        trace, other: what `Checkpoint.trace` gave for them.
 
     Raises:
         TraceError: models with other stacks; models with other tokenizers that read other token ids here.

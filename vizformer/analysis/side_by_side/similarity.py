@@ -46,9 +46,7 @@ class TextSimilarity:
     """The similarity of two texts, and what it is a sum of.
 
     Attributes:
-        pooling: how the rows of a text become one vector.
         cosine: of the two vectors, in float64.
-        lengths: |u| and |v|.
         pairs: the share of each pair of tokens; they sum to the cosine.
         proof: the sum of the pairs against the cosine that the model's own tensors give.
     """
@@ -62,12 +60,7 @@ class TextSimilarity:
 
 @dataclass(frozen=True)
 class SimilarityTerms:
-    """What the parts of a model have written into one of the texts, along the direction of the other.
-
-    Attributes:
-        terms: in the order of the data; they sum to the cosine.
-        proof: their sum against it.
-    """
+    """What the parts of a model have written into one of the texts, along the direction of the other: the cosine."""
 
     terms: tuple[Term, ...]
     proof: Proof
@@ -79,11 +72,7 @@ class SimilarityTerms:
 
 
 def text_similarity(runs: TwoRuns, pooling: Pooling = "mean") -> TextSimilarity:
-    """The cosine of the pooled vectors, pair by pair of tokens.
-
-    Raises:
-        TraceError: vectors of different widths.
-    """
+    """The cosine of the pooled vectors, pair by pair of tokens."""
     rows = [_pooled_rows(_last_rows(runs, which), pooling) for which in (0, 1)]
     if rows[0].shape[1] != rows[1].shape[1]:
         raise TraceError(

@@ -44,9 +44,6 @@ def stream_cosines(runs: TwoRuns, stack: str) -> StreamCosines:
     models that were not made from one another are not the same, so that their cosine says little; that of two steps of
     one training, or of a model before and after fine-tuning, says where they part.
 
-    Args:
-        stack: "encoder" or "decoder".
-
     Raises:
         TraceError: no such stack; streams of other widths.
     """

@@ -75,10 +75,6 @@ def moved_texts(
 
     A text that one of them cannot read, or that they read as other token ids, is left out.
 
-    Args:
-        pooling: of encoders of sentences.
-        heard: told after every text how many are done, of how many; what it raises ends it.
-
     Raises:
         VizformerError: why not one of the texts can be compared.
     """

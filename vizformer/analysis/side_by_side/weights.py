@@ -43,12 +43,7 @@ _HALVES = (torch.float16, torch.bfloat16)
 
 @dataclass(frozen=True, kw_only=True)
 class Moved:
-    """How far some weights of the second model are from those of the first.
-
-    Attributes:
-        distance: |B - A|_F.
-        length: |A|_F.
-    """
+    """How far some weights of the second model are from those of the first: |B - A|_F, and the length |A|_F."""
 
     distance: float
     length: float
@@ -66,8 +61,6 @@ class MovedTensor(Moved):
     """How far one tensor has moved.
 
     Attributes:
-        name: as `Transformer` calls it.
-        shape: its shape in the first model.
         singular: the largest singular values of B - A, the largest first; None for what is no matrix, or a large one.
         left_out: rows that are not compared, since only one of the models has them or they stand for other tokens.
     """
@@ -144,9 +137,7 @@ def moved_weights(
     """Compares the parameters of two models by their names; a table that serves twice counts once, unless the other model
     has two.  Tables of tokens are compared row by row, of the tokens that both vocabularies have at the same place.
 
-    Args:
-        singular: whether singular values are worked out, which takes most of the time.
-        heard: told after every tensor how many are done, of how many; what it raises ends it.
+    `singular`: whether singular values are worked out, which takes most of the time.
 
     Raises:
         TraceError: no tensor of the one has the name and shape of one of the other; a model whose layers are streamed.

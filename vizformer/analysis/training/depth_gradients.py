@@ -48,11 +48,7 @@ class Untrained:
 
 
 def untrained(arrangement: Arrangement, depth: int, seed: int = 0) -> Untrained:
-    """The gradients and the output of an untrained encoder of this depth.
-
-    Raises:
-        ValueError: no layer.
-    """
+    """The gradients and the output of an untrained encoder of this depth."""
     if depth < 1:
         raise ValueError(f"{depth} layers have no gradient")
     order: NormOrder = "pre" if arrangement == "pre" else "none" if arrangement == "bare" else "post"

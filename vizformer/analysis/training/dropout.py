@@ -24,13 +24,7 @@ RUNS = 8  # answers with dropout on
 
 @dataclass(frozen=True)
 class Dropped:
-    """A row and what dropout makes of it.
-
-    Attributes:
-        row: before.
-        kept: which numbers were kept.
-        result: the kept ones over 1 - p, the others 0.
-    """
+    """A row, which of its numbers were kept, and what dropout makes of it: these over 1 - p, the others 0."""
 
     row: Float[ndarray, " d"]
     kept: Bool[ndarray, " d"]
@@ -46,11 +40,7 @@ class Dropped:
 
 
 def drop(row: Float[ndarray, " d"], p: float, seed: int) -> Dropped:
-    """Drops numbers of a row.
-
-    Raises:
-        ValueError: p is not in [0, 1).
-    """
+    """Drops numbers of a row."""
     if not 0 <= p < 1:
         raise ValueError(f"p = {p}: choose 0 up to, but not, 1")
     kept = np.random.default_rng(seed).random(len(row)) >= p

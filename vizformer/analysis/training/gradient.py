@@ -31,7 +31,6 @@ class StepGradient:
     """The gradients of one step.
 
     Attributes:
-        loss: the mean cross-entropy, in nats.
         layers: "encoder.0", ..., the rows of `norms`.
         kinds: the matrices that the model has, of `KINDS`; the columns of `norms`.
         norms: |g_W|; NaN where a layer has no such matrix.
@@ -63,11 +62,7 @@ class StepGradient:
 
 
 def step_gradient(model: Transformer, trace: Trace, asked: Sequence[Asked]) -> StepGradient:
-    """The gradient of the mean loss of these rows, for the text of the trace; dropout is off.
-
-    Raises:
-        ValueError: no rows, or more tokens than `MOST_TOKENS`.
-    """
+    """The gradient of the mean loss of these rows, for the text of the trace; dropout is off."""
     ids = [torch.tensor([[token.id for token in tokens]]) for tokens in trace.tokens.values()]
     if not asked or sum(one.shape[1] for one in ids) > MOST_TOKENS:
         raise ValueError(f"{len(asked)} rows and {sum(one.shape[1] for one in ids)} tokens")

@@ -19,9 +19,7 @@ class SmoothingMarks:
     Attributes:
         steps: after which the held-out sentences were looked at.
         perplexities: e^loss there, the loss being the mean over the seeds.
-        sure: the mean probability of the most probable token, in the end.
         right: how often that token is the right one.
-        bleus: in the end, seed by seed.
     """
 
     steps: tuple[int, ...]
@@ -60,10 +58,7 @@ def by_smoothing(notes: Mapping[str, Any]) -> dict[float, SmoothingMarks]:
 class Averaging:
     """The last checkpoints of one training, and the mean of their weights.
 
-    Attributes:
-        losses: of the checkpoints, the last one at the end.
-        bleu: of the last one.
-        mean_loss, mean_bleu: of the model whose every weight is the mean of theirs.
+    `mean_loss`, `mean_bleu`: of the model whose every weight is the mean of theirs.
     """
 
     smoothing: float
@@ -93,9 +88,7 @@ def averaging(notes: Mapping[str, Any]) -> tuple[Averaging, ...]:
 class LeftOutCurves:
     """The losses of trainings with one thing left out.
 
-    Attributes:
-        curves: of every seed.
-        learned: of how many seeds the last loss is less than a quarter of that of guessing.
+    `learned`: of how many seeds the last loss is less than a quarter of that of guessing.
     """
 
     curves: Float[ndarray, "seeds points"]
@@ -121,8 +114,6 @@ class WidthLosses:
 
     Attributes:
         losses: on held-out letters, nats a letter, seed by seed.
-        read: the mean over the seeds of the loss on letters that it was trained on.
-        seconds: of computing, the mean over the seeds.
     """
 
     layers: int

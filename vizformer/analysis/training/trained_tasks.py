@@ -21,10 +21,8 @@ class TaskAnswer:
     """How a model deals with one question of its task.
 
     Attributes:
-        own: the answer in the model's own words.
         right: the right answer's symbols, with the end mark where there is one.
         probabilities: of every symbol at every place of the right answer.
-        symbols: the rows of `probabilities`.
         maps: all heads while the model reads the question and the right answer.
         tokens: what stands at the rows and columns of the maps, by stack.
     """
@@ -38,11 +36,7 @@ class TaskAnswer:
 
 
 def task_answer(checkpoint: Checkpoint, plan: Plan, text: str) -> TaskAnswer:
-    """The question that a text is, read with its right answer (one forward), and answered by the model itself.
-
-    Raises:
-        VizformerError: a text that is no question of the task.
-    """
+    """The question that a text is, read with its right answer (one forward), and answered by the model itself."""
     task = plan.on
     example = task.read(text)
     read, write = ids_of(task, example, plan.architecture)

@@ -152,7 +152,7 @@ FAMILIES: tuple[Family, ...] = (
                 ),
                 (*FIELDS.values(), "bos_id", "eos_id", "head"),
                 export,
-            )
+            ),
         ),
     ),
     # 1 and 2.  Sun et al. 2019, "ERNIE: Enhanced Representation through Knowledge Integration".
