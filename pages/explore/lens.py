@@ -1,9 +1,10 @@
-"""Where does the answer come from?: after which layer it is there, what adds to its logit, which tokens it depends on."""
+"""Where does the answer come from?: which parts and tokens carry it, after which layer it is there, and its terms."""
 
 import streamlit as st
 
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.tools.lens.evidence import draw_evidence, evidence_in_words
 from vizformer.web.tools.lens.findings import remarkable
 from vizformer.web.tools.lens.in_python import draw_in_python
 from vizformer.web.tools.lens.inputs import draw_inputs
@@ -36,8 +37,15 @@ def pictures(subject: Subject) -> None:
     picture, beside = st.columns(BESIDE, gap="medium")
     with beside:
         asked = choose(subject, settings)
-        guarded()(in_words)(subject, asked)
+    with picture:
+        guarded()(draw_evidence)(subject, asked)
+    with beside:
+        guarded()(evidence_in_words)(subject, asked)
         guarded()(remarkable)(subject, asked)
+    st.subheader(_("After which layer it is there"), anchor=False)
+    picture, beside = st.columns(BESIDE, gap="medium")
+    with beside:
+        guarded()(in_words)(subject, asked)
     with picture:
         guarded()(draw_layers)(subject, asked)
     for part in (draw_terms, draw_inputs, draw_in_python):

@@ -1,4 +1,4 @@
-"""Where does the answer come from?: a click on a cell chooses its position, the scan leads to a head."""
+"""Where does the answer come from?: a cell chooses its position, the scan leads to a head, an edge is taken out."""
 
 import pytest
 from playwright.sync_api import expect
@@ -33,3 +33,18 @@ def test_a_cell_chooses_its_position_and_the_scan_leads_to_the_head(
     assert page.url.split("?")[0].endswith("/attention")
     assert "layer=1" in page.url
     assert "head=2" in page.url
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize(("lang", "gone"), [("en", "goes from 100.0% to"), ("zh_CN", "从 100.0% 变为")])
+def test_an_edge_of_the_evidence_is_taken_out(open_tab, lang: str, gone: str) -> None:
+    tab = open_tab(f"/lens?model=induction-by-hand&text=abcdabc&lang={lang}")
+    page = tab.page
+    rows = page.locator("button.vf-evidence-row")
+    expect(rows.first).to_contain_text("L1 H2")
+    look = rows.filter(has_text="L0 H1").first
+    look.click()
+    expect(page.locator(".vf-evidence .vf-readout")).to_contain_text(gone)
+    expect(look).to_have_attribute("aria-pressed", "true")
+    page.locator(".vf-evidence-box", has_text="L1 H2").click()
+    expect(rows.first).to_have_attribute("aria-pressed", "true")

@@ -13,10 +13,12 @@ from recipes.handmade_models import induction_by_hand
 from tests.bundled import load
 from tests.components.test_mount import sent
 from tests.pages.reading import array, chart, run, said
-from vizformer.analysis import input_attribution, logit_attribution, logit_lens
+from vizformer.analysis import evidence, input_attribution, logit_attribution, logit_lens, taken_out
 from vizformer.analysis.attribution.findings import scan
 from vizformer.web.catalogue import model_cache
 from vizformer.web.tools.lens import in_python, inputs, layers, terms
+from vizformer.web.widgets import watched_work
+from vizformer.web.words import labels
 
 PAGE = "pages/explore/lens.py"
 STORY = "Once upon a time there was a cat."
@@ -45,6 +47,11 @@ def grid(app):
     return next(data for data in every if data.get("texts"))
 
 
+def why(app):
+    every = [sent(app, index) for index in range(len(app.get("bidi_component")))]
+    return next(data for data in every if "others" in data)
+
+
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("model", "text", "position"), [("stories", STORY, 4), ("zh-en", "我有一只猫。", 3), ("cloze", "a [MASK] cat", 2)]
@@ -65,13 +72,59 @@ def test_cells_and_bars_are_those_of_the_library(open_app, model, text, position
     assert data["selected"] == {"row": len(lens.points) - 1, "column": position}
     token = int(trace.logits[position].argmax())
     found = logit_attribution(checkpoint, trace, position, token)
-    assert f"**{found.logit:.4f}**" in said(app)
-    bars = array(chart(app, 0)["data"][0]["x"])
-    assert bars.sum() == pytest.approx(found.logit, abs=1e-3)
+    assert f"**{found.logit:.4f}**".replace("-", "−") in said(app)
+    drawn = why(app)
+    into = [edge["direct"] for edge in drawn["edges"] if edge["depth"] == 0]
+    assert len(drawn["edges"]) <= 12
+    assert sum(into) + drawn["others"] == pytest.approx(found.logit, abs=1e-3)
     table = app.dataframe[0].value
     own = logit_lens(checkpoint, trace, [position], targets=[token])
     assert table.iloc[:, -2].tolist() == own.rank[:, 0].tolist()
     assert len(app.success) == 2  # both proofs hold
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize(
+    ("model", "text", "position"), [("stories", STORY, 4), ("zh-en", "我有一只猫。", 3), ("cloze", "a [MASK] cat", 2)]
+)
+def test_each_edge_says_what_becomes_of_the_answer_without_it(open_app, model, text, position):
+    app = open_app(PAGE, model=model, text=text, position=position)
+    checkpoint = load(model)
+    trace = checkpoint.trace(text)
+    token = int(trace.logits[position].argmax())
+    found = evidence(checkpoint, trace, position, token)
+    removed = taken_out(checkpoint, trace, found)
+    drawn = why(app)
+    assert len(drawn["edges"]) == len(found.edges)
+    ends = sorted(edge["total"] for edge in drawn["edges"])
+    assert ends == pytest.approx(sorted(one.total for one in removed), abs=1e-5)
+    kinds = [node["kind"] for node in drawn["nodes"]]
+    assert kinds == sorted(kinds, key=("token", "part", "answer").index)
+    assert kinds[-1] == "answer"
+    for edge in drawn["edges"]:
+        (one,) = {one for one in removed if abs(one.total - edge["total"]) < 1e-7}
+        best = checkpoint.tokenizer.tokens([one.best])[0].text
+        assert "is first." in edge["said"] if one.best == token else f"first is “{best}”" in edge["said"]
+        assert f"to {labels.percent(one.probability)}" in edge["said"]
+        assert drawn["nodes"][edge["second"]]["kind"] != "token"
+
+
+def test_runs_that_take_long_wait_for_a_button(open_app, monkeypatch):
+    monkeypatch.setattr(watched_work, "AT_ONCE", 1.0)
+    app = open_app(PAGE, model="stories", text="Once upon a tree", position=3)
+    assert all(edge["total"] is None for edge in why(app)["edges"])
+    assert any(button.key == "lens.evidence.begin" for button in app.button)
+    monkeypatch.setattr(watched_work, "MOST", 1.0)
+    app = open_app(PAGE, model="stories", text="Once upon a tree", position=3)
+    assert any("vf.analysis.taken_out" in box.value for box in app.info)
+
+
+def test_the_page_attention_asks_why(open_app):
+    app = open_app("pages/explore/attention.py", model="stories", text=STORY, position=4)
+    app.button(key="next.why").click().run()
+    assert not app.exception
+    assert app.title[0].value == "Where does the answer come from?"
+    assert app.query_params["position"] == "4"
 
 
 def test_another_answer_and_what_is_taken_off_it_are_in_the_link(open_app):
@@ -80,11 +133,11 @@ def test_another_answer_and_what_is_taken_off_it_are_in_the_link(open_app):
     best = trace.logits[4].topk(2).indices.tolist()
     app = open_app(PAGE, model="stories", text=STORY, position=4, dials=f"lens.token:{best[1]}~lens.against:next")
     found = logit_attribution(checkpoint, trace, 4, best[1], against=best[0])
-    assert f"**{found.logit:.4f}**" in said(app)
+    assert f"**{found.logit:.4f}**".replace("-", "−") in said(app)
     app.segmented_control(key="setting.lens.against").set_value("none").run()
     assert app.query_params["dials"] == f"lens.token:{best[1]}~lens.against:none"
     found = logit_attribution(checkpoint, trace, 4, best[1], against=None)
-    assert f"**{found.logit:.4f}**" in said(app)
+    assert f"**{found.logit:.4f}**".replace("-", "−") in said(app)
 
 
 @pytest.mark.sweep
@@ -106,7 +159,7 @@ def test_a_part_is_looked_into_and_opens_on_the_page_attention(open_app, boxes_o
     position = len(trace.logits) - 1
     found = logit_attribution(checkpoint, trace, position, int(trace.logits[position].argmax()))
     own = next(term.value for term in found.terms if (term.part, term.layer) == ("feedforward", 3))
-    assert array(chart(app, 1)["data"][0]["x"]).sum() == pytest.approx(own, abs=1e-3)
+    assert array(chart(app, 0)["data"][0]["x"]).sum() == pytest.approx(own, abs=1e-3)
 
 
 def test_the_input_is_tinted_and_what_is_missing_is_said(open_app, boxes_open):

@@ -3,11 +3,7 @@
 from jaxtyping import Float
 from numpy import ndarray
 
-from vizformer.analysis import (
-    input_attribution,
-    logit_attribution,
-    logit_lens,
-)
+from vizformer.analysis import Removed, evidence, input_attribution, logit_attribution, logit_lens, taken_out
 from vizformer.analysis.attribution.direct import by_key, what_is_frozen
 from vizformer.analysis.attribution.findings import scan
 from vizformer.analysis.attribution.lens import right_tokens, what_is_inexact
@@ -15,6 +11,7 @@ from vizformer.analysis.attribution.terms import Against
 from vizformer.analysis.heads.residual_contributions import key_contributions
 from vizformer.messages import Message
 from vizformer.web.catalogue.bounded_cache import cached
+from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.words import labels
@@ -24,6 +21,14 @@ lens = of_run(logit_lens)
 attribution = of_run(logit_attribution)
 inputs = of_run(input_attribution)
 findings = of_run(scan)
+evidence_of = of_run(evidence)
+
+
+@cached
+def taken_out_of(subject: Subject, position: int, token: int, against: Against) -> tuple[Removed, ...]:
+    """What becomes of the answer without each edge of its evidence."""
+    found = evidence_of(subject, position, token, against=against)
+    return taken_out(subject.checkpoint, subject.trace, found, heard=HEARD.get())
 
 
 @cached

@@ -50,8 +50,6 @@ def window(position: int, n: int) -> int:
 def in_words(subject: Subject, asked: Asked) -> None:
     """Where the answer comes to the top, and what the table is."""
     st.markdown(first_after(subject, asked))
-    if why := position_choice.why(subject):
-        st.caption(why)
     show_note(
         "Each cell is the token that the model would say if it ended there, the colour its probability: the row of "
         "the residual stream goes straight to the head. A click chooses a position."

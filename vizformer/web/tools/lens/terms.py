@@ -7,7 +7,6 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.analysis import Kind, LogitAttribution, Term, site_name
-from vizformer.analysis.attribution.terms import Against
 from vizformer.components import tinted_text
 from vizformer.figures.logit_bars import ENGLISH as TERMS
 from vizformer.web.catalogue.subject import Subject
@@ -25,41 +24,16 @@ from vizformer.web.words.i18n import _, show_note, translate
 from vizformer.web.words.part_names import part_name
 
 ANCHOR = "lens-terms"
-BARS = 14
 NEURONS = 10
-_BIASES = ("attention_bias", "feedforward_bias", "norm_bias", "projection_bias", "head_bias", "logit_bias")
 
 
 def draw_terms(subject: Subject, asked: Asked) -> None:
-    """The bars, with their sum and its proof; then one head or network."""
+    """What is held so that the logit is a sum, all of its terms, and one head or network."""
     st.html(f'<div id="{ANCHOR}"></div>')
     st.subheader(_("What adds to its logit"), anchor=False)
     found = computations.attribution(subject, asked.position, asked.token, against=asked.against)
-    st.markdown(
-        _(
-            "The logit of “{answer}” is a sum of what every part has written into the last row. Less {less} it is "
-            "**{logit}**; the terms sum to {total}.",
-            answer=plain(asked.text),
-            less=less(subject, asked.against),
-            logit=f"{found.logit:.4f}",
-            total=f"{found.total:.4f}",
-        )
-        if asked.against is not None
-        else _(
-            "The logit of “{answer}” is a sum of what every part has written into the last row. It is **{logit}**; the "
-            "terms sum to {total}.",
-            answer=plain(asked.text),
-            logit=f"{found.logit:.4f}",
-            total=f"{found.total:.4f}",
-        )
-    )
-    names, values = bars(subject, found)
-    figure = figures.logit_terms(names, values, words=words(TERMS))
-    chart.show(figure, key="lens.terms")
-    proof_badge.show(found.proof, edited=bool(subject.edited))
     for message in computations.frozen(subject):
         st.caption(translate(message))
-    show_note("These are shares of a sum, not effects: without a part, what the later layers do would change too.")
     with folded(_("All terms"), key="lens.all") as is_open:
         if is_open:
             data_table.show(
@@ -69,27 +43,8 @@ def draw_terms(subject: Subject, asked: Asked) -> None:
                 },
                 hide_index=True,
             )
+            proof_badge.show(found.proof, edited=bool(subject.edited))
     one_part(subject, asked, found)
-
-
-def less(subject: Subject, against: Against) -> str:
-    """What was taken off the logit, in words."""
-    if against == "mean":
-        return _("the mean logit of all tokens")
-    (text,) = computations.texts(subject, (int(against or 0),))
-    return _("that of “{token}”", token=plain(text))
-
-
-def bars(subject: Subject, found: LogitAttribution) -> tuple[list[str], np.ndarray]:
-    """The largest terms; the biases as one, the others as one."""
-    own = [(name(subject, term), term.value) for term in found.sorted if term.part not in _BIASES]
-    if biases := [term.value for term in found.terms if term.part in _BIASES]:
-        own.append((_("all biases"), float(sum(biases))))
-    own.sort(key=lambda pair: -abs(pair[1]))
-    shown, others = own[:BARS], own[BARS:]
-    if others:
-        shown.append((_("{n} others together", n=len(others)), float(sum(value for __, value in others))))
-    return [one for one, __ in shown], np.array([value for __, value in shown])
 
 
 def name(subject: Subject, term: Term) -> str:

@@ -11,6 +11,7 @@ from vizformer.web.tools.lens import computations
 from vizformer.web.widgets import position_choice
 from vizformer.web.widgets.choices import box, one_of
 from vizformer.web.words import labels
+from vizformer.web.words.errors import plain
 from vizformer.web.words.i18n import _
 
 OWN = -1  # the token that the model itself finds most probable
@@ -50,3 +51,11 @@ def choose(subject: Subject, settings: DeltaGenerator) -> Asked:
     if less == "next":
         against = next(one.token.id for one in best if one.token.id != token)
     return Asked(position, token, texts[token], against)
+
+
+def less(subject: Subject, against: Against) -> str:
+    """What was taken off the logit, in words."""
+    if against == "mean":
+        return _("the mean logit of all tokens")
+    (text,) = computations.texts(subject, (int(against or 0),))
+    return _("that of “{token}”", token=plain(text))

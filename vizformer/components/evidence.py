@@ -1,0 +1,108 @@
+"""Why this answer: tokens, parts of the model and the answer as a graph, and its edges as a list with two effects each.
+
+    mount(nodes, edges, others=0.4, words=words, key="why")
+
+A press on an edge, or on its line in the list, says what becomes of the answer without it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+from vizformer.components import _mount
+from vizformer.components._mount import N_
+
+__all__ = ["ENGLISH", "MOST", "Edge", "Node", "mount", "to_html"]
+
+MOST = 24
+"""Edges: of more, none could be followed."""
+
+ENGLISH: Mapping[str, str] = {
+    "list_label": N_("Edges, each with its effects. The arrow keys move, Enter takes the edge out."),
+    "edge": N_("What carries it"),
+    "direct": N_("direct effect"),
+    "total": N_("total effect, taken out"),
+    "others": N_("others, sum"),
+    "raises": N_("raises the logit"),
+    "lowers": N_("lowers it"),
+    "looks": N_("turns a look"),
+    "both": N_("numbers: direct / total effect"),
+}
+"""Every text of the component; a page passes the same names in the reader's language."""
+
+_COMPONENT = _mount.Component("evidence")
+
+
+class Node(TypedDict):
+    """A box.
+
+    Attributes:
+        kind: its column: tokens on the left, parts by their layers in the middle, the answer on the right.
+        text, note: what stands in it, and below in small letters.
+        name: all of it in words.
+    """
+
+    kind: Literal["token", "part", "answer"]
+    text: str
+    note: str
+    name: str
+
+
+class Edge(TypedDict):
+    """A line between two boxes, and a line of the list.
+
+    Attributes:
+        first, second: the boxes, by their places.
+        looks: whether it turns a look, and carries no share of the logit.
+        depth: how far the name is set in: of what enters the part of the last edge that is set in less.
+        name: in the list.
+        direct: its share; in `shown` as it is written.
+        total: what is lost without it; None where that was not measured.
+        said: what becomes of the answer without it.
+    """
+
+    first: int
+    second: int
+    looks: bool
+    depth: int
+    name: str
+    direct: float
+    shown: str
+    total: float | None
+    said: str
+
+
+def mount(
+    nodes: Sequence[Node], edges: Sequence[Edge], *, others: float, words: Mapping[str, str] = ENGLISH, key: str
+) -> None:
+    """Shows the graph on a Streamlit page.
+
+    Args:
+        nodes: each column from top to bottom.
+        edges: in the order of the list.
+        others: the sum of what enters the answer and is not drawn.
+
+    Raises:
+        ValueError: more edges than can be followed, or edges that lead nowhere.
+    """
+    _COMPONENT.mount(key=key, data=_data(nodes, edges, others, words), columns={}, version=0, selected=None)
+
+
+def to_html(
+    nodes: Sequence[Node],
+    edges: Sequence[Edge],
+    *,
+    others: float,
+    words: Mapping[str, str] = ENGLISH,
+    title: str = "Why this answer",
+) -> _mount.Html:
+    """The same graph as the text of one HTML file that works without a server and without a network."""
+    return _COMPONENT.page(data=_data(nodes, edges, others, words), columns={}, selected=None, title=title)
+
+
+def _data(nodes: Sequence[Node], edges: Sequence[Edge], others: float, words: Mapping[str, str]) -> dict[str, Any]:
+    if len(edges) > MOST:
+        raise ValueError(f"{len(edges)} edges are more than the {MOST} that can be followed")
+    for edge in edges:
+        if not (0 <= edge["first"] < len(nodes) and 0 <= edge["second"] < len(nodes)):
+            raise ValueError(f"no edge leads from {edge['first']} to {edge['second']} among {len(nodes)} boxes")
+    return {"nodes": list(nodes), "edges": list(edges), "others": others, "words": {**ENGLISH, **words}}
