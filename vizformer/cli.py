@@ -243,14 +243,7 @@ def inspect(
 @click.option("--device", default="cpu", show_default=True, help="Where the model computes.")
 @click.option("--dtype", default="float32", show_default=True, help="What it computes in.")
 def heads(
-    model: str,
-    texts: str,
-    out: Path,
-    work: Path,
-    threads: int | None,
-    scheduler: str | None,
-    device: str,
-    dtype: str,
+    model: str, texts: str, out: Path, work: Path, threads: int | None, scheduler: str | None, device: str, dtype: str
 ) -> None:
     """Measure what every attention head of a model does on many texts: one row a head.
 

@@ -34,11 +34,7 @@ class ModelConfig(Options):
     def without_distances(self) -> "ModelConfig":
         """The same options with scores of the contents alone."""
         return replace(
-            self,
-            disentangled="none",
-            disentangled_furthest=None,
-            disentangled_norm=False,
-            disentangled_shared=False,
+            self, disentangled="none", disentangled_furthest=None, disentangled_norm=False, disentangled_shared=False
         )
 
     def to_dict(self) -> dict[str, Any]:

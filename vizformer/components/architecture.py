@@ -15,7 +15,7 @@ ENGLISH: Mapping[str, str] = {
     "drawing_label": N_(
         "The model, from the tokens on top to the prediction at the bottom. The arrow keys move along the data and "
         "between the columns, Enter chooses a box."
-    ),
+    )
 }
 """Every text of the component; a page passes the same names in the reader's language."""
 
@@ -68,11 +68,7 @@ def mount(
     data = _data(columns, words)
     shown, echo = _mount.current(key, selected, _parse)
     _COMPONENT.mount(
-        key=key,
-        data=data,
-        columns={},
-        version=echo.version,
-        selected=None if echo.sent is None else {"box": echo.sent},
+        key=key, data=data, columns={}, version=echo.version, selected=None if echo.sent is None else {"box": echo.sent}
     )
     return shown if shown in _keys(columns) else None
 
@@ -85,10 +81,7 @@ def to_html(
     title: str = "Architecture",
 ) -> _mount.Html:
     return _COMPONENT.page(
-        data=_data(columns, words),
-        columns={},
-        title=title,
-        selected=None if selected is None else {"box": selected},
+        data=_data(columns, words), columns={}, title=title, selected=None if selected is None else {"box": selected}
     )
 
 

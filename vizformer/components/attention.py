@@ -18,18 +18,7 @@ from vizformer.components._mount import N_
 from vizformer.components.packing import pack, pack_heads
 from vizformer.components.payload import HeadsPayload, count, fits, nearest
 
-__all__ = [
-    "ENGLISH",
-    "ByWord",
-    "HeadsPayload",
-    "Selection",
-    "fits",
-    "mount",
-    "pack",
-    "pack_heads",
-    "peek",
-    "to_html",
-]
+__all__ = ["ENGLISH", "ByWord", "HeadsPayload", "Selection", "fits", "mount", "pack", "pack_heads", "peek", "to_html"]
 
 View = Literal["weights", "scores"]
 Order = Literal["layer", "habit", "entropy", "distance", "first"]

@@ -40,12 +40,7 @@ def pack(heads: Heads, *, chosen: tuple[int, int] = (0, 0), limit: int = LIMIT_B
 
 
 def pack_lines(
-    heads: Heads,
-    *,
-    layer: int = 0,
-    queries: range | None = None,
-    keys: range | None = None,
-    limit: int = LIMIT_BYTES,
+    heads: Heads, *, layer: int = 0, queries: range | None = None, keys: range | None = None, limit: int = LIMIT_BYTES
 ) -> HeadsPayload:
     """Packs the weights of all heads where they fit into `limit` bytes; else of one layer, or of a part of the text."""
     if queries is None and keys is None and fits(heads.shape, scored=False, limit=limit):
@@ -132,11 +127,7 @@ def pack_heads(
 
 
 def pack_operands(
-    thumbs: NDArray[np.uint8],
-    head: Operands,
-    reasons: NDArray[np.integer] | None = None,
-    *,
-    chosen: tuple[int, int],
+    thumbs: NDArray[np.uint8], head: Operands, reasons: NDArray[np.integer] | None = None, *, chosen: tuple[int, int]
 ) -> HeadsPayload:
     """Packs what one head is computed from, beside thumbnails of all.
 

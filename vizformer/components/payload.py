@@ -119,10 +119,7 @@ def once(reasons: NDArray[np.integer] | None) -> NDArray[np.uint8] | None:
 
 
 def describe(
-    payload: HeadsPayload,
-    query_tokens: Sequence[str],
-    key_tokens: Sequence[str],
-    layers: Sequence[int | str] | None,
+    payload: HeadsPayload, query_tokens: Sequence[str], key_tokens: Sequence[str], layers: Sequence[int | str] | None
 ) -> dict[str, Any]:
     """What the browser has to know about the columns: their shape, and the labels of its axes."""
     labels = list(range(payload.shape[0])) if layers is None else list(layers)

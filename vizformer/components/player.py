@@ -236,24 +236,14 @@ def peek(*, key: str, selected: PlayerSelection | None = None) -> PlayerSelectio
 
 
 def mount(
-    written: Written,
-    *,
-    selected: PlayerSelection | None = None,
-    words: Mapping[str, str] = ENGLISH,
-    key: str,
+    written: Written, *, selected: PlayerSelection | None = None, words: Mapping[str, str] = ENGLISH, key: str
 ) -> PlayerSelection:
     """Shows the player on a Streamlit page; what is selected now. `peek` tells the branch that the text has to follow."""
     wish = None if selected is None else selected.within(written)
     shown, echo = _mount.current(key, wish, lambda report: PlayerSelection.parse(report).within(written))
     data, columns = _data(written, words)
     sent = None if echo.sent is None else asdict(echo.sent.within(written))
-    _COMPONENT.mount(
-        key=key,
-        data=data,
-        columns=columns,
-        version=echo.version,
-        selected=sent,
-    )
+    _COMPONENT.mount(key=key, data=data, columns=columns, version=echo.version, selected=sent)
     return (shown or PlayerSelection()).within(written)
 
 
@@ -267,12 +257,7 @@ def to_html(
     """The same player as the text of one HTML file that works without a server; tokens cannot be taken in it."""
     data, columns = _data(written, words)
     start = (selected or PlayerSelection(branch=written.branch)).within(written)
-    return _COMPONENT.page(
-        data=data,
-        columns=columns,
-        selected=asdict(start),
-        title=title,
-    )
+    return _COMPONENT.page(data=data, columns=columns, selected=asdict(start), title=title)
 
 
 def _data(written: Written, words: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, _mount.Column]]:

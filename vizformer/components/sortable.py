@@ -42,11 +42,7 @@ def mount(
 
 
 def to_html(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[Cell]],
-    *,
-    caption: str = "",
-    words: Mapping[str, str] = ENGLISH,
+    columns: Sequence[str], rows: Sequence[Sequence[Cell]], *, caption: str = "", words: Mapping[str, str] = ENGLISH
 ) -> _mount.Html:
     data = _data(columns, rows, caption, words)
     return _COMPONENT.page(data=data, columns={}, selected=None, title=caption or "Table")

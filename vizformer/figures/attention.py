@@ -42,12 +42,7 @@ def attention_heatmap(
         if np.shape(reasons) != values.shape:
             raise ValueError(f"reasons of shape {np.shape(reasons)} do not fit a pattern of shape {values.shape}")
         values[np.asarray(reasons) != 0] = np.nan
-    places = {
-        "query": "%{pointNumber[0]}",
-        "key": "%{pointNumber[1]}",
-        "query_token": "%{y}",
-        "key_token": "%{x}",
-    }
+    places = {"query": "%{pointNumber[0]}", "key": "%{pointNumber[1]}", "query_token": "%{y}", "key_token": "%{x}"}
     weights = kind == "weights"
     end = 1.0 if weights else reach(values)
     small = max(values.shape) <= PRINTED_UP_TO

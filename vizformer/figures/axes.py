@@ -48,12 +48,7 @@ def name_axes(
     over_y = {**_axis(rows, row_ticks), "overlaying": "y", "matches": "y", "title": {"text": safe(row_title)}}
     over_x = {**_axis(columns, column_ticks), "overlaying": "x", "matches": "x", "title": {"text": safe(column_title)}}
     silent = {"showticklabels": False, "ticks": ""}  # a mark for each of 512 names takes the browser 100 ms
-    figure.update_layout(
-        xaxis={**x, **silent},
-        yaxis={**y, **silent},
-        xaxis2={**over_x, "side": "top"},
-        yaxis2=over_y,
-    )
+    figure.update_layout(xaxis={**x, **silent}, yaxis={**y, **silent}, xaxis2={**over_x, "side": "top"}, yaxis2=over_y)
 
 
 def _axis(names: Sequence[str], ticks: Ticks | None = None) -> dict[str, Any]:

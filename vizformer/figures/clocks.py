@@ -53,12 +53,7 @@ def position_clocks(
             showlegend=False,
         )
         figure.add_scatter(
-            x=[x],
-            y=[y + 0.92],
-            mode="markers",
-            marker={"color": GRID, "size": 5},
-            hoverinfo="skip",
-            showlegend=False,
+            x=[x], y=[y + 0.92], mode="markers", marker={"color": GRID, "size": 5}, hoverinfo="skip", showlegend=False
         )
     hands = [(pairs, position, words["now"], "solid", QUALITATIVE[0])]
     if moved is not None:

@@ -70,12 +70,7 @@ def head_costs(
 
 
 def shared_heads(
-    n_heads: int,
-    n_kv_heads: int,
-    *,
-    chosen: int | None = None,
-    title: str = "",
-    words: Mapping[str, str] = ENGLISH,
+    n_heads: int, n_kv_heads: int, *, chosen: int | None = None, title: str = "", words: Mapping[str, str] = ENGLISH
 ) -> Figure:
     """Draws query heads above, key/value heads below, and a line from each query head to the one it reads; one thicker."""
     words = {**ENGLISH, **words}

@@ -99,13 +99,7 @@ def head_slices(
 
 
 def _band(
-    place: int,
-    index: int,
-    n: int,
-    length: int,
-    most: int,
-    chosen: int | None,
-    words: Mapping[str, str],
+    place: int, index: int, n: int, length: int, most: int, chosen: int | None, words: Mapping[str, str]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The shapes and the annotations that say whose columns these are."""
     width, top = length / n, _middle(place) - STRIP / 2 - BAND
@@ -129,11 +123,7 @@ def _middle(place: int) -> float:
 
 
 def head_parts(
-    parts: NDArray[np.floating],
-    names: Sequence[str],
-    *,
-    title: str = "",
-    words: Mapping[str, str] = ENGLISH,
+    parts: NDArray[np.floating], names: Sequence[str], *, title: str = "", words: Mapping[str, str] = ENGLISH
 ) -> Figure:
     """Draws the vectors that add up to a sublayer's output, one a row, on one scale centred on 0.
 

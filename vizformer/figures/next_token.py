@@ -11,11 +11,7 @@ from vizformer.figures.style import ENGLISH, fill, safe
 
 
 def next_token_bars(
-    tokens: Sequence[str],
-    probabilities: NDArray[np.floating],
-    *,
-    title: str = "",
-    words: Mapping[str, str] = ENGLISH,
+    tokens: Sequence[str], probabilities: NDArray[np.floating], *, title: str = "", words: Mapping[str, str] = ENGLISH
 ) -> Figure:
     """Draws the probabilities of some next tokens as horizontal bars, in the order given, the first on top."""
     words = {**ENGLISH, **words}

@@ -17,12 +17,7 @@ ENGLISH: Mapping[str, str] = {
 
 
 def patch_picture(
-    picture: NDArray[np.floating],
-    side: int,
-    chosen: int,
-    *,
-    title: str = "",
-    words: Mapping[str, str] = ENGLISH,
+    picture: NDArray[np.floating], side: int, chosen: int, *, title: str = "", words: Mapping[str, str] = ENGLISH
 ) -> Figure:
     """Draws a picture cut into squares; they are counted row by row from the top left.
 

@@ -51,11 +51,7 @@ def variance_growth(
             y=values,
             mode="markers",
             name=safe(words[name]),
-            marker={
-                "size": np.where(x == at, 15, 9).astype(np.int32),
-                "symbol": symbol,
-                "color": QUALITATIVE[order],
-            },
+            marker={"size": np.where(x == at, 15, 9).astype(np.int32), "symbol": symbol, "color": QUALITATIVE[order]},
             hovertemplate=fill(words["variance_at"], width="%{x}", value="%{y:.3g}"),
         )
     frame(figure, title, height=390)

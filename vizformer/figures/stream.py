@@ -70,11 +70,6 @@ def stream_points(
             "range": [0.0, 1.15 * max(float(np.max(lengths)), 1e-6)],
             "title": {"text": safe(words["length"])},
         },
-        yaxis2={
-            "domain": [0.0, 0.4],
-            "range": [low - 0.08, 1.08],
-            "title": {"text": safe(words["cosine"])},
-            **AXIS,
-        },
+        yaxis2={"domain": [0.0, 0.4], "range": [low - 0.08, 1.08], "title": {"text": safe(words["cosine"])}, **AXIS},
     )
     return figure

@@ -103,12 +103,7 @@ class JobQueue(ABC, Generic[Content]):
         """How a job ended whose process is over with this exit status; `cut_off`: it was told to end, or took too long."""
 
     def add(
-        self,
-        name: str,
-        write: Callable[[Path], Content],
-        who: str | None = None,
-        visitor: str = "",
-        address: str = "",
+        self, name: str, write: Callable[[Path], Content], who: str | None = None, visitor: str = "", address: str = ""
     ) -> str:
         """Queues a job and returns its name; joins the one that is there or under way.
 

@@ -55,10 +55,7 @@ class Repeater(nn.Module):
         return states
 
     def write(
-        self,
-        ids: Int[Tensor, "b m"],
-        states: Float[Tensor, "b n d_h"],
-        before: Float[Tensor, "1 b d_h"] | None = None,
+        self, ids: Int[Tensor, "b m"], states: Float[Tensor, "b n d_h"], before: Float[Tensor, "1 b d_h"] | None = None
     ) -> tuple[Float[Tensor, "b m v"], Float[Tensor, "1 b d_h"], Float[Tensor, "b m n"]]:
         """The logits of the next symbol, the decoder's last state, and the weights a.
 

@@ -149,11 +149,7 @@ def check_name(path: Path) -> None:
 
 
 def make_report(
-    checkpoint: Checkpoint,
-    corpus: Corpus,
-    read: int,
-    sums: Mapping[Kind, Sums],
-    repeated: Mapping[Kind, Tensor],
+    checkpoint: Checkpoint, corpus: Corpus, read: int, sums: Mapping[Kind, Sums], repeated: Mapping[Kind, Tensor]
 ) -> HeadReport:
     """The report of a corpus whose texts were all added up.
 

@@ -115,10 +115,7 @@ def _of_waves(n: int, d: int) -> Iterator[tuple[Message, Tensor]]:
         torch.where(even, angle.cos(), angle.sin()),
     )
     half = pos / 10_000 ** (pair / 2 / d)
-    yield (
-        N_("The exponent counts the pairs, i / d; it is 2i / d."),
-        torch.where(even, half.sin(), half.cos()),
-    )
+    yield (N_("The exponent counts the pairs, i / d; it is 2i / d."), torch.where(even, half.sin(), half.cos()))
     own = pos / 10_000 ** (column / d)
     yield (
         N_("Each cosine has an angle of its own; it takes that of the sine before it."),
@@ -243,12 +240,7 @@ def _of_linear(step: Step, before: Names, after: Names) -> Iterator[Mistake]:
 def _of_activation(step: Step, before: Names) -> Iterator[Mistake]:
     reads = "gate" if "(gate)" in step.code else "hidden"
     x = before[reads]
-    others = {
-        "ReLU": F.relu(x),
-        "GELU": F.gelu(x),
-        "GELU (tanh)": F.gelu(x, approximate="tanh"),
-        "SiLU": F.silu(x),
-    }
+    others = {"ReLU": F.relu(x), "GELU": F.gelu(x), "GELU (tanh)": F.gelu(x, approximate="tanh"), "SiLU": F.silu(x)}
     yield N_("The activation function is missing."), {step.variable: x}
     for name, value in others.items():
         yield N_("The activation function is {name}; this model has another one.", name=name), {step.variable: value}

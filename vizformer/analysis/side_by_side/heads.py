@@ -48,11 +48,7 @@ class HeadPair:
 
 @torch.inference_mode()
 def head_divergences(
-    runs: TwoRuns,
-    kind: Kind,
-    *,
-    measure: "Measure | None" = None,
-    heard: Callable[[int, int], None] | None = None,
+    runs: TwoRuns, kind: Kind, *, measure: "Measure | None" = None, heard: Callable[[int, int], None] | None = None
 ) -> Float[ndarray, "n_layers n_heads"]:
     """The mean divergence of the rows of every head, in bits; NaN where no row has a choice.
 

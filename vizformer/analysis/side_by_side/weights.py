@@ -128,11 +128,7 @@ class MovedWeights:
 
 @torch.inference_mode()
 def moved_weights(
-    first: Checkpoint,
-    second: Checkpoint,
-    *,
-    singular: bool = True,
-    heard: Callable[[int, int], None] | None = None,
+    first: Checkpoint, second: Checkpoint, *, singular: bool = True, heard: Callable[[int, int], None] | None = None
 ) -> MovedWeights:
     """Compares the parameters of two models by their names; a table that serves twice counts once, unless the other model
     has two.  Tables of tokens are compared row by row, of the tokens that both vocabularies have at the same place.

@@ -36,13 +36,7 @@ Recognise = Callable[[Weights], Layout | None]
 
 
 def examine(
-    folder: Folder,
-    file: str,
-    name: str,
-    given: Mapping[str, object],
-    *,
-    numbers: bool = False,
-    mapping: object = None,
+    folder: Folder, file: str, name: str, given: Mapping[str, object], *, numbers: bool = False, mapping: object = None
 ) -> Examined:
     """Reads what a file holds.
 

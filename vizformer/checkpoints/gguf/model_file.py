@@ -53,12 +53,7 @@ def examine(folder: Folder, file: str, name: str, *, steps: bool = True) -> Exam
     examined = model_folder.understand(NoFiles(folder.path), said, weights, vocabularies, name=name)
     fates = tuple(_fate(fate, places, kind, said) for fate in examined.report.tensors)
     notes = _notes(whole, found, steps=steps)
-    report = replace(
-        examined.report,
-        format="gguf",
-        tensors=fates,
-        assumptions=(*notes, *examined.report.assumptions),
-    )
+    report = replace(examined.report, format="gguf", tensors=fates, assumptions=(*notes, *examined.report.assumptions))
     return replace(examined, report=report)
 
 

@@ -220,13 +220,7 @@ def line(x0: float, y0: float, x1: float, y1: float, *, colour: str, width: floa
 
 def dashes(dash: str | None, width: float) -> str | None:
     """Plotly's names for dashes, as an SVG writes them."""
-    lengths = {
-        "dot": (1, 2),
-        "dash": (4, 3),
-        "dashdot": (4, 2, 1, 2),
-        "longdash": (8, 3),
-        "longdashdot": (8, 2, 1, 2),
-    }
+    lengths = {"dot": (1, 2), "dash": (4, 3), "dashdot": (4, 2, 1, 2), "longdash": (8, 3), "longdashdot": (8, 2, 1, 2)}
     found = lengths.get(dash or "solid")
     return None if found is None else " ".join(f"{one * max(width, 1):g}" for one in found)
 

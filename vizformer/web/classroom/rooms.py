@@ -84,10 +84,7 @@ class Rooms:
     """
 
     def __init__(
-        self,
-        store: Store[Room],
-        is_there: Callable[[str], bool],
-        clock: Callable[[], float] = time.time,
+        self, store: Store[Room], is_there: Callable[[str], bool], clock: Callable[[], float] = time.time
     ) -> None:
         self._store, self._is_there, self._clock = store, is_there, clock
         self._lock = threading.Lock()  # of what is in memory here: nobody ever waits for the store below it

@@ -52,11 +52,7 @@ MISSING, LONGEST_NAME = (
     60,
 )  # the parameter that names an address that is no page, and how much of it in characters
 BARE = frozenset({"slide", "embed", "embed_options"})  # what makes a page come without its bar
-TYPES = {
-    ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".woff2": "font/woff2",
-}
+TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".woff2": "font/woff2"}
 _STATIC = re.compile(r"static/(?:js|css|media)/[\w-][\w.-]{0,200}", re.ASCII)
 _ONE_PART = re.compile(r"(?!oauth2callback)[^_./][^/.]*[.]?")  # an address of one part, which is no file
 # An address of several parts, of which none is Streamlit's own or a file.

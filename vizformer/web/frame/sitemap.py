@@ -124,21 +124,7 @@ MIXERS = Entry(
     minutes=30,
     after=("masks", "costs"),
 )
-COURSE = (
-    MAP,
-    TOKENS,
-    QKV,
-    HEADS,
-    MASKS,
-    POSITIONS,
-    BLOCK,
-    CROSS,
-    DECODING,
-    TRAINING,
-    COSTS,
-    ERRORS,
-    MIXERS,
-)
+COURSE = (MAP, TOKENS, QKV, HEADS, MASKS, POSITIONS, BLOCK, CROSS, DECODING, TRAINING, COSTS, ERRORS, MIXERS)
 """The lessons, in the order in which they are taught: none uses a term of a later one without saying so."""
 
 PATH = Entry(
@@ -236,26 +222,16 @@ HEAD_REPORT = Entry(
     N_("What every head of a model does, measured on hundreds of texts: where it looks, how evenly, which are alike."),
 )
 
-LEARN = Entry(
-    "pages/doors/learn.py",
-    N_("Learn"),
-    N_("The course: thirteen lessons, each built on those before it."),
-)
+LEARN = Entry("pages/doors/learn.py", N_("Learn"), N_("The course: thirteen lessons, each built on those before it."))
 EXPLORE = Entry(
-    "pages/doors/explore.py",
-    N_("Explore"),
-    N_("One sentence, one model, one head, looked at in several ways."),
+    "pages/doors/explore.py", N_("Explore"), N_("One sentence, one model, one head, looked at in several ways.")
 )
 TEACH = Entry(
     "pages/doors/teach.py",
     N_("Teach"),
     N_("Lead a class, present a lesson, print a worksheet, check programs, train a small model."),
 )
-MODELS = Entry(
-    "pages/doors/models.py",
-    N_("Models"),
-    N_("Open a model of your own, and see what is in it."),
-)
+MODELS = Entry("pages/doors/models.py", N_("Models"), N_("Open a model of your own, and see what is in it."))
 DOORS: dict[Entry, tuple[Entry, ...]] = {
     LEARN: (PATH, *COURSE, PAPER, LAYER),
     EXPLORE: (ATTENTION, GENERATION, BLANKS, LENS, WHAT_IF, SIDE_BY_SIDE),

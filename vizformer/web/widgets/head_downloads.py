@@ -91,12 +91,7 @@ def _tokens(subject: Subject, kind: Kind) -> dict[str, NDArray[Any]]:
 
 
 def in_a_file(
-    subject: Subject,
-    kind: Kind,
-    shape: tuple[int, int, int, int],
-    layer: int,
-    head: int,
-    without: Without = "none",
+    subject: Subject, kind: Kind, shape: tuple[int, int, int, int], layer: int, head: int, without: Without = "none"
 ) -> HeadsPayload:
     """The heads for a file without a server: all of them while they are few numbers, else the small maps and this one."""
     return subject_cache.heads(subject, kind, None if attention.fits(shape) else (layer, head), without)

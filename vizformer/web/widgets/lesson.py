@@ -81,11 +81,7 @@ def show(
 
 @laboratory
 def _body(
-    subject: Subject | None,
-    entry: Entry,
-    parts: Parts,
-    terms: Sequence[str],
-    unnamed: Callable[[View], str] | None,
+    subject: Subject | None, entry: Entry, parts: Parts, terms: Sequence[str], unnamed: Callable[[View], str] | None
 ) -> None:
     """All but the sentence and the model: another part runs without the page's frame."""
     if presenting.is_on():

@@ -216,13 +216,7 @@ def settle(asked: Question, picked: str | None) -> bool:
     return False
 
 
-def lead(
-    asked: Question,
-    *,
-    bars: Sequence[str],
-    named: Callable[[str], str],
-    right: Callable[[str], bool],
-) -> None:
+def lead(asked: Question, *, bars: Sequence[str], named: Callable[[str], str], right: Callable[[str], bool]) -> None:
     """For the teacher of a class, below the question: asks it to the class, and shows the answers as bars."""
     key, shown = keys(asked.lesson, asked.name, asked.about)
     if class_question.part_of(asked.lesson, asked.name) == "teacher":
@@ -278,10 +272,7 @@ def ask_number(asked: Number) -> None:
                     reveal(asked.lesson, asked.name, shown)
                 told(asked, given, given is not None and _is_right(asked, given))
         lead(
-            asked,
-            bars=(),
-            named=lambda one: asked.written(float(one)),
-            right=lambda one: _is_right(asked, float(one)),
+            asked, bars=(), named=lambda one: asked.written(float(one)), right=lambda one: _is_right(asked, float(one))
         )
     count(key)
 

@@ -141,10 +141,7 @@ def notice(model: ModelRef, text: str, usable: Callable[[ModelRef], bool] | None
 
 def _both_scripts(name: str) -> str:
     """Said of a text in a third script by a translator of both directions."""
-    return _(
-        "This model reads Chinese and English, not {script}: what it makes of this means little.",
-        script=name,
-    )
+    return _("This model reads Chinese and English, not {script}: what it makes of this means little.", script=name)
 
 
 def _another_script(reads: Language, name: str) -> str:

@@ -40,9 +40,7 @@ _READ = (
 )
 _LARGEST = 2**24
 ROPE_FACTOR = Question(
-    "rope_factor",
-    N_("By what factor are rotary positions slowed down (LLaMA 3.1: 8, LLaMA 3.2: 32)?"),
-    (8, 32),
+    "rope_factor", N_("By what factor are rotary positions slowed down (LLaMA 3.1: 8, LLaMA 3.2: 32)?"), (8, 32)
 )
 
 

@@ -40,10 +40,7 @@ def read_by_role(found: Found, tables: Tables, tied: bool = False) -> list[Messa
         lines.append(N_("the matrices that only numbers tell apart are query, key, value and output, in this order"))
     if found.buffers.causal:
         lines.append(
-            N_(
-                "every position sees only those before it: {name} holds such a mask",
-                name=shown(found.buffers.causal),
-            )
+            N_("every position sees only those before it: {name} holds such a mask", name=shown(found.buffers.causal))
         )
     if found.buffers.pairs:
         lines.append(

@@ -173,9 +173,7 @@ def _score(subject: Subject, layer: int, head: int) -> None:
     columns = (lab.text("rows"), *(_head(one) for one in (*range(score.by_head.shape[1]), MEAN)))
     rows = [
         Row(
-            str(at),
-            *(Number(float(share), f"{share:.0%}") for share in of_layer),
-            kind="marked" if at == layer else "",
+            str(at), *(Number(float(share), f"{share:.0%}") for share in of_layer), kind="marked" if at == layer else ""
         )
         for at, of_layer in enumerate(shares)
     ]

@@ -92,11 +92,7 @@ def _left_out(subject: Subject) -> int:
     source = subject.trace.tokens["encoder"]
     wanted = lesson.value("cross.token", 0, range(len(source)))
     found = tokens.mount(
-        labels.chips(source),
-        selected=wanted,
-        label=lab.text("taken"),
-        words=words(tokens.ENGLISH),
-        key="cross.tokens",
+        labels.chips(source), selected=wanted, label=lab.text("taken"), words=words(tokens.ENGLISH), key="cross.tokens"
     )
     found = wanted if found is None else found
     lesson.change("cross.token", found, 0)
@@ -119,12 +115,7 @@ def _text(title: str, found: Written) -> None:
 def _table(subject: Subject, before: np.ndarray, after: np.ndarray) -> None:
     names = [choice.next.text for choice in row_names.choices(subject)]
     rows = [
-        Row(
-            name,
-            share(a),
-            share(b),
-            kind="marked" if float(b) < float(a) / 2 else "",
-        )
+        Row(name, share(a), share(b), kind="marked" if float(b) < float(a) / 2 else "")
         for name, a, b in zip(names, before, after, strict=False)
     ]
     columns = lab.columns("token", "own", "changed")

@@ -57,13 +57,7 @@ def columns(lab: Laboratory, subject: Subject, found: Mapping[Kind, Attended]) -
             boxes.append(_box(f"{stack}.final", norm, rows, "norm", framed=False))
         if stack == "encoder" and "cross" in found:
             boxes.append(_box("encoder.memory", names["memory"], rows, framed=False))
-        made.append(
-            {
-                "title": lab.text(f"stack.{stack}"),
-                "frame": lab.text("layers", n=layers),
-                "boxes": boxes,
-            }
-        )
+        made.append({"title": lab.text(f"stack.{stack}"), "frame": lab.text("layers", n=layers), "boxes": boxes})
     return made
 
 

@@ -66,9 +66,7 @@ def draw(subject: Subject) -> None:
         else ("n^2 d < n d^2", "n**2 * d < n * d**2")
     )
     st.page_link(
-        sitemap.COSTS.file,
-        query_params={"part": "measured", "dials": "costs.compared:layers"},
-        label=lab.text("timed"),
+        sitemap.COSTS.file, query_params={"part": "measured", "dials": "costs.compared:layers"}, label=lab.text("timed")
     )
     lesson.formula(rf"{compared} \iff n < d", live=f"{own} {sign} {other}", code=code, given={"n": n, "d": d})
 

@@ -89,10 +89,7 @@ def question(subject: Subject) -> lesson.Choice | None:
 
 def _table(n: int, k: int, r: int) -> str:
     """The five kinds side by side, as Markdown."""
-    head = [
-        lab.text("yours", tokens=counts.tokens(n)),
-        *lab.columns("layers", "sequential", "path"),
-    ]
+    head = [lab.text("yours", tokens=counts.tokens(n)), *lab.columns("layers", "sequential", "path")]
     rows = []
     for kind, formula in FORMULAS.items():
         found = layer_types.reach(kind, n, k, r)

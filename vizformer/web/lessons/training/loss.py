@@ -63,11 +63,7 @@ def _one_row(found: LossNumbers) -> None:
     names = labels.told_apart(found.tokens)
     rows = [
         Row(
-            name,
-            float(z),
-            share(p),
-            -math.log(p) if p > 0 else math.inf,
-            kind="marked" if index == found.right else "",
+            name, float(z), share(p), -math.log(p) if p > 0 else math.inf, kind="marked" if index == found.right else ""
         )
         for index, (name, z, p) in enumerate(zip(names, found.logits, found.probabilities, strict=True))
     ]

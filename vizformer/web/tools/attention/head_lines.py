@@ -80,10 +80,7 @@ def as_lines_together(heads: Heads) -> None:
 
 
 def drawn_lines(
-    selection: lines.LineSelection,
-    heads: tuple[int, ...] | None,
-    query: int | None,
-    part: line_part.Part | None = None,
+    selection: lines.LineSelection, heads: tuple[int, ...] | None, query: int | None, part: line_part.Part | None = None
 ) -> LineSettings:
     """What the link says of lines, beside layer, head and query."""
     pinned, before = selection.pinned, line_settings.read(state.view().lines)

@@ -82,9 +82,7 @@ def _compared(model: ModelRef, text: str) -> str:
 def _say(model: ModelRef, compared: str) -> None:
     report = model_cache.glance(model)
     checked = _(
-        "{n} of {total} tensors used, no NaN or infinity.",
-        n=len(report.with_fate("used")),
-        total=len(report.tensors),
+        "{n} of {total} tensors used, no NaN or infinity.", n=len(report.with_fate("used")), total=len(report.tensors)
     )
     with st.container(horizontal=True, vertical_alignment="center", key="trust"):
         st.caption(f"{checked} {compared}", width="stretch")

@@ -35,8 +35,7 @@ def rest(settings: Settings) -> None:
         1,
         generation_settings.MOST_NEW,
         help=_(
-            "Here at most {most}.",
-            most=generation_settings.MOST_IN_A_BEAM if beam else generation_settings.MOST_NEW,
+            "Here at most {most}.", most=generation_settings.MOST_IN_A_BEAM if beam else generation_settings.MOST_NEW
         ),
         **tied("new", settings),
     )

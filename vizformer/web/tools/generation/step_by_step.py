@@ -91,10 +91,7 @@ def _picture(shown: Written, chosen: PlayerSelection, page: Callable[[], str]) -
     names = [token["text"] for token in shown.tokens]
     keys = list(shown.source) if chosen.kind == "cross" else names
     told = _(
-        "{kind}, layer {layer}, head {head}",
-        kind=labels.kind_label(chosen.kind),
-        layer=chosen.layer,
-        head=chosen.head,
+        "{kind}, layer {layer}, head {head}", kind=labels.kind_label(chosen.kind), layer=chosen.layer, head=chosen.head
     )
 
     def drawn() -> Figure:

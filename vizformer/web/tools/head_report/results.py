@@ -43,11 +43,7 @@ def draw_results(model: ModelRef, corpus: Corpus, report: HeadReport) -> None:
     one_head.its_map(model, corpus, found, measure, place)
     table(found, measure)
     if report.texts < report.given:
-        show_note(
-            "{n} of {given} texts could be read by this model.",
-            n=f"{report.texts:,}",
-            given=f"{report.given:,}",
-        )
+        show_note("{n} of {given} texts could be read by this model.", n=f"{report.texts:,}", given=f"{report.given:,}")
     if model.source == "bundled" and model.name == wording.BY_HAND:
         with st.expander(_("Why each weight of this model is what it is")):
             for message in wording.WHY:
@@ -131,10 +127,7 @@ def table(found: KindReport, measure: str) -> None:
 def columns(found: KindReport, measure: str, places: list[tuple[int, int]]) -> dict[str, Any]:
     """The table by its columns: the chosen measure first, with its spread over the texts."""
     grouped = found.n_kv_heads < found.shape[1]
-    table: dict[str, Any] = {
-        _("Layer"): [place[0] for place in places],
-        _("Head"): [place[1] for place in places],
-    }
+    table: dict[str, Any] = {_("Layer"): [place[0] for place in places], _("Head"): [place[1] for place in places]}
     if grouped:
         table[_("Group")] = [found.group(place[1]) for place in places]
     for name in [measure, *(name for name in wording.TITLES if name != measure)]:

@@ -139,11 +139,7 @@ def _frame(key: str, sheet: Sheet, current: RoleMapping) -> tuple[bool, int]:
     now = any(role.startswith(("encoder.", "decoder.layers.")) for role in current.roles) or sheet.both
     words = (_("one"), _("an encoder and a decoder that reads it"))
     both = stacks.selectbox(
-        _("Stacks"),
-        (False, True),
-        index=int(now),
-        format_func=words.__getitem__,
-        key=f"{key}.both",
+        _("Stacks"), (False, True), index=int(now), format_func=words.__getitem__, key=f"{key}.both"
     )
     widths = tuple(dict.fromkeys((sheet.width, *sheet.widths)))
     width = side.selectbox(_("Width of the rows"), widths, key=f"{key}.width")

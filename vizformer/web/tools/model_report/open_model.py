@@ -77,12 +77,7 @@ def _download(name: str) -> None:
         with words:
             if seen.total:
                 done = min(seen.done, seen.total)
-                said = _(
-                    "{name}: {done} of {total}",
-                    name=plain(name),
-                    done=size(done),
-                    total=size(seen.total),
-                )
+                said = _("{name}: {done} of {total}", name=plain(name), done=size(done), total=size(seen.total))
                 st.progress(done / seen.total, text=said)
                 st.text(seen.file)
             else:

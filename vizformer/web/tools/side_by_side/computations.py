@@ -20,11 +20,7 @@ from vizformer.analysis import (
     two_answers,
 )
 from vizformer.analysis.corpus_heads.corpus import bundled_corpus
-from vizformer.analysis.side_by_side import (
-    MovedText,
-    MovedWeights,
-    TwoRuns,
-)
+from vizformer.analysis.side_by_side import MovedText, MovedWeights, TwoRuns
 from vizformer.checkpoints.hugging_face.sentence_vectors import Pooling
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import Cached, cached

@@ -207,12 +207,6 @@ def _take_example() -> None:
     example = st.session_state[EXAMPLE]
     if isinstance(example, Example):
         state.update(
-            model=example.model,
-            text=example.text,
-            target="",
-            other=example.other,
-            second="",
-            edits="",
-            position=None,
+            model=example.model, text=example.text, target="", other=example.other, second="", edits="", position=None
         )
         state.unsay("layer", "head")

@@ -77,8 +77,7 @@ def _telling(name: str, now: State, kind: Kind, text: str) -> tuple[tuple[int, i
     queries, keys = (look.tokens[stack] for stack in labels.stacks(kind))
     query = usual_query(queries)
     found = telling_head.telling(
-        look.maps[kind].weights[:, :, query],
-        telling_head.words_to_look_at(keys, None if kind == "cross" else query),
+        look.maps[kind].weights[:, :, query], telling_head.words_to_look_at(keys, None if kind == "cross" else query)
     )
     if found is None:
         return (0, 0), ""
