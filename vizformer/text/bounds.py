@@ -15,12 +15,7 @@ LONGEST_TOKEN = 1024  # characters
 def check(content: object, rows: int | None = None) -> None:
     """Looks at a whole file.
 
-    Args:
-        content: the file's JSON.
-        rows: of the largest table in the weights, where they are known: ids above it cannot be this model's.
-
-    Raises:
-        BoundsError: something in it is too large, too many, or of a kind that is not known.
+    `rows`: of the largest table in the weights, where they are known: ids above it cannot be this model's.
     """
     if not isinstance(content, dict):
         raise BoundsError("it is no object with fields")

@@ -28,13 +28,7 @@ PAPER: Mapping[Word, int] = {
 
 @dataclass(frozen=True)
 class Learned:
-    """One step of learning.
-
-    Attributes:
-        pair: the most frequent pair of neighbours, which became one symbol.
-        counts: how often each pair stood side by side before, most frequent first.
-        words: the words after the merge, with how often each occurs.
-    """
+    """One step of learning: the most frequent pair, how often each stood side by side before, and the words then."""
 
     pair: Pair
     counts: tuple[tuple[Pair, int], ...]
@@ -95,9 +89,7 @@ def learn(words: Mapping[Word, int], merges: int, least: int = 2) -> tuple[Learn
 
     Ties go to the pair that is met first.  Every step counts everything anew, so this is for small texts.
 
-    Args:
-        words: each word as a row of symbols, with how often it occurs.
-        least: pairs that occur less often are not merged.
+    `least`: pairs that occur less often are not merged.
     """
     now = list(words.items())
     steps: list[Learned] = []

@@ -43,11 +43,7 @@ class _Item:
 
 
 def cost(pattern: str) -> Cost:
-    """How the steps grow with the length of the text.
-
-    Raises:
-        PatternError: faster than with its square, or nobody knows.
-    """
+    """How the steps grow with the length of the text."""
     if len(pattern) > LONGEST:
         raise PatternError("{n} characters; at most {most} are read", n=f"{len(pattern):,}", most=f"{LONGEST:,}")
     found: Cost = "linear"

@@ -54,20 +54,12 @@ class Growth:
 
 
 def growth(normalizer: object, pre_tokenizer: object) -> Growth:
-    """What a text can become before it is cut into tokens.
-
-    Raises:
-        BoundsError: too much, or nobody knows.
-    """
+    """What a text can become before it is cut into tokens."""
     return _product((*parts(normalizer), *parts(pre_tokenizer)), _grown)
 
 
 def decoded(decoder: object) -> Growth:
-    """What tokens can become when they are turned into a text.
-
-    Raises:
-        BoundsError: too much, or nobody knows.
-    """
+    """What tokens can become when they are turned into a text."""
     return _product(parts(decoder), _decoded)
 
 

@@ -52,9 +52,7 @@ class Plan:
 
     Attributes:
         task: a name in `TASKS`.
-        n_layers: of each stack.
         learning_rate: the largest one; see `schedule`.
-        seed: of the weights and the examples.
         warmup: the share of all steps over which the learning rate grows from 0; 0: it begins at its largest.
         scaled_embedding: token embeddings are multiplied by sqrt(d_model); else the rows of the table, which begin as
             short as they do with it, are added to the positions as they are.

@@ -46,11 +46,8 @@ class Progress:
     """What is known of a training so far.
 
     Attributes:
-        steps, losses: the training loss, each the mean since the step before.
-        snapshots: in the order of the steps.
         ending: "done", "stopped", "diverged", "time", "abandoned", "full" (the disk) or "failed"; empty while it goes
             on.
-        seconds: from the first step to now, or to the end.
     """
 
     steps: NDArray[np.int32]
@@ -123,11 +120,7 @@ class Run:
         return self.after(self.progress().snapshots[index].step)
 
     def after(self, step: int) -> Checkpoint:
-        """The same of the weights that are kept after `step` updates.
-
-        Raises:
-            ValueError: none are.
-        """
+        """The same of the weights that are kept after `step` updates."""
         if not self._weights(step).is_file():
             raise ValueError(f"no weights are kept after step {step}")
         with without_memory():
@@ -138,11 +131,7 @@ class Run:
         return Checkpoint(self.folder.name, model, self.plan.on.tokenizer(self.plan.architecture))
 
     def save_step(self, step: int, folder: Path) -> None:
-        """Writes what the training had come to after a kept step as a model in our own format.
-
-        Raises:
-            ValueError: no weights are kept of this step.
-        """
+        """Writes what the training had come to after a kept step as a model in our own format."""
         save(self.after(step), folder, torch.float32)
 
     def _weights(self, step: int) -> Path:
@@ -151,11 +140,7 @@ class Run:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[None]:
-    """Inside, `path` is written: wholly, or nothing of it stays.
-
-    Raises:
-        FullDiskError: there is no room for it.
-    """
+    """Inside, `path` is written: wholly, or nothing of it stays."""
     try:
         yield
     except (OSError, SafetensorError) as error:

@@ -36,15 +36,12 @@ class Task:
     """What is to be learned.
 
     Attributes:
-        name: as it stands in plans and links.
         symbols: the vocabulary of questions and answers, each symbol one token.
         separator: stands between question and answer in a decoder-only model; empty: the answer just goes on.
         ends: whether an answer is over at some point (and then has an end mark), or goes on for ever.
         architectures: the kinds of model that can learn it.
-        longest: symbols of the longest question in training.
         sample: a question for training.
         solve: the right answer to a question.
-        example: a question to begin with.
     """
 
     name: str
@@ -174,11 +171,7 @@ def _repeated(rng: random.Random) -> Example:
 
 
 def _continued(question: str) -> str:
-    """What followed the last symbol before, for one more period.
-
-    Raises:
-        VizformerError: the last symbol has not come before.
-    """
+    """What followed the last symbol before, for one more period."""
     before = question.rfind(question[-1], 0, len(question) - 1)
     if before < 0:
         raise VizformerError(

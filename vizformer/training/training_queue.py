@@ -15,12 +15,7 @@ from vizformer.training.runs import Progress, Run
 
 @dataclass(frozen=True)
 class State:
-    """A training as it stands.
-
-    Attributes:
-        ahead: how many wait before it (while it waits).
-        progress: see `Progress`; its `ending` is set when the phase is "over".
-    """
+    """A training as it stands, and how many wait `ahead` of it."""
 
     phase: Literal["waiting", "starting", "running", "over"]
     ahead: int

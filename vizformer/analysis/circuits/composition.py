@@ -60,7 +60,6 @@ class Composition:
         decoys: for each way, excess and chance of the pairs whose second head is in an earlier layer [2, pairs]; none
             where layers share their weights, since both are then one.
         mean: the score that chance gives, 1 / sqrt(d_model).
-        n_heads: of a layer.
     """
 
     scores: dict[Way, Float[ndarray, "heads heads"]]

@@ -63,8 +63,7 @@ def copying_scores(checkpoint: Checkpoint) -> Float[ndarray, "n_layers n_heads"]
 def qk_pairs(checkpoint: Checkpoint, layer: int, head: int, count: int = 20, distance: int = 0) -> list[TokenPair]:
     """The pairs (query token, key token) with the largest scores.
 
-    Args:
-        distance: of the key before the query, in tokens, for models whose positions turn both; others do not depend on it.
+    `distance`: of the key before the query, in tokens, for models whose positions turn both; others do not depend on it.
     """
     own = head_weights(checkpoint, predicting_kind(checkpoint), layer, head)
     rows = embedding(checkpoint)[:MOST_TOKENS]

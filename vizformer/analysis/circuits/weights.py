@@ -29,10 +29,8 @@ class HeadWeights:
     """One head of self-attention, in float64: score(i, j) ~ x_i W_Q W_K^T x_j^T, what j hands to i: x_j W_V W_O.
 
     Attributes:
-        layer, head: which.
         W_Q, W_K, W_V: with the norm before them folded in, where there is one.
         W_O: the head's own rows.
-        scale: of the scores.
     """
 
     layer: int
@@ -50,11 +48,7 @@ def predicting_kind(checkpoint: Checkpoint) -> Kind:
 
 
 def head_weights(checkpoint: Checkpoint, kind: Kind, layer: int, head: int) -> HeadWeights:
-    """The folded matrices of one head.
-
-    Raises:
-        TraceError: no such self-attention, layer or head.
-    """
+    """The folded matrices of one head."""
     blocks = [layer for layer in _stack(checkpoint.model, kind).layers if isinstance(layer, Block)]
     if not 0 <= layer < len(blocks) or not 0 <= head < checkpoint.model.config.n_heads:
         raise TraceError("There is no head {head} in layer {layer} of this model.", layer=layer, head=head)

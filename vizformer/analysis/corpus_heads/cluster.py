@@ -33,17 +33,7 @@ _opened: dict[tuple[str, str, str], Checkpoint] = {}  # the last one that this w
 
 
 class Cluster:
-    """The workers of a cluster.
-
-    Args:
-        address: of the scheduler.
-        source: by what name or path every worker opens the model.
-        checkpoint: the model as it is here.
-        passages: of the corpus.
-
-    Raises:
-        VizformerError: the package distributed is not there, or no scheduler at this address.
-    """
+    """The workers of the cluster at an address, where every worker opens the model by the name or path `source`."""
 
     def __init__(self, address: str, source: str, checkpoint: Checkpoint, passages: Sequence[Passage]) -> None:
         self._client: Any = _connected(address)
@@ -104,11 +94,7 @@ class _OnCluster:
 def measure_there(
     model: tuple[str, str, str], key: str, version: int, texts: tuple[Passage, ...], first: int
 ) -> Group | str:
-    """What a worker does: opens the model where it has not yet, and measures a group.
-
-    Returns:
-        What the group says, or why it cannot be measured here.
-    """
+    """What a worker does: opens the model where it has not yet, and measures a group; else says why it cannot."""
     torch.set_num_threads(1)  # groups are measured side by side, and a sum depends on how many threads have added it
     try:
         checkpoint = _open(*model)

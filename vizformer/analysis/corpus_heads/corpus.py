@@ -26,8 +26,7 @@ class Passage:
 class Corpus:
     """Texts by a name; the same texts have the same key, whatever they are called.
 
-    Attributes:
-        cut: how many of them are longer than MOST_CHARACTERS, of which the rest is left out.
+    `cut`: how many of them are longer than MOST_CHARACTERS, of which the rest is left out.
     """
 
     name: str
@@ -43,11 +42,7 @@ class Corpus:
 
     @classmethod
     def of(cls, texts: Sequence[str], name: str = "texts") -> "Corpus":
-        """Of lines: a text, or a text, a tab and its translation; what follows a second tab is left out.
-
-        Raises:
-            VizformerError: not one text, or too many.
-        """
+        """Of lines: a text, or a text, a tab and its translation; what follows a second tab is left out."""
         passages, cut = [], 0
         for line in texts:
             source, target = (part.strip() for part in f"{line}\t".split("\t", 2)[:2])

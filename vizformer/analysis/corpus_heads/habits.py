@@ -139,12 +139,7 @@ def answer(
     edit: Edit | None = None,
     heard: Callable[[int, int], None] | None = None,
 ) -> Float[Tensor, " n"]:
-    """What a head is held against on one text: the losses of its tokens, or its vector; float64, on the processor.
-
-    Args:
-        plain: the forward over the text, where there is one already.
-        heard: as of `Checkpoint.trace`.
-    """
+    """What a head is held against on one text: the losses of its tokens, or its vector; float64, on the processor."""
     ids = [token.id for token in tokens]
     hidden = [at for at, token in enumerate(tokens) if way == "masked" and not token.special][EVERY // 2 :: EVERY]
     read = [checkpoint.model.config.mask_id or 0 if at in hidden else id for at, id in enumerate(ids)]

@@ -84,14 +84,7 @@ def targets(
     cross: bool,
     same: bool,
 ) -> Targets:
-    """What counts as which target in one text.
-
-    Args:
-        queries, keys: token ids.
-        delimiters: which keys are separators or punctuation.
-        cross: whether they are positions of different texts.
-        same: whether an id means the same token on both sides.
-    """
+    """What counts as which target in one text; `same` says whether an id means the same token on both sides."""
     n_q, n_k = len(queries), len(keys)
     i, j = torch.arange(n_q)[:, None], torch.arange(n_k)[None, :]
     found = {name: torch.zeros(n_q, n_k, dtype=torch.bool) for name in TARGETS}

@@ -19,11 +19,7 @@ from vizformer.text import Token
 class HeadOnPassage:
     """A head's map on a passage.
 
-    Attributes:
-        queries, keys: the tokens of rows and columns.
-        pattern: the weights.
-        reasons: why a cell is blocked (`vizformer.model.Reason`), 0 where it is not.
-        marked: the visible cells of the target; of what is no target, the strongest key of each query.
+    `marked`: the visible cells of the target; of what is no target, the strongest key of each query.
     """
 
     queries: tuple[Token, ...]

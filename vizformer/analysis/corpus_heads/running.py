@@ -54,11 +54,7 @@ class Begun(Protocol):
         """Whether it is measured, after so many seconds at most."""
 
     def result(self) -> Group:
-        """What it says.
-
-        Raises:
-            Exception: what went wrong.
-        """
+        """What it says; raises what went wrong."""
 
 
 class Hands(Protocol):
@@ -92,11 +88,7 @@ def measure_group(
 
 
 class Threads:
-    """The threads of this process.
-
-    Args:
-        threads: groups that are measured at once; None: as many as there are cores.
-    """
+    """The threads of this process, of which each measures a group; as many as there are cores, if not said."""
 
     def __init__(self, checkpoint: Checkpoint, passages: Sequence[Passage], threads: int | None = None) -> None:
         self._checkpoint, self._passages = checkpoint, passages

@@ -33,14 +33,10 @@ REQUEST, TEXTS, PROGRESS, REPORT, SUMS = "request.json", "texts.txt", "progress"
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be measured.
+    """What is to be measured, of which model (a path, dtype, device).
 
-    Attributes:
-        path: of the model.
-        answers: what bare weights are assumed to be, a mapping of their tensors among it.
-        dtype, device: what it computes in, and where.
-        corpus: the name of the texts.
-        texts: a text a line, with a tab and its translation where there is one.
+    `answers`: what bare weights are assumed to be, a mapping of their tensors among it.
+    `texts`: a text a line, with a tab and its translation where there is one.
     """
 
     path: str

@@ -15,13 +15,9 @@ from vizformer.config import ModelConfig
 
 @dataclass(frozen=True)
 class Mixture:
-    """Parameters of a model whose layers have experts.
+    """Parameters of a model whose layers have experts: all, of one network (`expert`), of all routers, and `active` ones:
 
-    Attributes:
-        total: that are stored.
-        active: that a token is multiplied with (embeddings counted whole).
-        expert: of one feed-forward network.
-        router: of all routers.
+    that a token is multiplied with (embeddings counted whole).
     """
 
     total: int

@@ -58,11 +58,7 @@ def layer_cost(config: ModelConfig, n: int) -> LayerCost:
 
 
 def with_heads(config: ModelConfig, n_heads: int) -> ModelConfig:
-    """The same width n_heads * d_head cut into `n_heads` heads, each with keys and values of its own.
-
-    Raises:
-        ConfigError: it cannot be cut so.
-    """
+    """The same width n_heads * d_head cut into `n_heads` heads, each with keys and values of its own."""
     width = config.n_heads * config.d_head
     head_dim = None if config.head_dim is None else max(1, width // n_heads)
     return replace(config, n_heads=n_heads, n_kv_heads=None, head_dim=head_dim)
@@ -89,13 +85,9 @@ def possible_groups(config: ModelConfig) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class SharingCost:
-    """A model whose query heads share `n_kv_heads` key/value heads.
+    """A model whose query heads share `n_kv_heads` key/value heads: bytes of a token in the KV cache and of all, parameters.
 
-    Attributes:
-        token_bytes: what one more token adds to the KV cache.
-        cache_bytes: of the whole cache at the length asked for.
-        rolling_bytes: of one that forgets what sliding windows see no more; as many where there is no window.
-        model_parameters: trainable numbers of the whole model.
+    `rolling_bytes`: of one that forgets what sliding windows see no more; as many where there is no window.
     """
 
     n_kv_heads: int

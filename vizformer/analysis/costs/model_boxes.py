@@ -52,7 +52,6 @@ class Box:
         key: its name, "encoder.attention" or "decoder.cross_norm"; each once in a drawing.
         kind: what it is; boxes of a kind do the same.
         section: the stack it belongs to, or the prediction above them.
-        repeated: whether it belongs to the layer that is repeated.
         inside: the key of the attention it works in (masks, rotations, biases); "" where it has a place of its own.
         skip: the key of the box whose output is added here, past what is between ("" where nothing is).
         fed_by: the key of the box whose output goes in here, where that is not the one before it (parallel layers).

@@ -17,11 +17,7 @@ from vizformer.analysis.costs.paper_results import TABLE_3, Variant
 class OwnRow:
     """One row, trained with several seeds.
 
-    Attributes:
-        paper: the paper's row.
-        changed: names and values that differ from our base model; empty for the base model.
-        perplexities, bleus: of held-out pairs, seed by seed.
-        parameters: of the model.
+    `changed`: names and values that differ from our base model; empty for the base model.
     """
 
     paper: Variant
@@ -72,11 +68,7 @@ def own_rows(notes: Mapping[str, Any]) -> tuple[OwnRow, ...]:
 
 
 def paper_row(group: str, changed: Mapping[str, float | str]) -> Variant:
-    """The row of Table 3 in which the paper changes this.
-
-    Raises:
-        LookupError: there is none.
-    """
+    """The row of Table 3 in which the paper changes this."""
     for row in TABLE_3:
         if row.group == group and changed.items() <= dict(row.changed).items():
             return row

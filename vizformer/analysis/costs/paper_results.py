@@ -20,11 +20,7 @@ P100_FLOPS = 9.5e12
 class Translator:
     """A row of Table 2.
 
-    Attributes:
-        ensemble: whether it is several models together.
-        ours: whether it is a Transformer.
-        bleu: English-German and English-French, newstest2014; None where none is given.
-        flops: of the training, likewise.
+    `bleu`: English-German and English-French, newstest2014; None where none is given; `flops` of the training likewise.
     """
 
     name: str

@@ -90,9 +90,6 @@ def count(sizes: Sizes) -> Counted:
 def experts_parameters(config: ModelConfig) -> int:
     """Parameters of the feed-forward of a layer with E experts: the router's E d (with a bias or a correction, E more
     each), the networks, and the shared one's gate.
-
-    Raises:
-        ValueError: the config has none.
     """
     if config.n_experts is None:
         raise ValueError("this model has no experts")
@@ -108,10 +105,8 @@ class WidthRatio:
     """A model with another width of its feed-forward networks.
 
     Attributes:
-        ratio: d_ff over d_model.
         d_ff, feedforward: the width, and the parameters of one network.
         share: of all its layers' parameters, how many are in these networks.
-        model: parameters of the whole model.
     """
 
     ratio: int

@@ -11,7 +11,6 @@ class Published:
 
     Attributes:
         preset: a key of `vizformer.presets.PRESETS`.
-        name: as people call it.
         parameters: what its authors print, rounded as they do.
         where: the table, section or page on which they do.
         tokens: on how many tokens it was trained, where that is published; of an encoder-decoder those of one stack.

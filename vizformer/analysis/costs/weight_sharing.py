@@ -24,11 +24,7 @@ Use = Literal["encoder", "decoder", "logits"]
 class Sharing:
     """Which places use which table.
 
-    Attributes:
-        tables: the places in groups, one group for each table that there is.
-        rows: entries of each of these tables.
-        widths: numbers in a row of each.
-        others: all other parameters of the model.
+    `tables`: the places in groups, one group for each table that there is, with its rows and their width.
     """
 
     tables: tuple[tuple[Use, ...], ...]

@@ -28,10 +28,8 @@ class Contexts:
             all residual streams share common directions (Ethayarajh 2019, "How Contextual are Contextualized Word
             Representations?", section 4.1).
         low, high: the 10th and 90th percentile of these pairs.
-        others: how many these pairs are.
         identical: whether the two vectors agree after the last layer but for rounding: texts of different lengths are
             multiplied in different orders.
-        first, second: the two vectors that are compared, at every place.
     """
 
     table: float

@@ -40,12 +40,7 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The rows whose direction is nearest to that of one row.
-
-    Attributes:
-        ids: nearest first, without the row itself.
-        cosines: cos(E[id], E[ids]).
-    """
+    """The rows whose direction is nearest to that of one row, nearest first, without itself, and cos(E[id], E[ids])."""
 
     ids: tuple[int, ...]
     cosines: Float[ndarray, " k"]
@@ -55,9 +50,7 @@ class Neighbours:
 class Projection:
     """Vectors on the plane in which they vary most.
 
-    Attributes:
-        points: [m, 2].
-        explained: share of the variance along each of the two directions.
+    `explained`: share of the variance along each of the two directions.
     """
 
     points: Float[ndarray, "m 2"]
@@ -93,9 +86,6 @@ class Norms:
         """The mean length of the token vectors and of the position vectors, and the latter's share of the squares.
 
         share = sum |P[pos]|^2 / (sum |P[pos]|^2 + sum |x[id]|^2),   x = E, or sqrt(d_model) E if `scaled`
-
-        Raises:
-            ValueError: no position vectors are added.
         """
         if self.positions is None:
             raise ValueError("this model adds no position vectors")

@@ -34,8 +34,6 @@ class Firing:
     """The neurons of one token, those that write most first.
 
     Attributes:
-        neurons: their numbers.
-        values: what each hands on.
         lengths: |row of W_out| of each.
         written: |value| times that length: the length of what it adds.
         given: what the code reads: the numbers of all neurons, and W_out.
@@ -101,7 +99,6 @@ class Raised:
     Attributes:
         values: the largest numbers that each neuron hands on, falling [n_layers, d_ff, MOST].
         places: where in the corpus (text, position).
-        tokens: the texts of the corpus as tokens.
     """
 
     values: Float[ndarray, "n_layers d_ff most"]
@@ -118,9 +115,6 @@ def raised_most(checkpoint: Checkpoint, texts: Sequence[tuple[str, str | None]],
     """Reads every text (with its target, for an encoder-decoder) and keeps the highest numbers of each neuron.
 
     Marks at the beginning and the end of a text are left out.
-
-    Raises:
-        TraceError: a layer is a mixture of experts.
     """
     layers = range(len(getattr(checkpoint.model, stack).layers))
     inputs: list[list[ndarray]] = [[] for _ in layers]

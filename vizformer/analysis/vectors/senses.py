@@ -46,12 +46,7 @@ ROUNDING = 1e-6
 
 
 def sense_gap(read: Callable[[str], Trace], frames: Sequence[str]) -> SenseGap:
-    """Measures a word in frames, see `minimal_pairs`; the bracketed word is measured (its first token).
-
-    Args:
-        read: what a model makes of a text.
-        frames: from two to `minimal_pairs.MOST_PAIRS`.
-    """
+    """Measures a word in up to `MOST_PAIRS` frames, see `minimal_pairs`; the bracketed word is measured."""
     sentences = tuple(map(minimal_pair, frames))
     rows = np.array([[_vectors(read(one.text), one) for one in pair] for pair in sentences])  # [frame, sense, place, d]
     cosines = np.einsum("asld,btld->abstl", rows, rows)  # [frame, frame, sense, sense, place]

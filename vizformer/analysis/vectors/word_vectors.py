@@ -19,7 +19,6 @@ class WordVectors:
     """A table of static word vectors.
 
     Attributes:
-        words: the most frequent first.
         counts: how often each occurred in the text that the table learned from.
         unit: the rows, less their mean, each of length 1 [n_words, width].
     """
@@ -40,19 +39,11 @@ class WordVectors:
         return float((np.square(self.unit.sum(0, dtype=np.float64)).sum() - n) / (n * (n - 1)))
 
     def nearest(self, word: str, most: int) -> list[tuple[str, float]]:
-        """The words whose rows point most nearly in the direction of a word's row, with their cosines.
-
-        Raises:
-            KeyError: the table does not have the word.
-        """
+        """The words whose rows point most nearly in the direction of a word's row, with their cosines."""
         return self._near(self.unit[self.rows[word]], {word}, most)
 
     def analogy(self, start: str, less: str, more: str, most: int) -> list[tuple[str, float]]:
-        """The words nearest to start - less + more (rows of length 1), without these three, with their cosines.
-
-        Raises:
-            KeyError: the table does not have one of the words.
-        """
+        """The words nearest to start - less + more (rows of length 1), without these three, with their cosines."""
         a, b, c = (self.unit[self.rows[word]] for word in (start, less, more))
         return self._near(a - b + c, {start, less, more}, most)
 
