@@ -9,8 +9,6 @@ from typing import Any, NotRequired, TypedDict
 from vizformer.components import _mount
 from vizformer.components._mount import N_
 
-__all__ = ["ENGLISH", "Box", "Column", "mount", "peek", "to_html"]
-
 ENGLISH: Mapping[str, str] = {
     "drawing_label": N_(
         "The model, from the tokens on top to the prediction at the bottom. The arrow keys move along the data and "

@@ -16,8 +16,6 @@ from vizformer.components import _mount
 from vizformer.components._mount import N_
 from vizformer.components.payload import count
 
-__all__ = ["ENGLISH", "LARGEST", "Cell", "mount", "peek", "to_html"]
-
 LARGEST = 24
 """Rows and columns that can be drawn: cells of more could not be hit on a phone."""
 

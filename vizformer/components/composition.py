@@ -10,8 +10,6 @@ from vizformer.components import _mount
 from vizformer.components._mount import N_
 from vizformer.components.payload import count
 
-__all__ = ["ENGLISH", "LARGEST", "MOST", "Edge", "mount", "to_html"]
-
 LARGEST = 32
 """Layers, and heads of a layer, that can be drawn."""
 MOST = 80

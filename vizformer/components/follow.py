@@ -5,8 +5,6 @@ moved = mount(url="/_vizformer/room/K7M2QX", seen=3, box="", points=True, key="c
 
 from vizformer.components import _mount
 
-__all__ = ["mount"]
-
 _COMPONENT = _mount.Component("follow", drawn=False)
 
 

@@ -19,8 +19,6 @@ from vizformer.components._mount import N_
 from vizformer.components.packing import pack_heads
 from vizformer.components.payload import HeadsPayload, describe
 
-__all__ = ["ENGLISH", "Heatmap", "mount", "to_html"]
-
 _SHARED = (
     "axes",
     "pooled",

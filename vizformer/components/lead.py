@@ -5,8 +5,6 @@ mount(url="/_vizformer/room/K7M2QX", text="Class K7M2QX: {n} following", secret=
 
 from vizformer.components import _mount
 
-__all__ = ["mount"]
-
 _COMPONENT = _mount.Component("lead", drawn=False)
 
 

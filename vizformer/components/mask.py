@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from vizformer.components import _mount
 from vizformer.components._mount import N_
 
-__all__ = ["ENGLISH", "LARGEST", "MaskView", "mount", "peek", "to_html"]
-
 LARGEST = 32
 """Rows and columns that are drawn; of a longer text the first ones."""
 

@@ -10,8 +10,6 @@ from typing import Any
 
 from vizformer.components import _mount
 
-__all__ = ["NEXT_DAY", "mount"]
-
 _COMPONENT = _mount.Component("memory", drawn=False)
 _LONGEST, _MOST = 80, 500
 NEXT_DAY = 20 * 3600 * 1000

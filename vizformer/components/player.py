@@ -19,19 +19,6 @@ from vizformer.components._mount import N_
 from vizformer.components.payload import HeadsPayload, count, nearest
 from vizformer.components.tokens import Token
 
-__all__ = [
-    "ENGLISH",
-    "PlayerSelection",
-    "Steps",
-    "Taken",
-    "Written",
-    "branch_text",
-    "mount",
-    "peek",
-    "read_branch",
-    "to_html",
-]
-
 DecoderKind = Literal["decoder", "cross"]
 
 ENGLISH: Mapping[str, str] = {

@@ -11,8 +11,6 @@ from typing import Any
 from vizformer.components import _mount
 from vizformer.components._mount import N_
 
-__all__ = ["ENGLISH", "LARGEST", "mount", "to_html"]
-
 LARGEST = 2000
 """Rows that are shown: a browser needs a second for more."""
 

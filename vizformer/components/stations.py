@@ -20,29 +20,6 @@ from vizformer.components import _mount
 from vizformer.components._mount import N_
 from vizformer.components.memory import NEXT_DAY
 
-__all__ = [
-    "ENGLISH",
-    "Ask",
-    "Bars",
-    "Box",
-    "Chips",
-    "Curve",
-    "Frame",
-    "Grid",
-    "Inside",
-    "Option",
-    "Packed",
-    "Show",
-    "Station",
-    "TestQuestion",
-    "Tests",
-    "Turn",
-    "mount",
-    "mount_model",
-    "pack",
-    "to_html",
-]
-
 ENGLISH: Mapping[str, str] = {
     "path": N_("The path. The arrow keys go one step back or on."),
     "stations": N_("Stations"),

@@ -9,8 +9,6 @@ from typing import Any, NotRequired, TypedDict
 from vizformer.components import _mount
 from vizformer.components._mount import N_
 
-__all__ = ["ENGLISH", "Token", "mount", "peek", "to_html"]
-
 ENGLISH: Mapping[str, str] = {
     "strip_label": N_("Tokens. The arrow keys move, Enter chooses."),
     "special": N_("special token"),

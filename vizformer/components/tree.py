@@ -10,8 +10,6 @@ from typing import Any, Literal, TypedDict
 from vizformer.components import _mount
 from vizformer.components._mount import N_
 
-__all__ = ["ENGLISH", "Node", "mount", "to_html"]
-
 ENGLISH: Mapping[str, str] = {
     "tree_label": N_(
         "The tree of the search, a column for each new token, the most probable on top. "

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from vizformer.components import _mount
 from vizformer.components._mount import N_
 
-__all__ = ["ENGLISH", "Candidates", "Lines", "Piece", "Scene", "SceneKind", "Strips", "Walk", "mount", "to_html"]
-
 SceneKind = Literal[
     "characters",
     "tokens",
