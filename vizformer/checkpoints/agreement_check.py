@@ -38,12 +38,9 @@ class Agreement:
     last place are allowed, 32 eps.
 
     Attributes:
-        dtype: both computed in it.
-        tokens: how many were compared.
         stream: of the residual stream, before every layer and at the end.
         maps: of all attention maps.
         logits: of the logits; None where the weights have no head.
-        version: of `transformers`.
     """
 
     tokens: int

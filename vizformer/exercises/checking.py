@@ -29,7 +29,6 @@ class Checked:
     """What came of a check; prints itself, in a terminal and in a notebook.
 
     Attributes:
-        task, language: the exercise, and the language in which it is told.
         agreed: the cases that agree, up to the first that does not.
         difference: the largest |given - right| of these.
         case: the first one that does not agree; None: all do.

@@ -24,11 +24,7 @@ MOST = 3  # that are named
 class Departure:
     """A result that is not the right one.
 
-    Attributes:
-        name: of the result.
-        given, right: the numbers.
-        index: of the first that departs; None where the shapes differ.
-        off: how many depart.
+    `index`: of the first that departs; None where the shapes differ; `off`: how many do.
     """
 
     name: str

@@ -27,7 +27,6 @@ class OwnTranslation:
         text, ids: the translation, with its end mark where there is one.
         tokens: of the encoder and of the decoder, as they are shown.
         maps: her attention weights by kind, "encoder", "decoder" and "cross": [layers, heads, queries, keys].
-        expected: what the bundled model writes.
         difference: the largest |her logit - the model's|, both reading what she wrote.
     """
 

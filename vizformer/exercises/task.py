@@ -84,7 +84,6 @@ class Place:
     """Where a result stands among the steps of a layer (`vizformer.analysis.own_steps`), whose mistakes are known.
 
     Attributes:
-        step: its name there.
         agreed: a step before it, from which on mistakes are looked for.
         brought: makes of the result what the step has.
     """

@@ -107,12 +107,8 @@ class JobQueue(ABC, Generic[Content]):
     ) -> str:
         """Queues a job and returns its name; joins the one that is there or under way.
 
-        Args:
-            name: the same for the same job.
-            write: writes into the job's folder what is to be done, and returns what the queue keeps of it.
-            who: watches it.
-            visitor: of those who watch several may be one; default `who`.
-            address: where the visitor comes from.
+        `write`: writes into the job's folder what is to be done, and returns what the queue keeps of it.
+        `visitor`: of those who watch several may be one; default `who`.
 
         Raises:
             VizformerError: the queue is full, or the disk; or the visitor has begun as many as one may.

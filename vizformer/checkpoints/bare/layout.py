@@ -25,14 +25,11 @@ class Plan:
     """A model that the tensors may be the weights of.
 
     Attributes:
-        options: of ModelConfig.
-        parts: what becomes of every tensor.
         has_head: whether the weights predict tokens.
         ties: names under which a tensor is repeated.
         unused: names of tensors that are not needed -> why.
         unplaced: names of tensors that have no place -> what they are taken for, where that can be told.
         fills: parameters of ours for which there is no tensor -> what they are for this shape.
-        assumptions: what was taken for granted beside the answers.
         made: tensors that stand in the place of others of the file, by name.
     """
 
@@ -53,8 +50,6 @@ class Layout:
 
     Attributes:
         name: of the code that gives tensors such names.
-        questions: what the tensors leave open.
-        plan: the answers -> the model.
         reshaped: tensors that are to be read in another shape (a table of positions with a batch dimension).
         reads_only_ids: whether a tokenizer would mean nothing, as there is no table of embeddings.
         read: how the tensors were understood, whatever the answers are.

@@ -61,7 +61,6 @@ class Like(NamedTuple):
         name: a tensor that shows it.
         what: in words; None where `family` says it.
         family: the family of `transformers` that has such names; empty for others.
-        attends: whether it has attention.
     """
 
     name: str

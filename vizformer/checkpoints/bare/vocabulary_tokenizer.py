@@ -35,10 +35,8 @@ class Inside:
     """The tokenizers that a file's vocabularies make.
 
     Attributes:
-        target: the model's, or the target's.
         source: the source's, where that has a vocabulary of its own.
         roles: ids of special tokens by role, of the target.
-        notes: what was taken for granted.
     """
 
     target: Backend

@@ -45,7 +45,6 @@ class Content(NamedTuple):
     Attributes:
         weights: the tensors, by their names without wrappers.
         said: what describes the model beside them: place -> field -> value.
-        vocabularies: tokens with their ids.
     """
 
     weights: Weights

@@ -67,7 +67,6 @@ def fetch(name: str, progress: Progress | None = None, accept: Callable[[int], N
 
     Args:
         name: owner/name, or owner/name@revision (a branch, tag or commit).
-        progress: is kept up to date while files arrive.
         accept: is told the size of all files in bytes before the first is fetched, and how many have come where these
             are more than the hub said; may raise.
     """

@@ -43,8 +43,6 @@ class Steps:
     """How fine the numbers of tensors are that are quantised in one way.
 
     Attributes:
-        tensors: how many there are.
-        largest: the largest step of all blocks.
         usual: the root of the mean square of all steps.
         smallest: the smallest step that is not 0; infinite where there is none.
     """

@@ -27,14 +27,7 @@ def fill(
     *,
     stream: bool = False,
 ) -> Transformer:
-    """The model with its numbers.
-
-    Args:
-        empty: a model without memory for its weights.
-        used: what becomes of every tensor of the files.
-        made: parameters that no file has, and how they are made.
-        stream: whether the layers stay in the file until they are asked for; then one is in memory at a time.
-    """
+    """The model `empty` with its numbers; with `stream`, its layers stay in the file, and one is in memory at a time."""
 
     def numbers(wanted: Callable[[str], bool]) -> dict[str, Tensor]:
         """The parameters of some names, where the model computes and in its precision."""

@@ -51,9 +51,7 @@ class Match:
         used: what is needed, with where it lies.
         same: pairs that must hold the same numbers.
         computed: what is not needed, as it follows from the options, and how.
-        fates: what becomes of every tensor.
         problems: what is missing, of another shape, not floats, or unknown.
-        made: parameters of ours that no file has, and how they are made.
     """
 
     used: tuple[tuple[Part, Found], ...]

@@ -26,7 +26,6 @@ class Need:
     Attributes:
         copied: weights that are converted, or brought to another device.
         mapped: weights that stay mapped to the file; only on the processor, and only in the file's dtype.
-        forward: one traced forward.
         tokens: of the text that this is reckoned with.
         streamed: whether of all layers only the largest is counted, as one is in memory at a time.
     """

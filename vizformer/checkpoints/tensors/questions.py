@@ -34,7 +34,6 @@ class Question:
 
     Attributes:
         name: the keyword of `load` that answers it.
-        text: the question in words.
         choices: the possible answers; none where it is a number.
         usual: what is taken where nobody answers; None: somebody has to, unless it is `optional`.
         insists: whether it is asked although there is a usual answer, because many models have another; that one is
@@ -44,8 +43,6 @@ class Question:
         refused: choices that make a model which does not open, with the reason: who is not asked gives another answer.
         stands_for: what the usual answer says in answers to other questions, which are not asked then.
         whole: of a number, whether it must be whole; it is then a count or a token id.
-        lowest, highest: of a number.
-        optional: whether the model can do without.
     """
 
     name: str
@@ -110,7 +107,6 @@ class UnansweredError(CheckpointError):
 
     Attributes:
         questions: what decides which one, those that are answered among them.
-        answers: those that are known, by name.
         read: how the tensors were understood, whatever the answers are.
         layout: the name of the layout that they are in.
     """

@@ -50,7 +50,6 @@ class TensorFate:
     """One tensor of the file, or one that the model needs and the file lacks.
 
     Attributes:
-        name: as in the file.
         file: which one; empty where it is missing.
         shape, dtype: as stored (as needed, where it is missing).
         fate: "used"; "tied": repeats a tensor that is used; "unused"; "missing"; "wrong shape".
@@ -74,15 +73,12 @@ class Report:
     """What was found in a folder.
 
     Attributes:
-        name: of the folder.
         format: who wrote it; "state-dict" is bare weights, whose assumptions decide what the model is.
         family: "GPT-2", ...; "VizFormer" for our own format.
         declared: the class that config.json names, e.g. "GPT2LMHeadModel"; may be empty.
-        config: the options of our model.
         has_head: whether the weights predict tokens; if not, the logits are computed with the embedding table and
             mean nothing.
         files: bytes of every file of weights.
-        tensors: the fate of every tensor.
         parameters: how many numbers our model has, by component; shared ones count once.
         assumptions: what the files do not say, and how it was taken.
         problems: what keeps the model from opening; empty if it opens.

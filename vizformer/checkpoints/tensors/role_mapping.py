@@ -66,13 +66,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class RoleMapping:
-    """Who plays what in a file of weights; complete: what has no role and is not left out keeps it from opening.
-
-    Attributes:
-        roles: role -> the tensor that plays it.
-        left_out: tensors that are not part of the model.
-        answers: what the tensors do not say, by the name of the question.
-    """
+    """Who plays what in a file of weights; complete: what has no role and is not left out keeps it from opening."""
 
     roles: Mapping[str, Entry]
     left_out: tuple[str, ...] = ()

@@ -21,9 +21,7 @@ _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?")
 class Printed:
     """Numbers as they were printed.
 
-    Attributes:
-        numbers: one loss, or several logits.
-        half: how far each may be from what the model computes: half a unit of its last digit, and rounding.
+    `half`: how far each may be from what the model computes: half a unit of its last digit, and rounding.
     """
 
     numbers: Measured

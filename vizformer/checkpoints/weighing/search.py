@@ -64,8 +64,6 @@ class Search:
         apart: how much worse the first is than the second.
         most, until: how many combinations are measured, and until when (`time.monotonic`).
         heard: called with how many were measured, and how many there may be.
-        found: what was measured.
-        complete: whether the way came to its end.
     """
 
     questions: Sequence[Question]

@@ -44,13 +44,10 @@ class Finding:
     """What was found about one question.
 
     Attributes:
-        question: it.
         answer: under the best combination.
         rival: the other answer that comes nearest; None where no other one makes another model that
             predicts tokens.
         difference: how much more the loss per token is with it, in nats; of an author's number, how much further away.
-        error: the standard error of the difference.
-        settled: whether the answer is decided.
     """
 
     question: Question
@@ -68,9 +65,6 @@ class Evidence:
     Attributes:
         answers: what `load` is given: the best combination with the names of what is decided, or, where nothing is, the
             answers from before.
-        findings: a question each.
-        tokens: that the model had to say.
-        combinations: that were measured.
         before, best: the loss per token under the answers from before, and under the best combination; of an author's
             logits, how far they are from those in the mean.
         counting: the loss of who counts the tokens of the text, or takes all for as likely.

@@ -42,9 +42,7 @@ class Tables:
         final_norm: a norm after the stack that lies beside it, by name.
         predicts: whether there is an output layer for tokens.
         other_head: whether there is one for something else.
-        options: of the model, as far as the tables say.
         parts, ties, unused, unplaced, reshaped: as in `Plan` and `Layout`.
-        assumptions: how the tables were taken.
     """
 
     embedding: str | None = None

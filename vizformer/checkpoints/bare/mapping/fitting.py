@@ -22,8 +22,6 @@ def choices(
     """The tensors whose shapes fit a role, with how they are to be read.
 
     Args:
-        part: "weight" or "bias".
-        width: of the rows of the layers.
         current: the entry that stands there now; it is among them as it is, if its tensor is.
         turned: whether square matrices of modules are [in, out], as the others of the file are.
     """

@@ -22,8 +22,6 @@ class TensorKind:
 
     Attributes:
         pattern: their name, with # for the number of the layer and * for that of the head.
-        shape, dtype: of the first.
-        n: how many there are.
         raw: whether they are parameters without a module, which may be multiplied from either side.
     """
 

@@ -29,12 +29,9 @@ class Sheet:
     """The tensors and the roles of a file, side by side.
 
     Attributes:
-        kinds: the tensors that may play roles, by kind.
         proposal: the roles as they were read, as far as they were.
-        both: whether two stacks were found.
         width: of the rows, as found, or the side that most matrices have.
         widths: the sides that it may be, the most frequent first.
-        doubt: why the proposal is not complete.
     """
 
     kinds: tuple[TensorKind, ...]

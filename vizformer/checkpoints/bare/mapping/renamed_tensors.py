@@ -40,7 +40,6 @@ class Applied(NamedTuple):
     Attributes:
         weights: those that have a role, and buffers that need none.
         names: the new name of each -> the tensor of the file.
-        left_out: tensors that were left out by hand.
     """
 
     weights: Weights

@@ -18,7 +18,6 @@ class Sizes:
     """Of all attentions and networks of a model.
 
     Attributes:
-        width: of the rows.
         queries, keys: rows of the matrices of queries, and of keys and values, all heads together.
         heads: how many there are, where every one has modules of its own, or all have the same.
         repeated: how often a matrix of one head stands for all of them: 1 where every head has its own numbers.

@@ -49,7 +49,6 @@ class Attention:
 
     Attributes:
         path: the module that holds them, or the list of its heads.
-        projections: to queries, keys and values.
         by_head: whether every head has modules of its own.
         numbered: whether only numbers tell them apart (linears.0 to linears.3).
         out: the module that makes the result, where a number says so.

@@ -36,9 +36,7 @@ class AttentionParts:
     """An attention: names of modules inside the layer.
 
     Attributes:
-        attention: the projections.
         out: what makes the result; a module for every head, or none.
-        q_norm, k_norm: norms of single queries and keys.
     """
 
     attention: Attention

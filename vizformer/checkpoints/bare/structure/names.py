@@ -26,12 +26,9 @@ class Module:
     """A weight and a bias, or one of them.
 
     Attributes:
-        path: its name.
-        weight, bias: names of the tensors.
         shape: of the weight, else of the bias.
         raw: whether the weight is a parameter without a module around it, so that x W may be meant as well as W x.
         own: whether the names are those of a norm that its author wrote (gamma, a_2, ...).
-        bias_shape: of the bias, if there is one.
         flat: whether the tensor is a convolution over one position, [out, in, 1], which is a matrix.
     """
 

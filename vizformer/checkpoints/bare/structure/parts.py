@@ -23,8 +23,6 @@ class Reading:
     """How the numbers are laid out.
 
     Attributes:
-        sizes: of all layers.
-        n_heads: of a layer.
         turned: of modules (False) and raw parameters (True), whether they are [in, out].
         in_turn: of each letter, one row of every head after the other, and not head by head.
         rows: how those of several letters lie, where it is not letter by letter:
@@ -34,8 +32,6 @@ class Reading:
         joined_in_turn: whether what the heads have made is joined number by number, and not head by head.
         pairs: whether rotary positions turn neighbours together, where ours turn halves.
         qkv_bias, out_bias, inner_bias: which linear layers of our block have biases.
-        normed: whether our layers have norms.
-        shifted: whether our norms have biases.
         shifts: whether theirs have; then one without is a tensor too few.
         qk_normed: whether queries and keys have norms, which may be without weights.
     """

@@ -19,8 +19,6 @@ class Stack:
     Attributes:
         prefix: the steps to the list of layers, or to the only layer.
         layers: of every layer the modules, by their names inside of it.
-        attentions: of the first layer.
-        counted: whether the layers are in a list.
     """
 
     prefix: tuple[str, ...]
