@@ -9,7 +9,7 @@ from vizformer.explain import latex
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject, written
 from vizformer.web.lessons.decoding.writing import writes
-from vizformer.web.link.beginnings import CHINESE
+from vizformer.web.link.beginnings import CHINESE, ENGLISH
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.widgets.other_sentence import ask_other_sentence
@@ -19,7 +19,8 @@ from vizformer.web.words.i18n import _
 lab = Laboratory("decoding", "bleu")
 SHOWN = 24  # runs of words
 PAIR = "the cat the cat is on the mat", "the cat is on the mat"  # of models that do not translate
-FREE = {CHINESE.text: "I have a cat of my own."}  # a translation that is as good, in other words
+FREE = {CHINESE.text: "I have a cat of my own.", ENGLISH.text: "我养了一只猫。"}  # translations as good, in other words
+PERSONS = {**{meaning: text for text, meaning in MEANINGS.items()}, **MEANINGS, **FREE}
 
 
 @cached
@@ -30,7 +31,7 @@ def proposed(subject: Subject) -> tuple[str, str]:
     own = subject.target.strip()
     if not own and subject.writes_its_target:
         own = subject.checkpoint.tokenizer.decode(written(subject).ids).strip()
-    return own, FREE.get(subject.text.strip(), MEANINGS.get(subject.text.strip(), ""))
+    return own, PERSONS.get(subject.text.strip(), "")
 
 
 @lab.draws
