@@ -380,6 +380,18 @@ def test_the_switch_measures_words_of_two_senses(open_app: Open) -> None:
     assert not any(len(rows) == len(FRAMES) for rows in tables(off))
 
 
+@pytest.mark.sweep
+def test_a_translator_shows_both_translations_beside_the_vectors_that_part(open_app: Open) -> None:
+    app = open_app(PAGE, model="zh-en", text="他打了她。", part="context", dials="tokens.senses:1")
+    assert not app.exception
+    (hit,) = [row for rows in tables(app) for row in rows if row[0] == "打" and len(row) == 7]
+    assert hit[5] == "yes"
+    call, blow = hit[6].split(" / ")
+    assert "call" in call
+    assert "hit" in blow
+    assert call == load("zh-en").generate("他打了电话。").text.strip()
+
+
 def test_a_chinese_word_of_the_table_can_be_chosen(open_app: Open) -> None:
     app = open_app(PAGE, part="vectors", text=CAT)
     app.selectbox(key="setting.tokens.word").select("有").run()

@@ -13,7 +13,7 @@ from vizformer.figures.embeddings import ENGLISH, Curve
 from vizformer.model import Trace
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
-from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject import Subject, written
 from vizformer.web.frame import presses
 from vizformer.web.lessons.tokens.sentences import FRAMES, OCCASIONS, beside, occasions
 from vizformer.web.link import state
@@ -61,6 +61,13 @@ def sense_gaps(model: ModelRef) -> dict[str, SenseGap]:
         for token, frames in FRAMES.items()
         if all(model_cache.reads(model, one.text) for written in frames for one in minimal_pair(written))
     }
+
+
+@cached
+def translated(model: ModelRef, text: str) -> str:
+    """What a translator makes of a text."""
+    subject = Subject(model, text, "")
+    return subject.checkpoint.tokenizer.decode(written(subject).ids).strip()
 
 
 @lab.draws
@@ -114,7 +121,7 @@ def draw(subject: Subject) -> None:
         given={"x_A": found.first, "x_B": found.second},
     )
     if lab.toggle("senses"):
-        _senses(sense_gaps(subject.model), causal)
+        _senses(subject, sense_gaps(subject.model))
 
 
 @lab.asks("context")
@@ -160,7 +167,7 @@ def _expected(subject: Subject, places: dict[int, int]) -> int:
     return max(places, key=lambda i: (tokens[i].text in wanted, tokens[i].text[:1].isalnum(), tokens[i].id))
 
 
-def _senses(found: dict[str, SenseGap], causal: bool) -> None:
+def _senses(subject: Subject, found: dict[str, SenseGap]) -> None:
     """Does the model tell the senses apart?  A table of the words that it can read in frames."""
     if not found:
         st.info(lab.text("large"))
@@ -171,15 +178,22 @@ def _senses(found: dict[str, SenseGap], causal: bool) -> None:
         apart = chance <= RARE and share >= CLEAR
         cosines, said = numbers(".3f", same, different), lab.text("apart", form="yes" if apart else "no")
         shares = Number(share, labels.percent(max(share, 0.0))), Number(chance, labels.percent(chance))
-        rows.append(Row(token, *cosines, *shares, said, kind="marked" if apart else ""))
-    columns = lab.columns("token", "same", "two", "share", "chance", "apart")
+        both = (
+            [" / ".join(translated(subject.model, one.text) for one in gap.sentences[0])]
+            if subject.writes_its_target
+            else []
+        )
+        rows.append(Row(token, *cosines, *shares, said, *both, kind="marked" if apart else ""))
+    columns = lab.columns(
+        "token", "same", "two", "share", "chance", "apart", *["translated"] * subject.writes_its_target
+    )
     caption = lab.text("measured", n=len(gap.sentences))
     st.html(table.style() + table.to_html(list(columns), rows, caption=caption))
     lab.note("frame", clear=labels.percent(CLEAR))
     with st.expander(lab.text("frames")):
         bare = str.maketrans("", "", "[]{}")
         st.text("\n".join(f"{token}: {' · '.join(FRAMES[token])}".translate(bare) for token in found))
-    if causal:
+    if subject.config.architecture == "decoder-only":
         st.info(lab.text("after"))
 
 
