@@ -138,6 +138,24 @@ GLM_4_MOE: dict[str, Any] = {
     "expert_scale": 1.5,
     "shared_expert_gate": False,
 }
+DEEPSEEK: dict[str, Any] = {
+    **GLM_4_MOE,
+    "attention_bias": "none",
+    "n_kv_heads": None,
+    "head_dim": 10,
+    "rope_dims": 4,
+    "latent_dim": 6,
+    "latent_query_dim": 12,
+    "latent_value_dim": 7,
+}
+DEEPSEEK_LITE: dict[str, Any] = {
+    **DEEPSEEK,
+    "latent_query_dim": None,
+    "latent_value_dim": None,
+    "attention_bias": "all",
+    "router_scores": "softmax",
+    "router_group_best": 1,
+}
 GPT_OSS: dict[str, Any] = {
     **LLAMA,
     "bias": True,

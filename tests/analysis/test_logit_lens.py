@@ -47,6 +47,7 @@ MODELS = {
     "olmo2": ("decoder-only", tiny.OLMO2),
     "gemma2": ("decoder-only", tiny.GEMMA2),
     "gpt-oss": ("decoder-only", tiny.GPT_OSS),
+    "latents": ("decoder-only", tiny.DEEPSEEK),
     "hybrid": ("decoder-only", tiny.HYBRID),
     "mixtral": ("decoder-only", tiny.MIXTRAL),
     "qwen2_moe": ("decoder-only", {**tiny.QWEN2_MOE, "bias": True}),

@@ -35,6 +35,7 @@ KINDS = {
     "deberta": ("encoder-only", tiny.DEBERTA),
     "deberta-v3": ("encoder-only", tiny.DEBERTA_V3),
     "gpt-oss": ("decoder-only", tiny.GPT_OSS),
+    "deepseek": ("decoder-only", {**tiny.DEEPSEEK, "expert_layers": (0,)}),
     "mixtral": ("decoder-only", tiny.MIXTRAL),
     "qwen2_moe": ("decoder-only", tiny.QWEN2_MOE),
     "marian": ("encoder-decoder", tiny.MARIAN),
@@ -79,7 +80,12 @@ def all_proofs(checkpoint: Checkpoint, trace) -> list[tuple[str, Proof]]:
                 (f"{site} {step.key}", step.proof) for step in attention_steps(checkpoint, trace, site, head, last)
             ]
             found.append((f"{site} look-up", head_look_up(trace, site, head, last).proof))
-            if not site.endswith("cross") and (of_matrices := bilinear(checkpoint, trace, site, head).proof):
+            latent = checkpoint.model.config.latent_dim is not None  # of which no one matrix is to be had
+            if (
+                not latent
+                and not site.endswith("cross")
+                and (of_matrices := bilinear(checkpoint, trace, site, head).proof)
+            ):
                 found.append((f"{site} bilinear", of_matrices))
         found.append((f"{site} contributions", contributions(checkpoint, trace, site, last).proof))
     for layer in layers(checkpoint):

@@ -38,6 +38,8 @@ REFUSED = {
     "sinks-encoder-decoder": "sinks",
     "qwen2-moe": "n_experts",
     "glm4-moe": "n_experts",
+    "deepseek": "latent_dim",
+    "deepseek-lite": "latent_dim",
     "minimax-m2": "n_experts",
     "groups-of-experts": "n_experts",
     "experts-with-biases": "n_experts",

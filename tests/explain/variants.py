@@ -56,6 +56,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "qwen2-moe": ("decoder-only", tiny.QWEN2_MOE),
     "glm4-moe": ("decoder-only", tiny.GLM_4_MOE),
+    "deepseek": ("decoder-only", tiny.DEEPSEEK),
+    "deepseek-lite": ("decoder-only", {**tiny.DEEPSEEK_LITE, "rope_layers": (1,)}),
     "minimax-m2": (
         "decoder-only",
         {**tiny.MIXTRAL, "router_scores": "sigmoid", "router_correction": True, "expert_weights": "probabilities"},

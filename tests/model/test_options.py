@@ -23,6 +23,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "experts with biases": {**tiny.MIXTRAL, "bias": True, "feedforward": "plain", "residual": "parallel"},
     "gpt-oss": tiny.GPT_OSS,
     "hybrid": tiny.HYBRID,
+    "deepseek": tiny.DEEPSEEK,
+    "deepseek-lite": {**tiny.DEEPSEEK_LITE, "rope_layers": (1,)},
     "llama3": tiny.LLAMA3,
     "two bases": {**tiny.LLAMA3, "rope_local_theta": 30.0, "rope_local_layers": (1,)},
     "yarn": tiny.YARN,

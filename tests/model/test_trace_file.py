@@ -110,7 +110,7 @@ HOSTILE = {
     "whole numbers": (shaped("encoder.0.self.q", 4, 7, 32, dtype=torch.int64), "torch.int64"),
     "keys of another width": (shaped("encoder.0.self.k", 4, 7, 16), r"encoder.0.self.k has the shape"),
     "keys for a third of the heads": (shaped("encoder.0.self.k", 3, 7, 32), r"encoder.0.self.k has the shape"),
-    "values of another text": (shaped("encoder.0.self.v", 4, 8, 32), r"encoder.0.self.v has the shape"),
+    "values of another text": (shaped("encoder.0.self.v", 4, 9, 32), r"encoder.0.self.v has the shape"),
     "a mask of another text": (shaped("decoder.0.self.bias", 1, 5, 6), r"decoder.0.self.bias has the shape"),
     "reasons that are no codes": (shaped("decoder.0.self.reason", 1, 6, 6), r"decoder.0.self.reason has the shape"),
     "a stream of three sides": (shaped("encoder.0.pre", 1, 7, 128), r"encoder.0.pre has the shape"),

@@ -54,6 +54,7 @@ def written(tmp_path_factory):
     save(tiny.checkpoint("decoder-only", norm_order="post", residual="none"), root / "no-residual")
     save(tiny.checkpoint("encoder-decoder", **tiny.NORMED_STREAM), root / "normed")
     save(tiny.checkpoint("decoder-only", **tiny.HYBRID), root / "hybrid")
+    save(tiny.checkpoint("decoder-only", **tiny.DEEPSEEK), root / "latents")
     save(tiny.checkpoint("decoder-only", **{**tiny.GPT_OSS, "expert_layers": (0,)}), root / "sinks")
     saved(nano_gpt(), root / "bare.pt")
     both = nn.ModuleDict(
@@ -109,6 +110,23 @@ def test_every_page_with_the_delta_rule_in_a_layer(open_app, locale):
         assert all("softmax" in error.value for error in app.error), (page, part, [one.value for one in app.error])
         said_so += len(app.error)
     assert said_so > 2
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_every_page_with_latent_attention(open_app, locale):
+    """What is asked of one head's matrices has no answer, and says so; all else opens."""
+    pages, said = list(places()), "no one matrix" if locale == "en-US" else "没有哪一个矩阵"
+    app, said_so = open_app(ATTENTION, locale=locale, **link("latents")), 0
+    for page, part in pages[locale == "zh-CN" :: 2]:
+        app.switch_page(page)
+        for name, value in link("latents", part=part, layer=0, head=2, query=1).items():
+            app.query_params[name] = str(value)
+        app.run()
+        assert not app.exception, (page, part)
+        assert all(said in error.value for error in app.error), (page, part, [one.value for one in app.error])
+        said_so += len(app.error)
+    assert said_so <= 1
 
 
 LACKING = {

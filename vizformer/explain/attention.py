@@ -14,6 +14,7 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.explain import latex, norms
 from vizformer.explain.arrays import rescaled, was_edited
 from vizformer.explain.delta_rule_steps import delta_head_steps, gather_delta
+from vizformer.explain.latent_steps import absorbed_step, latent_head_steps
 from vizformer.explain.mixing import mixing_steps
 from vizformer.explain.operands import Operands, gather
 from vizformer.explain.proof_anchors import recorded_head
@@ -38,7 +39,10 @@ def attention_steps(checkpoint: Checkpoint, trace: Trace, site: str, head: int, 
         steps = delta_head_steps(of_delta, _input(of_delta), *_source(of_delta))
         return [_marked(step, of_delta) if _set_by_hand(step.key, of_delta) else step for step in steps]
     o = gather(checkpoint, trace, site, head, query)
-    steps = [_input(o), *_projections(o), *qk_norm_steps(o), *rotation_steps(o), *weight_steps(o), *mixing_steps(o)]
+    latent = o.latents is not None
+    made = latent_head_steps(o, *_source(o)) if latent else [*_projections(o), *qk_norm_steps(o)]
+    absorbed = [absorbed_step(o)] if latent else []
+    steps = [_input(o), *made, *rotation_steps(o), *weight_steps(o), *absorbed, *mixing_steps(o)]
     return [_marked(step, o) if _set_by_hand(step.key, o) else step for step in steps]
 
 

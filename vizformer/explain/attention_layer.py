@@ -9,6 +9,7 @@ from numpy import ndarray
 from vizformer.explain import disentangled_steps, latex, soft_cap
 from vizformer.explain.arrays import float64, is_half, softmax, stored
 from vizformer.explain.disentangled_terms import DistanceTerms, terms_under_root
+from vizformer.explain.latent_steps import latent_projections
 from vizformer.explain.layer_projections import joined_heads, projections, worse
 from vizformer.explain.position_bias_steps import layer_step
 from vizformer.explain.position_terms import Buckets, Slopes, relative_positions
@@ -18,6 +19,7 @@ from vizformer.explain.step import Made, Operand, Proof, Step
 from vizformer.explain.sublayer import MAPS, ROWS, Sublayer, bias_of, linear_code, linear_inputs, through_output
 from vizformer.messages import N_
 from vizformer.model.attention import Attention
+from vizformer.model.latent_attention import LatentAttention
 
 
 def attention_sublayer(
@@ -37,11 +39,14 @@ def attention_sublayer(
     divided by for longer texts; `distances` is what tells the scores distances.
     """
     record = at.trace[site]
-    h, kv, d_head = attention.n_heads, attention.n_kv_heads, attention.d_head
+    h, kv, d_head = attention.n_heads, attention.n_kv_heads, attention.d_key
     dtype, short = at.dtype, is_half(at.dtype)
-    steps, qh, kh, vh = projections(at, attention, site, source, angles, divided, theta)
+    if isinstance(attention, LatentAttention):
+        steps, qh, kh, vh = latent_projections(at, attention, site, angles, divided, theta)
+    else:
+        steps, qh, kh, vh = projections(at, attention, site, source, angles, divided, theta)
     anchor = N_("q, k and v recorded in {place}", place=in_words(site))
-    n_q, n_k, d = qh.shape[1], kh.shape[1], h * d_head
+    n_q, n_k, d_value = qh.shape[1], kh.shape[1], attention.d_head
     if short:  # on from what the model wrote
         qh, kh, vh = (float64(t) for t in (record.q, record.k, record.v))
     if kv != h:
@@ -204,7 +209,7 @@ def attention_sublayer(
                 "The pieces go back into one row, and each number through a gate of its own, which opens from 0 to 1."
             ),
             r"[b, h, n, d_\mathrm{head}] \to [b, n, d]",
-            rf"[1, {h}, {n_q}, {d_head}] \to [1, {n_q}, {d}]",
+            rf"[1, {h}, {n_q}, {d_value}] \to [1, {n_q}, {h * d_value}]",
             r"\mathrm{concat}",
             joined,
             "joined = z.transpose(0, 1).flatten(1)"

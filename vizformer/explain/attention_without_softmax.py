@@ -99,7 +99,7 @@ def linear_attention(record: AttentionRecord, head: int) -> LinearAttention:
     )
 
 
-def state(record: AttentionRecord, head: int, query: int) -> Float[ndarray, "d_head d_head"]:
+def state(record: AttentionRecord, head: int, query: int) -> Float[ndarray, "d_head d_value"]:
     """What a query reads: the sum of phi(k_j)^T v_j over the keys that it sees."""
     kv = record.kv_head(head)
     seen = row_at(query, record.q.shape[1]) + 1 if is_causal(record, head) else record.k.shape[1]

@@ -226,22 +226,27 @@ def _preferences(
         )
     if network.groups > 1:
         groups, used, size = network.groups, network.groups_used, of_all.shape[1] // network.groups
+        told = dict(n=groups, size=size, used=used)
         yield make(
             "grouped",
             N_("Experts, 2c: the best groups"),
             N_(
                 "The experts stand in {n} groups of {size} neighbours. For each token {used} groups are kept, those whose two "
                 "largest numbers have the largest sum; the experts of the others cannot be chosen.",
-                n=groups,
-                size=size,
-                used=used,
+                **told,
+            )
+            if network.group_best == 2
+            else N_(
+                "The experts stand in {n} groups of {size} neighbours. For each token {used} groups are kept, those whose best "
+                "expert has the largest number; the experts of the others cannot be chosen.",
+                **told,
             ),
             r"C_{i,e} \leftarrow -\infty \text{ outside of the best groups}",
             rf"\operatorname{{best}}_0 = \{{{', '.join(str(g) for g in range(groups) if np.isfinite(numbers.preferred[0, g * size]))}\}}",
             "C",
             numbers.preferred,
             f"apart = {name}.unflatten(-1, ({groups}, -1))\n"
-            f"best = apart.topk(2, dim=-1).values.sum(-1).topk({used}, dim=-1).indices\n"
+            f"best = apart.topk({network.group_best}, dim=-1).values.sum(-1).topk({used}, dim=-1).indices\n"
             "left_out = torch.ones_like(apart[..., 0], dtype=torch.bool).scatter(-1, best, False)\n"
             "preferred = apart.masked_fill(left_out[..., None], -torch.inf).flatten(-2)",
             proof=proof,

@@ -12,12 +12,14 @@ from torch import Tensor, nn
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.arrays import float64, is_half, set_cells, stored
 from vizformer.explain.disentangled_terms import DistanceTerms, distance_terms
+from vizformer.explain.latent_numbers import LatentNumbers
 from vizformer.explain.norms import added_sizes, brought, normalise, through
 from vizformer.explain.position_terms import Buckets, Slopes, position_bias
 from vizformer.explain.rope import angles, divisors, turn
 from vizformer.explain.site import Site, find_site
 from vizformer.explain.step import sizes
 from vizformer.model.input_check import row_at
+from vizformer.model.latent_attention import LatentAttention
 from vizformer.model.norms import Norm
 from vizformer.model.records import AttentionRecord
 from vizformer.model.trace import Trace
@@ -38,6 +40,12 @@ class Operands:
     distances: Slopes | Buckets | DistanceTerms | None = (
         None  # what tells the scores how far keys are; None where nothing does
     )
+    latents: LatentNumbers | None = None  # of latent attention, all heads
+
+    @property
+    def of_latents(self) -> LatentNumbers:
+        assert self.latents is not None
+        return self.latents
 
     @property
     def dtype(self) -> torch.dtype:
@@ -66,6 +74,11 @@ class Operands:
     @property
     def d_head(self) -> int:
         return self.site.attention.d_head
+
+    @property
+    def d_key(self) -> int:
+        """How wide a query and a key are: d_head, but in latent attention."""
+        return self.site.attention.d_key
 
     @property
     def d_model(self) -> int:
@@ -143,17 +156,19 @@ class Operands:
 
     def projection_sizes(self, letter: str) -> ndarray | float:
         """The size of the terms behind q, k or v; 0 where a norm or a rotation comes after them."""
+        if self.latents is not None:
+            return self.latents.value_sizes(self.head) if letter == "V" else 0.0
         if not self.is_half or (letter != "V" and self.last):
             return 0.0
         return sizes(self.x if letter == "Q" else self.source, *self.head_columns(letter))
 
     @cached_property
     def q_projected(self) -> Float[ndarray, " d_head"]:
-        return self._project(self.x, "Q")
+        return self._project(self.x, "Q") if self.latents is None else self.latents.q[self.head, self.query]
 
     @cached_property
     def k_projected(self) -> Float[ndarray, "n_k d_head"]:
-        return self._project(self.source, "K")
+        return self._project(self.source, "K") if self.latents is None else self.latents.k[self.head]
 
     @property
     def last(self) -> str:
@@ -184,7 +199,7 @@ class Operands:
 
     @cached_property
     def v_recomputed(self) -> Float[ndarray, "n_k d_head"]:
-        v = self._project(self.source, "V")
+        v = self._project(self.source, "V") if self.latents is None else self.latents.v[self.head]
         return set_cells(self.trace, f"{self.site.name}.v", v, (self.kv_head,))
 
     @property
@@ -364,4 +379,7 @@ def gather(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: in
     distances = None if found.is_cross else position_bias(model, stack) or distance_terms(model, stack, layer, n_q)
     divided = divisors(config, layer) if turned else None
     theta = config.theta(layer)
-    return Operands(trace, found, record, head, query, turns, divided, theta, distances)
+    o = Operands(trace, found, record, head, query, turns, divided, theta, distances)
+    if isinstance(found.attention, LatentAttention):
+        return replace(o, latents=LatentNumbers(found.attention, o.source))
+    return o

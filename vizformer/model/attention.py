@@ -32,6 +32,7 @@ class Attention(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.n_heads, self.n_kv_heads, self.d_head = config.n_heads, config.kv_heads, config.d_head
+        self.d_key = self.d_head
         self.own_scale = config.attention_scale  # None: 1 / sqrt(d_head)
         self.scoring = Scoring.of(config)
         self.sinks = nn.Parameter(torch.zeros(self.n_heads)) if config.sinks else None
@@ -53,7 +54,7 @@ class Attention(nn.Module):
         self, x: Float[Tensor, "b n_q d_model"], source: Float[Tensor, "b n_k d_model"], call: AttentionCall
     ) -> Float[Tensor, "b n_q d_model"]:
         """`source` is `x` itself in self-attention and the encoder's memory in cross-attention."""
-        q = self._heads(self.W_Q(x), self.q_norm, call.rotation)  # [b, n_heads, n_q, d_head]
+        q = self.queries(x, call)  # [b, n_heads, n_q, d_head]
         k, v = call.cached() or self.keys_and_values(source, call)  # [b, n_kv_heads, n_k, d_head]
         scored = self.scoring if self.sinks is None else replace(self.scoring, sinks=self.sinks)
         q, k, v, mask, scoring = call.edited(q, k, v, scored)
@@ -79,6 +80,10 @@ class Attention(nn.Module):
         keys = self._heads(W_K(x))[0] if self.has_c2p and W_K is not None else None  # [n_heads, n_rows, d_head]
         queries = self._heads(W_Q(x))[0] if self.has_p2c and W_Q is not None else None
         return keys, queries
+
+    def queries(self, x: Float[Tensor, "b n d_model"], call: AttentionCall) -> Float[Tensor, "b n_heads n d_head"]:
+        """Those of `x`, normalised and turned where the model does so."""
+        return self._heads(self.W_Q(x), self.q_norm, call.rotation)
 
     def keys_and_values(
         self, source: Float[Tensor, "b n d_model"], call: AttentionCall

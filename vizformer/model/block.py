@@ -11,6 +11,7 @@ from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.forward_pass import AttentionCall, ForwardPass
 from vizformer.model.gated_delta_layer import GatedDeltaRule
+from vizformer.model.latent_attention import LatentAttention
 from vizformer.model.norms import Around, Norm, norm
 from vizformer.model.streamed_layers import StreamedLayers, refused
 
@@ -44,7 +45,8 @@ class Block(nn.Module):
         self.norm_order, self.residual = config.norm_order, config.residual
         self.residual_scale = config.residual_scale
         self.windowed, self.turned, self.local = windowed, turned, local
-        self.self_attention: Attention = GatedDeltaRule(config) if delta else Attention(config)
+        attention = Attention if config.latent_dim is None else LatentAttention
+        self.self_attention: Attention = GatedDeltaRule(config) if delta else attention(config)
         normed = config.norm_order != "none"
         self.self_norm = norm(config) if normed and (config.first_norm or not first) else None
         self.cross_attention = Attention(config) if cross else None
@@ -82,7 +84,7 @@ class Block(nn.Module):
 
     def keys_and_values(
         self, x: Float[Tensor, "b n d_model"], run: ForwardPass, name: str
-    ) -> tuple[Float[Tensor, "b n_kv_heads n_k d_head"], Float[Tensor, "b n_kv_heads n_k d_head"]]:
+    ) -> tuple[Float[Tensor, "b n_kv_heads n_k d_head"], Float[Tensor, "b n_kv_heads n_k d_value"]]:
         """Those of self-attention alone, where nothing else is wanted of these rows; a cache keeps them."""
         return self.self_attention.keys_and_values(_through(self.around("self").before, x), self._call(run, name))
 

@@ -14,7 +14,8 @@ class Cache:
     Self-attention appends the new positions' keys and values; cross-attention projects the encoder's memory once.
     The bytes grow with the length: 2 * n_layers * n_kv_heads * d_head * n numbers per sequence for self-attention.
     Layers of the delta rule have a state [b, n_heads, d_key, d_value] and the last inputs of their short convolution [b,
-    channels, kernel - 1] instead, whose bytes do not grow.
+    channels, kernel - 1] instead, whose bytes do not grow.  Latent attention has the turned part of the keys, one for all
+    heads, and in the place of the values the latents: n_layers * (rope_dims + latent_dim) * n numbers.
     """
 
     keys: dict[str, Tensor] = field(default_factory=dict)
@@ -24,8 +25,8 @@ class Cache:
     length: int = 0  # positions that have been decoded
 
     def append(
-        self, site: str, k: Float[Tensor, "b h n_new d"], v: Float[Tensor, "b h n_new d"]
-    ) -> tuple[Float[Tensor, "b h n d"], Float[Tensor, "b h n d"]]:
+        self, site: str, k: Float[Tensor, "b h n_new d"], v: Float[Tensor, "b h n_new d_value"]
+    ) -> tuple[Float[Tensor, "b h n d"], Float[Tensor, "b h n d_value"]]:
         """Adds new positions to a site and returns all of its keys and values."""
         if site in self.keys:
             k, v = torch.cat([self.keys[site], k], dim=2), torch.cat([self.values[site], v], dim=2)

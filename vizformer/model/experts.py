@@ -34,6 +34,7 @@ class MixtureOfExperts(nn.Module):
         self.k, self.renormalised = config.experts_per_token, config.expert_weights == "renormalised"
         self.scores, self.scale = config.router_scores, config.expert_scale
         self.groups, self.groups_used = config.router_groups, config.router_groups_used
+        self.group_best = config.router_group_best
         self.router = nn.Linear(config.d_model, config.n_experts, bias=config.router_bias)
         self.correction = nn.Parameter(torch.zeros(config.n_experts)) if config.router_correction else None
         self.experts = nn.ModuleList(FeedForward(config, config.expert_width) for _ in range(config.n_experts))
@@ -73,14 +74,16 @@ class MixtureOfExperts(nn.Module):
     def preferred(self, probabilities: Float[Tensor, "*n n_experts"]) -> Float[Tensor, "*n n_experts"]:
         """By what experts are chosen: p + c, and -inf outside of the best groups.
 
-        The groups are of n_experts / groups neighbours each; the best are those whose two largest p + c have the largest
-        sum.
+        The groups are of n_experts / groups neighbours each; the best are those whose largest p + c, `group_best` of them,
+        have the largest sum.
         """
         found = probabilities if self.correction is None else probabilities + self.correction.to(probabilities.dtype)
         if self.groups == 1:
             return found
         apart = found.reshape(*found.shape[:-1], self.groups, -1)  # [*n, groups, n_experts / groups]
-        best = apart.topk(2, dim=-1).values.sum(-1).topk(self.groups_used, dim=-1).indices  # [*n, groups_used]
+        best = (
+            apart.topk(self.group_best, dim=-1).values.sum(-1).topk(self.groups_used, dim=-1).indices
+        )  # [*n, groups_used]
         left_out = torch.ones_like(apart[..., 0], dtype=torch.bool).scatter(-1, best, value=False)  # [*n, groups]
         kept: Tensor = apart.masked_fill(left_out[..., None], -torch.inf).flatten(-2)
         return kept

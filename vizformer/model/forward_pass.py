@@ -44,15 +44,15 @@ class AttentionCall:
     cache: Cache | None = None
     is_cross: bool = False
 
-    def cached(self) -> tuple[Float[Tensor, "b h n_k d"], Float[Tensor, "b h n_k d"]] | None:
+    def cached(self) -> tuple[Float[Tensor, "b h n_k d"], Float[Tensor, "b h n_k d_value"]] | None:
         """The keys and values of the memory, once they have been computed; None where some are still to compute."""
         if self.cache is None or not self.is_cross or self.site not in self.cache.keys:
             return None
         return self.cache.keys[self.site], self.cache.values[self.site]
 
     def append(
-        self, k: Float[Tensor, "b h n d"], v: Float[Tensor, "b h n d"]
-    ) -> tuple[Float[Tensor, "b h n_k d"], Float[Tensor, "b h n_k d"]]:
+        self, k: Float[Tensor, "b h n d"], v: Float[Tensor, "b h n d_value"]
+    ) -> tuple[Float[Tensor, "b h n_k d"], Float[Tensor, "b h n_k d_value"]]:
         """Keys and values behind those of the positions before them, where there is a cache."""
         return (k, v) if self.cache is None else self.cache.append(self.site, k, v)
 

@@ -76,10 +76,10 @@ class Scoring:
 def mix(
     q: Float[Tensor, "b h n_q d"],
     k: Float[Tensor, "b h_kv n_k d"],
-    v: Float[Tensor, "b h_kv n_k d"],
+    v: Float[Tensor, "b h_kv n_k d_value"],
     bias: Tensor | None,
     scoring: Scoring,
-) -> Float[Tensor, "b h n_q d"]:
+) -> Float[Tensor, "b h n_q d_value"]:
     """softmax(scores + bias) v in every head, the scores made of q k^T as `scoring` says.
 
     `bias` is shaped like the scores, with sizes of 1 for "the same for all".  A row whose every key is blocked gives 0.

@@ -25,6 +25,14 @@ def no_softmax(site: str) -> TraceError:
     )
 
 
+def no_one_matrix() -> TraceError:
+    """What is said of latent attention where something is asked of the matrices of one head."""
+    return TraceError(
+        "This model makes keys and values of a latent, a short vector with a norm of its own: no one matrix leads from the "
+        "rows to them. Choose a model without latent attention for this."
+    )
+
+
 @dataclass(frozen=True, repr=False)
 class AttentionRecord:
     """One attention call of batch item 0: the operands of softmax(scoring(q k^T) + position_bias + bias) v.

@@ -231,7 +231,7 @@ class _Opened:
         mask = ((1, heads), (1, n_q), (n_k,))
         wanted = {
             "k": ((groups,) if heads % groups == 0 else (), (n_k,), (d,)),
-            "v": ((groups,), (n_k,), (d,) if f"{site}.beta" not in self._names else (parts["v"].shape[2],)),
+            "v": ((groups,), (n_k,), (parts["v"].shape[2],)),
             "bias": mask,
             "reason": mask,
             "position_bias": ((heads,), (n_q,), (n_k,)),

@@ -48,6 +48,14 @@ class Options(
         """Whether there is any norm of rows, queries or keys."""
         return self.norm_order != "none" or self.final_norm or self.embedding_norm or self.qk_norm
 
+    @property
+    def kv_numbers(self) -> int:
+        """Numbers that a cache keeps of a token in a layer of attention: its keys and values, or its latent and what rope
+        turns."""
+        if self.latent_dim is not None:
+            return self.latent_dim + self.turned_dims
+        return 2 * self.kv_heads * self.d_head
+
     def rules(self) -> Iterator[Message]:
         if self.n_encoder_layers == self.n_decoder_layers == 0:
             yield N_("both stacks have 0 layers: give n_encoder_layers, n_decoder_layers or both")
@@ -77,6 +85,13 @@ class Options(
 
     def _rules_between_stations(self) -> Iterator[Message]:
         one_stack = self.architecture != "encoder-decoder"
+        if self.latent_dim is not None and (self.positions != "rope" or self.turned_dims >= self.d_head):
+            yield N_(
+                "latent_dim={value}: latent attention turns a part of each key, give positions='rope' and rope_dims below "
+                "d_head={d_head}",
+                value=self.latent_dim,
+                d_head=self.d_head,
+            )
         if self.score_cap is not None and (self.positions == "alibi" or self.has_relative_bias or not one_stack):
             yield N_(
                 "score_cap={value}: only one stack alone has it, and none whose positions are told to the scores; leave "

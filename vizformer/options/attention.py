@@ -35,6 +35,11 @@ class AttentionOptions(CommonOptions):
             value: a head that finds nothing can give its weight away (Xiao et al. 2023; gpt-oss).
         attention_gate: what a head has mixed is multiplied, number by number, by sigmoid(x W_gate) before W_O (Qiu et al.
             2025, "Gated Attention for Large Language Models"; Qwen3-Next).
+        latent_dim: keys and values of all heads are made of one vector of this width for each token, the latent, and rope
+            turns only a part of each key that all heads share, its first rope_dims numbers (DeepSeek-AI 2024,
+            "DeepSeek-V2", section 2.1; `vizformer.model.latent_attention`); None: they are made of the residual stream.
+        latent_query_dim: likewise of the queries, which then have a latent of their own; None: they have none.
+        latent_value_dim: how wide a value is in such a model; None: d_head.
         delta_layers: the layers that mix tokens by the gated delta rule in the place of self-attention, counted from 0, in
             order (Yang et al. 2024, "Gated Delta Networks"; `vizformer.model.delta_rule`); None: none.
         delta_key_heads, delta_value_heads: of these layers, heads of queries and keys, and of values; None: n_heads.
@@ -51,6 +56,9 @@ class AttentionOptions(CommonOptions):
     attention_bias: AttentionBias = "same"
     sinks: bool = False
     attention_gate: bool = False
+    latent_dim: Count | None = None
+    latent_query_dim: Count | None = None
+    latent_value_dim: Count | None = None
     delta_layers: Layers | None = None
     delta_key_heads: Count | None = None
     delta_value_heads: Count | None = None
@@ -69,6 +77,11 @@ class AttentionOptions(CommonOptions):
         if self.sliding_window is None:
             return frozenset()
         return frozenset(range(self.depth) if self.sliding_layers is None else self.sliding_layers)
+
+    @property
+    def d_value(self) -> int:
+        """How wide a value of attention is: d_head, but in latent attention."""
+        return self.latent_value_dim or self.d_head
 
     def has_delta(self, layer: int) -> bool:
         """Whether a layer mixes tokens by the gated delta rule."""
@@ -134,6 +147,12 @@ class AttentionOptions(CommonOptions):
                 "Each head has a sink: a learned score that takes a share of the softmax and carries no value, so that the "
                 "weights of the tokens sum to less than 1."
             )
+        if self.latent_dim is not None:
+            yield N_(
+                "The keys and values of all heads are made of one short vector for each token, the latent, of {n} numbers: "
+                "it is what a cache keeps.",
+                n=self.latent_dim,
+            )
         if self.kv_heads != self.n_heads:
             yield N_(
                 "{kv_heads} key/value heads serve them: {group} query heads share one.",
@@ -156,6 +175,16 @@ class AttentionOptions(CommonOptions):
                 n_kv_heads=self.n_kv_heads,
                 divisors=_divisors(self.n_heads),
             )
+        if self.latent_dim is None:
+            for name in ("latent_query_dim", "latent_value_dim"):
+                if getattr(self, name) is not None:
+                    yield N_("{name} without latent_dim: give both, or leave it out", name=name)
+        else:
+            for name in ("n_kv_heads", "delta_layers", "qk_norm", "sinks", "attention_gate", "score_cap"):
+                if getattr(self, name):
+                    yield N_("{name}: latent attention (latent_dim) has none, leave it out", name=name)
+            if self.architecture != "decoder-only":
+                yield N_("latent_dim: only a decoder alone has latent attention, leave it out")
         if self.delta_layers is None:
             for name in ("delta_key_heads", "delta_value_heads", "delta_key_dim", "delta_value_dim"):
                 if getattr(self, name) is not None:
@@ -209,6 +238,15 @@ class AttentionOptions(CommonOptions):
             yield N_("scores are dot products times {scale}, not over √d_head", scale=f"{self.attention_scale:g}")
         if self.attention_gate:
             yield N_("what a head has mixed goes through a gate of its own before W_O")
+        if self.latent_dim is not None:
+            yield N_(
+                "latent attention: keys and values of all heads are made of {n} numbers for each token",
+                n=self.latent_dim,
+            )
+        if self.latent_query_dim is not None:
+            yield N_("the queries of all heads are made of {n} numbers for each token", n=self.latent_query_dim)
+        if self.latent_value_dim is not None:
+            yield N_("values are {n} numbers wide", n=self.latent_value_dim)
         if self.delta_layers is not None:
             yield N_(
                 "the gated delta rule in the place of attention (layers: {layers}): {n} heads with a state of "

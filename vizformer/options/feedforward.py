@@ -47,7 +47,8 @@ class FeedForwardOptions(CommonOptions):
             where they are weighed: it keeps all of them busy in training (Wang et al. 2024, "Auxiliary-Loss-Free Load
             Balancing Strategy for Mixture-of-Experts").
         router_groups, router_groups_used: experts are chosen from the groups used alone, of groups of neighbouring numbers
-            those whose two best experts have the largest sum (DeepSeek-V3); 1 and 1: from all.
+            those whose best experts have the largest sum; 1 and 1: from all.
+        router_group_best: how many experts of a group are summed so: 2 (DeepSeek-V3), or 1 (DeepSeek-V2).
         expert_scale: by what the weights are multiplied, last.
         d_expert: width of an expert's hidden layer; None: d_ff.
         d_shared_expert: width of one more network beside the experts, which all tokens go through; what it makes is
@@ -68,6 +69,7 @@ class FeedForwardOptions(CommonOptions):
     router_correction: bool = False
     router_groups: Count = 1
     router_groups_used: Count = 1
+    router_group_best: Count = 2
     expert_scale: Positive = 1.0
     d_expert: Count | None = None
     d_shared_expert: Count | None = None
@@ -129,11 +131,12 @@ class FeedForwardOptions(CommonOptions):
                 n_experts=self.n_experts,
             )
         size, over = divmod(self.n_experts, self.router_groups)
-        if self.router_groups > 1 and (over or size < 2):
+        if self.router_groups > 1 and (over or size < self.router_group_best):
             yield N_(
-                "router_groups={value}: n_experts={n_experts} must make groups of one size, of at least 2 experts",
+                "router_groups={value}: n_experts={n_experts} must make groups of one size, of at least {least} experts",
                 value=self.router_groups,
                 n_experts=self.n_experts,
+                least=self.router_group_best,
             )
         elif (
             not self.router_groups_used <= self.router_groups or self.experts_per_token > self.router_groups_used * size

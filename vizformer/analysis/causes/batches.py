@@ -60,8 +60,9 @@ def start_of(checkpoint: Checkpoint, tensors: Sequence[str]) -> Start:
 
 def _start(checkpoint: Checkpoint, run: Sequence[Patch], row: int | None, first: int) -> Start:
     start = start_of(checkpoint, [patch.tensor for patch in run])
-    if row is None or not start.later or checkpoint.model.config.delta_layers is not None:
-        return start  # a state of the delta rule is that of a whole text, and the trace does not have it at each token
+    config = checkpoint.model.config
+    if row is None or not start.later or config.delta_layers is not None or config.latent_dim is not None:
+        return start  # the trace has neither states of the delta rule at each token nor latents
     at = [first if (place := _position(patch)) is None else place for patch in run]
     return start._replace(position=min([row, *at]))
 

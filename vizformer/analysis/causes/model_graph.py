@@ -25,6 +25,7 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.model.block import Block, Stack
 from vizformer.model.mixing import mix
+from vizformer.model.records import no_one_matrix
 from vizformer.model.trace import Trace
 
 Incoming = Callable[[slice, list[Tensor], Tensor], Tensor]
@@ -54,6 +55,8 @@ class ModelGraph:
                 "Edges are followed in a decoder or an encoder alone whose residual stream is the plain sum of what is "
                 "written (pre-norm), and whose layers are in memory. Choose such a model."
             )
+        if config.latent_dim is not None:
+            raise no_one_matrix()
         if config.qk_norm and config.qk_norm_over == "all":
             raise TraceError(
                 "Edges into heads whose queries are normalised all together cannot be followed one by one."

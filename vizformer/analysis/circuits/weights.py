@@ -20,7 +20,7 @@ from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
 from vizformer.model.block import Block, Stack
 from vizformer.model.norms import Norm, OffsetRMSNorm
-from vizformer.model.records import no_softmax
+from vizformer.model.records import no_one_matrix, no_softmax
 from vizformer.model.transformer import Transformer
 
 
@@ -56,6 +56,8 @@ def head_weights(checkpoint: Checkpoint, kind: Kind, layer: int, head: int) -> H
     attention = block.self_attention
     if checkpoint.model.config.has_delta(layer):
         raise no_softmax(f"{kind}.{layer}.self")
+    if checkpoint.model.config.latent_dim is not None:
+        raise no_one_matrix()
     shared = attention.n_heads // attention.n_kv_heads
     around = block.around("self")
     d_head = attention.d_head

@@ -22,7 +22,8 @@ class Multiplications:
 
     Attributes:
         attention: q k^T and pattern v, which grow with the length of the text; of the delta rule, all that the state takes.
-        projections: W_Q, W_K, W_V, W_O and gates; of the delta rule also its short convolution.
+        projections: W_Q, W_K, W_V, W_O and gates; of the delta rule also its short convolution, of latent
+            attention all that makes keys and values of latents.
         feedforward: W_in, W_out and, where it is gated, W_gate.
         unembedding: the logits, with what the head does before them.
     """
@@ -47,7 +48,7 @@ class Multiplications:
 
 def encoder_pass(config: ModelConfig, n: int) -> Multiplications:
     """The encoder over n tokens: n_layers * (self-attention of n queries and n keys + feed-forward of n rows)."""
-    attention = _times(_attention(config, n, n, projected=n) + _distances(config, n), config.n_encoder_layers)
+    attention = _times(attention_cost(config, n, n, projected=n) + _distances(config, n), config.n_encoder_layers)
     return (
         attention
         + _feedforwards(config, n, config.n_encoder_layers)
@@ -67,9 +68,9 @@ def decoder_pass(config: ModelConfig, new: int, length: int, memory: int = 0, pr
         memory: tokens that the encoder has read.
         projected: how many of these are turned into keys and values of the cross-attention in this pass.
     """
-    layer = _attention(config, new, length, projected=new)
+    layer = attention_cost(config, new, length, projected=new)
     if config.n_encoder_layers:
-        layer += _attention(config, new, memory, projected=projected)
+        layer += attention_cost(config, new, memory, projected=projected)
     layers = _times(layer, config.n_decoder_layers - config.n_delta_layers)
     layers += _times(_delta_rule(config, new), config.n_delta_layers)
     layers += _feedforwards(config, new, config.n_decoder_layers)
@@ -112,11 +113,12 @@ def cache_bytes(config: ModelConfig, length: int, memory: int = 0, number_bytes:
     """Bytes of keys and values for `length` positions of the decoder and, fixed, `memory` positions of the encoder.
 
     2 * n_layers * n_kv_heads * d_head * (length + memory) numbers; memory counts in cross-attention only.  Of layers of the
-    delta rule `state_bytes` is kept in their place.
+    delta rule `state_bytes` is kept in their place; in latent attention it is latent_dim + rope_dims numbers a layer and
+    token.
     """
     positions = length + (memory if config.n_encoder_layers else 0)
     layers = config.n_decoder_layers - config.n_delta_layers
-    return 2 * layers * config.kv_heads * config.d_head * positions * number_bytes + state_bytes(config, number_bytes)
+    return layers * config.kv_numbers * positions * number_bytes + state_bytes(config, number_bytes)
 
 
 def state_bytes(config: ModelConfig, number_bytes: int = FLOAT_BYTES) -> int:
@@ -135,7 +137,7 @@ def rolling_cache_bytes(config: ModelConfig, length: int, memory: int = 0, numbe
     """
     forgotten = max(0, length - (config.sliding_window or length))
     layers = len(config.windowed_layers - {*(config.delta_layers or ())}) if config.n_decoder_layers else 0
-    saved = 2 * layers * config.kv_heads * config.d_head * forgotten * number_bytes
+    saved = layers * config.kv_numbers * forgotten * number_bytes
     return cache_bytes(config, length, memory, number_bytes) - saved
 
 
@@ -178,13 +180,34 @@ def text_costs(config: ModelConfig, start: int, steps: int, memory: int = 0) -> 
     )
 
 
-def _attention(config: ModelConfig, queries: int, keys: int, projected: int) -> Multiplications:
+def attention_cost(config: ModelConfig, queries: int, keys: int, projected: int) -> Multiplications:
     """2 * n_q * n_k * n_heads * d_head, and d_model * (2 * n_q * n_heads + 2 * n_projected * n_kv_heads) * d_head; with a
     gate 3 * n_q * n_heads."""
+    if config.latent_dim is not None:
+        return _latent_attention(config, queries, keys, projected)
     width, kv_width = config.n_heads * config.d_head, config.kv_heads * config.d_head
     return Multiplications(
         attention=2 * queries * keys * width,
         projections=config.d_model * ((2 + config.attention_gate) * queries * width + 2 * projected * kv_width),
+    )
+
+
+def _latent_attention(config: ModelConfig, queries: int, keys: int, projected: int) -> Multiplications:
+    """n_q * n_k * n_heads * (d_head + d_value), the matrices of the new rows, and those that make the keys and values of all
+    rows of their latents: n_k * latent_dim * n_heads * (d_head - rope_dims + d_value).
+
+    One query that looks at a cache makes no keys and no values, but compares with the latents themselves
+    (`vizformer.model.latent_attention`): n_k * n_heads * (2 * latent_dim + rope_dims), with the same matrices once.
+    """
+    latent, heads, d_value, turned = config.latent_dim or 0, config.n_heads, config.d_value, config.turned_dims
+    made, rank = heads * (config.d_head - turned + d_value), config.latent_query_dim
+    asked = config.d_model * heads * config.d_head if rank is None else rank * (config.d_model + heads * config.d_head)
+    rows = projected * config.d_model * config.kv_numbers + queries * (asked + config.d_model * heads * d_value)
+    absorbed = queries == 1 < keys
+    compared = 2 * latent + turned if absorbed else config.d_head + d_value
+    return Multiplications(
+        attention=queries * keys * heads * compared,
+        projections=rows + (queries if absorbed else keys) * latent * made,
     )
 
 

@@ -3,11 +3,12 @@
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from vizformer.analysis.costs.generation_cost import FLOAT_BYTES, cache_bytes, rolling_cache_bytes
+from vizformer.analysis.costs.generation_cost import FLOAT_BYTES, attention_cost, cache_bytes, rolling_cache_bytes
 from vizformer.config import ModelConfig
 from vizformer.errors import ConfigError
 from vizformer.model.attention import Attention
 from vizformer.model.initialisation import without_memory
+from vizformer.model.latent_attention import LatentAttention
 from vizformer.model.transformer import count_parameters
 
 
@@ -43,13 +44,13 @@ def layer_cost(config: ModelConfig, n: int) -> LayerCost:
     Source: Vaswani et al. 2017, section 3.2.2: "the total computational cost is similar to that of single-head
     attention with full dimensionality".
     """
-    width, kv_width = config.n_heads * config.d_head, config.kv_heads * config.d_head
+    cost = attention_cost(config, n, n, projected=n)
     return LayerCost(
         config.n_heads,
         config.kv_heads,
         config.d_head,
-        projections=2 * n * config.d_model * (width + kv_width),
-        products=2 * n * n * width,
+        projections=cost.projections,
+        products=cost.attention,
         exponentials=config.n_heads * n * n,
         map_bytes=config.n_heads * n * n * FLOAT_BYTES,
         parameters=_layer_parameters(config),
@@ -101,11 +102,14 @@ def sharing_cost(config: ModelConfig, n_kv_heads: int, length: int, memory: int 
     """The cache at `length` tokens (and, with an encoder, `memory` source tokens), and the model's size.
 
     An encoder-only model has no cache: it writes nothing, and computes every position once.  Counted is then a decoder
-    with as many layers of the same shape.  What makes keys and queries of distances (DeBERTa) stays as it is.
+    with as many layers of the same shape.  What makes keys and queries of distances (DeBERTa) stays as it is;
+    of latent attention one with heads of the same width is counted, whose keys and values are made of the rows.
 
     Source: Shazeer 2019, "Fast Transformer Decoding"; Ainslie et al. 2023, "GQA".
     """
     plain = config.without_distances()
+    if config.latent_dim is not None:
+        config = plain = replace(plain, latent_dim=None, latent_query_dim=None, latent_value_dim=None)
     shared = replace(plain, n_kv_heads=n_kv_heads)
     decoder = shared
     if config.architecture == "encoder-only":
@@ -134,5 +138,6 @@ def _model_parameters(config: ModelConfig) -> int:
 
 @lru_cache(maxsize=256)
 def _layer_parameters(config: ModelConfig) -> int:
+    attention = Attention if config.latent_dim is None else LatentAttention
     with without_memory():
-        return sum(parameter.numel() for parameter in Attention(config).parameters())
+        return sum(parameter.numel() for parameter in attention(config).parameters())

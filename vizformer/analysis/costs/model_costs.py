@@ -15,7 +15,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from vizformer.analysis.costs import parameter_count
-from vizformer.analysis.costs.generation_cost import FLOAT_BYTES, Multiplications, cache_bytes, forward_pass
+from vizformer.analysis.costs.generation_cost import (
+    FLOAT_BYTES,
+    Multiplications,
+    attention_cost,
+    cache_bytes,
+    forward_pass,
+)
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
 from vizformer.model.initialisation import without_memory
@@ -89,7 +95,8 @@ class Activations:
 def activations(config: ModelConfig, n: int) -> Activations:
     """Without dropout, whose masks would be added, and without embeddings and logits.
 
-    Per token of a layer: attention d (input) + (n_heads + 2 n_kv) d_head (q, k, v) + n_heads d_head (input of W_O);
+    Per token of a layer: attention d (input) + (n_heads + 2 n_kv) d_head (q, k, v) + n_heads d_head (input of W_O), in
+    latent attention 2 n_heads d_head (q, k) + 2 n_heads d_value (v, input of W_O) and twice the latents (their norms);
     feed-forward d (input) + 2 d_ff (before and after the activation; gated: 4 d_ff); norms d each.  Of a layer with
     experts: those of the chosen ones and the shared one, with their outputs, and the router's scores.  Cross-attention
     adds its own, and the memory whose keys and values it computes.  A layer of the delta rule: d (input), 2 channels (before
@@ -97,6 +104,10 @@ def activations(config: ModelConfig, n: int) -> Activations:
     attention.
     """
     d, heads = config.d_model, (2 * config.n_heads + 2 * config.kv_heads) * config.d_head
+    if config.latent_dim is not None:
+        heads = 2 * (
+            config.n_heads * (config.d_head + config.d_value) + config.latent_dim + (config.latent_query_dim or 0)
+        )
     numbers = 4 if config.feedforward == "gated" else 2
     attention, feedforward, norm = d + heads, d + numbers * config.d_ff, 0 if config.norm_order == "none" else d
     networks = config.experts_per_token + (config.d_shared_expert is not None)
@@ -131,8 +142,8 @@ def overtakes(config: ModelConfig) -> Overtakes:
     """2 n n_heads d_head > matrices d_model d_ff (and, of the whole, - 2 d_model (n_heads + n_kv) d_head)."""
     matrices = config.network_matrices
     feedforward = matrices * config.d_model * config.active_d_ff
-    projections = 2 * config.d_model * (config.n_heads + config.kv_heads) * config.d_head
-    growing = 2 * config.n_heads * config.d_head
+    attention = attention_cost(config, 2, 2, projected=2)
+    projections, growing = attention.projections / 2, attention.attention / 4
     return Overtakes(feedforward / growing, (feedforward - projections) / growing)
 
 

@@ -34,8 +34,8 @@ class HeadSlices:
     x: Float[ndarray, " d_model"]
     q: Float[ndarray, " width"]
     k: Float[ndarray, " kv_width"] | None
-    v: Float[ndarray, " kv_width"] | None
-    z: Float[ndarray, " width"]
+    v: Float[ndarray, " v_width"] | None
+    z: Float[ndarray, " z_width"]
     out: Float[ndarray, " d_model"]
 
 

@@ -74,13 +74,16 @@ def nan_rows(weights: Float[ndarray, "n_q n_k"]) -> int:
 
 def _module(q: Tensor, k: Tensor, v: Tensor, scale: float, blocked: Tensor) -> Tensor:
     """nn.MultiheadAttention with one head whose four matrices are the identity; q carries a scale of ours."""
-    width = q.shape[1]
+    width, cut = q.shape[1], v.shape[1]
+    v = F.pad(v, (0, max(0, width - cut)))  # its values are as wide as its keys: 0 changes nothing
+    q, k = (F.pad(t, (0, v.shape[1] - width)) for t in (q, k))
+    scale, width = scale * v.shape[1] ** 0.5, v.shape[1]
     module = nn.MultiheadAttention(width, 1, bias=False, batch_first=True, dtype=q.dtype).eval()
     with torch.inference_mode():
         module.in_proj_weight.copy_(torch.eye(width).repeat(3, 1))
         module.out_proj.weight.copy_(torch.eye(width))
-        z, _ = module(q[None] * scale * width**0.5, k[None], v[None], attn_mask=blocked, need_weights=False)
-    found: Tensor = z[0]
+        z, _ = module(q[None] * scale, k[None], v[None], attn_mask=blocked, need_weights=False)
+    found: Tensor = z[0, :, :cut]
     return found
 
 

@@ -118,6 +118,41 @@ def dense_first(fields: Fields, n_layers: int) -> Sequence[int]:
     return range(min(first, n_layers), n_layers)
 
 
+def routed_experts(
+    fields: Fields,
+    options: Options,
+    names: Collection[str],
+    layers: Sequence[int],
+    *,
+    grouped: bool = True,
+    renormalised: bool | None = None,
+) -> Options:
+    """DeepSeek-V3's: a sigmoid, groups, a correction, a factor; a shared expert that is added as it is.
+
+    `grouped` says whether n_group is read, `renormalised` is that of `experts`.
+    """
+    width = "moe_intermediate_size"
+    found = experts(
+        fields, options, names, number="n_routed_experts", width=width, layers=layers, renormalised=renormalised
+    )
+    router: Options = {
+        "router_scores": "sigmoid",
+        "router_correction": True,
+        "router_groups": fields.size("n_group") if grouped else 1,
+        "router_groups_used": fields.size("topk_group") if grouped else 1,
+        "expert_scale": fields.number("routed_scaling_factor"),
+        "d_shared_expert": fields.size("n_shared_experts") * fields.size(width),
+        "shared_expert_gate": False,
+    }
+    if not grouped:
+        fields.ignore("n_group", "topk_group")
+    if not found:
+        return {}
+    if found["experts_per_token"] * router["router_groups"] > router["router_groups_used"] * found["n_experts"]:
+        fields.refuse("num_experts_per_tok", N_("the groups of topk_group have fewer experts together"))
+    return {**found, **router}
+
+
 def weights(config: ModelConfig, layer: Mapping[str, Sequence[str]] = LAYER) -> list[Part]:
     """What becomes of every tensor, experts stored one by one; `layer` has the modules beside the feed-forward."""
     parts = tensors(config, {**layer, **(QK_NORMS if config.qk_norm else {})})

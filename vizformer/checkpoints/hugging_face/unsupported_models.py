@@ -20,7 +20,7 @@ WHY: tuple[tuple[Message, str], ...] = (
     (N_("queries, keys and values in one tensor, and code of its own (auto_map)"), "internlm2"),
     (
         N_("kv_lora_rank: keys and values are made of a short vector for each token (latent attention)"),
-        "axk1 deepseek_v2 deepseek_v3 glm4_moe_lite longcat_flash minicpm3 mistral4 youtu",
+        "axk1 longcat_flash minicpm3 mistral4 youtu",
     ),
     (
         N_("index_topk: a small scorer chooses which keys a query may see"),

@@ -17,6 +17,7 @@ from vizformer.checkpoints.hugging_face.experts_like import (
     dense_first,
     experts,
     qwen_experts,
+    routed_experts,
     weights,
 )
 from vizformer.checkpoints.hugging_face.family import Export, Family, Options, only, reading
@@ -61,26 +62,11 @@ def _qwen_3(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
 
 
 def _glm_4(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    """DeepSeek-V3's router: a sigmoid, groups, a correction, a factor; a shared expert that is added as it is."""
     options, has_head = decoder(fields, names, part=True)
-    layers, width = dense_first(fields, options["n_decoder_layers"]), "moe_intermediate_size"
-    found = experts(fields, options, names, number="n_routed_experts", width=width, layers=layers)
-    router: Options = {
-        "router_scores": "sigmoid",
-        "router_correction": True,
-        "router_groups": fields.size("n_group"),
-        "router_groups_used": fields.size("topk_group"),
-        "expert_scale": fields.number("routed_scaling_factor"),
-        "d_shared_expert": fields.size("n_shared_experts") * fields.size(width),
-        "shared_expert_gate": False,
-    }
-    if (
-        found
-        and found["experts_per_token"] * router["router_groups"] > router["router_groups_used"] * found["n_experts"]
-    ):
-        fields.refuse("num_experts_per_tok", N_("the groups of topk_group have fewer experts together"))
+    layers = dense_first(fields, options["n_decoder_layers"])
     fields.ignore("num_nextn_predict_layers", "num_mtp_layers")
-    return {**options, **found, **(router if found else {}), "qk_norm": fields.flag("use_qk_norm")}, has_head
+    found = routed_experts(fields, options, names, layers)
+    return {**options, **found, "qk_norm": fields.flag("use_qk_norm")}, has_head
 
 
 def _minimax_m2(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
