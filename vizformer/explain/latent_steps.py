@@ -211,7 +211,7 @@ def _steps(
             "k",
             N_("Keys: what each position offers to be found by"),
             N_(
-                "In each head the shared part, and behind it {n} numbers of its own, made of the latent.",
+                "In each head the shared part, and after it {n} numbers of its own, made of the latent.",
                 n=W_K.shape[1],
             ),
             rf"k_j = \left[\,r_j \mid c_j\,W_K{h}\,\right]",
