@@ -443,6 +443,8 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("deepseek_v3", dict(rope_parameters=[1]), "rope_parameters=.*: rotary positions are supported"),
     ("deepseek_v3", dict(rope_parameters=ROPE), "rope_parameters=.*: this family turns all numbers"),
     ("deepseek_v3", dict(qk_head_dim=9), "qk_head_dim=9: supported is null / 10"),
+    ("deepseek_v3", dict(head_dim=2), "head_dim=2: it must be qk_rope_head_dim, 4, or left out"),
+    ("deepseek_v3", dict(head_dim=None), "head_dim=null: it must be qk_rope_head_dim, 4, or left out"),
     ("deepseek_v3", dict(kv_lora_rank=0), "kv_lora_rank=0: it must be a whole number from 1"),
     ("deepseek_v3", dict(kv_lora_rank=...), '"model.layers.0.self_attn.kv_a_layernorm.weight" has the shape|has shape'),
     ("deepseek_v3", dict(kv_lora_rank=2**31 - 1), "shape"),

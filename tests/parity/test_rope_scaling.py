@@ -46,7 +46,8 @@ TURNING = [
 TWO_BASES = ("gemma3_text", "olmo3", "modernbert")  # a table of rope_parameters for each kind of layer
 # A part of each head, or not all of the layers: what is multiplied by is no scale of the scores then.
 HALF = ("gpt_neox", "gpt_neox_japanese", "phi", "stablelm", "glm", "glm4", "qwen3_next", "qwen3_5_text", "glm4_moe")
-PARTLY = (*HALF, "cohere2", "smollm3", "exaone4", *TWO_BASES)
+LATENT = ("deepseek_v2", "deepseek_v3", "glm4_moe_lite")
+PARTLY = (*HALF, *LATENT, "cohere2", "smollm3", "exaone4", *TWO_BASES)
 UNREAD = ("phi3",)  # has kinds of its own
 OTHERWISE = ("nanochat", "ministral3")  # a norm after the turn; a scale of the queries by place
 

@@ -28,7 +28,9 @@ def _latent(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     """What all of them have; the rotary numbers of a head come first here, and last in the files."""
     turned, content = fields.size("qk_rope_head_dim"), fields.size("qk_nope_head_dim")
     fields.only("qk_head_dim", None, turned + content)
-    fields.raw.pop("head_dim", None)  # that of the rotary part, whatever the file says
+    if fields.raw.get("head_dim", turned) != turned:  # by which the angles are spread, there
+        fields.refuse("head_dim", N_("it must be qk_rope_head_dim, {n}, or left out", n=turned))
+    fields.raw.pop("head_dim", None)
     options, has_head = decoder(fields, names)
     fields.only("num_key_value_heads", None, options["n_heads"])
     fields.only("rope_interleave", None, True)
