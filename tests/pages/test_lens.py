@@ -13,7 +13,7 @@ from recipes.handmade_models import induction_by_hand
 from tests.bundled import load
 from tests.components.test_mount import sent
 from tests.pages.reading import array, chart, run, said
-from vizformer.analysis import evidence, input_attribution, logit_attribution, logit_lens, taken_out
+from vizformer.analysis import answer_evidence, input_attribution, logit_attribution, logit_lens, taken_out
 from vizformer.analysis.attribution.findings import scan
 from vizformer.web.catalogue import model_cache
 from vizformer.web.tools.lens import in_python, inputs, layers, terms
@@ -92,7 +92,7 @@ def test_each_edge_says_what_becomes_of_the_answer_without_it(open_app, model, t
     checkpoint = load(model)
     trace = checkpoint.trace(text)
     token = int(trace.logits[position].argmax())
-    found = evidence(checkpoint, trace, position, token)
+    found = answer_evidence(checkpoint, trace, position, token)
     removed = taken_out(checkpoint, trace, found)
     drawn = why(app)
     assert len(drawn["edges"]) == len(found.edges)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         writer_tokens,
     )
     from vizformer.analysis.attribution.terms import LogitAttribution, Term
-    from vizformer.analysis.causes.answer_evidence import Evidence, EvidenceEdge, Removed, evidence, taken_out
     from vizformer.analysis.causes.edge_attribution import (
         Edge,
         EdgeScores,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
         faithfulness,
         measured_edges,
     )
+    from vizformer.analysis.causes.evidence_graph import Evidence, EvidenceEdge, Removed, answer_evidence, taken_out
     from vizformer.analysis.causes.patching import Patched, attribution_patches, patch_of, patch_runs
     from vizformer.analysis.causes.path_patching import PathPatched, Receiver, path_edit, path_patch_runs, path_patches
     from vizformer.analysis.causes.prompt_pairs import PromptPair, prompt_pair

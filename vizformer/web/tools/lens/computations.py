@@ -3,7 +3,7 @@
 from jaxtyping import Float
 from numpy import ndarray
 
-from vizformer.analysis import Removed, evidence, input_attribution, logit_attribution, logit_lens, taken_out
+from vizformer.analysis import Removed, answer_evidence, input_attribution, logit_attribution, logit_lens, taken_out
 from vizformer.analysis.attribution.direct import by_key, what_is_frozen
 from vizformer.analysis.attribution.findings import scan
 from vizformer.analysis.attribution.lens import right_tokens, what_is_inexact
@@ -21,7 +21,7 @@ lens = of_run(logit_lens)
 attribution = of_run(logit_attribution)
 inputs = of_run(input_attribution)
 findings = of_run(scan)
-evidence_of = of_run(evidence)
+evidence_of = of_run(answer_evidence)
 
 
 @cached

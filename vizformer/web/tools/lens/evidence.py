@@ -8,7 +8,7 @@ import streamlit as st
 
 from vizformer.analysis import Evidence, EvidenceEdge, Removed
 from vizformer.analysis.causes.ablation import Part
-from vizformer.analysis.causes.answer_evidence import Node
+from vizformer.analysis.causes.evidence_graph import Node
 from vizformer.components import evidence
 from vizformer.figures.tables import Table
 from vizformer.web.catalogue import subject_cache

@@ -20,7 +20,7 @@ def code(subject: Subject, asked: Asked) -> str:
     against = repr(asked.against)
     lines = [
         *opening(subject, "from vizformer.analysis.attribution.findings import scan"),
-        f"why = vf.analysis.evidence(checkpoint, trace, {asked.position}, {asked.token}, against={against})",
+        f"why = vf.analysis.answer_evidence(checkpoint, trace, {asked.position}, {asked.token}, against={against})",
         "print(why.to_frame(vf.analysis.taken_out(checkpoint, trace, why)))",
         f"lens = vf.analysis.logit_lens(checkpoint, trace, [{asked.position}], targets=[{asked.token}])",
         "print(lens.rank, lens.target_probability)",

@@ -6,17 +6,17 @@ import pytest
 from tests import planted_circuits, tiny
 from tests.analysis.test_logit_lens import every_model, traced
 from tests.bundled import load
-from vizformer.analysis import evidence, logit_attribution, score_split, taken_out, value_writers
+from vizformer.analysis import answer_evidence, logit_attribution, score_split, taken_out, value_writers
 from vizformer.analysis.attribution.backward import attention_at, output_rows
 from vizformer.analysis.causes.ablation import Part, sweep
-from vizformer.analysis.causes.answer_evidence import Node
+from vizformer.analysis.causes.evidence_graph import Node
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit
 
 
 def graph(checkpoint, trace, position=-1, **options):
     token = int(trace.logits[position].argmax())
-    return evidence(checkpoint, trace, position, token, **options)
+    return answer_evidence(checkpoint, trace, position, token, **options)
 
 
 @pytest.mark.parametrize("against", ["mean", None, 5])
@@ -101,7 +101,7 @@ def test_the_heads_of_a_planted_circuit_are_the_strongest(name):
     planted = getattr(planted_circuits, name)()
     checkpoint, row = planted.checkpoint, planted.prompts.rows[0]
     trace = checkpoint.trace(row.clean)
-    found = evidence(checkpoint, trace, -1, checkpoint.encode(row.answer)[-1].id)
+    found = answer_evidence(checkpoint, trace, -1, checkpoint.encode(row.answer)[-1].id)
     working = {edge.writer for edge in planted.known if edge.writer != "embedding"}
     drawn = {f"{edge.writer.place}.{edge.writer.head}" for edge in found.edges if edge.writer.part == "head"}
     assert working <= drawn
@@ -168,8 +168,8 @@ def test_numbers_set_by_hand_are_followed():
 def test_what_cannot_be_asked_is_said():
     checkpoint, trace = traced("pre, tied")
     with pytest.raises(TraceError, match="At least one edge"):
-        evidence(checkpoint, trace, 0, 5, most=0)
+        answer_evidence(checkpoint, trace, 0, 5, most=0)
     with pytest.raises(TraceError):
-        evidence(checkpoint, trace, 99, 5)
+        answer_evidence(checkpoint, trace, 99, 5)
     with pytest.raises(TraceError):
-        evidence(checkpoint, trace, 0, 10**6)
+        answer_evidence(checkpoint, trace, 0, 10**6)

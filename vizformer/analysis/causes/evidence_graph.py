@@ -154,7 +154,7 @@ class Removed(NamedTuple):
     best_probability: float
 
 
-def evidence(
+def answer_evidence(
     checkpoint: Checkpoint,
     trace: Trace,
     position: int,
