@@ -11,8 +11,6 @@ from typing import Any, Literal, TypedDict
 from vizformer.components import _mount
 from vizformer.components._mount import N_
 
-__all__ = ["ENGLISH", "MOST", "Edge", "Node", "mount", "to_html"]
-
 MOST = 24
 """Edges: of more, none could be followed."""
 

@@ -44,6 +44,7 @@ from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64
 from vizformer.explain.step import Proof
 from vizformer.model import Patch, Trace
+from vizformer.model.latent_attention import LatentAttention
 
 MOST = 12
 LEAST = 0.02  # of the largest edge: what is smaller is not drawn
@@ -307,12 +308,17 @@ class _Search:
             return float64(record.pattern(at)[head.row])
         return float64(record.of_queries(head.row, head.row + 1).pattern(at)[0])
 
+    def splits(self, head: Node) -> bool:
+        """Whether what a head reads is linear in the row: not behind a convolution, and not behind the norm of a latent."""
+        latent = isinstance(attention_at(self.checkpoint, head.place), LatentAttention)
+        return self.trace[head.place].delta is None and not latent
+
     def parts(self, key: _Key, edge: _Open) -> bool:
         """Gives the heads that have written much of a token's row edges of their own; whether there are such."""
         token, head = key
         record = self.trace[head.place]
         split = self.split[key] = _Split(float64(record.v[record.kv_head(head.head or 0), token.row]), [])
-        if record.delta is not None:  # whose values come out of a convolution
+        if not self.splits(head):
             return False
         written = value_writers(self.checkpoint, self.trace, head.place, head.head or 0, token.row, self.known)
         weight, own, rest = float(self.pattern(head)[token.row]), self.own[head], np.zeros_like(split.rest)
@@ -365,7 +371,7 @@ class _AnswerSearch(_Search):
         heads = [(abs(edge.value), key[0]) for key, edge in self.drawn.items() if key[0].part == "head"]
         found, least = list[EvidenceEdge](), 5 * LEAST * max((value for value, _ in heads), default=0.0)
         for value, head in sorted(heads, key=lambda one: -one[0])[:LOOKED] if self.looks_are_followed else []:
-            if value >= least and self.trace[head.place].delta is None:
+            if value >= least and self.splits(head):
                 found += self.look(head)
         return found
 
