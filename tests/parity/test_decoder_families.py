@@ -457,7 +457,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         "rope_dims=3: rotary positions turn pairs of numbers",
     ),
     ("deepseek_v3", dict(qk_rope_head_dim=0, qk_head_dim=...), "qk_rope_head_dim=0: it must be a whole number from 1"),
-    ("deepseek_v3", dict(qk_rope_head_dim=2**31 - 2, qk_head_dim=..., head_dim=...), "head_dim=2147483652"),
+    ("deepseek_v3", dict(qk_rope_head_dim=2**31 - 2, qk_head_dim=..., head_dim=...), "does not fit"),
     ("deepseek_v3", dict(qk_nope_head_dim=0, qk_head_dim=...), "qk_nope_head_dim=0: it must be a whole number from 1"),
     ("deepseek_v3", dict(v_head_dim=None), "v_head_dim=null: it must be a whole number from 1"),
     ("deepseek_v3", dict(v_head_dim=-7), "v_head_dim=-7: it must be a whole number from 1"),
