@@ -18,7 +18,7 @@ def test_the_map_gives_the_output_back_and_sees_no_later_token(kind: Mixer) -> N
     np.testing.assert_array_equal(found.maps, mixed(kind, IDS).maps)  # from a seed
     sums = found.maps.sum(-1)
     assert (found.maps < 0).any() == (kind == "delta")
-    if kind in ("softmax", "grouped", "window"):
+    if kind in ("softmax", "grouped", "latent", "window"):
         np.testing.assert_allclose(sums, 1.0, atol=1e-6)
     elif kind == "sink":
         assert (sums < 1).all()

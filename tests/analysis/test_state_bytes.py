@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests import tiny
-from vizformer.analysis.costs.state_bytes import kept_bytes, qwen3_next
+from vizformer.analysis.costs.state_bytes import deepseek_v3, kept_bytes, qwen3_next
 from vizformer.config import ModelConfig
 from vizformer.model import Cache
 
@@ -26,3 +26,5 @@ def test_published_shapes() -> None:
     hybrid, plain = qwen3_next(), qwen3_next(attention_only=True)
     assert kept_bytes(hybrid, 10).state == kept_bytes(hybrid, 10**6).state == 36 * (32 * 128 * 128 * 4 + 8192 * 3 * 2)
     assert 4 * kept_bytes(hybrid, 1000).cache == kept_bytes(plain, 1000).total == 1000 * 48 * 2048
+    assert kept_bytes(deepseek_v3(), 1).total == 61 * (512 + 64) * 2 == 70_272
+    assert kept_bytes(deepseek_v3(keys_and_values=True), 1).total == 61 * 128 * (192 + 128) * 2

@@ -1,6 +1,7 @@
 """What a decoder keeps of the tokens before, in bytes: a cache that grows with them, and the state of the delta rule.
 
     a layer with attention:      2 n_kv d_head min(n, window) numbers
+    latent attention:            latent_dim + rope_dims numbers a token, for all heads together
     a layer of the delta rule:   n_heads d_key d_value numbers of 4 bytes, and the last kernel - 1 rows of its convolution
 
 Source: the configurations that are published with the models; the state is kept in float32 by the code published with
@@ -8,6 +9,7 @@ Qwen3-Next.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from vizformer.analysis.costs.generation_cost import rolling_cache_bytes, state_bytes
 from vizformer.config import ModelConfig
@@ -57,4 +59,24 @@ def qwen3_next(*, attention_only: bool = False) -> ModelConfig:
         delta_value_heads=32,
         delta_key_dim=128,
         delta_value_dim=128,
+    )
+
+
+def deepseek_v3(*, keys_and_values: bool = False) -> ModelConfig:
+    """The shapes of DeepSeek-V3 that its cache depends on: 61 layers, a latent of 512 numbers and 64 that turn, which make
+    70,272 bytes a token (DeepSeek-AI 2025, "Insights into DeepSeek-V3", table 1).
+
+    `keys_and_values`: the same where a cache keeps what 128 heads compare, 192 numbers of a key and 128 of a value.
+    """
+    latent = dict[str, Any](latent_dim=512, latent_query_dim=1536, latent_value_dim=128, rope_dims=64, head_dim=192)
+    return ModelConfig(
+        vocab_size=129_280,
+        d_model=7168,
+        n_heads=128,
+        d_ff=18_432,
+        n_encoder_layers=0,
+        n_decoder_layers=61,
+        feedforward="gated",
+        positions="rope",
+        **({"head_dim": (192 + 128) // 2} if keys_and_values else latent),
     )

@@ -14,13 +14,15 @@ from vizformer.config import ModelConfig
 from vizformer.explain.arrays import float64
 from vizformer.model import Trace, Transformer
 
-Mixer = Literal["softmax", "sink", "grouped", "window", "delta"]
+Mixer = Literal["softmax", "sink", "grouped", "latent", "window", "delta"]
 MIXERS: tuple[Mixer, ...] = get_args(Mixer)
 HEADS, D_HEAD, WINDOW = 4, 8, 3
+LATENT, TURNED = 12, 4  # numbers of a latent, and of the rotary part of the keys
 OPTIONS: dict[Mixer, dict[str, Any]] = {
     "softmax": {},
     "sink": {"sinks": True},
     "grouped": {"n_kv_heads": 1},
+    "latent": {"latent_dim": LATENT, "rope_dims": TURNED},
     "window": {"sliding_window": WINDOW},
     "delta": {"delta_layers": (0,)},
 }
@@ -92,5 +94,7 @@ def mixer_cost(kind: Mixer, n: int) -> MixerCost:
     if kind == "delta":
         state, rows = HEADS * D_HEAD * D_HEAD, 3 * 3 * HEADS * D_HEAD
         return MixerCost(4 * state, state + rows)
+    if kind == "latent":  # absorbed: no key and no value is made
+        return MixerCost(n * HEADS * (2 * LATENT + TURNED), n * (LATENT + TURNED))
     seen = min(n, WINDOW) if kind == "window" else n
     return MixerCost(2 * seen * HEADS * D_HEAD, 2 * seen * (1 if kind == "grouped" else HEADS) * D_HEAD)

@@ -22,6 +22,7 @@ FORMULAS: dict[Mixer, str] = {
     "softmax": "softmax(Q Kᵀ / √d) V",
     "sink": "softmax([Q Kᵀ / √d, s]) V",
     "grouped": "softmax(Q K₀ᵀ / √d) V₀",
+    "latent": "softmax((Q_R Rᵀ + Q_C W_Kᵀ Cᵀ) / √d) C W_V",
     "window": "softmax(Q Kᵀ / √d + W) V",
     "delta": "S ← a S + k (β (v − (a S)ᵀ k))ᵀ,  o = Sᵀ q",
 }

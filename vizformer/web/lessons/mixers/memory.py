@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis.costs.state_bytes import kept_bytes, qwen3_next
+from vizformer.analysis.costs.state_bytes import deepseek_v3, kept_bytes, qwen3_next
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.config import ModelConfig
@@ -15,7 +15,7 @@ from vizformer.web.words import labels
 
 lab = Laboratory("mixers", "memory")
 LENGTHS = tuple(2**power for power in range(4, 21))
-GPT3, LLAMA2, MISTRAL = "GPT-3", "Llama 2 70B", "Mistral 7B"
+GPT3, LLAMA2, MISTRAL, DEEPSEEK = "GPT-3", "Llama 2 70B", "Mistral 7B", "DeepSeek-V3"
 MIB = 2**20
 
 
@@ -26,6 +26,8 @@ def _models() -> dict[str, tuple[ModelConfig, str]]:
         GPT3: (ModelConfig.preset("gpt3-175b"), "total"),
         LLAMA2: (ModelConfig.preset("llama2-70b"), "total"),
         MISTRAL: (ModelConfig.preset("mistral-7b"), "total"),
+        lab.text("whole", name=DEEPSEEK): (deepseek_v3(keys_and_values=True), "total"),
+        lab.text("latent", name=DEEPSEEK): (deepseek_v3(), "total"),
         lab.text("only", name=name): (qwen3_next(attention_only=True), "total"),
         lab.text("cache", name=name): (hybrid, "cache"),
         lab.text("state", name=name): (hybrid, "state"),
