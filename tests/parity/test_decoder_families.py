@@ -518,6 +518,26 @@ def test_scaling_that_stands_where_it_stood_before_version_5(tmp_path: Path) -> 
     assert opened_and_same(folder, "CwmForCausalLM").model.config.rope_scaling == "linear"
 
 
+@pytest.mark.parametrize("kind", ["deepseek_v2", "deepseek_v3"])
+def test_code_that_transformers_has_taken_over_is_named_and_not_run(kind: str, tmp_path: Path) -> None:
+    name = {"deepseek_v2": "DeepseekV2", "deepseek_v3": "DeepseekV3"}[kind]
+    code = {
+        "AutoConfig": f"configuration_deepseek.{name}Config",
+        "AutoModelForCausalLM": f"deepseek-ai/{name}--modeling_deepseek.{name}ForCausalLM",
+    }
+    folder = folders.change(written(kind, tmp_path), auto_map=code)
+    assert any("the class that `transformers` has" in str(one) for one in load(folder).report.assumptions)
+    for other in (
+        "modeling_deepseek.DeepseekV3ForCausalLM2",
+        "x.DeepseekV3Model",
+        7,
+        ["modeling_deepseek.DeepseekV3Model"],
+    ):
+        folders.change(folder, auto_map={**code, "AutoModel": other})
+        with pytest.raises(CheckpointError, match="brings its own code, which is never run"):
+            load(folder)
+
+
 def test_how_the_first_files_of_minimax_m2_say_what_turns(tmp_path: Path) -> None:
     folder = folders.change(written("minimax_m2", tmp_path), rope_parameters=..., rope_theta=77.0, rotary_dim=6)
     assert opened_and_same(folder, "MiniMaxM2ForCausalLM").model.config.rope_dims == 6

@@ -5,6 +5,7 @@ weights published with them, and `transformers`.
 """
 
 import math
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,6 +22,9 @@ from vizformer.checkpoints.tensors.tensor_map import Part, linear
 from vizformer.config import ModelConfig
 from vizformer.messages import N_
 
+OWN_CODE = re.compile(
+    r"(?:[\w.-]+/[\w.-]+--)?(?:configuration|modeling)_deepseek\.DeepseekV[23](?:Config|Model|ForCausalLM)"
+)
 GROUPS = {"greedy": "1", "group_limited_greedy": "groups"}
 
 
@@ -35,6 +39,15 @@ def _latent(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     fields.only("num_key_value_heads", None, options["n_heads"])
     fields.only("rope_interleave", None, True)
     fields.only("moe_layer_freq", None, 1)
+    named = fields.raw.get("auto_map")
+    if isinstance(named, dict) and named and all(OWN_CODE.fullmatch(str(one)) for one in named.values()):
+        fields.ignore("auto_map")
+        fields.assume(
+            N_(
+                "config.json names code of its own (auto_map), which is not run: the numbers are those of the class that "
+                "`transformers` has by the same name"
+            )
+        )
     fields.ignore("aux_loss_alpha", "seq_aux", "ep_size", "num_nextn_predict_layers", "num_mtp_layers")
     name, said = table_of(fields)
     inner = Fields(said, {})
