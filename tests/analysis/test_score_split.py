@@ -6,7 +6,7 @@ import torch
 
 from recipes.handmade_models import induction_by_hand
 from tests import tiny
-from tests.analysis.test_logit_lens import MODELS, every_model, traced
+from tests.analysis.test_logit_lens import MODELS, every_model_with_key_matrices, traced
 from vizformer.analysis import kinds, score_split, site_name, writer_tokens
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit
@@ -16,10 +16,6 @@ def sites(trace) -> list[str]:
     """Those with scores, which the delta rule has not."""
     found = [site_name(kind, layer) for kind in kinds(trace) for layer in range(2)]
     return [site for site in found if trace[site].delta is None]
-
-
-def is_latent(checkpoint) -> bool:
-    return checkpoint.model.config.latent_dim is not None
 
 
 def test_latent_attention_is_refused_in_words():
@@ -33,11 +29,11 @@ def a_split(checkpoint, trace, site, **options):
 
 
 @pytest.mark.parametrize("against_mean", [False, True])
-@every_model
+@every_model_with_key_matrices
 @pytest.mark.sample(20)
 def test_the_shares_sum_to_the_score(name, against_mean):
     checkpoint, trace = traced(name)
-    for site in [] if is_latent(checkpoint) else sites(trace):
+    for site in sites(trace):
         split = a_split(checkpoint, trace, site, against_mean=against_mean)
         scores = trace[site].scores(1)[2].double().numpy()
         seen = trace[site].reason(1)[2].numpy() == 0
@@ -50,11 +46,11 @@ def test_the_shares_sum_to_the_score(name, against_mean):
         assert split.table.shape == (len(split.queries), len(split.keys))
 
 
-@every_model
+@every_model_with_key_matrices
 @pytest.mark.sample(8)
 def test_what_a_head_wrote_comes_token_by_token(name):
     checkpoint, trace = traced(name)
-    for site in [] if is_latent(checkpoint) else sites(trace):
+    for site in sites(trace):
         split = a_split(checkpoint, trace, site)
         for side, writers in (("query", split.queries), ("key", split.keys)):
             for index, writer in enumerate(writers):

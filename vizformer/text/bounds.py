@@ -16,6 +16,9 @@ def check(content: object, rows: int | None = None) -> None:
     """Looks at a whole file.
 
     `rows`: of the largest table in the weights, where they are known: ids above it cannot be this model's.
+
+    Raises:
+        BoundsError: something in it is too large, too many, or of a kind that is not known.
     """
     if not isinstance(content, dict):
         raise BoundsError("it is no object with fields")

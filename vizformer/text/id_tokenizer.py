@@ -21,7 +21,11 @@ class IdTokenizer(Tokenizer):
         super().__init__(backend)
 
     def encode(self, text: str, *, special: bool = True) -> tuple[Token, ...]:
-        """The tokens of numbers separated by spaces or commas."""
+        """The tokens of numbers separated by spaces or commas.
+
+        Raises:
+            TokenizerError: something that is no token id.
+        """
         words = re.split(r"[\s,]+", text.strip())
         stray = next((_quoted(word) for word in words if word and self.id_of(word) is None), None)
         if stray is None:

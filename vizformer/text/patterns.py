@@ -43,7 +43,11 @@ class _Item:
 
 
 def cost(pattern: str) -> Cost:
-    """How the steps grow with the length of the text."""
+    """How the steps grow with the length of the text.
+
+    Raises:
+        PatternError: faster than with its square, or nobody knows.
+    """
     if len(pattern) > LONGEST:
         raise PatternError("{n} characters; at most {most} are read", n=f"{len(pattern):,}", most=f"{LONGEST:,}")
     found: Cost = "linear"

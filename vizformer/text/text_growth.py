@@ -54,12 +54,20 @@ class Growth:
 
 
 def growth(normalizer: object, pre_tokenizer: object) -> Growth:
-    """What a text can become before it is cut into tokens."""
+    """What a text can become before it is cut into tokens.
+
+    Raises:
+        BoundsError: too much, or nobody knows.
+    """
     return _product((*parts(normalizer), *parts(pre_tokenizer)), _grown)
 
 
 def decoded(decoder: object) -> Growth:
-    """What tokens can become when they are turned into a text."""
+    """What tokens can become when they are turned into a text.
+
+    Raises:
+        BoundsError: too much, or nobody knows.
+    """
     return _product(parts(decoder), _decoded)
 
 

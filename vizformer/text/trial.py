@@ -45,7 +45,11 @@ class BusyError(TrialError):
 
 
 def examine(content: str, rows: int | None = None) -> None:
-    """Looks at the content of a file; `rows` as in `bounds.check`."""
+    """Looks at the content of a file; `rows` as in `bounds.check`.
+
+    Raises:
+        TrialError: it is damaged, or asks for too much.
+    """
     raw = content.encode("utf-8", "surrogatepass")
     name = hashlib.blake2b(raw, digest_size=16).hexdigest() + f" {rows}"
     with _lock:

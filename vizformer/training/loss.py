@@ -13,6 +13,9 @@ def translation_logits(model: Transformer, batch: PairBatch) -> tuple[Tensor, Te
 
     Logits are computed only where there is something to predict: they are the most expensive product of a small model
     with a large vocabulary.
+
+    Raises:
+        ValueError: the model has no pad_id.
     """
     pad = model.config.pad_id
     inputs, labels = batch.target[:, :-1], batch.target[:, 1:]  # [b, m-1]

@@ -120,7 +120,11 @@ class Run:
         return self.after(self.progress().snapshots[index].step)
 
     def after(self, step: int) -> Checkpoint:
-        """The same of the weights that are kept after `step` updates."""
+        """The same of the weights that are kept after `step` updates.
+
+        Raises:
+            ValueError: none are.
+        """
         if not self._weights(step).is_file():
             raise ValueError(f"no weights are kept after step {step}")
         with without_memory():
@@ -131,7 +135,11 @@ class Run:
         return Checkpoint(self.folder.name, model, self.plan.on.tokenizer(self.plan.architecture))
 
     def save_step(self, step: int, folder: Path) -> None:
-        """Writes what the training had come to after a kept step as a model in our own format."""
+        """Writes what the training had come to after a kept step as a model in our own format.
+
+        Raises:
+            ValueError: no weights are kept of this step.
+        """
         save(self.after(step), folder, torch.float32)
 
     def _weights(self, step: int) -> Path:

@@ -28,7 +28,11 @@ class Guess:
 
 
 def hide(checkpoint: Checkpoint, tokens: Sequence[Token], positions: Collection[int]) -> Trace:
-    """A forward over the tokens with those at `positions` replaced by [MASK]."""
+    """A forward over the tokens with those at `positions` replaced by [MASK].
+
+    Raises:
+        TraceError: a model without [MASK], or a position outside the tokens.
+    """
     mask_id = _mask_id(checkpoint)
     hidden = {row_at(position, len(tokens)) for position in positions}
     return checkpoint.trace(ids=[mask_id if i in hidden else token.id for i, token in enumerate(tokens)])
@@ -46,6 +50,9 @@ def guesses(checkpoint: Checkpoint, tokens: Sequence[Token]) -> Float[ndarray, "
 
     The logarithms of these add up to the sentence's pseudo-log-likelihood.
     Source: Salazar et al. 2020, "Masked Language Model Scoring", equation 1.
+
+    Raises:
+        TraceError: a model without [MASK].
     """
     mask_id = _mask_id(checkpoint)
     found = np.full(len(tokens), np.nan)

@@ -33,7 +33,11 @@ _opened: dict[tuple[str, str, str], Checkpoint] = {}  # the last one that this w
 
 
 class Cluster:
-    """The workers of the cluster at an address, where every worker opens the model by the name or path `source`."""
+    """The workers of the cluster at an address, where every worker opens the model by the name or path `source`.
+
+    Raises:
+        VizformerError: the package distributed is not there, or no scheduler at this address.
+    """
 
     def __init__(self, address: str, source: str, checkpoint: Checkpoint, passages: Sequence[Passage]) -> None:
         self._client: Any = _connected(address)

@@ -42,7 +42,11 @@ class Corpus:
 
     @classmethod
     def of(cls, texts: Sequence[str], name: str = "texts") -> "Corpus":
-        """Of lines: a text, or a text, a tab and its translation; what follows a second tab is left out."""
+        """Of lines: a text, or a text, a tab and its translation; what follows a second tab is left out.
+
+        Raises:
+            VizformerError: not one text, or too many.
+        """
         passages, cut = [], 0
         for line in texts:
             source, target = (part.strip() for part in f"{line}\t".split("\t", 2)[:2])

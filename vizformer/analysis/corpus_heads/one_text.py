@@ -74,7 +74,11 @@ def measure_text(checkpoint: Checkpoint, passage: Passage, number: int, sums: di
 
 
 def read_tokens(checkpoint: Checkpoint, passage: Passage) -> dict[str, tuple[Token, ...]]:
-    """What each stack reads of a passage, its first MOST_TOKENS tokens; a target is generated where none is given."""
+    """What each stack reads of a passage, its first MOST_TOKENS tokens; a target is generated where none is given.
+
+    Raises:
+        VizformerError: the model cannot read it.
+    """
     tokens = checkpoint.tokenizer_of("encoder").encode(passage.text)[: _most(checkpoint)]
     if not tokens:
         raise VizformerError(Message("no token"))

@@ -39,7 +39,11 @@ class Complexity:
 
 
 def complexity(kind: RowKind, n: int, d: int, k: int = 3, r: int = 8) -> Complexity:
-    """One row; a kernel or window that is wider than the text ends where it does."""
+    """One row; a kernel or window that is wider than the text ends where it does.
+
+    Raises:
+        ValueError: fewer than one token or number, a kernel of fewer than 2, a window of fewer than 1.
+    """
     if n < 1 or d < 1 or k < 2 or r < 1:
         raise ValueError(f"n={n}, d={d}, k={k}, r={r}: n, d and r must be at least 1, k at least 2")
     seen = min(r, n)

@@ -41,6 +41,9 @@ class Reach:
 def reach(kind: LayerType, n: int, k: int = 3, r: int = 8) -> Reach:
     """Attention 1; recurrent n cells in one layer; contiguous ceil((n-1)/(k-1)), or with the window r, layers; dilated
     the least L with k^L >= n.  (The paper's n/k and log_k n, without what an order of growth leaves out.)
+
+    Raises:
+        ValueError: fewer than one token, or a kernel or window that does not reach the position before.
     """
     if n < 1 or k < 2 or r < 2:
         raise ValueError(f"n={n}, k={k}, r={r}: at least 1 token and widths of at least 2 are needed")

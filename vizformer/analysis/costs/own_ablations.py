@@ -68,7 +68,11 @@ def own_rows(notes: Mapping[str, Any]) -> tuple[OwnRow, ...]:
 
 
 def paper_row(group: str, changed: Mapping[str, float | str]) -> Variant:
-    """The row of Table 3 in which the paper changes this."""
+    """The row of Table 3 in which the paper changes this.
+
+    Raises:
+        LookupError: there is none.
+    """
     for row in TABLE_3:
         if row.group == group and changed.items() <= dict(row.changed).items():
             return row

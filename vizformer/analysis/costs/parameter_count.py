@@ -90,6 +90,9 @@ def count(sizes: Sizes) -> Counted:
 def experts_parameters(config: ModelConfig) -> int:
     """Parameters of the feed-forward of a layer with E experts: the router's E d (with a bias or a correction, E more
     each), the networks, and the shared one's gate.
+
+    Raises:
+        ValueError: the config has none.
     """
     if config.n_experts is None:
         raise ValueError("this model has no experts")

@@ -63,7 +63,11 @@ class Written:
 
 @torch.inference_mode()
 def written(checkpoint: Checkpoint, memory: Float[Tensor, "n d_model"], longest: int = LONGEST) -> Written:
-    """Greedy decoding from a memory."""
+    """Greedy decoding from a memory.
+
+    Raises:
+        TraceError: nothing says how a target of this model begins.
+    """
     model, config = checkpoint.model, checkpoint.model.config
     if not config.start_ids:
         raise TraceError("Nothing says with which token this model's target begins, so it cannot begin to write.")

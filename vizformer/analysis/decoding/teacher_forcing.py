@@ -56,6 +56,9 @@ def forced_rows(checkpoint: Checkpoint, trace: Trace, count: int = 5) -> tuple[F
 
     Source: Williams and Zipser 1989, "A Learning Algorithm for Continually Running Fully Recurrent Neural Networks"
     (teacher forcing); Vaswani et al. 2017, section 3.1 (the outputs are shifted right).
+
+    Raises:
+        TraceError: a model without a decoder.
     """
     tokens = trace.tokens.get("decoder", ())
     if checkpoint.model.decoder is None or not tokens:

@@ -145,7 +145,11 @@ def attention_groups(
 
 
 def as_arrays(arrays: object, depth: int = 0) -> dict[str, ndarray]:
-    """One array, several in a list, or by name, of numpy or of what numpy understands (PyTorch's tensors too)."""
+    """One array, several in a list, or by name, of numpy or of what numpy understands (PyTorch's tensors too).
+
+    Raises:
+        TraceError: something else.
+    """
     if isinstance(arrays, Mapping):
         return {str(name): _array(value) for name, value in arrays.items()}
     if isinstance(arrays, list | tuple) and arrays and not isinstance(arrays[0], int | float | list | tuple):

@@ -35,7 +35,11 @@ def strongest_head(scores: Float[ndarray, "n_layers n_heads"]) -> tuple[int, int
 
 
 def previous_token_score(patterns: Float[ndarray, "*heads n n"]) -> Float[ndarray, "*heads"]:
-    """mean over i = 1..n-1 of pattern[i, i-1]."""
+    """mean over i = 1..n-1 of pattern[i, i-1].
+
+    Raises:
+        ValueError: a pattern of fewer than two tokens.
+    """
     n = patterns.shape[-1]
     if n < 2:
         raise ValueError(f"{n} token(s): a token before another one needs two")

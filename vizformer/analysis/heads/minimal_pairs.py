@@ -27,7 +27,11 @@ class Sentence:
 
 
 def minimal_pair(written: str) -> tuple[Sentence, Sentence]:
-    """The two sentences; a ValueError where not exactly one place has two ways of filling it."""
+    """The two sentences; a ValueError where not exactly one place has two ways of filling it.
+
+    Raises:
+        ValueError: there is not exactly one place in braces with two ways of filling it.
+    """
     slots = _SLOT.findall(written)
     if len(slots) != 1:
         raise ValueError(f"one {{a/b}} is needed, not {len(slots)}: {written}")
@@ -42,7 +46,11 @@ def places(tokens: Sequence[Token], span: tuple[int, int]) -> tuple[int, ...]:
 
 
 def coins(n: int) -> Float[ndarray, "draws n"]:
-    """Every way in which n coins can fall, as +1 and -1; the first has +1 everywhere."""
+    """Every way in which n coins can fall, as +1 and -1; the first has +1 everywhere.
+
+    Raises:
+        ValueError: more coins than `MOST_PAIRS`.
+    """
     if n > MOST_PAIRS:
         raise ValueError(f"{n} coins fall in too many ways; {MOST_PAIRS} at most")
     return np.array(list(product((1.0, -1.0), repeat=n)))

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from numpy import ndarray
 
+from vizformer.analysis.costs.generation_cost import FLOAT_BYTES, decoder_pass, rolling_cache_bytes
 from vizformer.config import ModelConfig
 from vizformer.explain.arrays import float64
 from vizformer.model import Trace, Transformer
@@ -48,9 +49,9 @@ class Mixed:
     error: float
 
 
-def small_mixer(kind: Mixer, vocab_size: int, *, seed: int = 0) -> Transformer:
-    """The model of one layer; matrices are drawn with variance 1 / columns, the sinks' scores are 1."""
-    config = ModelConfig(
+def small_config(kind: Mixer, vocab_size: int) -> ModelConfig:
+    """A decoder of one layer."""
+    return ModelConfig(
         vocab_size=vocab_size,
         d_model=HEADS * D_HEAD,
         n_heads=HEADS,
@@ -63,7 +64,11 @@ def small_mixer(kind: Mixer, vocab_size: int, *, seed: int = 0) -> Transformer:
         positions="rope",
         **OPTIONS[kind],
     )
-    model = Transformer(config)
+
+
+def small_mixer(kind: Mixer, vocab_size: int, *, seed: int = 0) -> Transformer:
+    """The model of one layer; matrices are drawn with variance 1 / columns, the sinks' scores are 1."""
+    model = Transformer(small_config(kind, vocab_size))
     for name, parameter in sorted(model.named_parameters()):
         generator = torch.Generator().manual_seed(
             seed + sum(name.encode())
@@ -89,12 +94,7 @@ def mixed(kind: Mixer, ids: tuple[int, ...]) -> Mixed:
 
 
 def mixer_cost(kind: Mixer, n: int) -> MixerCost:
-    """Of token n and for n tokens; the delta rule goes through its state four times (forget, read, write, answer), and keeps
-    three rows for its short convolution beside it."""
-    if kind == "delta":
-        state, rows = HEADS * D_HEAD * D_HEAD, 3 * 3 * HEADS * D_HEAD
-        return MixerCost(4 * state, state + rows)
-    if kind == "latent":  # absorbed: no key and no value is made
-        return MixerCost(n * HEADS * (2 * LATENT + TURNED), n * (LATENT + TURNED))
-    seen = min(n, WINDOW) if kind == "window" else n
-    return MixerCost(2 * seen * HEADS * D_HEAD, 2 * seen * (1 if kind == "grouped" else HEADS) * D_HEAD)
+    """Of token n and for n tokens, with a cache that forgets what a window no longer sees."""
+    config = small_config(kind, 1)
+    kept, numbers = rolling_cache_bytes(config, n), min(n, WINDOW) if kind == "window" else n
+    return MixerCost(decoder_pass(config, 1, numbers).attention, kept // FLOAT_BYTES)

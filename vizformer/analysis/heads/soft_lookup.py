@@ -60,6 +60,9 @@ def look_up(
     `sink`: one more score, of a row that has no value (`vizformer.model.mixing.Scoring`).
 
     Source: Bahdanau, Cho & Bengio 2014 (a soft alignment in place of a hard one); Vaswani et al. 2017, section 3.2.
+
+    Raises:
+        ValueError: a temperature that is not above 0, or nothing to look up.
     """
     scores, values = np.asarray(scores, dtype=np.float64), np.asarray(values, dtype=np.float64)
     if not temperature > 0:

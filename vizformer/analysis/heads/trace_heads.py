@@ -143,7 +143,11 @@ class TraceNumbers:
         return tuple(self.trace.residuals)
 
     def heads(self, kind: str) -> TraceHeads:
-        """The heads of one kind."""
+        """The heads of one kind.
+
+        Raises:
+            TraceError: a trace that is empty or has none of the kind.
+        """
         return TraceHeads(records_of(self.trace, kind))
 
     def stream(self, site: str) -> Float[ndarray, "n d_model"]:

@@ -43,7 +43,11 @@ class Leak:
 
 
 def leak(before: Trace, after: Trace, stack: Stack) -> Leak:
-    """Compares the residual streams of a stack."""
+    """Compares the residual streams of a stack.
+
+    Raises:
+        TraceError: sequences of different lengths.
+    """
     points = [f"{stack}.0.pre", *(f"{stack}.{layer}.post" for layer in range(n_layers(before, stack)))]
     if before.residual(points[0]).shape != after.residual(points[0]).shape:
         raise TraceError("Only sequences of the same length can be compared position by position.")

@@ -54,7 +54,11 @@ class Batches:
 
 
 def batches_of(lengths: Sequence[int], size: int, order: Order, seed: int = 0) -> Batches:
-    """Sentences of these lengths in batches of `size` each; the last one may be smaller."""
+    """Sentences of these lengths in batches of `size` each; the last one may be smaller.
+
+    Raises:
+        ValueError: nothing to put into a batch.
+    """
     if not lengths or size < 1:
         raise ValueError(f"{len(lengths)} sentences cannot be put into batches of {size}")
     ordered = list(lengths)

@@ -47,7 +47,11 @@ def causal_given(record: AttentionRecord, head: int) -> dict[str, Tensor]:
 
 
 def embedding_given(checkpoint: Checkpoint, trace: Trace) -> dict[str, Tensor]:
-    """The rows of the tokens and the position table of the first stack of a model that `scales_its_embedding`."""
+    """The rows of the tokens and the position table of the first stack of a model that `scales_its_embedding`.
+
+    Raises:
+        ValueError: a model that does not scale its embedding, or adds no positions (see `scales_its_embedding`).
+    """
     stack = first_stack(trace)
     tokens = trace.tokens[stack]
     positions = checkpoint.model.positions(len(tokens), stack)

@@ -95,7 +95,11 @@ def layers(trace: Trace) -> tuple[str, ...]:
 
 
 def named(checkpoint: Checkpoint, trace: Trace) -> tuple[Named, ...]:
-    """Every step that can be compared; the layers of a stack have the same, but for those with experts or the delta rule."""
+    """Every step that can be compared; the layers of a stack have the same, but for those with experts or the delta rule.
+
+    Raises:
+        TraceError: a text of more than `LONGEST` tokens.
+    """
     check_length(trace)
     found: list[Named] = []
     first: dict[tuple[str, bool, bool], list[tuple[str, Step, ndarray]]] = {}
@@ -148,6 +152,9 @@ def compare(
 
     A step departs where |given - computed| > tolerance max(1, |computed|) in a cell.  Leading dimensions of 1 (a batch)
     are left out; -inf and what programs write in its place (-1e9) are the same.
+
+    Raises:
+        TraceError: a text of more than `LONGEST` tokens.
     """
     check_length(trace)
     wanted = {".".join(name.split(".")[:2]) for name in given}

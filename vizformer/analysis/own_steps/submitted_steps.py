@@ -36,7 +36,11 @@ _BFLOAT16 = "BF16"
 
 
 def read_file(name: str, content: bytes) -> dict[str, ndarray]:
-    """The tensors of a .safetensors, .npz or .json file."""
+    """The tensors of a .safetensors, .npz or .json file.
+
+    Raises:
+        TraceError: another kind of file, one that is damaged or too large, or that holds something else than numbers.
+    """
     check_size(len(content))
     kind = name.rpartition(".")[2].lower()
     if kind == "safetensors":
@@ -55,7 +59,11 @@ def check_size(size: int) -> None:
 
 
 def read_text(text: str, name: str = "") -> dict[str, ndarray]:
-    """Tensors from JSON, {"name": [[...]], ...}, or one tensor as PyTorch and numpy print it, which is called `name`."""
+    """Tensors from JSON, {"name": [[...]], ...}, or one tensor as PyTorch and numpy print it, which is called `name`.
+
+    Raises:
+        TraceError: neither; dots in place of numbers; rows of different lengths; too much.
+    """
     text = text.strip()
     if len(text) > MAX_TEXT_BYTES:
         raise _too_large()
@@ -135,7 +143,11 @@ def _count(shape: tuple[int, ...]) -> int:
 
 
 def npz_arrays(content: bytes, most: int = MAX_BYTES, *, texts: bool = False) -> dict[str, ndarray]:
-    """The arrays of a .npz file, of at most `most` bytes unpacked; with `texts` also those of texts."""
+    """The arrays of a .npz file, of at most `most` bytes unpacked; with `texts` also those of texts.
+
+    Raises:
+        TraceError: a file that is damaged or too large, or that holds something else.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()
@@ -161,7 +173,11 @@ def npz_arrays(content: bytes, most: int = MAX_BYTES, *, texts: bool = False) ->
 
 
 def npy_array(raw: bytes, name: str, *, texts: bool = False) -> ndarray:
-    """The array of a .npy file: its header is read first, and its bytes are no more than it says."""
+    """The array of a .npy file: its header is read first, and its bytes are no more than it says.
+
+    Raises:
+        TraceError: a file that is damaged, or that holds Python's objects.
+    """
     file = io.BytesIO(raw)
     try:
         version = np.lib.format.read_magic(file)

@@ -109,6 +109,9 @@ def shuffle(model: Transformer, ids: Sequence[int], order: Sequence[int]) -> Shu
 
     Without positions and without a mask, attention is equivariant: f(P x) = P f(x) for every permutation P, because a
     row's queries, keys and values depend on its token alone and the weighted sum has no order.
+
+    Raises:
+        ValueError: `order` is not a permutation of the positions.
     """
     if sorted(order) != list(range(len(ids))):
         raise ValueError(f"{list(order)} is not a permutation of {len(ids)} positions")
@@ -134,7 +137,11 @@ def shuffle(model: Transformer, ids: Sequence[int], order: Sequence[int]) -> Shu
 def input_rows(
     model: Transformer, ids: Sequence[int]
 ) -> tuple[Float[np.ndarray, "n d_model"], Float[np.ndarray, "n d_model"]]:
-    """The embeddings of the tokens (before they are scaled), and the rows that the model adds for their positions."""
+    """The embeddings of the tokens (before they are scaled), and the rows that the model adds for their positions.
+
+    Raises:
+        ValueError: a model that adds nothing to its input.
+    """
     added = model.positions(len(ids))
     if added is None:
         raise ValueError(f"positions={model.config.positions!r} adds nothing to the input")
@@ -186,7 +193,11 @@ def bucket_map(n: int, buckets: int, max_distance: int, *, both_sides: bool) -> 
 
 
 def bias_by_distance(model: Transformer, furthest: int) -> Float[np.ndarray, "n_heads distances"]:
-    """What the model adds to the score of a key 0..furthest positions before its query, head by head."""
+    """What the model adds to the score of a key 0..furthest positions before its query, head by head.
+
+    Raises:
+        ValueError: a model that adds nothing to its scores.
+    """
     stack: Literal["encoder", "decoder"] = "decoder" if model.decoder is not None else "encoder"
     with torch.inference_mode():
         bias = model.position_bias(stack, furthest + 1)  # [1, n_heads, n, n]

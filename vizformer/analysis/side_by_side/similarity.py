@@ -72,7 +72,11 @@ class SimilarityTerms:
 
 
 def text_similarity(runs: TwoRuns, pooling: Pooling = "mean") -> TextSimilarity:
-    """The cosine of the pooled vectors, pair by pair of tokens."""
+    """The cosine of the pooled vectors, pair by pair of tokens.
+
+    Raises:
+        TraceError: vectors of different widths.
+    """
     rows = [_pooled_rows(_last_rows(runs, which), pooling) for which in (0, 1)]
     if rows[0].shape[1] != rows[1].shape[1]:
         raise TraceError(

@@ -48,7 +48,11 @@ class Untrained:
 
 
 def untrained(arrangement: Arrangement, depth: int, seed: int = 0) -> Untrained:
-    """The gradients and the output of an untrained encoder of this depth."""
+    """The gradients and the output of an untrained encoder of this depth.
+
+    Raises:
+        ValueError: no layer.
+    """
     if depth < 1:
         raise ValueError(f"{depth} layers have no gradient")
     order: NormOrder = "pre" if arrangement == "pre" else "none" if arrangement == "bare" else "post"

@@ -40,7 +40,11 @@ class Dropped:
 
 
 def drop(row: Float[ndarray, " d"], p: float, seed: int) -> Dropped:
-    """Drops numbers of a row."""
+    """Drops numbers of a row.
+
+    Raises:
+        ValueError: p is not in [0, 1).
+    """
     if not 0 <= p < 1:
         raise ValueError(f"p = {p}: choose 0 up to, but not, 1")
     kept = np.random.default_rng(seed).random(len(row)) >= p

@@ -62,7 +62,11 @@ class StepGradient:
 
 
 def step_gradient(model: Transformer, trace: Trace, asked: Sequence[Asked]) -> StepGradient:
-    """The gradient of the mean loss of these rows, for the text of the trace; dropout is off."""
+    """The gradient of the mean loss of these rows, for the text of the trace; dropout is off.
+
+    Raises:
+        ValueError: no rows, or more tokens than `MOST_TOKENS`.
+    """
     ids = [torch.tensor([[token.id for token in tokens]]) for tokens in trace.tokens.values()]
     if not asked or sum(one.shape[1] for one in ids) > MOST_TOKENS:
         raise ValueError(f"{len(asked)} rows and {sum(one.shape[1] for one in ids)} tokens")

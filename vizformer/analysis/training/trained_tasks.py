@@ -36,7 +36,11 @@ class TaskAnswer:
 
 
 def task_answer(checkpoint: Checkpoint, plan: Plan, text: str) -> TaskAnswer:
-    """The question that a text is, read with its right answer (one forward), and answered by the model itself."""
+    """The question that a text is, read with its right answer (one forward), and answered by the model itself.
+
+    Raises:
+        VizformerError: a text that is no question of the task.
+    """
     task = plan.on
     example = task.read(text)
     read, write = ids_of(task, example, plan.architecture)

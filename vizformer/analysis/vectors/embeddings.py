@@ -86,6 +86,9 @@ class Norms:
         """The mean length of the token vectors and of the position vectors, and the latter's share of the squares.
 
         share = sum |P[pos]|^2 / (sum |P[pos]|^2 + sum |x[id]|^2),   x = E, or sqrt(d_model) E if `scaled`
+
+        Raises:
+            ValueError: no position vectors are added.
         """
         if self.positions is None:
             raise ValueError("this model adds no position vectors")

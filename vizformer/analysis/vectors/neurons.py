@@ -115,6 +115,9 @@ def raised_most(checkpoint: Checkpoint, texts: Sequence[tuple[str, str | None]],
     """Reads every text (with its target, for an encoder-decoder) and keeps the highest numbers of each neuron.
 
     Marks at the beginning and the end of a text are left out.
+
+    Raises:
+        TraceError: a layer is a mixture of experts.
     """
     layers = range(len(getattr(checkpoint.model, stack).layers))
     inputs: list[list[ndarray]] = [[] for _ in layers]

@@ -24,7 +24,11 @@ def drawn_cat(side: int) -> Float[ndarray, "side side"]:
 
 
 def patches(picture: Float[ndarray, "height width"], side: int) -> Float[ndarray, "n_patches numbers"]:
-    """The picture cut into squares, row by row from the top left; each is laid out as one row of side^2 numbers."""
+    """The picture cut into squares, row by row from the top left; each is laid out as one row of side^2 numbers.
+
+    Raises:
+        ValueError: the squares do not fit into the picture.
+    """
     height, width = picture.shape
     if height % side or width % side:
         raise ValueError(f"squares of {side} do not fit into {height} x {width}")

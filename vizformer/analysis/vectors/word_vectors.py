@@ -39,11 +39,19 @@ class WordVectors:
         return float((np.square(self.unit.sum(0, dtype=np.float64)).sum() - n) / (n * (n - 1)))
 
     def nearest(self, word: str, most: int) -> list[tuple[str, float]]:
-        """The words whose rows point most nearly in the direction of a word's row, with their cosines."""
+        """The words whose rows point most nearly in the direction of a word's row, with their cosines.
+
+        Raises:
+            KeyError: the table does not have the word.
+        """
         return self._near(self.unit[self.rows[word]], {word}, most)
 
     def analogy(self, start: str, less: str, more: str, most: int) -> list[tuple[str, float]]:
-        """The words nearest to start - less + more (rows of length 1), without these three, with their cosines."""
+        """The words nearest to start - less + more (rows of length 1), without these three, with their cosines.
+
+        Raises:
+            KeyError: the table does not have one of the words.
+        """
         a, b, c = (self.unit[self.rows[word]] for word in (start, less, more))
         return self._near(a - b + c, {start, less, more}, most)
 

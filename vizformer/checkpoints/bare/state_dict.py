@@ -43,6 +43,9 @@ def examine(
     `given` are answers to what the weights do not say; `name` is what the model is called.  With `numbers`, nothing is
     asked where some of them are none.  `mapping` says which tensor plays which role, where none lies beside the file
     or another is meant; an empty one leaves that which lies there aside.
+
+    Raises:
+        UnansweredError: questions that are left, all of which have answers under which the model opens.
     """
     content = open_file(folder, file)
     beside = {name: said for name in (CONFIG, PARAMS) if (said := _beside(folder, name))}

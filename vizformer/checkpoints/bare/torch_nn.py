@@ -16,7 +16,12 @@ from vizformer.model.feedforward import FeedForward
 
 @torch.no_grad()
 def load_layer(block: Block, state: Mapping[str, Tensor], prefix: str = "") -> None:
-    """Copies one layer's weights; `state` is (part of) a state dict, its names beginning with `prefix`."""
+    """Copies one layer's weights; `state` is (part of) a state dict, its names beginning with `prefix`.
+
+    Raises:
+        KeyError: a tensor is missing.
+        RuntimeError: a tensor has another shape.
+    """
     _load_attention(block.self_attention, state, f"{prefix}self_attn.")
     if block.cross_attention is not None:
         _load_attention(block.cross_attention, state, f"{prefix}multihead_attn.")

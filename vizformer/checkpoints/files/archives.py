@@ -28,7 +28,12 @@ class Found(NamedTuple):
 
 
 def check_archive(path: Path) -> Found:
-    """Looks at the directory of the archive and goes through its pickle."""
+    """Looks at the directory of the archive and goes through its pickle.
+
+    Raises:
+        ArchiveError: an archive that is not as `torch.save` writes it.
+        PickleError: as `pickles.check_pickle`.
+    """
     size = path.stat().st_size
     with path.open("rb") as file:
         _check_directory(file, size)

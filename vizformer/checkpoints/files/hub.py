@@ -69,6 +69,9 @@ def fetch(name: str, progress: Progress | None = None, accept: Callable[[int], N
         name: owner/name, or owner/name@revision (a branch, tag or commit).
         accept: is told the size of all files in bytes before the first is fetched, and how many have come where these
             are more than the hub said; may raise.
+
+    Raises:
+        StoppedError: `progress.stop` was set.
     """
     repository, revision = _parts(name)
     progress = progress or Progress()

@@ -47,7 +47,11 @@ _MAGIC = b"\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."  # 0x1950a86a20f9469cfc6c: how fi
 
 
 def check_pickle(data: bytes, file_size: int) -> tuple[str, ...]:
-    """Goes through the one pickle of an archive; the classes that need a stand-in."""
+    """Goes through the one pickle of an archive; the classes that need a stand-in.
+
+    Raises:
+        PickleError: as `_Machine.run`, or something behind its end.
+    """
     machine = _Machine(data, file_size, stand_ins=True)
     if machine.run(0) != len(data):
         raise PickleError("something stands behind its end")
@@ -55,7 +59,11 @@ def check_pickle(data: bytes, file_size: int) -> tuple[str, ...]:
 
 
 def check_legacy(data: Any, file_size: int) -> None:
-    """Goes through the pickles of a file as PyTorch wrote it before 1.6: five of them, then the numbers."""
+    """Goes through the pickles of a file as PyTorch wrote it before 1.6: five of them, then the numbers.
+
+    Raises:
+        PickleError: as `_Machine.run`, or other pickles than those.
+    """
     try:
         tarfile.TarInfo.frombuf(bytes(data[:512]), "utf-8", "surrogateescape")
     except tarfile.HeaderError:

@@ -65,7 +65,11 @@ class StandIn(dict[Any, Any]):
 
 
 def read(path: Path) -> Any:
-    """What an archive holds that `archives.check_archive` has let through; tensors stay mapped to the file."""
+    """What an archive holds that `archives.check_archive` has let through; tensors stay mapped to the file.
+
+    Raises:
+        PickleError: numbers that lie where the file has none, or of a type or byte order that is not read.
+    """
     size = path.stat().st_size
     with zipfile.ZipFile(path) as archive:
         entries = {entry.filename: entry for entry in archive.infolist()}
@@ -127,7 +131,11 @@ def is_module(value: object) -> bool:
 
 
 def tensors_of(module: StandIn) -> dict[str, Tensor]:
-    """The state dict of a module that was saved as a whole, or as TorchScript: its tensors by their names."""
+    """The state dict of a module that was saved as a whole, or as TorchScript: its tensors by their names.
+
+    Raises:
+        PickleError: modules inside each other without end.
+    """
     found: dict[str, Tensor] = {}
     for prefix, part in _modules(module):
         left_out = part.get("_non_persistent_buffers_set")
@@ -138,7 +146,11 @@ def tensors_of(module: StandIn) -> dict[str, Tensor]:
 
 
 def fields_of(module: StandIn) -> dict[str, Mapping[str, Any]]:
-    """What a module, those inside it and the objects that they hold (a config) say in plain values: name -> fields."""
+    """What a module, those inside it and the objects that they hold (a config) say in plain values: name -> fields.
+
+    Raises:
+        PickleError: as `tensors_of`.
+    """
     found: dict[str, Mapping[str, Any]] = {}
     seen = set[int]()
     for prefix, part in _modules(module):

@@ -48,7 +48,11 @@ class Examined:
 
 
 def examine(folder: Folder, raw: dict[str, Any]) -> Examined:
-    """Reads what a folder in our format holds; `raw` is its config.json."""
+    """Reads what a folder in our format holds; `raw` is its config.json.
+
+    Raises:
+        ConfigError: illegal options.
+    """
     for name in (CONFIG, WEIGHTS, TOKENIZER):
         if not folder.has(name):
             raise CheckpointError(lacks(folder, name))

@@ -129,7 +129,11 @@ class DoesNotFitError(CheckpointError):
 
 
 def to_be_streamed(report: Report, dtype: torch.dtype, device: torch.device, asked: bool | None = None) -> bool:
-    """Whether the layers of a model stay in its file until they are asked for: as asked, else where it does not fit."""
+    """Whether the layers of a model stay in its file until they are asked for: as asked, else where it does not fit.
+
+    Raises:
+        DoesNotFitError: it does not fit even so; or, where `asked` says that it all has to, not all at once.
+    """
     if asked is not None:
         require(report, dtype, device, stream=asked)
         return asked
@@ -147,7 +151,11 @@ def to_be_streamed(report: Report, dtype: torch.dtype, device: torch.device, ask
 def require(
     report: Report, dtype: torch.dtype, device: torch.device = CPU, *, maps: bool = True, stream: bool = False
 ) -> None:
-    """Refuses a model that does not fit; one that is read by something that `maps` nothing takes all of its weights."""
+    """Refuses a model that does not fit; one that is read by something that `maps` nothing takes all of its weights.
+
+    Raises:
+        DoesNotFitError: says what it needs, what there is, and the ways out.
+    """
     free, needed = available(device), need(report, dtype, device, maps=maps, stream=stream)
     if free is None or needed.total + SPARE <= free:
         return

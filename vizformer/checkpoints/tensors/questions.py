@@ -325,7 +325,11 @@ class Answers(NamedTuple):
 
 
 def resolve(questions: Sequence[Question], given: Mapping[str, object], said: Said, file: str) -> Answers:
-    """The answers, and for each of them where it comes from."""
+    """The answers, and for each of them where it comes from.
+
+    Raises:
+        UnansweredError: questions that are left.
+    """
     _refuse(_impossible(questions, given), questions, file)
     answers = known(questions, given, said)
     _refuse(_dropped(questions, given, said, answers.values), questions, file)

@@ -16,7 +16,11 @@ _AT_ONCE = 2**12  # nodes of the trie
 
 
 def check_charsmap(blob: bytes) -> None:
-    """Walks every path of the trie once."""
+    """Walks every path of the trie once.
+
+    Raises:
+        WireError: a step that leads out of the array, a replacement that is none.
+    """
     if len(blob) > LIMIT:
         raise WireError(f"precompiled_charsmap has {len(blob):,} bytes; at most {LIMIT:,} are read")
     size = int.from_bytes(blob[:4], "little")

@@ -15,7 +15,11 @@ class KnownTokens(Tokenizer):
     """Looks up the characters or words of a text, all of which must be in its vocabulary."""
 
     def encode(self, text: str, *, special: bool = True) -> tuple[Token, ...]:
-        """The tokens of a text."""
+        """The tokens of a text.
+
+        Raises:
+            TokenizerError: something in it is not in the vocabulary.
+        """
         backend = self._backend
         clean = text[:_LONGEST]
         marks = [token.content for token in backend.get_added_tokens_decoder().values()]

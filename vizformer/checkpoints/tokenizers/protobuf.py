@@ -16,7 +16,11 @@ class WireError(ValueError):
 
 
 def fields(message: bytes) -> Iterator[tuple[int, Value]]:
-    """The fields of a message in order: number, and a varint as int, everything else as bytes."""
+    """The fields of a message in order: number, and a varint as int, everything else as bytes.
+
+    Raises:
+        WireError: a field that is cut off, or of a kind that no message has any more.
+    """
     place, end = 0, len(message)
     while place < end:
         key, place = _varint(message, place)

@@ -161,7 +161,11 @@ def _normalizer(said: SentencePiece, message: bytes) -> None:
 
 
 def check(said: SentencePiece) -> None:
-    """What the library takes for granted or does not do."""
+    """What the library takes for granted or does not do.
+
+    Raises:
+        WireError: says what.
+    """
     if said.kind not in ("unigram", "bpe"):
         raise WireError(f"a vocabulary of the kind {said.kind}; supported are unigram and bpe")
     if said.space_behind:

@@ -54,6 +54,11 @@ def asked(checkpoint: Checkpoint, text: str, mask_id: int | None, *, whole: bool
     Args:
         mask_id: the token id that hides another one, where the model's files do not say it.
         whole: the text in one piece, as its author may have read it.
+
+    Raises:
+        TraceError: a text that is too short or too long, pairs where there should be none, or none where there should;
+            an encoder of which nobody knows how tokens are hidden.
+        TokenizerError: what is no token id.
     """
     config = checkpoint.model.config
     if config.architecture == "encoder-decoder":
