@@ -129,6 +129,14 @@ def test_every_page_with_latent_attention(open_app, locale):
     assert said_so <= 1
 
 
+@pytest.mark.parametrize(("locale", "said"), [("en-US", "keeps {} numbers a layer"), ("zh-CN", "每层只保留 {} 个数")])
+def test_shared_keys_say_what_latents_keep(open_app, locale, said):
+    app = open_app("pages/learn/heads.py", locale=locale, **link("latents", part="groups"))
+    assert not app.exception
+    n = tiny.DEEPSEEK["latent_dim"] + tiny.DEEPSEEK["rope_dims"]
+    assert any(said.format(n) in one.value for one in app.caption)
+
+
 LACKING = {
     "headless": ("has no decoder: it reads a text", "no head that predicts tokens"),
     "headless-t5": ("no head that predicts tokens", "predicts what comes next"),

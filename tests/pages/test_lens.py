@@ -13,10 +13,13 @@ from recipes.handmade_models import induction_by_hand
 from tests.bundled import load
 from tests.components.test_mount import sent
 from tests.pages.reading import array, chart, run, said
+from tests.refs import subject
 from vizformer.analysis import answer_evidence, input_attribution, logit_attribution, logit_lens, taken_out
 from vizformer.analysis.attribution.findings import scan
+from vizformer.analysis.causes.evidence_graph import Node
 from vizformer.web.catalogue import model_cache
 from vizformer.web.tools.lens import in_python, inputs, layers, terms
+from vizformer.web.tools.lens.evidence import token
 from vizformer.web.widgets import watched_work
 from vizformer.web.words import labels
 
@@ -180,6 +183,12 @@ def test_the_input_is_tinted_and_what_is_missing_is_said(open_app, boxes_open):
     app.segmented_control(key="setting.lens.method").set_value("gradient").run()
     assert "Simonyan" in said(app)
     assert app.query_params["dials"] == "lens.method:gradient"
+
+
+def test_tokens_that_read_the_same_are_told_apart_by_their_numbers():
+    of = subject("induction-by-hand", "abcdabc")
+    first, again, only = (Node("token", "decoder", row) for row in (1, 5, 4))
+    assert [token(of, one) for one in (first, again, only)] == ["1 · a", "5 · a", "d"]
 
 
 @pytest.mark.sample(1)

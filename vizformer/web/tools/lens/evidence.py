@@ -115,8 +115,10 @@ def _place(node: Node) -> tuple[Any, ...]:
 
 
 def token(subject: Subject, node: Node) -> str:
-    """The token of the row of a node."""
-    return subject.trace.tokens[node.place.split(".")[0]][node.row].text
+    """The token of the row of a node, with its number where another one reads the same."""
+    tokens = subject.trace.tokens[node.place.split(".")[0]]
+    text = tokens[node.row].text
+    return labels.numbered(tokens)[node.row] if [one.text for one in tokens].count(text) > 1 else text
 
 
 def short(subject: Subject, node: Node) -> str:
@@ -148,7 +150,8 @@ def box(subject: Subject, asked: Asked, found: Evidence, removed: tuple[Removed,
     if node.part == "token":
         both, source = len(subject.trace.tokens) == 2, node.place == "encoder"
         note = (_("source {n}", n=node.row) if source else _("target {n}", n=node.row)) if both else str(node.row)
-        return evidence.Node(kind="token", text=token(subject, node), note=note, name=long(subject, node))
+        text = subject.trace.tokens[node.place][node.row].text
+        return evidence.Node(kind="token", text=text, note=note, name=long(subject, node))
     note, name = _("at “{token}”", token=token(subject, node)), long(subject, node)
     for at, edge in enumerate(found.edges):
         if edge.writer == node and edge.reader == found.answer:
