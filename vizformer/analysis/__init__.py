@@ -30,7 +30,8 @@ if TYPE_CHECKING:
         faithfulness,
         measured_edges,
     )
-    from vizformer.analysis.causes.evidence_graph import Evidence, EvidenceEdge, Removed, answer_evidence, taken_out
+    from vizformer.analysis.causes.evidence_graph import Evidence, EvidenceEdge, Removed, taken_out
+    from vizformer.analysis.causes.evidence_search import answer_evidence
     from vizformer.analysis.causes.patching import Patched, attribution_patches, patch_of, patch_runs
     from vizformer.analysis.causes.path_patching import PathPatched, Receiver, path_edit, path_patch_runs, path_patches
     from vizformer.analysis.causes.prompt_pairs import PromptPair, prompt_pair

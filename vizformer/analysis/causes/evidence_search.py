@@ -1,0 +1,273 @@
+"""The search for the largest edges of an answer's graph (`evidence_graph`): from the logit back, the largest edge first."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from vizformer.analysis.attribution.backward import attention_at, output_rows
+from vizformer.analysis.attribution.direct import logit_attribution
+from vizformer.analysis.attribution.lens import predicting_stack
+from vizformer.analysis.attribution.score_writers import Side, Writer, score_split, value_writers, writer_direction
+from vizformer.analysis.attribution.terms import Against, Row
+from vizformer.analysis.causes.evidence_graph import Evidence, EvidenceEdge, Node
+from vizformer.checkpoints import Checkpoint
+from vizformer.errors import TraceError
+from vizformer.explain.arrays import float64
+from vizformer.model import Patch, Trace
+from vizformer.model.latent_attention import LatentAttention
+
+MOST = 12
+LEAST = 0.02  # of the largest edge: what is smaller is not drawn
+SPLIT = 0.2  # of what is taken from a token's row: a head that has written as much of it is drawn by itself
+LOOKED, LOOK = 2, 0.25  # heads whose look is followed, and the share of the score that a drawn writer has
+CHAIN, MOSTLY = 3, 0.5  # edges of a look, and the share of it that each of them has
+LONGEST = 64  # tokens: to follow a look asks for a way back from each
+FEW = 16  # tokens of a head that are told apart; the others are summed
+
+
+def answer_evidence(
+    checkpoint: Checkpoint,
+    trace: Trace,
+    position: int,
+    token: int,
+    *,
+    against: Against = "mean",
+    most: int = MOST,
+) -> Evidence:
+    """The largest edges of the graph whose end is one token's logit at one position.
+
+    Args:
+        against: as of `logit_attribution`.
+        most: edges that are drawn.
+
+    Raises:
+        TraceError: no such position or token; not one edge is wanted.
+    """
+    if most < 1:
+        raise TraceError("At least one edge is to be drawn.")
+    search = _AnswerSearch(checkpoint, trace, position, token, against)
+    room = max(1, most - CHAIN * LOOKED) if search.looks_are_followed else most
+    search.draw(room)
+    looks = search.looks()[: most - len(search.drawn)]
+    search.draw(most - len(looks))
+    return search.found(looks)
+
+
+def _read(site: str) -> str:
+    """The stack whose tokens the heads of a site look at."""
+    return "encoder" if site.endswith("cross") else site.split(".")[0]
+
+
+@dataclass
+class _Open:
+    """An edge while it is looked for: what it carries, what takes it out, and along which direction its writer wrote."""
+
+    patch: Patch
+    value: float = 0.0
+    g: Row | float = 0.0
+
+
+_Key = tuple[Node, Node]
+
+
+@dataclass
+class _Split:
+    """A value of a token, without what heads have written that are drawn by themselves; and these with what they wrote.
+
+    Attributes:
+        pieces: heads, their vectors [d_head], and the directions in which they wrote [d_head, d_model].
+    """
+
+    rest: Row
+    pieces: list[tuple[Node, Row, Row]]
+
+
+class _Search:
+    """Follows the largest edges back, from where some begin that wait.
+
+    Args:
+        least: of the largest edge, what is still drawn.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, trace: Trace, least: float) -> None:
+        self.checkpoint, self.trace, self.least = checkpoint, trace, least
+        self.waiting, self.drawn, self.others = dict[_Key, _Open](), dict[_Key, _Open](), dict[Node, float]()
+        self.own = dict[Node, Row]()  # of a head: along which direction what it mixes becomes the end [d_head]
+        self.split = dict[_Key, _Split]()
+        self.known = dict[Any, Any]()
+
+    def add(self, writer: Node, reader: Node, value: float, patch: Patch, g: Row | float = 0.0) -> None:
+        """So much more along an edge; what enters its writer then is more as well."""
+        key = (writer, reader)
+        edge = self.drawn.get(key) or self.waiting.setdefault(key, _Open(patch))
+        edge.value, edge.g = edge.value + value, edge.g + g
+        if key in self.drawn and writer.part == "head":
+            self.enter(writer, g)
+
+    def draw(self, most: int) -> None:
+        """Draws the largest edges until there are so many."""
+        while self.waiting and len(self.drawn) < most:
+            key = max(self.waiting, key=lambda one: abs(self.waiting[one].value))
+            edge = self.waiting[key]
+            largest = max([abs(edge.value), *(abs(one.value) for one in self.drawn.values())])
+            if abs(edge.value) < self.least * largest:
+                return
+            writer, reader = key
+            if writer.part == "token" and reader.part == "head" and key not in self.split and self.parts(key, edge):
+                continue  # (some of it goes by edges of its own now)
+            self.drawn[key] = self.waiting.pop(key)
+            if writer.part == "head":
+                self.enter(writer, edge.g)
+
+    def enter(self, head: Node, g: Row | float) -> None:
+        """The edges into a head, by the tokens that it looked at: a_j v_j W_O . g."""
+        record, at = self.trace[head.place], head.head or 0
+        own = output_rows(attention_at(self.checkpoint, head.place), at) @ g  # [d_head]
+        own = own if record.opened is None else own * float64(record.opened[at, head.row])
+        self.own[head] = self.own.get(head, 0.0) + own
+        weights, v = self.pattern(head), float64(record.v[record.kv_head(at)])
+        shares = weights * (v @ own)
+        order = np.argsort(-np.abs(shares), kind="stable").tolist()
+        drawn = {key.row for key, reader in (*self.drawn, *self.split) if reader == head}
+        self.others.setdefault(head, 0.0)
+        for place, j in enumerate(order):
+            token = Node("token", _read(head.place), j)
+            if place >= FEW and j not in drawn:
+                self.others[head] += float(shares[j])
+                continue
+            split = self.split.get((token, head), _Split(v[j], []))
+            for writer, vector, direction in split.pieces:
+                self.add(writer, head, *self.piece(head, weights[j], vector, own), weights[j] * own @ direction)
+            self.add(token, head, *self.piece(head, weights[j], split.rest, own))
+
+    def piece(self, head: Node, weight: float, vector: Row, own: Row) -> tuple[float, Patch]:
+        """What a part of a value becomes in the logit, and the patch that takes it out of what the head has mixed."""
+        taken = torch.tensor(-weight * vector)
+        return float(weight * (vector @ own)), Patch(f"{head.place}.z", (head.head, head.row), taken, adds=True)
+
+    def pattern(self, head: Node) -> Row:
+        """The weights with which a head looks from its row."""
+        record, at = self.trace[head.place], head.head or 0
+        if record.delta is not None:
+            return float64(record.pattern(at)[head.row])
+        return float64(record.of_queries(head.row, head.row + 1).pattern(at)[0])
+
+    def splits(self, head: Node) -> bool:
+        """Whether what a head reads is linear in the row: not behind a convolution, and not behind the norm of a latent."""
+        latent = isinstance(attention_at(self.checkpoint, head.place), LatentAttention)
+        return self.trace[head.place].delta is None and not latent
+
+    def parts(self, key: _Key, edge: _Open) -> bool:
+        """Gives the heads that have written much of a token's row edges of their own; whether there are such."""
+        token, head = key
+        record = self.trace[head.place]
+        split = self.split[key] = _Split(float64(record.v[record.kv_head(head.head or 0), token.row]), [])
+        if not self.splits(head):
+            return False
+        written = value_writers(self.checkpoint, self.trace, head.place, head.head or 0, token.row, self.known)
+        weight, own, rest = float(self.pattern(head)[token.row]), self.own[head], np.zeros_like(split.rest)
+        for writer, vector in zip(written.writers, written.vectors, strict=True):
+            value, patch = self.piece(head, weight, vector, own)
+            if writer.head is None or abs(value) < SPLIT * abs(edge.value):
+                rest = rest + vector
+                continue
+            node, direction = Node("head", writer.place, token.row, writer.head), written.directions[writer.place]
+            split.pieces.append((node, vector, direction))
+            self.add(node, head, value, patch, weight * own @ direction)
+        if split.pieces:
+            split.rest = rest
+            value, patch = self.piece(head, weight, rest, own)
+            self.waiting[key] = _Open(patch, value)
+        return bool(split.pieces)
+
+
+class _AnswerSearch(_Search):
+    """From a logit back, and what turns the looks of the heads on this way."""
+
+    def __init__(self, checkpoint: Checkpoint, trace: Trace, position: int, token: int, against: Against) -> None:
+        super().__init__(checkpoint, trace, LEAST)
+        self.terms = logit_attribution(checkpoint, trace, position, token, against=against)
+        self.answer = Node("answer", "logit", self.terms.position)
+        self.others[self.answer] = 0.0
+        self.begin()
+
+    @property
+    def looks_are_followed(self) -> bool:
+        return max(map(len, self.trace.tokens.values())) <= LONGEST
+
+    def begin(self) -> None:
+        """The edges into the answer."""
+        row, stack = self.terms.position, predicting_stack(self.checkpoint)
+        for term in self.terms.terms:
+            if term.part == "head":
+                node, at = Node("head", term.place, row, term.head), Patch(f"{term.place}.z", (term.head, row))
+                self.add(node, self.answer, term.value, at, self.terms.directions[term.place])
+            elif term.part in ("feedforward", "feedforward_bias"):
+                self.add(Node("feedforward", term.place, row), self.answer, term.value, Patch(term.place, (row,)))
+            elif term.part in ("token", "position", "segment"):
+                at = Patch(f"{stack}.0.pre", (row,))
+                self.add(Node("token", stack, row), self.answer, term.value, at)
+            else:
+                self.others[self.answer] += term.value
+
+    def looks(self) -> list[EvidenceEdge]:
+        """What turns the looks of the strongest heads: an earlier head, and the token that it has this from."""
+        heads = [(abs(edge.value), key[0]) for key, edge in self.drawn.items() if key[0].part == "head"]
+        found, least = list[EvidenceEdge](), 5 * LEAST * max((value for value, _ in heads), default=0.0)
+        for value, head in sorted(heads, key=lambda one: -one[0])[:LOOKED] if self.looks_are_followed else []:
+            if value >= least and self.splits(head):
+                found += self.look(head)
+        return found
+
+    def look(self, head: Node) -> list[EvidenceEdge]:
+        record, at, weights = self.trace[head.place], head.head or 0, self.pattern(head)
+        v = float64(record.v[record.kv_head(at)])
+        key = int(np.abs(weights * (v @ self.own[head])).argmax())
+        split = score_split(self.checkpoint, self.trace, head.place, at, head.row, key, against_mean=True)
+        sides: tuple[Side, ...] = ("query", "key")
+        writers: list[tuple[float, Side, Writer]] = [
+            (float(share), side, writer)
+            for side in sides
+            for share, writer in zip(split.of(side), split.queries if side == "query" else split.keys, strict=True)
+            if writer.head is not None
+        ]
+        share, side, writer = max(writers, key=lambda one: one[0], default=(0.0, "query", Writer("head", "")))
+        if share <= 0.0 or share < LOOK * abs(split.score):
+            return []
+        node = Node("head", writer.place, head.row if side == "query" else key, writer.head)
+        g = writer_direction(self.checkpoint, self.trace, split, side, writer)
+        way = _Search(self.checkpoint, self.trace, MOSTLY)
+        way.add(node, head, share, self.turned(head, side, key, node), g)
+        way.draw(CHAIN)
+        return [
+            EvidenceEdge(*ends, side, edge.value, split.score, patch=edge.patch)
+            for ends, edge in way.drawn.items()
+            if ends not in self.drawn  # (which has it, for another share)
+        ]
+
+    def turned(self, head: Node, side: Side, key: int, writer: Node) -> Patch:
+        """The row of weights of a head whose query, or whose key, lacks what another head has written into it."""
+        split = score_split(self.checkpoint, self.trace, head.place, head.head or 0, head.row, key)
+        writers, vectors = (split.queries, split.asked) if side == "query" else (split.keys, split.answered)
+        at = next(i for i, one in enumerate(writers) if (one.place, one.head) == (writer.place, writer.head))
+        record, number = self.trace[head.place].of_queries(head.row, head.row + 1), head.head or 0
+        changed = (record.q if side == "query" else record.k).clone()
+        where = (number, 0) if side == "query" else (record.kv_head(number), key)
+        changed[where] -= torch.tensor(vectors[at] / (split.bent if side == "key" else 1.0)).to(changed)
+        record = replace(record, q=changed) if side == "query" else replace(record, k=changed)
+        return Patch(f"{head.place}.pattern", (number, head.row), record.pattern(number)[0])
+
+    def found(self, looks: list[EvidenceEdge]) -> Evidence:
+        """The graph, and the proof: what is where ways begin, drawn or not, sums to the logit."""
+        for (_, reader), edge in self.waiting.items():
+            self.others[reader] += edge.value
+        edges = [EvidenceEdge(*key, "value", edge.value, patch=edge.patch) for key, edge in self.drawn.items()]
+        edges.sort(key=lambda edge: -abs(edge.direct))
+        begun = [edge.direct for edge in edges if edge.writer.part != "head"]
+        total, terms = sum(begun) + sum(self.others.values()), self.terms
+        difference = abs(total - terms.logit)
+        proof = replace(terms.proof, difference=difference, holds=bool(difference <= terms.allowed))
+        ids = terms.position, terms.token, terms.against, terms.logit
+        return Evidence(*ids, (*edges, *looks), self.others, proof)
