@@ -14,6 +14,7 @@
   // A tap on a link leaves a box for letters and goes to the page in one: what was typed is told to the server first, which
   // would otherwise come back to the page where it was typed. A box tells it a moment after it was left, a busy one later; a
   // finger or a button stays down for some 100 ms.
+  const idle = window.requestIdleCallback ?? ((then) => setTimeout(then, 100)); // (Safari has none)
   let left = 0;
   addEventListener("focusout", (event) => {
     if (event.target instanceof Element && event.target.matches("input, textarea")) left = performance.now();
@@ -32,7 +33,7 @@
     if (performance.now() - left > 1000) return;
     event.preventDefault();
     event.stopImmediatePropagation();
-    setTimeout(() => link.click(), 100);
+    setTimeout(() => idle(() => link.click(), { timeout: 900 }), 100);
   }, true);
   // A stroke begins a search, from anywhere but a box for letters.
   addEventListener("keydown", (event) => {
