@@ -6,6 +6,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -296,3 +297,17 @@ def test_no_page_waits_for_streamlits_collection_of_garbage(tmp_path, command, o
     callers = asked.read_text().split()
     assert "vizformer.web.catalogue.torch_setup" in callers  # the probe works
     assert ("streamlit.runtime.scriptrunner.script_runner" in callers) == collects
+
+
+def test_who_comes_while_the_server_starts_gets_the_page(tmp_path):
+    pages = ("layer", "start", "masks", "lens", "mixers", "qkv")
+    with Server(env={**os.environ, "VIZFORMER_UPLOADS": "off"}, log=tmp_path / "log") as server:
+
+        def alerts(page):
+            with Reader(server.port) as reader:
+                messages = reader.open(page, text=SENTENCE)
+            assert elements(messages, "markdown")
+            return [alert.body for alert in elements(messages, "alert") if "our mistake" in alert.body]
+
+        with ThreadPoolExecutor(len(pages)) as readers:
+            assert list(readers.map(alerts, pages)) == [[]] * len(pages), server.log.read_text()

@@ -13,8 +13,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime import Runtime
 from streamlit.runtime.session_manager import SessionClient
 
-from vizformer.web.catalogue.torch_setup import prepare_torch
-from vizformer.web.frame import first_picture
+from vizformer.web.frame import first_picture, page_modules
 from vizformer.web.link.languages import LANGUAGES
 
 PATIENCE = 60.0  # seconds for a visit
@@ -38,8 +37,8 @@ class _Visitor(SessionClient):
 
 
 async def visit() -> None:
-    """Prepares torch, then opens the first page; nobody waits for it, and what goes wrong there goes wrong alone."""
-    await _alone(asyncio.to_thread(prepare_torch))
+    """Imports what pages are made of, then opens the first one; what goes wrong there goes wrong alone."""
+    await _alone(asyncio.to_thread(page_modules.load))
     for language in LANGUAGES:
         await _alone(_open(_Visitor(language)))
 

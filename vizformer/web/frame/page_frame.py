@@ -9,7 +9,7 @@ from streamlit.navigation.page import Page
 from vizformer import __version__
 from vizformer.assets import asset
 from vizformer.messages import N_
-from vizformer.web.frame import bar, class_door, classroom, inline_scripts, presenting
+from vizformer.web.frame import bar, class_door, classroom, inline_scripts, page_modules, presenting
 from vizformer.web.frame.bar import NAME
 from vizformer.web.frame.first_files import LONGEST_NAME, MISSING
 from vizformer.web.frame.sitemap import HOME, HOME_OF_BEFORE, PAGES, Entry
@@ -58,6 +58,7 @@ def _run() -> None:
     guarded()(class_door.banner)(presenting=presenting.is_on())
     notices = st.container()
     with guarded(), st.container(key="page-body"):  # (a pointer finds its way from here)
+        page_modules.load()
         page.run()
     for message in state.notices():  # drawn last, shown first: the page may have corrected the view
         notices.info(translate(message, plain))
