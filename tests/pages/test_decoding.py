@@ -151,13 +151,16 @@ def test_the_score_of_a_translation_is_worked_out_from_its_counts(open_app: Open
     app = app.text_input(key="view.third").set_value("the the the the the").run()
     assert any("One of the shares is 0" in one.value for one in app.caption)
     app = app.text_input(key="view.third").set_value(" ").run()
-    assert any("Type a translation" in one.value for one in app.info)
+    assert any("A text is missing" in one.value for one in app.info)
+    assert "the cat is on the mat" in app.info[0].value
+    assert tables(app)  # of that pair
 
 
 def test_a_sentence_that_nobody_has_translated_asks_for_a_reference(open_app: Open) -> None:
     app = open_app(PAGE, part="bleu", model="zh-en", text="我们明天去。", target="We go tomorrow.")
     assert app.text_input(key="view.third").value == "We go tomorrow."
-    assert any("Type a translation" in one.value for one in app.info)
+    assert any("A text is missing" in one.value for one in app.info)
+    assert tables(app)
     app = app.text_input(key="view.second").set_value("We will go tomorrow.").run()
     assert "".join(app.query_params["second"]) == "We will go tomorrow."
     assert tables(app)

@@ -122,6 +122,21 @@ def test_it_opens_with_two_runs_and_the_head_that_differs_most(open_app, locale)
     assert why[locale].format(**chosen) not in said(open_app(PAGE, locale=locale, layer=chosen["row"]))
 
 
+@pytest.mark.parametrize(
+    ("model", "text", "beside"),
+    [
+        ("zh-en", "My sister reads a book.", "My book reads a sister."),
+        ("zh-en", "我爱北京的春天。", "我天北京的春爱。"),
+        ("stories", "A small bird sang", "A sang bird small"),
+    ],
+)
+def test_a_sentence_of_the_readers_stands_beside_its_words_in_another_order(open_app, model, text, beside):
+    app = open_app(PAGE, model=model, text=text)
+    assert not app.exception
+    assert app.text_input(key="view.second").value == beside
+    assert grid(app)["values"]
+
+
 @pytest.mark.sweep
 def test_what_is_chosen_goes_into_the_link(open_app):
     app = open_app(PAGE, model=f"{TRAINING}@0", text="gcadgcadg")

@@ -18,7 +18,10 @@ from vizformer.web.words.i18n import _
 
 lab = Laboratory("decoding", "bleu")
 SHOWN = 24  # runs of words
-PAIR = "the cat the cat is on the mat", "the cat is on the mat"  # of models that do not translate
+PAIR = (
+    "the cat the cat is on the mat",
+    "the cat is on the mat",
+)  # of models that do not translate, and while one is missing
 FREE = {CHINESE.text: "I have a cat of my own.", ENGLISH.text: "我养了一只猫。"}  # translations as good, in other words
 PERSONS = {**{meaning: text for text, meaning in MEANINGS.items()}, **MEANINGS, **FREE}
 
@@ -42,8 +45,8 @@ def draw(subject: Subject) -> None:
     translation = ask_other_sentence(lab.text("translation"), "third", translation, subject.text, on=left)
     reference = ask_other_sentence(lab.text("reference"), "second", reference, subject.text, on=right)
     if not translation or not reference:
-        st.info(lab.text("missing"))
-        return
+        st.info(lab.text("missing", translation=PAIR[0], reference=PAIR[1]))
+        translation, reference = PAIR
     found = bleu(translation, reference)
     with controls():
         n = lab.buttons("n", {n: str(n) for n in range(1, LONGEST + 1)}, 2)
@@ -98,9 +101,11 @@ def counted(subject: Subject, translation: str = "", reference: str = "") -> les
     """How many pairs of words count?"""
     if not translation:
         translation, reference = proposed(subject)
+    if not translation or not reference:
+        translation, reference = PAIR
     runs = bleu(translation, reference).runs[1]
     total = runs.in_text.total()
-    if not total or not reference:
+    if not total:
         return None
     missing = (" ".join(run) for run in (runs.in_text - runs.in_reference).elements())
     listed = _("; ").join(missing) or lab.text("none")

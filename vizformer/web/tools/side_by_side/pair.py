@@ -1,5 +1,6 @@
 """The two runs that are compared: the sentence and model of the page, and what is chosen beside them."""
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -59,6 +60,7 @@ class Pair:
         return f"{titles[0]}: {short[0]}", f"{titles[1]}: {short[1]}"
 
 
+_WORDS = re.compile(r"\[[A-Z]+\]|[\u3400-\u9fff]|[^\W\u3400-\u9fff]+")  # a Chinese character counts as one
 _LONGEST = 40  # characters of a text in a title
 
 
@@ -146,11 +148,20 @@ def nothing_beside() -> None:
 
 
 def proposal(subject: Subject) -> str:
-    """The second sentence of an example, where the first one is on the page."""
+    """The second sentence of an example where the first one is on the page; else the same words in another order."""
     found = (one.second for one in examples() if one.other is None and is_first_of(one, subject))
     if subject.config.architecture == "encoder-only" and not model_cache.predicts(subject.model):
         return next(found, ALIKE if subject.text.strip() != ALIKE else beginnings.CONTINUED.text)
-    return next(found, "")
+    return next(found, in_another_order(subject.text) if subject.model.source == "bundled" else "")
+
+
+def in_another_order(text: str) -> str:
+    """A text whose second word (the first, where there are only two) has changed places with the last; else nothing."""
+    words = list(_WORDS.finditer(text))
+    if len(words) < 2:
+        return ""
+    one, last = words[min(1, len(words) - 2)], words[-1]
+    return f"{text[: one.start()]}{last[0]}{text[one.end() : last.start()]}{one[0]}{text[last.end() :]}"
 
 
 def is_first_of(example: Example, subject: Subject) -> bool:
