@@ -13,6 +13,11 @@ TITLES = {
     "tour": "A tour of VizFormer",
     "inspect_your_checkpoint": "Inspect your checkpoint",
     "figure_for_a_paper": "A figure for a paper",
+    "heads_of_an_answer": "Which heads does this answer need?",
+    "reason_of_a_look": "Why does this head look there?",
+    "source_of_an_answer": "Where does the answer come from?",
+    "effects_over_prompts": "Does it hold over a set of prompts?",
+    "circuit_of_a_task": "Which circuit carries it?",
 }
 ENTRY = 'if __name__ == "__main__":\n    main()'  # of a script; a notebook calls it with no arguments of its own
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from examples import to_notebook
-from vizformer import Trace, load, view
+from vizformer import Trace, analysis, load, view
 from vizformer.errors import TraceError
 
 NAMES = tuple(to_notebook.TITLES)
@@ -66,6 +66,61 @@ def test_a_figure_for_a_paper_is_written_in_every_kind(capsys: pytest.CaptureFix
     assert set(bundle) == {"application/vnd.plotly.v1+json", "image/svg+xml"}
     assert bundle["image/svg+xml"].startswith("<svg")
     assert bundle["application/vnd.plotly.v1+json"]["layout"]["paper_bgcolor"] == "white"
+
+
+def test_the_heads_of_an_answer_have_a_direct_and_a_total_effect() -> None:
+    terms, without, both = shown("heads_of_an_answer")
+    stories = load("stories")
+    trace = stories.trace("The queen lost")
+    answer = int(trace.logits[-1].argmax())
+    assert terms["value"].sum() == pytest.approx(float(trace.logits[-1, answer] - trace.logits[-1].mean()), abs=1e-4)
+    assert len(without) == len(both) == (terms["part"] == "head").sum()
+    assert without["divergence"].is_monotonic_decreasing
+    row = both.iloc[0]
+    other = analysis.without(stories, trace, [analysis.Part(row["place"], int(row["head"]))])
+    assert row["total"] == pytest.approx(float(trace.logits[-1, answer] - other.logits[-1, answer]), abs=1e-4)
+
+
+def test_the_reason_of_a_look_is_a_sum_that_is_the_score(capsys: pytest.CaptureFixture[str]) -> None:
+    pairs, role = shown("reason_of_a_look")
+    trace = load("stories").trace("Tom had a dog. The dog was")
+    scores = trace["decoder.3.self"].scores(0)[-1]
+    key = int(scores[1:].argmax()) + 1
+    assert pairs["share"].sum() == pytest.approx(float(scores[key] - scores.mean()), abs=1e-4)
+    assert role["weight"].between(0, 1).all()
+    assert " becomes " in capsys.readouterr().out
+
+
+def test_the_source_of_an_answer_is_told_in_three_ways(capsys: pytest.CaptureFixture[str]) -> None:
+    edges, lens, tokens = shown("source_of_an_answer")
+    assert capsys.readouterr().out.startswith("cat\n")
+    assert {"direct", "total", "probability"} < set(edges)
+    assert edges["reader"][0].startswith("logit")
+    assert list(lens["rank"])[-1] == 1
+    cat = [token.text for token in load("zh-en").trace("我有一只猫。").tokens["encoder"]].index("猫")
+    assert tuple(tokens.loc[tokens["integrated"].idxmax(), ["stack", "row"]]) == ("encoder", cat)
+
+
+def test_effects_over_prompts_have_an_interval_and_their_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    patched, rows, without = shown("effects_over_prompts")
+    assert "6 PromptRow(clean='The boy lost'" in capsys.readouterr().out
+    assert (patched["low"] <= patched["mean"]).all()
+    assert (patched["mean"] <= patched["high"]).all()
+    assert rows["decoder.0.self.1"].mean() == pytest.approx(patched["mean"][0])
+    assert len(rows) == without["rows"][0] == 6
+
+
+def test_the_circuit_of_a_task_is_the_one_that_was_set_by_hand() -> None:
+    scores, circuit, judged, measured = shown("circuit_of_a_task")
+    way = {
+        ("embedding", "decoder.0.self.1.v"),
+        ("decoder.0.self.1", "decoder.1.self.2.k"),
+        ("decoder.1.self.2", "logits"),
+    }
+    assert way < set(circuit)
+    assert set(zip(scores["writer"][:3], scores["reader"][:3], strict=True)) == way
+    assert judged.set_index("edges")["circuit"][4] > 0.95 > 0.05 > abs(judged.set_index("edges")["random_most"][4])
+    assert all(measured[edge] > 0.9 for edge in way)
 
 
 def test_a_trace_and_its_records_show_themselves() -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
         writer_tokens,
     )
     from vizformer.analysis.attribution.terms import LogitAttribution, Term
+    from vizformer.analysis.causes.ablation import Effects, Part, parts_of, without
+    from vizformer.analysis.causes.ablation import sweep as ablation_sweep
     from vizformer.analysis.causes.edge_attribution import (
         Edge,
         EdgeScores,

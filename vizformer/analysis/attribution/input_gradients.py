@@ -15,6 +15,7 @@ Networks" (completeness: proposition 1).
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,6 +24,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from vizformer.analysis.attribution.terms import Against
+from vizformer.analysis.frames import frame
 from vizformer.checkpoints import Checkpoint
 from vizformer.model.input_check import row_at, token_id
 from vizformer.model.trace import Trace
@@ -50,6 +52,14 @@ class InputAttribution:
     value: float
     baseline: float
     points: int
+
+    def to_frame(self) -> Any:
+        """A DataFrame: a row for each token of each stack."""
+        return frame(
+            {"stack": stack, "row": row, "gradient_x_input": gradient, "integrated": integrated}
+            for stack, values in self.gradient_x_input.items()
+            for row, (gradient, integrated) in enumerate(zip(values, self.integrated[stack], strict=True))
+        )
 
     @property
     def missing(self) -> float:

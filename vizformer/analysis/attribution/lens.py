@@ -9,7 +9,7 @@ Source: nostalgebraist 2020, "interpreting GPT: the logit lens".
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from vizformer.analysis.attribution.predictions import choices, writable
+from vizformer.analysis.frames import frame
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64, is_half
@@ -63,6 +64,23 @@ class LogitLens:
         """At which points the target is the most probable token of a column, and no other one is as probable."""
         found: ndarray = (self.rank[:, column] == 1) & (self.tied[:, column] == 1)
         return found
+
+    def to_frame(self) -> Any:
+        """A DataFrame: a row for each position at each point, `best` the id of the most probable token."""
+        return frame(
+            {
+                "position": position,
+                "point": point,
+                "target": self.targets[column],
+                "rank": self.rank[at, column],
+                "probability": self.target_probability[at, column],
+                "best": self.top[at, column, 0],
+                "best_probability": self.probabilities[at, column, 0],
+                "entropy": self.entropy[at, column],
+            }
+            for column, position in enumerate(self.positions)
+            for at, point in enumerate(self.points)
+        )
 
     def settled(self, column: int) -> int | None:
         """The first point from which on the target alone is first in a column, to the end; None: never."""

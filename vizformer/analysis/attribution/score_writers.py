@@ -17,7 +17,7 @@ Output SAEs" for the question.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -26,6 +26,7 @@ from torch import nn
 
 from vizformer.analysis.attribution.backward import Backward, Rows, attention_at, output_rows
 from vizformer.analysis.attribution.terms import Part, Row, layer_of
+from vizformer.analysis.frames import frame
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain.arrays import float64
@@ -97,6 +98,14 @@ class ScoreSplit:
         order = np.argsort(-np.abs(self.table), axis=None, kind="stable")
         pairs = zip(*np.unravel_index(order, self.table.shape), strict=True)
         return [(self.queries[a], self.keys[b], float(self.table[a, b])) for a, b in pairs]
+
+    def to_frame(self) -> Any:
+        """A DataFrame: a row for each pair of writers, in the order of `ranked`."""
+        return frame(
+            {f"{side}_{name}": value for side, one in (("query", a), ("key", b)) for name, value in vars(one).items()}
+            | {"share": share}
+            for a, b, share in self.ranked
+        )
 
     def of(self, side: Side) -> Float[ndarray, " writers"]:
         """What each writer of a side gives to the score, with all writers of the other."""

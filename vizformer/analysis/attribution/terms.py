@@ -1,12 +1,13 @@
 """What a logit is taken apart into: a term for each part of the model that has written into the last row."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
+from vizformer.analysis.frames import frame
 from vizformer.explain.step import Proof
 
 Part = Literal[
@@ -86,6 +87,11 @@ class LogitAttribution:
         for term in found:
             values[term.layer, term.head] = term.value
         return values
+
+    def to_frame(self) -> Any:
+        """A DataFrame: a row for each term, the largest |value| first."""
+        found = frame(vars(term) for term in self.sorted)
+        return found[["part", "place", "head", "value"]]
 
     def of_layer(self, layer: int) -> float:
         """What a layer's parts add together."""

@@ -14,6 +14,7 @@ Source: Michel et al. 2019, "Are Sixteen Heads Really Better than One?" (one hea
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,6 +24,7 @@ from torch import Tensor
 
 from vizformer.analysis.causes.batches import Heard, judged, patched_logits
 from vizformer.analysis.causes.row_distance import row_effects
+from vizformer.analysis.frames import frame
 from vizformer.analysis.heads.maps import as_table, kind_of, kinds, n_layers, site_name
 from vizformer.analysis.masks.runs import rerun
 from vizformer.checkpoints import Checkpoint
@@ -70,6 +72,17 @@ class Effect:
         """Of a column of `effects_of_runs`."""
         divergence, logit, probability, loss = values
         return cls(part, divergence, logit, probability, None if np.isnan(loss) else loss, spread)
+
+
+class Effects(tuple[Effect, ...]):
+    """The effects of several parts, in the order in which they were asked for."""
+
+    def to_frame(self) -> Any:
+        """A DataFrame: a row for each part, the largest KL first; a whole sublayer has no head."""
+        ordered = sorted(self, key=lambda one: -one.divergence)
+        numbers = [{name: value for name, value in vars(one).items() if name != "part"} for one in ordered]
+        places = [{"place": one.part.sublayer, "head": one.part.head} for one in ordered]
+        return frame(place | values for place, values in zip(places, numbers, strict=True))
 
 
 def parts_of(trace: Trace) -> tuple[Part, ...]:
@@ -132,7 +145,7 @@ def sweep(
     parts: Sequence[Part] | None = None,
     loss: bool = True,
     heard: Heard | None = None,
-) -> tuple[Effect, ...]:
+) -> Effects:
     """Takes out one part after the other.
 
     Args:
@@ -149,7 +162,7 @@ def sweep(
     wanted = parts_of(trace) if parts is None else parts
     runs = [edit_without([part], means).patches for part in wanted]
     values = effects_of_runs(checkpoint, trace, runs, row, token, loss=loss, heard=heard)
-    return tuple(map(Effect.of, wanted, values.T.tolist()))
+    return Effects(map(Effect.of, wanted, values.T.tolist()))
 
 
 def effects_of_runs(

@@ -38,6 +38,7 @@ from vizformer.analysis.causes.batches import Heard
 from vizformer.analysis.causes.model_graph import ModelGraph, all_of
 from vizformer.analysis.causes.prompt_pairs import PromptPair
 from vizformer.analysis.causes.prompt_sets import PromptSet
+from vizformer.analysis.frames import frame
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.model import Trace
@@ -135,19 +136,12 @@ class EdgeScores:
 
     def to_frame(self) -> Any:
         """A DataFrame: a row for each edge, the largest |score| first, with the deviation over prompts."""
-        import pandas as pd
-
-        order = self.strongest(int(self.edges.sum()))
-        places = [(self.writers.index(edge.writer), self.readers.index(edge.reader)) for edge in order]
-        spread = self.scores.std(0)
-        return pd.DataFrame(
-            {
-                "writer": [edge.writer for edge in order],
-                "reader": [edge.reader for edge in order],
-                "score": [float(self.mean[place]) for place in places],
-                "spread": [float(spread[place]) for place in places],
-            }
-        )
+        places = [
+            (edge, (self.writers.index(edge.writer), self.readers.index(edge.reader)))
+            for edge in self.strongest(int(self.edges.sum()))
+        ]
+        mean, spread = self.mean, self.scores.std(0)
+        return frame(edge._asdict() | {"score": mean[at], "spread": spread[at]} for edge, at in places)
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from vizformer.analysis.attribution.backward import reference
 from vizformer.analysis.attribution.predictions import writable
 from vizformer.analysis.attribution.terms import Against
 from vizformer.analysis.causes.batches import Heard, judged, patched_logits
+from vizformer.analysis.frames import frame
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.arrays import float64
 from vizformer.explain.step import Proof
@@ -112,8 +113,6 @@ class Evidence:
         Args:
             removed: of `taken_out`; then with the total effect, and the probability that is left.
         """
-        import pandas as pd
-
         rows: list[dict[str, Any]] = [
             {"writer": _name(edge.writer), "reader": _name(edge.reader), "way": edge.way, "direct": edge.direct}
             for edge in self.edges
@@ -124,7 +123,7 @@ class Evidence:
             {"writer": "others", "reader": _name(node), "way": "value", "direct": value}
             for node, value in self.others.items()
         ]
-        return pd.DataFrame(rows)
+        return frame(rows)
 
 
 class Removed(NamedTuple):

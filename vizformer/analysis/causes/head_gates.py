@@ -27,7 +27,7 @@ not depend on how many texts there are.
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -37,6 +37,7 @@ from torch import Tensor
 
 from vizformer.analysis.causes.ablation import Part, by_head, parts_of
 from vizformer.analysis.causes.batches import Heard
+from vizformer.analysis.frames import frame
 from vizformer.analysis.heads.maps import Kind
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
@@ -84,6 +85,14 @@ class HeadGates:
         if role == "facilitating":
             return self.closed
         return 1 - self.opened if role == "interfering" else self.opened * (1 - self.closed)
+
+    def to_frame(self) -> Any:
+        """A DataFrame: a row for each head, its gates as means over the seeds."""
+        columns = zip(self.heads, self.roles(), self.opened.mean(0), self.closed.mean(0), self.without, strict=True)
+        return frame(
+            {"place": part.sublayer, "head": part.head, "role": role, "opened": g, "closed": h, "without": loss}
+            for part, role, g, h, loss in columns
+        )
 
     def roles(self) -> tuple[Role | None, ...]:
         """Of each head, that of its largest mean score; None where the loss without the head says otherwise.

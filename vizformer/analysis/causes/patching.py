@@ -23,7 +23,7 @@ Nanda 2023, "Attribution Patching: Activation Patching At Industrial Scale".
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -33,6 +33,7 @@ from torch import Tensor
 
 from vizformer.analysis.causes.batches import Heard, gradients, judged, patched_logits
 from vizformer.analysis.causes.prompt_pairs import PromptPair
+from vizformer.analysis.frames import frame
 from vizformer.analysis.heads.maps import Kind, as_table, kinds, n_layers, site_name
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
@@ -60,6 +61,17 @@ class Patched:
     names: tuple[str, ...]
     recovered: Float[ndarray, "*shape"]
     estimate: Float[ndarray, "*shape"]
+
+    def to_frame(self) -> Any:
+        """A DataFrame: a row for each number that was put in, the largest |recovered| first."""
+        columns = ("position",) if self.what == "stream" else ("head", "position")
+        cells = np.argwhere(np.isfinite(self.recovered)).tolist()
+        return frame(
+            {"place": self.names[at[0]]}
+            | dict(zip(columns, at[1:], strict=False))
+            | {"recovered": self.recovered[tuple(at)], "estimate": self.estimate[tuple(at)]}
+            for at in sorted(cells, key=lambda at: -abs(self.recovered[tuple(at)]))
+        )
 
     @property
     def error(self) -> float:

@@ -23,8 +23,9 @@ section 3.1 and appendix B; Goldowsky-Dill et al. 2023, "Localizing Model Behavi
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from numpy import ndarray
@@ -34,6 +35,7 @@ from vizformer.analysis.causes.ablation import Part
 from vizformer.analysis.causes.batches import Heard, Start, entering, judged, logits_of_runs, resumed, start_of
 from vizformer.analysis.causes.listener import Listener
 from vizformer.analysis.causes.prompt_pairs import PromptPair
+from vizformer.analysis.frames import frame
 from vizformer.analysis.heads.maps import Kind, as_table, records_of
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
@@ -75,6 +77,11 @@ class PathPatched:
     held: Held
     names: tuple[str, ...]
     share: Float[ndarray, "n_layers n_heads"]
+
+    def to_frame(self) -> Any:
+        """A DataFrame: a row for each sender, the largest |share| first."""
+        cells = sorted(np.argwhere(np.isfinite(self.share)).tolist(), key=lambda at: -abs(self.share[tuple(at)]))
+        return frame({"place": self.names[at], "head": h, "share": self.share[at, h]} for at, h in cells)
 
 
 def path_patch_runs(

@@ -22,7 +22,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.causes.ablation import Effect, Part, effects_of_runs, parts_of, patch_in_place
+from vizformer.analysis.causes.ablation import Effect, Effects, Part, effects_of_runs, parts_of, patch_in_place
 from vizformer.analysis.causes.batches import Heard, patched_logits
 from vizformer.analysis.causes.part_outputs import Outputs
 from vizformer.checkpoints import Checkpoint
@@ -123,7 +123,7 @@ def resample_sweep(
     parts: Sequence[Part] | None = None,
     loss: bool = True,
     heard: Heard | None = None,
-) -> tuple[Effect, ...]:
+) -> Effects:
     """One part after the other; as `vizformer.analysis.causes.ablation.sweep`, with a run for each draw.
 
     Args:
@@ -133,4 +133,4 @@ def resample_sweep(
     wanted = parts_of(trace) if parts is None else parts
     runs = [run for part in wanted for run in _runs([part], drawn)]
     values = effects_of_runs(checkpoint, trace, runs, row, token, loss=loss, heard=heard)
-    return tuple(map(_mean_effect, wanted, values.reshape(4, len(wanted), -1).swapaxes(0, 1)))
+    return Effects(map(_mean_effect, wanted, values.reshape(4, len(wanted), -1).swapaxes(0, 1)))

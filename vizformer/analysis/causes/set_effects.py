@@ -37,6 +37,7 @@ from vizformer.analysis.causes.path_patching import Receiver, path_patches
 from vizformer.analysis.causes.prompt_pairs import log_odds
 from vizformer.analysis.causes.prompt_sets import PromptRow, PromptSet
 from vizformer.analysis.causes.resampling import draw_outputs
+from vizformer.analysis.frames import frame
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.messages import Message
@@ -94,20 +95,18 @@ class SetEffects:
 
     def to_frame(self) -> Any:
         """A DataFrame: a row for each part, the largest |mean| first; `against` counts effects of the other sign."""
-        import pandas as pd
-
         low, high = self.interval()
-        order = self.strongest()
-        return pd.DataFrame(
+        return frame(
             {
-                "place": [place_of(self.parts[at]) for at in order],
-                "head": pd.array([self.parts[at].head for at in order], dtype="Int64"),
-                "mean": self.mean[order],
-                "low": low[order],
-                "high": high[order],
-                "against": [len(self.against(at)) for at in order],
+                "place": place_of(self.parts[at]),
+                "head": self.parts[at].head,
+                "mean": self.mean[at],
+                "low": low[at],
+                "high": high[at],
+                "against": len(self.against(at)),
                 "rows": len(self.rows),
             }
+            for at in self.strongest()
         )
 
     def rows_to_frame(self) -> Any:

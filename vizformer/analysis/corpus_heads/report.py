@@ -20,6 +20,7 @@ from vizformer.analysis.corpus_heads.clustering import clusters
 from vizformer.analysis.corpus_heads.corpus import Corpus
 from vizformer.analysis.corpus_heads.measures import CROSS, MEASURES, TARGETS
 from vizformer.analysis.corpus_heads.sums import Sums
+from vizformer.analysis.frames import frame
 from vizformer.analysis.heads.maps import Kind
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import VizformerError
@@ -114,6 +115,10 @@ class HeadReport:
                 row["nearest"] = "" if nearest < 0 else f"{nearest // n_heads}.{nearest % n_heads}"
                 found.append(row)
         return found
+
+    def to_frame(self) -> Any:
+        """The rows as a DataFrame."""
+        return frame(self.rows())
 
     def csv(self) -> str:
         rows = self.rows()

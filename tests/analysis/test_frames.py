@@ -1,0 +1,48 @@
+"""What analyses have found as tables."""
+
+import numpy as np
+import pytest
+
+from vizformer import analysis, load
+from vizformer.analysis.causes.head_gates import fit_gates
+from vizformer.analysis.corpus_heads.report_file import read_report
+from vizformer.analysis.frames import frame
+from vizformer.assets import asset
+
+
+def test_a_column_of_heads_holds_whole_numbers_and_gaps() -> None:
+    found = frame([{"head": 1, "value": 0.5}, {"head": None, "value": 1.5}])
+    assert found["head"].dtype == "Int64"
+    assert found["head"].isna().tolist() == [False, True]
+
+
+def test_patches_and_paths_are_tables_of_their_cells() -> None:
+    checkpoint = load("induction-by-hand")
+    pair = analysis.prompt_pair(checkpoint, "a b c d a", "a c b d a")
+    streams = analysis.patch_runs(checkpoint, pair, "stream", "decoder")
+    row = streams.to_frame().iloc[-1]
+    at = streams.names.index(row["place"]), int(row["position"])
+    assert row["recovered"] == streams.recovered[at]
+    assert row["estimate"] == streams.estimate[at]
+    assert len(streams.to_frame()) == streams.recovered.size
+    by_position = analysis.patch_runs(checkpoint, pair, "heads_by_position", "decoder", layers=[1]).to_frame()
+    assert list(by_position) == ["place", "head", "position", "recovered", "estimate"]
+    assert tuple(by_position.iloc[0][["place", "head", "position"]]) == ("decoder.1.self", 2, pair.row)
+    heads = analysis.patch_runs(checkpoint, pair, "heads", "decoder").to_frame()
+    assert list(heads) == ["place", "head", "recovered", "estimate"]
+    paths = analysis.path_patch_runs(checkpoint, pair, "decoder")
+    first = paths.to_frame().iloc[0]
+    assert first["share"] == paths.share[paths.names.index(first["place"]), first["head"]]
+    assert abs(first["share"]) == np.nanmax(np.abs(paths.share))
+
+
+def test_gates_and_reports_are_tables_of_heads() -> None:
+    checkpoint = load("induction-by-hand")
+    traces = [checkpoint.trace("a b c d a"), checkpoint.trace("b c a d b")]
+    gates = fit_gates(checkpoint, traces, seeds=(0,), steps=2)
+    table = gates.to_frame()
+    assert tuple(table.loc[6, ["place", "head"]]) == ("decoder.1.self", 2)
+    assert table["without"].tolist() == pytest.approx(gates.without.tolist())
+    assert table["closed"][6] == pytest.approx(gates.closed[0, 6])
+    report = read_report(next(asset("head_reports").iterdir()))
+    assert report.to_frame()["layer"].tolist() == [row["layer"] for row in report.rows()]
