@@ -15,6 +15,7 @@ from vizformer.components.stations import (
     Box,
     Chips,
     Curve,
+    Deeper,
     Frame,
     Grid,
     Inside,
@@ -42,8 +43,8 @@ def path() -> list[Station]:
     turn = Turn("Turn it.", "Factor", ["× 1", "× 2"], [[bars(0.5)], [bars(0.75, upright=True)]], 0)
     ask = Ask("Which?", options, 1, [TOKENS], "Once more: which?")
     return [
-        Station("one", "One", [Show("See.", [TOKENS]), ask, Show("So.", [GRID])], "More"),
-        Station("two", "Two", [turn, Show("The end.", curve)], ""),
+        Station("one", "One", [Show("See.", [TOKENS]), ask, Show("So.", [GRID])], Deeper("More", 2.6), 1.5),
+        Station("two", "Two", [turn, Show("The end.", curve)], None, 1.2),
     ]
 
 
@@ -60,7 +61,7 @@ TESTS: Tests = {
 }
 TIPS = Grid("", [""], ["a", "b"], np.array([[1.0, 2.0]]), written=True, tips=[["1 × 1 = 1", "1 × 2 = 2"]])
 INSIDE = [Inside("Dots", "Multiply.", TIPS, "3e-8 away"), Inside("Then", "Next.", GRID, "")]
-MODEL = [Box("Tokens", "one", 0, ["one"], "", INSIDE), Box("Attention", "two", 0, ["two"], "× 3")]
+MODEL = [Box("Tokens", "one", 0, ["one"], "", INSIDE, 3.0), Box("Attention", "two", 0, ["two"], "× 3")]
 
 
 def test_what_travels() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests import tiny
+from tests.benchmarks import path as time_of_path
 from tests.bundled import load
 from tests.checkpoints import folders as made
 from tests.checkpoints.test_first_tokens import both_ways
@@ -21,7 +22,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.link.languages import SOURCE
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.start.path import knowledge_tests, stations
+from vizformer.web.tools.start.path import knowledge_tests, minutes, stations
 from vizformer.web.widgets.whole_model import beside, sentence
 from vizformer.web.widgets.whole_model.model_drawing import boxes
 from vizformer.web.words import i18n, lesson_words
@@ -94,6 +95,26 @@ def test_few_words_drive_a_station(monkeypatch, code) -> None:
                 assert len(said.split()) <= MOST_WORDS, station.name
             else:
                 assert len(re.sub(r"\s", "", said)) <= MOST_CHARACTERS, station.name
+
+
+@pytest.mark.parametrize("code", ["en", "zh_CN"])
+def test_the_path_takes_sixty_to_ninety_minutes_as_the_app_says(monkeypatch, code) -> None:
+    for module in (lesson_words, stations, i18n):
+        monkeypatch.setattr(module, "language", lambda: code)
+    *each, whole = time_of_path.rows(subject(*CHINESE), code)
+    assert [row[0] for row in each[:12]] == [one.name for one in walked(CHINESE)]
+    assert time_of_path.LEAST <= whole[-1] <= time_of_path.MOST
+    data = json.loads(stations.packed(subject(*CHINESE), code).content)
+    halves = [one["minutes"] + one["deeper"]["minutes"] for one in data["stations"]]
+    said = sum(halves) + sum(box["minutes"] for box in data["model"]) + 2 * data["test_minutes"]
+    assert said == pytest.approx(whole[-1], abs=0.2)  # (rounded)
+    assert {box["station"] for box in data["model"] if box["minutes"]} == {"query", "mask", "layer", "cross"}
+
+
+def test_a_text_is_read_at_the_rates_that_are_said() -> None:
+    assert minutes.reading("one two " * 90) == pytest.approx(60)
+    assert minutes.reading("字" * 300) == pytest.approx(60)
+    assert minutes.counted(["W_Q 是一个矩阵 — 3 × 4.", "= a"]) == (4, 5)
 
 
 def test_every_text_is_said(monkeypatch, tmp_path) -> None:

@@ -9,14 +9,16 @@ import { KnowledgeTest } from "./js/knowledge_test.js";
 import { within } from "./js/numbers.js";
 import { drawModel, isOpened } from "./js/model_drawing.js";
 import { drawInside } from "./js/opened_box.js";
+import { drawSecondHalf } from "./js/second_half.js";
 import { drawLine } from "./js/station_line.js";
+import { clock } from "./js/path_clock.js";
 import { readKept, writeKept } from "./js/station_memory.js";
 import { drawFrame } from "./js/station_parts.js";
 import { drawQuestion, plainButton } from "./js/station_questions.js";
 import { fill } from "./js/text.js";
 
 /** @import { Component } from "./js/types.d.ts" */
-/** @import { Kept, PathData, SentStations, StationData, StationStep, When } from "./js/station_types.d.ts" */
+/** @import { BoxData, Kept, PathData, SentStations, StationData, StationStep, When } from "./js/station_types.d.ts" */
 
 class Stations {
   /** @type {PathData} */ data;
@@ -39,9 +41,7 @@ class Stations {
     this.root.setAttribute("role", "group");
     this.line = element("ol", "vf-stations-line");
     this.head = element("h3", "vf-title");
-    this.deeper = element("button", "vf-link");
-    this.deeper.type = "button";
-    this.deeper.onclick = () => this.tell(true);
+    this.second = element("span", "vf-stations-second");
     this.words = element("p", "vf-stations-words");
     this.words.setAttribute("aria-live", "polite");
     this.asked = element("div", "vf-stations-asked");
@@ -53,10 +53,11 @@ class Stations {
     this.back = plainButton("vf-stations-back", () => this.go(-1));
     this.next = plainButton("vf-stations-next", () => this.go(1));
     this.place = element("span", "vf-caption");
+    this.time = element("span", "vf-caption vf-stations-clock");
     const top = element("div", "vf-bar");
-    top.append(this.head, this.deeper);
+    top.append(this.head, this.second);
     const bar = element("div", "vf-bar vf-stations-bar");
-    bar.append(this.back, this.next, this.place);
+    bar.append(this.back, this.next, this.place, this.time);
     this.main = element("div", "vf-stations-main");
     this.main.append(top, this.words, bar, this.asked, this.dial, this.picture);
     const both = element("div", "vf-stations-both");
@@ -70,7 +71,8 @@ class Stations {
   update({ data, setStateValue }) {
     const first = this.data === undefined;
     const before = first ? "" : this.data.stations[this.station]?.name;
-    if (data.content !== this.content) {
+    const other = data.content !== this.content;
+    if (other) {
       this.content = data.content;
       this.data = JSON.parse(data.content);
       this.turned.clear();
@@ -82,7 +84,8 @@ class Stations {
     const wished = data.at && data.at !== this.told ? data.at : before || (first ? this.kept.at : "");
     this.told = data.at;
     const at = Math.max(0, names.indexOf(wished));
-    this.enter(at, names[at] === before ? this.step : this.left.get(names[at]) ?? 0, false);
+    if (!other && names[at] === before) this.show();  // what was asked again or is looked into stays
+    else this.enter(at, names[at] === before ? this.step : this.left.get(names[at]) ?? 0, false);
   }
 
   /** @param {number} station @param {number} step @param {boolean} tell */
@@ -148,6 +151,7 @@ class Stations {
   /** @param {boolean} deeper */
   tell(deeper) {
     this.told = this.here.name;
+    if (deeper) writeKept(Object.assign(this.kept, { deeper: [...new Set([...this.kept.deeper, this.told])] }));
     if (this.send) this.send("selected", { station: this.here.name, deeper, seq: Date.now() });
   }
 
@@ -174,8 +178,10 @@ class Stations {
     writeKept(this.kept);
     this.drawLine();
     this.head.textContent = `${this.station + 1} · ${here.title}`;
-    this.deeper.textContent = `${here.deeper} →`;
-    this.deeper.hidden = !here.deeper || !this.send;
+    const inside = this.data.model.find((part) => part.station === here.name && isOpened(part, here.name));
+    drawSecondHalf(this.second, this.send ? here.deeper : null, inside ?? null, this.kept, here.name, words,
+      { deeper: () => this.tell(true), open: (box) => this.open(box) });
+    this.time.textContent = fill(words.clock, clock(this.data, this.kept, here.name));
     this.words.textContent = now.words;
     this.back.textContent = words.back;
     this.back.disabled = this.station === 0 && step === 0;
@@ -192,8 +198,16 @@ class Stations {
     this.draw(now);
   }
 
+  /** @param {BoxData} box */
+  open(box) {
+    this.kept.inside = [...new Set([...this.kept.inside, box.station])];
+    this.opened = { box: this.data.model.indexOf(box), step: 0 };
+    this.show();
+  }
+
   /** @param {{ box: number, step: number }} opened */
   lookInside({ box, step }) {
+    writeKept(this.kept);
     this.exam.replaceChildren(...drawInside(this.data.model[box], step, {
       theme: readTheme(this.root),
       words: this.data.words,
@@ -229,10 +243,8 @@ class Stations {
     const { model, words, stations: all } = this.data;
     drawModel(this.drawing, model, this.here.name, words, (part) => {
       const to = all.findIndex(({ name }) => name === part.station);
-      if (isOpened(part, this.here.name)) {
-        this.opened = { box: model.indexOf(part), step: 0 };
-        this.show();
-      } else if (to >= 0) this.enter(to, this.left.get(part.station) ?? 0, true);
+      if (isOpened(part, this.here.name)) this.open(part);
+      else if (to >= 0) this.enter(to, this.left.get(part.station) ?? 0, true);
     });
   }
 

@@ -39,6 +39,9 @@ ENGLISH: Mapping[str, str] = {
     "close": N_("Back to the station"),
     "press": N_("Press a number to see its sum."),
     "finished": N_("That is the whole way. {right} of {count} predictions were right."),
+    "second": N_("Second half, {minutes} min:"),
+    "inside": N_("Look inside: {title}"),
+    "clock": N_("Here: {here} min. The path: {all} min, {done} done, {left} to go."),
     "cell": N_("“{row}” → “{column}”: {value}"),
     "number": N_("“{row}”, number {index} of the row: {value}"),
     "bar": N_("“{name}”: {value}"),
@@ -46,7 +49,7 @@ ENGLISH: Mapping[str, str] = {
     "test_before": N_("First test"),
     "test_after": N_("Last test"),
     "test_before_about": N_(
-        "Fifteen short questions before you begin, three minutes. At the end of the path come fifteen others about the same "
+        "Fifteen short questions before you begin. At the end of the path come fifteen others about the same "
         "things, so that you see what it taught you. Answers stay in this browser."
     ),
     "test_after_about": N_(
@@ -213,13 +216,22 @@ Tests = Mapping[Literal["a", "b"], Sequence[TestQuestion]]
 
 
 @dataclass(frozen=True)
+class Deeper:
+    """The page behind a station, in words, and the minutes that it takes."""
+
+    title: str
+    minutes: float
+
+
+@dataclass(frozen=True)
 class Station:
-    """One station, its `name` as in links, and where the reader can go deeper, in words."""
+    """One station, its `name` as in links, the minutes that its pictures take, and the page that is its second half."""
 
     name: str
     title: str
     steps: Sequence[Step]
-    deeper: str
+    deeper: Deeper | None = None
+    minutes: float = 0
 
 
 @dataclass(frozen=True)
@@ -237,7 +249,7 @@ class Box:
     """A part of the small drawing of the model, in column 0 or 1, lit at some stations; a press leads to its own.
 
     `starts`: whether a new group of boxes begins with it, and what that is called ("3 times"); else empty.
-    `inside`: what opens when it is pressed while it is lit.
+    `inside`: what opens when it is pressed while it is lit; `minutes`: how long that takes.
     """
 
     title: str
@@ -246,6 +258,7 @@ class Box:
     lit_at: Sequence[str]
     starts: str = ""
     inside: Sequence[Inside] = ()
+    minutes: float = 0
 
 
 @dataclass(frozen=True)
@@ -262,19 +275,21 @@ def pack(
     *,
     text: str = "",
     tests: Tests | None = None,
+    test_minutes: float = 0,
     words: Mapping[str, str] = ENGLISH,
 ) -> Packed:
     """Makes of a path, and of the boxes of the drawing from the bottom to the top of each side, what is sent.
 
     `text`: names the sentence, so that answers about another one are not taken for answers about this one.
-    `tests`: two forms of a test; the browser draws by lot which comes first.
+    `tests`: two forms of a test; the browser draws by lot which comes first; `test_minutes`: how long one takes.
     """
     data = {
         "stations": [
             {
                 "name": station.name,
                 "title": station.title,
-                "deeper": station.deeper,
+                "deeper": station.deeper and asdict(station.deeper),
+                "minutes": station.minutes,
                 "steps": [_step(step) for step in station.steps],
             }
             for station in stations
@@ -289,6 +304,7 @@ def pack(
         "text": text,
         "next_day": NEXT_DAY,
         "tests": None if tests is None else {form: [asdict(one) for one in asked] for form, asked in tests.items()},
+        "test_minutes": test_minutes,
         "words": {**ENGLISH, **words},
     }
     return Packed(tuple(station.name for station in stations), json.dumps(data, ensure_ascii=False))

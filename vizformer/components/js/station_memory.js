@@ -9,10 +9,12 @@ const STORE = "vizformer.path";
 
 /** @returns {Kept} */
 export function readKept() {
-  const { answers, done, at, tests } = readStore(STORE);
+  const { answers, done, deeper, inside, at, tests } = readStore(STORE);
   return {
     answers: typeof answers === "object" && answers ? answers : {},
     done: Array.isArray(done) ? done : [],
+    deeper: Array.isArray(deeper) ? deeper : [],
+    inside: Array.isArray(inside) ? inside : [],
     at: typeof at === "string" ? at : "",
     tests: typeof tests === "object" && tests ? tests : {},
   };

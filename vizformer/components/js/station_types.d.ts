@@ -60,7 +60,7 @@ export type When = "before" | "after";
 /** Which form came first, and the option chosen for each question; -1 for "I do not know". */
 export interface KeptTests { first?: "a" | "b"; before?: number[]; after?: number[] }
 
-export interface StationData { name: string; title: string; deeper: string; steps: StationStep[] }
+export interface StationData { name: string; title: string; deeper: { title: string; minutes: number } | null; minutes: number; steps: StationStep[] }
 /** A step of what happens inside a box. */
 export interface InsideData { title: string; text: string; grid: Part[]; proof: string }
 export interface BoxData {
@@ -70,6 +70,7 @@ export interface BoxData {
   lit_at: string[];
   starts: string;
   inside: InsideData[];
+  minutes: number;
 }
 
 export interface SentStations extends Sent<null> {
@@ -87,15 +88,18 @@ export interface PathData {
   words: Words;
   /** Two forms of the test; none where there is no test. */
   tests: Record<"a" | "b", TestQuestion[]> | null;
+  test_minutes: number;
 }
 
 /** What was predicted at a station, when (ms), and whether it was asked again since. */
 export interface Answer { choice: number; text: string; right: boolean; when: number; again: boolean }
 
-/** What is kept in the browser: the answer to each question about a text, and which stations were gone through. */
+/** What is kept in the browser: the answer to each question about a text, which stations were gone through, their second halves and boxes too. */
 export interface Kept {
   answers: Record<string, Answer>;
   done: string[];
+  deeper: string[];
+  inside: string[];
   at: string;
   tests: KeptTests;
 }

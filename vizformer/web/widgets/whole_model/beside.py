@@ -60,14 +60,14 @@ def leads_to(station: str, about: Sentence) -> tuple[Entry, dict[str, Any]]:
     if crossed is not None and station == "cross":
         looked = {"kind": "cross", "layer": crossed.layer, "head": crossed.head, "query": crossed.query}
     pages: dict[str, tuple[Entry, dict[str, Any]]] = {
-        "machine": (sitemap.MAP, {"part": ""}),
+        "machine": (sitemap.MAP, {"part": "drawing"}),
         "tokens": (sitemap.TOKENS, {"part": "pieces"}),
         "rows": (sitemap.TOKENS, {"part": "lookup"}),
-        "places": (sitemap.POSITIONS, {"part": ""}),
+        "places": (sitemap.POSITIONS, {"part": "waves"}),
         "query": (sitemap.QKV, {"part": "arithmetic", "step": 0, **looked}),
         "softmax": (sitemap.QKV, {"part": "scale", **looked}),
-        "heads": (sitemap.HEADS, {"part": "", **looked}),
-        "mask": (sitemap.MASKS, {"part": ""}),
+        "heads": (sitemap.HEADS, {"part": "split", **looked}),
+        "mask": (sitemap.MASKS, {"part": "kinds"}),
         "layer": (sitemap.BLOCK, {"part": "stream", **looked}),
         "cross": (sitemap.CROSS, {"part": "memory", **looked}),
         "writing": (sitemap.DECODING, {"part": "ways"}),

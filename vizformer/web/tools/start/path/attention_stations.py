@@ -30,7 +30,7 @@ def query(about: Sentence) -> Station:
     score = number(float(about.row.scores[at, best]))
     steps.append(Show(say("answer", score=score, best=texts[best]), frames[at]))
     steps.append(Turn(say("turn"), say("asks"), labels.numbered(about.found.tokens), frames, at))
-    return Station("query", say("title"), steps, "")
+    return Station("query", say("title"), steps)
 
 
 def _row(about: Sentence, row: int) -> Frame:
@@ -77,7 +77,7 @@ def softmax(about: Sentence) -> Station:
     ticks = [f"× {factor:g}" for factor in FACTORS]
     turned = say("turn", d_head=about.row.d_head)
     steps.append(Turn(turned, say("factor"), ticks, frames, FACTORS.index(1.0)))
-    return Station("softmax", say("title"), steps, "")
+    return Station("softmax", say("title"), steps)
 
 
 def heads(about: Sentence) -> Station:
@@ -103,7 +103,7 @@ def heads(about: Sentence) -> Station:
     frames: list[Frame] = [[one] for one in drawn]
     ticks = [say("site", layer=look.layer, head=head) for head in range(len(maps))]
     steps.append(Turn(say("turn"), say("which"), ticks, frames, look.head))
-    return Station("heads", say("title"), steps, "")
+    return Station("heads", say("title"), steps)
 
 
 def mask(about: Sentence) -> Station | None:
@@ -124,4 +124,4 @@ def mask(about: Sentence) -> Station | None:
         Show(say("answer"), on),
         Turn(say("turn", ahead=share(found.ahead)), say("switch"), [say("on"), say("off")], [on, off]),
     ]
-    return Station("mask", say("title"), steps, "")
+    return Station("mask", say("title"), steps)

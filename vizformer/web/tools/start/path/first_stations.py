@@ -39,7 +39,7 @@ def machine(about: Sentence) -> Station:
         steps.append(Show(say("answer"), frames[at]))
         ticks = [f"{row} · {token.text}" for row, token in enumerate(rows)]
         steps.append(Turn(say("turn_fill" if fills else "turn"), say("place"), ticks, frames, at))
-    return Station("machine", say("title"), steps, "")
+    return Station("machine", say("title"), steps)
 
 
 def _joined(about: Sentence, at: int) -> str:
@@ -83,7 +83,7 @@ def tokens(about: Sentence) -> Station:
         Show(say("answer") + scenes.direction(about.subject, found), [own]),
         Turn(say("turn"), say("way"), ticks, frames),
     ]
-    return Station("tokens", say("title"), steps, "")
+    return Station("tokens", say("title"), steps)
 
 
 def rows(about: Sentence) -> Station:
@@ -111,7 +111,7 @@ def rows(about: Sentence) -> Station:
         given = each(say, names, order, 0, [number(cosine) for _, cosine in candidates])
         steps.append(asked(say, given, order.index(0), every, token=about.token))
     steps.append(Turn(say("turn"), say("token"), labels.numbered(found.tokens), frames, at))
-    return Station("rows", say("title"), steps, "")
+    return Station("rows", say("title"), steps)
 
 
 def places(about: Sentence) -> Station | None:
@@ -139,7 +139,7 @@ def places(about: Sentence) -> Station | None:
         asked(say, given, 1, frame, place=far),
         Turn(say("turn", token=about.token), say("place"), [str(i) for i in range(len(frames))], frames, 1),
     ]
-    return Station("places", say("title"), steps, "")
+    return Station("places", say("title"), steps)
 
 
 def turned(about: Sentence) -> Station | None:
@@ -162,4 +162,4 @@ def turned(about: Sentence) -> Station | None:
         asked(say, given, 0, frames[at]),
         Turn(say("turn", token=about.token), say("place"), [str(i) for i in range(len(frames))], frames, at),
     ]
-    return Station("places", say("title"), steps, "")
+    return Station("places", say("title"), steps)

@@ -30,7 +30,7 @@ def layer(about: Sentence) -> Station:
         asked(say, fixed(say, ("none", "beside", "all")), 0, frame, token=about.token),
         Turn(say("turn", layers=len(ticks) - 1, token=about.token), say("after"), ticks, frames, len(ticks) - 1),
     ]
-    return Station("layer", say("title"), steps, "")
+    return Station("layer", say("title"), steps)
 
 
 def cross(about: Sentence) -> Station | None:
@@ -59,7 +59,7 @@ def cross(about: Sentence) -> Station | None:
         ])  # fmt: skip
     ticks = [f"{row + 1} · {name}" for row, name in enumerate(nexts)]
     steps.append(Turn(say("turn"), say("writes"), ticks, frames, at))
-    return Station("cross", say("title"), steps, "")
+    return Station("cross", say("title"), steps)
 
 
 def writing(about: Sentence) -> Station | None:
@@ -83,7 +83,7 @@ def writing(about: Sentence) -> Station | None:
         steps.append(asked(say, given, 0, frames[one], p=share(float(rows[one, best])), best=names[best]))
     ticks = [f"{temperature:g}" for temperature in TEMPERATURES]
     steps.append(Turn(say("turn"), say("temperature"), ticks, frames, one))
-    return Station("writing", say("title"), steps, "")
+    return Station("writing", say("title"), steps)
 
 
 def loss(about: Sentence) -> Station | None:
@@ -108,4 +108,4 @@ def loss(about: Sentence) -> Station | None:
         Turn(say("turn"), words_of("rows")("token"), ticks, frames, at),
         Show(say("answer"), frames[at]),
     ]
-    return Station("loss", say("title"), steps, "")
+    return Station("loss", say("title"), steps)

@@ -1,22 +1,24 @@
 """All stations for a sentence, and where each leads deeper."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import streamlit as st
 
 from vizformer.components import stations as component
-from vizformer.components.stations import Packed, Station
+from vizformer.components.stations import Box, Deeper, Packed, Station
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.tools.start.path import attention_stations, first_stations, last_stations
+from vizformer.web.tools.start.path import attention_stations, first_stations, last_stations, minutes
 from vizformer.web.tools.start.path.knowledge_tests import forms
 from vizformer.web.widgets.whole_model.beside import inside, leads_to
 from vizformer.web.widgets.whole_model.model_drawing import boxes
 from vizformer.web.widgets.whole_model.sentence import Sentence
+from vizformer.web.words import lesson_words
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import language, translate
+from vizformer.web.words.i18n import language
 
 MADE = (
     first_stations.machine,
@@ -38,7 +40,24 @@ MADE = (
 def all_stations(about: Sentence) -> tuple[Station, ...]:
     """The stations that this model has, in the reader's language: a model without an encoder does not look at one."""
     made = (make(about) for make in MADE)
-    return tuple(replace(one, deeper=translate(leads_to(one.name, about)[0].title)) for one in made if one is not None)
+    return tuple(
+        replace(one, deeper=_second_half(one.name, about), minutes=round(minutes.of_station(one), 1))
+        for one in made
+        if one is not None
+    )
+
+
+def _second_half(station: str, about: Sentence) -> Deeper:
+    """The part of a lesson that is the second half of a station."""
+    entry, changes = leads_to(station, about)
+    place = entry.url, changes["part"]
+    return Deeper(lesson_words.say(*place, "title"), round(minutes.of_part(*place, language()), 1))
+
+
+def drawn_model(about: Sentence, made: Sequence[Station]) -> list[Box]:
+    """The boxes of the drawing beside these stations, with the minutes that a look inside takes."""
+    found = boxes(about.subject.config, {one.name for one in made}, inside(about))
+    return [replace(box, minutes=round(minutes.of_box(box.inside), 1)) for box in found]
 
 
 @cached
@@ -46,8 +65,14 @@ def packed(subject: Subject, code: str) -> Packed:
     """All of it as it is sent, in the language `code`, which is the reader's."""
     about = Sentence(subject)
     made = all_stations(about)
-    drawn = boxes(subject.config, {station.name for station in made}, inside(about))
-    return component.pack(made, drawn, text=repr(subject), tests=forms(), words=words(component.ENGLISH))
+    tests = forms()
+    return component.pack(
+        *(made, drawn_model(about, made)),
+        text=repr(subject),
+        tests=tests,
+        test_minutes=round(minutes.of_test(tests["a"]), 1),
+        words=words(component.ENGLISH),
+    )
 
 
 @st.fragment
