@@ -7,6 +7,7 @@ words.  The seconds below are assumptions; nobody was timed.
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from vizformer.components.stations import Ask, Inside, Station, TestQuestion, Turn
 from vizformer.web.link.languages import SOURCE
@@ -52,7 +53,7 @@ def of_box(inside: Sequence[Inside]) -> float:
 def of_part(lesson: str, part: str, code: str) -> float:
     """Minutes of a part of a lesson: its text, what to try, what is often got wrong, and one question."""
     words = lesson_words.parts(lesson, code).get(part) or lesson_words.parts(lesson, SOURCE)[part]
-    asked = next(iter(words.get("asks", {}).values()), {})
+    asked: dict[str, Any] = next(iter(words.get("asks", {}).values()), {})
     tries, wrong = words.get("try", ()), words.get("wrong", ())
     said = [text for text in (asked.get("question"), asked.get("why")) if isinstance(text, str)]
     seconds = reading(words["text"], *tries, *wrong, *said) + LOOK + TRY * len(tries) + WORK * bool(asked)
