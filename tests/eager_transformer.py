@@ -174,8 +174,8 @@ class Eager:
             )
             wide[letter] = self._norm(f"{path}.{letter.lower()}_norm", whole)
         W_O = self.weights[f"{path}.W_O.weight"]
-        if c.has_delta(int(site.split(".")[1])):
-            self._delta(call, path, y, W_O)
+        if c.has_state(int(site.split(".")[1])):
+            self._state(call, path, y, W_O)
         for head in range(0 if call.z else c.n_heads):
             own = slice(head * d_head, (head + 1) * d_head)
             shared = head if c.n_kv_heads is None else head * c.n_kv_heads // c.n_heads
@@ -275,30 +275,39 @@ class Eager:
         v = through("W_V", latent, slice(head * d_value, (head + 1) * d_value))
         return q, torch.cat([shared, k], dim=1), v
 
-    def _delta(self, call: Call, path: str, x: Tensor, W_O: Tensor) -> None:
-        """The gated delta rule, token by token and head by head."""
-        c, w = (
-            self.config,
-            {name: self.weights[f"{path}.{name}"] for name in ("filters", "rate", "bias", "norm.weight")},
-        )
-        (n_keys, n_heads), (d_key, d_value) = c.delta_heads, c.delta_dims
-        rows = {letter: x @ self.weights[f"{path}.W_{letter}.weight"].T for letter in ("Q", "K", "V", "gate", "b", "a")}
+    def _state(self, call: Call, path: str, x: Tensor, W_O: Tensor) -> None:
+        """A state, token by token and head by head."""
+        c, delta = self.config, self.config.state_rule == "delta"
+        names = ("filters", "rate", "bias", "norm.weight") + (() if delta else ("skip", "filter_bias"))
+        w = {name: self.weights[f"{path}.{name}"] for name in names}
+        (n_keys, n_heads), (d_key, d_value) = c.state_heads, c.state_dims
+        rows = {
+            letter: x @ self.weights[f"{path}.W_{letter}.weight"].T + self.weights.get(f"{path}.W_{letter}.bias", 0.0)
+            for letter in ("Q", "K", "V", "gate", "a", "b")[: None if delta else 5]
+        }
         wide = torch.cat([rows["Q"], rows["K"], rows["V"]], dim=1)
-        mixed = torch.zeros_like(wide)
+        mixed = torch.zeros_like(wide) if delta else w["filter_bias"].expand_as(wide).clone()
         for i in range(len(x)):
-            for back in range(min(i + 1, c.delta_kernel)):
-                mixed[i] += w["filters"][:, 0, c.delta_kernel - 1 - back] * wide[i - back]
+            for back in range(min(i + 1, c.state_kernel)):
+                mixed[i] += w["filters"][:, 0, c.state_kernel - 1 - back] * wide[i - back]
         mixed = mixed / (1 + torch.exp(-mixed))
         keys = n_keys * d_key
         for head in range(n_heads):
             of = head * n_keys // n_heads
             q, k = (mixed[:, first + of * d_key : first + (of + 1) * d_key] for first in (0, keys))
-            q, k = (part / (part.square().sum(1, keepdim=True) + 1e-6).sqrt() for part in (q, k))
+            if delta:
+                q, k = (part / (part.square().sum(1, keepdim=True) + 1e-6).sqrt() for part in (q, k))
             v = mixed[:, 2 * keys + head * d_value : 2 * keys + (head + 1) * d_value]
             state, read = torch.zeros(d_key, d_value).double(), []
             for i in range(len(x)):
                 softplus = math.log1p(math.exp(float(rows["a"][i, head] + w["bias"][head])))
+                if not delta:
+                    softplus = min(max(softplus, c.state_step_least or 0), c.state_step_most or math.inf)
                 state = state * math.exp(-math.exp(float(w["rate"][head])) * softplus)
+                if not delta:
+                    state = state + torch.outer(k[i], softplus * v[i])
+                    read.append(state.T @ q[i] + w["skip"][head] * v[i])
+                    continue
                 beta = 1 / (1 + math.exp(-float(rows["b"][i, head])))
                 state = state + torch.outer(k[i], beta * (v[i] - state.T @ k[i]))
                 read.append(state.T @ q[i] / math.sqrt(d_key))
@@ -307,9 +316,22 @@ class Eager:
                 slice(head * d_value, (head + 1) * d_value),
                 rows["gate"][:, head * d_value : (head + 1) * d_value],
             )
-            normed = z / (z.square().mean(1, keepdim=True) + c.norm_eps).sqrt() * w["norm.weight"]
             call.z.append(z)
+            if not delta:
+                continue
+            normed = z / (z.square().mean(1, keepdim=True) + c.norm_eps).sqrt() * w["norm.weight"]
             call.head_out.append(normed * gate / (1 + torch.exp(-gate)) @ W_O[:, own].T)
+
+        if not delta:
+            gated = torch.cat(call.z, dim=1) * rows["gate"] / (1 + torch.exp(-rows["gate"]))
+            for first in range(0, gated.shape[1], width := gated.shape[1] // n_keys):
+                group = gated[:, first : first + width]
+                group /= (group.square().mean(1, keepdim=True) + c.norm_eps).sqrt()
+            gated = gated * w["norm.weight"]
+            call.head_out += [
+                gated[:, first : first + d_value] @ W_O[:, first : first + d_value].T
+                for first in range(0, gated.shape[1], d_value)
+            ]
 
     def _bias(self, path: str, own: slice) -> Tensor | None:
         bias = self.weights.get(f"{path}.bias")

@@ -43,6 +43,7 @@ class ModelConfig(Options):
     @classmethod
     def from_dict(cls, options: Mapping[str, Any]) -> "ModelConfig":
         """Builds a config from JSON; unknown names are refused rather than ignored."""
+        options = {name.replace("delta_", "state_"): value for name, value in options.items()}  # as they were called
         known = {field.name for field in fields(cls)}
         required = {field.name for field in fields(cls) if field.default is MISSING}
         if unknown := sorted(set(options) - known):

@@ -49,6 +49,7 @@ MODELS = {
     "gpt-oss": ("decoder-only", tiny.GPT_OSS),
     "latents": ("decoder-only", tiny.DEEPSEEK),
     "hybrid": ("decoder-only", tiny.HYBRID),
+    "mamba2": ("decoder-only", tiny.MAMBA2),
     "mixtral": ("decoder-only", tiny.MIXTRAL),
     "qwen2_moe": ("decoder-only", {**tiny.QWEN2_MOE, "bias": True}),
     "sandwich": ("encoder-decoder", {"norm_order": "sandwich", "final_norm": True}),

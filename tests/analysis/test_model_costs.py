@@ -94,8 +94,9 @@ def test_a_token_that_looks_at_latents_multiplies_as_often_as_pytorch_counts(opt
 
 
 @pytest.mark.parametrize("layers", [(0,), (1,), (0, 2), (0, 1, 2)])
-def test_layers_of_the_delta_rule_are_counted_as_they_are(layers: tuple[int, ...]) -> None:
-    config, n = tiny.config("decoder-only", **{**tiny.HYBRID, "delta_layers": layers, "n_decoder_layers": 3}), 9
+@pytest.mark.parametrize("options", [tiny.HYBRID, tiny.MAMBA2], ids=["delta", "space"])
+def test_layers_that_keep_a_state_are_counted_as_they_are(layers: tuple[int, ...], options: dict) -> None:
+    config, n = tiny.config("decoder-only", **{**options, "state_layers": layers, "n_decoder_layers": 3}), 9
     model = Transformer(config).eval().requires_grad_(False)
     cost, cache = model_cost(config, n), Cache()
     assert cost.total == count_parameters(config)
@@ -103,7 +104,8 @@ def test_layers_of_the_delta_rule_are_counted_as_they_are(layers: tuple[int, ...
         weight.numel() for name, weight in model.named_parameters() if ".self_attention." in name and weight.dim() > 1
     ]
     assert cost.forward.projections == n * sum(matrices)
-    state = 4 * 6 * 5 * 7  # four times through the 6 heads' states of 5 x 7
+    # Through the states of all heads four times, or three, where nothing is read before it is written.
+    state = 4 * 6 * 5 * 7 if options is tiny.HYBRID else 3 * config.n_heads * 5 * config.d_head
     attention = 2 * n * config.n_heads * config.d_head
     assert cost.forward.attention == n * (len(layers) * state + (3 - len(layers)) * attention)
     with torch.inference_mode():

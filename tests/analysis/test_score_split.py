@@ -15,7 +15,7 @@ from vizformer.model import Cell, Edit
 def sites(trace) -> list[str]:
     """Those with scores, which the delta rule has not."""
     found = [site_name(kind, layer) for kind in kinds(trace) for layer in range(2)]
-    return [site for site in found if trace[site].delta is None]
+    return [site for site in found if trace[site].gates is None]
 
 
 def test_latent_attention_is_refused_in_words():

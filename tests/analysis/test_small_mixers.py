@@ -17,7 +17,7 @@ def test_the_map_gives_the_output_back_and_sees_no_later_token(kind: Mixer) -> N
     assert not np.triu(found.maps, 1).any()
     np.testing.assert_array_equal(found.maps, mixed(kind, IDS).maps)  # from a seed
     sums = found.maps.sum(-1)
-    assert (found.maps < 0).any() == (kind == "delta")
+    assert (found.maps < 0).any() == (kind in ("delta", "space"))
     if kind in ("softmax", "grouped", "latent", "window"):
         np.testing.assert_allclose(sums, 1.0, atol=1e-6)
     elif kind == "sink":
@@ -36,4 +36,4 @@ def test_the_numbers_kept_are_those_of_a_cache(kind: Mixer) -> None:
 def test_a_window_and_a_state_end_the_growth() -> None:
     for kind in MIXERS:
         ends = mixer_cost(kind, 1000) == mixer_cost(kind, 10**6)
-        assert ends == (kind in ("window", "delta"))
+        assert ends == (kind in ("window", "delta", "space"))

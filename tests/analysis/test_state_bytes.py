@@ -9,7 +9,7 @@ from vizformer.config import ModelConfig
 from vizformer.model import Cache
 
 
-@pytest.mark.parametrize("options", [tiny.HYBRID, {**tiny.HYBRID, "delta_layers": (0, 1)}, tiny.LLAMA])
+@pytest.mark.parametrize("options", [tiny.HYBRID, {**tiny.HYBRID, "state_layers": (0, 1)}, tiny.MAMBA2, tiny.LLAMA])
 def test_the_bytes_are_those_of_a_cache_that_was_filled(options: dict) -> None:
     model = tiny.model("decoder-only", **options)
     for n in (4, 11):

@@ -76,6 +76,7 @@ MORE: dict[str, Any] = {
     **KINDS_OF_MODEL,
     "terms for distances": ("encoder-only", tiny.DEBERTA),
     "delta rule": ("decoder-only", tiny.HYBRID),
+    "state space": ("decoder-only", tiny.MAMBA2),
     "latents": ("decoder-only", tiny.DEEPSEEK),
     "sinks": ("encoder-decoder", {"sinks": True}),
     "bent scores": ("decoder-only", {"score_cap": 5.0}),

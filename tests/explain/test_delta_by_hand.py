@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from vizformer.explain.delta_by_hand import two_writes
-from vizformer.model.delta_rule import apply_delta_rule
+from vizformer.model.state_rule import apply_state_rule
 
 
 @pytest.mark.parametrize(("degrees", "beta", "keep"), [(0, 1.0, 1.0), (30, 0.5, 0.8), (90, 1.0, 0.3), (180, 0.2, 1.0)])
@@ -13,7 +13,7 @@ def test_what_is_read_is_what_the_model_s_rule_reads(degrees: int, beta: float, 
     found = two_writes(degrees, beta, keep)
     k, v = (torch.from_numpy(of)[None, None] for of in (found.keys, found.values))
     gates = torch.full((1, 1, 2), beta).double(), torch.full((1, 1, 2), np.log(keep)).double()
-    __, state = apply_delta_rule(k, k, v, *gates)
+    __, state = apply_state_rule(k, k, v, *gates)
     np.testing.assert_allclose(found.writes[1].state, state[0, 0].numpy(), atol=1e-12)
     np.testing.assert_allclose(found.read, (k @ state)[0, 0].numpy(), atol=1e-12)
     np.testing.assert_allclose(found.sums[1], found.keys.T @ found.values, atol=1e-12)

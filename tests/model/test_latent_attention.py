@@ -90,7 +90,7 @@ def test_a_call_without_positions_turns_nothing() -> None:
         (dict(rope_dims=None), "latent_dim=6: latent attention turns a part of each key"),
         (dict(positions="learned", rope_dims=None), "latent_dim=6: latent attention turns a part of each key"),
         (dict(n_kv_heads=2), r"n_kv_heads: latent attention \(latent_dim\) has none"),
-        (dict(delta_layers=(0,)), "delta_layers: latent attention"),
+        (dict(state_layers=(0,)), "state_layers: latent attention"),
         (dict(qk_norm=True), "qk_norm: latent attention"),
         (dict(sinks=True), "sinks: latent attention"),
         (dict(attention_gate=True), "attention_gate: latent attention"),

@@ -23,6 +23,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "experts with biases": {**tiny.MIXTRAL, "bias": True, "feedforward": "plain", "residual": "parallel"},
     "gpt-oss": tiny.GPT_OSS,
     "hybrid": tiny.HYBRID,
+    "mamba2": tiny.MAMBA2,
     "deepseek": tiny.DEEPSEEK,
     "deepseek-lite": {**tiny.DEEPSEEK_LITE, "rope_layers": (1,)},
     "llama3": tiny.LLAMA3,
@@ -67,9 +68,12 @@ def test_what_each_option_adds() -> None:
     assert count(head_dim=6) == plain + 2 * 16 * 2 * (4 + 2) * 2
     assert count(norm_offset=True, rope_dims=2, residual="parallel") == plain
     assert count(attention_gate=True) == plain + 2 * 16 * 16
-    delta = count(delta_layers=(0,), delta_key_heads=1, delta_value_heads=3, delta_key_dim=5, delta_value_dim=7)
+    delta = count(state_layers=(0,), state_key_heads=1, state_value_heads=3, state_key_dim=5, state_value_dim=7)
     own = 16 * (5 + 5 + 21 + 21 + 3 + 3) + (5 + 5 + 21) * 4 + 3 + 3 + 7 + 21 * 16
     assert delta == plain - 16 * 4 * (4 + 2 + 2 + 4) + own
+    space = count(state_layers=(0,), state_rule="space", state_key_heads=1, state_key_dim=5)
+    own = 16 * (5 + 5 + 16 + 16 + 4) + (5 + 5 + 16) * (4 + 1) + 4 + 4 + 4 + 16 + 16 * 16
+    assert space == plain - 16 * 4 * (4 + 2 + 2 + 4) + own
     assert count(sinks=True) == plain + 2 * 4
     assert count(gate_limit=1.0) == plain
     network, expert, shared = 3 * 16 * 24, 3 * 16 * 8, 3 * 16 * 10

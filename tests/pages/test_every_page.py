@@ -54,6 +54,7 @@ def written(tmp_path_factory):
     save(tiny.checkpoint("decoder-only", norm_order="post", residual="none"), root / "no-residual")
     save(tiny.checkpoint("encoder-decoder", **tiny.NORMED_STREAM), root / "normed")
     save(tiny.checkpoint("decoder-only", **tiny.HYBRID), root / "hybrid")
+    save(tiny.checkpoint("decoder-only", **tiny.MAMBA2), root / "mamba2")
     save(tiny.checkpoint("decoder-only", **tiny.DEEPSEEK), root / "latents")
     save(tiny.checkpoint("decoder-only", **{**tiny.GPT_OSS, "expert_layers": (0,)}), root / "sinks")
     saved(nano_gpt(), root / "bare.pt")
@@ -97,13 +98,14 @@ def test_every_page(open_app, model, locale):
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
-def test_every_page_with_the_delta_rule_in_a_layer(open_app, locale):
+@pytest.mark.parametrize(("model", "head"), [("hybrid", 5), ("mamba2", 3)])
+def test_every_page_with_a_state_in_a_layer(open_app, locale, model, head):
     """What has no meaning without a softmax says so in one sentence; all else opens."""
     pages = list(places())
-    app, said_so = open_app(ATTENTION, locale=locale, **link("hybrid")), 0
+    app, said_so = open_app(ATTENTION, locale=locale, **link(model)), 0
     for page, part in pages[locale == "zh-CN" :: 2]:
         app.switch_page(page)
-        for name, value in link("hybrid", part=part, layer=0, head=5, query=1).items():
+        for name, value in link(model, part=part, layer=0, head=head, query=1).items():
             app.query_params[name] = str(value)
         app.run()
         assert not app.exception, (page, part)

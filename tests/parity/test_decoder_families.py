@@ -10,7 +10,7 @@ pytest.importorskip("transformers")
 
 from tests import tiny
 from tests.checkpoints import folders
-from tests.parity.against_transformers import opened_and_same
+from tests.parity.against_transformers import opened_and_same, same_numbers, theirs
 from vizformer.checkpoints import Opened, load, save
 from vizformer.checkpoints.hugging_face.missing_parameters import fairseq_waves
 from vizformer.checkpoints.tensors.report import describe
@@ -211,6 +211,20 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
             shared_expert_intermediate_size=12,
         ),
     ),
+    "mamba2": (
+        "Mamba2",
+        "ForCausalLM",
+        dict(
+            hidden_size=24,
+            num_hidden_layers=3,
+            num_heads=6,
+            head_dim=8,
+            n_groups=3,
+            state_size=5,
+            chunk_size=4,
+            layer_norm_epsilon=1e-3,
+        ),
+    ),
     "qwen3_5_text": ("Qwen3_5", "ForCausalLM", dict(LLAMA, **DELTA)),
     "gpt_oss": (
         "GptOss",
@@ -263,6 +277,16 @@ def test_decoders(kind: str, tmp_path: Path) -> None:
 def test_decoders_whose_head_is_tied_otherwise(kind: str, tmp_path: Path) -> None:
     tied = load(written(kind, tmp_path / "usual")).model.config.tied_unembedding
     assert same(kind, tmp_path / "other", tie_word_embeddings=not tied).model.config.tied_unembedding is not tied
+
+
+def test_limits_of_the_step_hold(tmp_path: Path) -> None:
+    """`transformers` leaves them out where it writes token by token: the forward over the whole text is compared."""
+    folder = written("mamba2", tmp_path, time_step_limit=[0.4, 0.9], layer_norm_epsilon=3e-2)
+    ours = load(folder)
+    assert (ours.model.config.state_step_least, ours.model.config.state_step_most) == (0.4, 0.9)
+    same_numbers(ours, theirs(folder, "Mamba2ForCausalLM"))
+    free = load(written("mamba2", tmp_path / "free", layer_norm_epsilon=3e-2)).trace(folders.TEXTS[0])
+    assert not torch.allclose(free.logits, ours.trace(folders.TEXTS[0]).logits, atol=1e-2)
 
 
 ROPE = {"rope_type": "default", "rope_theta": 77.0, "partial_rotary_factor": 0.5}
@@ -357,6 +381,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
         "qwen3_next",
         dict(layer_types=["linear_attention", "linear_attention", FULL], norm_topk_prob=False, mlp_only_layers=[1]),
     ),
+    ("mamba2", dict(use_bias=True, n_groups=1, conv_kernel=2, chunk_size=256, expand=4, num_heads=12)),
+    ("mamba2", dict(residual_in_fp32=False, time_step_limit=[0.0, float("inf")], n_groups=6, layer_norm_epsilon=3e-2)),
     ("qwen3_next", dict(attention_bias=True, linear_num_key_heads=6, linear_conv_kernel_dim=2, num_experts=0)),
     ("qwen3_5_text", dict(layer_types=None, num_hidden_layers=4, linear_key_head_dim=7, linear_conv_kernel_dim=2)),
     ("qwen3_5_text", dict(layer_types=[FULL] * 3, rope_parameters={**ROPE, "mrope_section": [1, 1, 0]})),
@@ -482,7 +508,14 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         dict(layer_types=[SLIDING] * 3),
         "layer_types=.*: supported are full_attention and linear_attention",
     ),
-    ("qwen3_5_text", dict(linear_num_key_heads=4), "delta_value_heads=6 is not a multiple of delta_key_heads=4"),
+    ("qwen3_5_text", dict(linear_num_key_heads=4), "state_value_heads=6 is not a multiple of state_key_heads=4"),
+    ("mamba2", dict(use_conv_bias=False), "use_conv_bias=false: supported is true"),
+    ("mamba2", dict(hidden_act="gelu"), 'hidden_act="gelu": supported is "silu"'),
+    ("mamba2", dict(expand=3), "expand=3: expand . hidden_size must be num_heads . head_dim"),
+    ("mamba2", dict(n_groups=4), "state_value_heads=6 is not a multiple of state_key_heads=4"),
+    ("mamba2", dict(time_step_limit=[0.2, 0.1]), "time_step_limit=.*: it must be two numbers from 0 on"),
+    ("mamba2", dict(time_step_limit="wide"), "time_step_limit=.*: it must be two numbers from 0 on"),
+    ("mamba2", dict(num_hidden_layers=2**31 - 1), "num_hidden_layers=2147483647: supported are at most"),
     ("qwen3_5_text", dict(hidden_act="relu"), 'hidden_act="relu": supported is "silu"'),
     ("gpt_oss", dict(swiglu_alpha=1.0), "swiglu_alpha=1.0: supported is 1.702"),
     ("gpt_oss", dict(num_experts_per_tok=6), "num_experts_per_tok=6: it must not be above num_local_experts"),

@@ -73,7 +73,7 @@ def opened_alike(folder: Path, model: str) -> Opened:
     opened, other = load(folder), theirs(folder, model)
     assert isinstance(opened, Opened)
     # The delta rule of transformers is itself up to 2e-5 off float64 on these weights, whose norms enlarge its rounding.
-    tolerance = 1e-5 if opened.model.config.delta_layers is None else 3e-5
+    tolerance = 1e-5 if opened.model.config.state_layers is None else 3e-5
     for text in folders.TEXTS[:3]:
         same_numbers(opened, other, text, tolerance)
     if opened.model.decoder is not None:

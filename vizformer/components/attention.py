@@ -108,15 +108,15 @@ ENGLISH: Mapping[str, str] = {
 }
 """Every text of the component; a page passes the same names in the reader's language."""
 _OF_SINKS = {"weights_hint": N_("After the softmax: each row sums to 1, less the share of the head's sink.")}
-_OF_DELTA_RULE = {
-    "weights_hint": N_("After the softmax; in a layer of the delta rule the shares of |M|. Each row sums to 1."),
-    "scores_hint": N_("q·k / √d_head, before the softmax; in a layer of the delta rule M itself, with its sign."),
+_OF_STATES = {
+    "weights_hint": N_("After the softmax; in a layer that keeps a state the shares of |M|. Each row sums to 1."),
+    "scores_hint": N_("q·k / √d_head, before the softmax; in a layer that keeps a state M itself, with its sign."),
 }
 
 
-def texts_of(*, sinks: bool, delta_rule: bool) -> dict[str, str]:
-    """`ENGLISH`, with what the numbers are in a model whose heads have sinks or that has layers of the delta rule."""
-    return {**ENGLISH, **(_OF_SINKS if sinks else {}), **(_OF_DELTA_RULE if delta_rule else {})}
+def texts_of(*, sinks: bool, with_states: bool) -> dict[str, str]:
+    """`ENGLISH`, with what the numbers are in a model whose heads have sinks or that has layers that keep a state."""
+    return {**ENGLISH, **(_OF_SINKS if sinks else {}), **(_OF_STATES if with_states else {})}
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from torch import Tensor
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import latex, norms
 from vizformer.explain.arrays import rescaled, was_edited
-from vizformer.explain.delta_rule_steps import delta_head_steps, gather_delta
 from vizformer.explain.latent_steps import absorbed_step, latent_head_steps
 from vizformer.explain.mixing import mixing_steps
 from vizformer.explain.operands import Operands, gather
@@ -22,6 +21,7 @@ from vizformer.explain.qk_norms import qk_norm_steps
 from vizformer.explain.rope_steps import rotation_steps
 from vizformer.explain.site_words import in_words
 from vizformer.explain.softmax_steps import weight_steps
+from vizformer.explain.state_steps import gather_state, state_head_steps
 from vizformer.explain.step import Contraction, Operand, Proof, Step
 from vizformer.messages import N_, Message
 from vizformer.model.trace import Trace
@@ -34,10 +34,10 @@ def attention_steps(checkpoint: Checkpoint, trace: Trace, site: str, head: int, 
 
     Source: Vaswani et al. 2017, equation 1 and section 3.2.2.
     """
-    if trace[site].delta is not None:
-        of_delta = gather_delta(checkpoint, trace, site, head, query)
-        steps = delta_head_steps(of_delta, _input(of_delta), *_source(of_delta))
-        return [_marked(step, of_delta) if _set_by_hand(step.key, of_delta) else step for step in steps]
+    if trace[site].gates is not None:
+        of_state = gather_state(checkpoint, trace, site, head, query)
+        steps = state_head_steps(of_state, _input(of_state), *_source(of_state))
+        return [_marked(step, of_state) if _set_by_hand(step.key, of_state) else step for step in steps]
     o = gather(checkpoint, trace, site, head, query)
     latent = o.latents is not None
     made = latent_head_steps(o, *_source(o)) if latent else [*_projections(o), *qk_norm_steps(o)]

@@ -1,4 +1,4 @@
-"""The gated delta rule (`vizformer.model.delta_rule`) by hand: two tokens, a state of 2 x 2 numbers, beside a sum.
+"""The gated delta rule (`vizformer.model.state_rule`) by hand: two tokens, a state of 2 x 2 numbers, beside a sum.
 
     forget: a S,   read: r = (a S)^T k,   correct: u = b (v - r),   write: S <- a S + k u^T
 

@@ -15,7 +15,6 @@ from vizformer.errors import TraceError
 from vizformer.explain import latex, soft_cap
 from vizformer.explain.arrays import float64, is_half, rescaled, softmax, stored, was_edited
 from vizformer.explain.attention_layer import attention_sublayer
-from vizformer.explain.delta_rule_steps import delta_sublayer
 from vizformer.explain.disentangled_terms import distance_terms
 from vizformer.explain.experts_layer import experts_sublayer
 from vizformer.explain.feedforward_layer import feedforward_sublayer
@@ -23,13 +22,14 @@ from vizformer.explain.mlm_head import mlm_head_steps, projection_step
 from vizformer.explain.position_terms import position_bias
 from vizformer.explain.proof_anchors import recorded
 from vizformer.explain.rope import angles, divisors
+from vizformer.explain.state_steps import state_sublayer
 from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step, sizes
 from vizformer.explain.sublayer import Sublayer
 from vizformer.messages import N_
 from vizformer.model import mixing
 from vizformer.model.experts import MixtureOfExperts
-from vizformer.model.gated_delta_layer import GatedDeltaRule
 from vizformer.model.input_check import row_at
+from vizformer.model.state_layers import StateLayer
 from vizformer.model.trace import Trace
 
 
@@ -51,8 +51,8 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
     steps = [_input(trace, before)]
     middle = f"{layer}.mid" if block.cross_attention is None else f"{layer}.mid_self"
     at = Sublayer(trace, block.around("self"), "self", before, middle)
-    if isinstance(block.self_attention, GatedDeltaRule):
-        steps += delta_sublayer(at, block.self_attention, f"{layer}.self")
+    if isinstance(block.self_attention, StateLayer):
+        steps += state_sublayer(at, block.self_attention, f"{layer}.self")
     else:
         turns = angles(model.config, len(at.x), int(number)) if model.config.turns(int(number)) else None
         distances = position_bias(model, stack) or distance_terms(model, stack, int(number), len(at.x))
@@ -90,7 +90,7 @@ def _set_by_hand(key: str, trace: Trace, layer: str, keys: set[str]) -> bool:
     tensors = {
         "input": [f"{layer}.pre"],
         "packed": []
-        if one_by_one  # of the delta rule, whose q, k and v have a step each
+        if one_by_one  # of a layer that keeps a state, whose q, k and v have a step each
         else [f"{site}.v"]
         if turned or normed
         else [f"{site}.q", f"{site}.k", f"{site}.v"],

@@ -40,8 +40,8 @@ class Site:
 
 def _sizes(config: ModelConfig, layer: int) -> tuple[int, int, int]:
     """Heads, width of a query, and heads of keys, of a layer."""
-    if config.has_delta(layer):
-        return config.delta_heads[1], config.delta_dims[0], config.delta_heads[1]
+    if config.has_state(layer):
+        return config.state_heads[1], config.state_dims[0], config.state_heads[1]
     return config.n_heads, config.d_head, config.kv_heads
 
 

@@ -10,9 +10,9 @@ from vizformer.model.embedding import embedding_table
 from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.feedforward import FeedForward
 from vizformer.model.forward_pass import AttentionCall, ForwardPass
-from vizformer.model.gated_delta_layer import GatedDeltaRule
 from vizformer.model.latent_attention import LatentAttention
 from vizformer.model.norms import Around, Norm, norm
+from vizformer.model.state_layers import GatedDeltaRule, StateSpace
 from vizformer.model.streamed_layers import StreamedLayers, refused
 
 
@@ -38,7 +38,7 @@ class Block(nn.Module):
         experts: bool = False,
         first: bool = False,
         last: bool = False,
-        delta: bool = False,
+        state: bool = False,
     ) -> None:
         """What this layer has, and, `first` and `last`, where it stands."""
         super().__init__()
@@ -46,7 +46,9 @@ class Block(nn.Module):
         self.residual_scale = config.residual_scale
         self.windowed, self.turned, self.local = windowed, turned, local
         attention = Attention if config.latent_dim is None else LatentAttention
-        self.self_attention: Attention = GatedDeltaRule(config) if delta else attention(config)
+        if state:
+            attention = GatedDeltaRule if config.state_rule == "delta" else StateSpace
+        self.self_attention: Attention = attention(config)
         normed = config.norm_order != "none"
         self.self_norm = norm(config) if normed and (config.first_norm or not first) else None
         self.cross_attention = Attention(config) if cross else None
@@ -132,7 +134,7 @@ class Stack(nn.Module):
                 config.has_experts(layer),
                 layer == 0,
                 layer == n_layers - 1,
-                config.has_delta(layer),
+                config.has_state(layer),
             )
             for layer in range(n_layers)
         )

@@ -11,13 +11,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vizformer.model.cache import Cache
-from vizformer.model.delta_rule import DeltaGates
 from vizformer.model.disentangled_attention import Distances
 from vizformer.model.edit import Edit
 from vizformer.model.masks import Mask, total_bias
 from vizformer.model.mixing import Scoring
 from vizformer.model.positions import Rotation
 from vizformer.model.records import no_softmax
+from vizformer.model.state_rule import StateGates
 from vizformer.model.trace import Trace
 
 
@@ -72,11 +72,11 @@ class AttentionCall:
         bias = total_bias(self._position_bias(dtype), None if mask is None else mask.bias)
         return None if bias is None else bias.to(dtype)
 
-    def delta_edited(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """q, k and v of the delta rule, with what was set by hand.
+    def state_edited(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """q, k and v of a layer that keeps a state, with what was set by hand.
 
         Raises:
-            TraceError: a mask or the size of scores is to be set, which the rule does not have.
+            TraceError: a mask or the size of scores is to be set, which such a layer does not have.
         """
         site, edit = self.site, self.edit
         if edit is None:
@@ -87,7 +87,7 @@ class AttentionCall:
 
     @property
     def state(self) -> Tensor | None:
-        """What the tokens before have left of the delta rule's state, where there is a cache."""
+        """What the tokens before have left of the state, where there is a cache."""
         return None if self.cache is None else self.cache.states.get(self.site)
 
     def keep_state(self, state: Tensor) -> None:
@@ -114,13 +114,13 @@ class AttentionCall:
         v: Tensor,
         mask: Mask | None,
         scoring: Scoring,
-        delta: DeltaGates | None = None,
+        gates: StateGates | None = None,
         opened: Tensor | None = None,
     ) -> None:
         """Leaves the operands in the trace, as the fused kernel got them."""
         if self.trace is not None:
-            bias = None if delta is not None else self._position_bias(q.dtype)
-            self.trace.record_attention(self.site, q, k, v, mask, scoring, bias, delta, opened)
+            bias = None if gates is not None else self._position_bias(q.dtype)
+            self.trace.record_attention(self.site, q, k, v, mask, scoring, bias, gates, opened)
 
     def _position_bias(self, dtype: torch.dtype) -> Tensor | None:
         """As it is added: rounded to what the scores are computed in."""

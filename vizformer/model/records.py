@@ -11,16 +11,16 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from vizformer.errors import TraceError
-from vizformer.model.delta_rule import DeltaGates, apply_delta_rule, effective_map
 from vizformer.model.masks import total_bias
 from vizformer.model.mixing import Scoring, mix
+from vizformer.model.state_rule import StateGates, apply_state_rule, each_of, effective_map
 
 
 def no_softmax(site: str) -> TraceError:
-    """What is said of a layer of the delta rule where something is asked that only attention has."""
+    """What is said of a layer that keeps a state where something is asked that only attention has."""
     return TraceError(
-        "{site} mixes tokens by the gated delta rule: a state is corrected and read, no scores go through a softmax and no "
-        "mask blocks them. Choose a layer with attention for this.",
+        "{site} has a state in the place of attention: it is written and read, no scores go through a softmax and no mask "
+        "blocks them. Choose a layer or a model with attention for this.",
         site=site,
     )
 
@@ -39,7 +39,7 @@ class AttentionRecord:
 
     Attributes:
         q: [n_heads, n_q, d_head], as the fused kernel received it (after the rotation, where there is one).
-        k, v: [n_kv_heads, n_k, d_head] likewise (of the delta rule a value may have another width); query heads in a row
+        k, v: [n_kv_heads, n_k, d_head] likewise (beside a state a value may have another width); query heads in a row
             share a key/value head (`kv_head`).
         bias: the mask, [1 or n_heads, n_q or 1, n_k], or None where every query sees every key.
         reason: uint8 map of `vizformer.model.masks.Reason`, shaped like `bias`.
@@ -47,7 +47,7 @@ class AttentionRecord:
         position_bias: what ALiBi, T5 or DeBERTa add to the scores for the distance, [n_heads, n_q, n_k], or None.
         tokens: the labels of the queries and of the keys; empty where only token ids went in.
         assumed: as of the `Trace`.
-        delta: the gates of a layer that has the gated delta rule in the place of attention; None: it has attention.
+        gates: of a layer that keeps a state in the place of attention; None: it has attention.
         opened: by what the numbers of z are multiplied before W_O, [n_heads, n_q, d_value], or None.
     """
 
@@ -61,7 +61,7 @@ class AttentionRecord:
     position_bias: Float[Tensor, "n_heads n_q n_k"] | None = None
     tokens: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     assumed: tuple[str, ...] = ()
-    delta: DeltaGates | None = None
+    gates: StateGates | None = None
     opened: Float[Tensor, "n_heads n_q d_value"] | None = None
 
     def __repr__(self) -> str:
@@ -91,7 +91,7 @@ class AttentionRecord:
         Of half precision in float32, here and in what follows: so the fused kernels have it inside.
 
         Raises:
-            TraceError: no such head; a layer of the delta rule, which has no scores.
+            TraceError: no such head; a layer that keeps a state, which has no scores.
         """
         self.check(head)
         self.require_softmax()
@@ -106,9 +106,9 @@ class AttentionRecord:
     def pattern(self, head: int) -> Float[Tensor, "n_q n_k"]:
         """The attention weights of one head: each row sums to 1, less the share of a sink (or is 0 where all is blocked).
 
-        Of the delta rule M, of which o = M v: signed, its rows sum to anything.
+        Beside a state M, of which o = M v: signed, its rows sum to anything.
         """
-        if self.delta is not None:
+        if self.gates is not None:
             self.check(head)
             return self.patterns(slice(head, head + 1))[0]
         scores = self.scores(head)
@@ -119,7 +119,7 @@ class AttentionRecord:
     def shares(self, head: int) -> Float[Tensor, "n_q n_k"]:
         """Each key's share of a row, 0 to 1: the pattern, or of a signed one |M| over the sum of its row."""
         found = self.pattern(head)
-        return found if self.delta is None else by_size(found)
+        return found if self.gates is None else by_size(found)
 
     def padded(self, n_heads: int) -> "AttentionRecord":
         """The same call beside others that have more heads: its further heads see nothing."""
@@ -137,11 +137,9 @@ class AttentionRecord:
             q=more(self.q),
             k=more(self.k[each]),
             v=more(self.v[each]),
-            scoring=self.scoring if self.delta is not None else replace(self.scoring, sinks=more(sinks, 1e30)),
+            scoring=self.scoring if self.gates is not None else replace(self.scoring, sinks=more(sinks, 1e30)),
             position_bias=None if self.position_bias is None else more(self.position_bias),
-            delta=None
-            if self.delta is None
-            else replace(self.delta, beta=more(self.delta.beta), decay=more(self.delta.decay)),
+            gates=None if self.gates is None else each_of(self.gates, more),
             opened=None if self.opened is None else more(self.opened),
         )
 
@@ -154,8 +152,8 @@ class AttentionRecord:
     def z(self, head: int) -> Float[Tensor, "n_q d_value"]:
         """pattern @ v of one head, by the same fused call as in the forward: the anchor of the proofs."""
         self.check(head)
-        if self.delta is not None:
-            return self.of_delta(head)
+        if self.gates is not None:
+            return self.of_state(head)
         mask = None if self.bias is None else self.bias[head % self.bias.shape[0]]
         bias = total_bias(None if self.position_bias is None else self.position_bias[head], mask)
         bias = None if bias is None else bias[None, None].to(self.q.dtype)
@@ -174,7 +172,7 @@ class AttentionRecord:
             bias=rows(self.bias),
             reason_map=rows(self.reason_map),
             position_bias=rows(self.position_bias),
-            delta=None if self.delta is None else replace(self.delta, first=self.delta.first + first),
+            gates=None if self.gates is None else replace(self.gates, first=self.gates.first + first),
             opened=rows(self.opened),
             tokens=(self.tokens[0][first:end], self.tokens[1]),
         )
@@ -186,22 +184,23 @@ class AttentionRecord:
 
     def require_softmax(self) -> None:
         """Raises TraceError where the layer has none."""
-        if self.delta is not None:
+        if self.gates is not None:
             raise no_softmax(self.site)
 
     def patterns(self, heads: slice = slice(None)) -> Float[Tensor, "h n_q n_k"]:
-        """M of the delta rule of some heads (`vizformer.model.delta_rule`), worked out in float64."""
-        assert self.delta is not None
-        gates = replace(self.delta, beta=self.delta.beta[heads], decay=self.delta.decay[heads])
+        """M of some heads of a layer that keeps a state (`vizformer.model.state_rule`), worked out in float64."""
+        assert self.gates is not None
+        gates = each_of(self.gates, lambda part: part[heads])
         return effective_map(self.q[heads].double() * self.scale, self.k[heads], gates).to(_wide(self.q).dtype)
 
-    def of_delta(self, head: int) -> Float[Tensor, "n_q d_value"]:
+    def of_state(self, head: int) -> Float[Tensor, "n_q d_value"]:
         """o of one head by the rule itself, as the forward computes it."""
-        assert self.delta is not None
-        end, own = self.delta.first + self.q.shape[1], slice(head, head + 1)
-        q = torch.nn.functional.pad(self.q[None, own] * self.scale, (0, 0, self.delta.first, 0))
-        rest = (x[None, own, :end] for x in (self.k, self.v, self.delta.beta, self.delta.decay))
-        return apply_delta_rule(q, *rest)[0][0, 0, self.delta.first :]
+        assert self.gates is not None
+        end, own = self.gates.first + self.q.shape[1], slice(head, head + 1)
+        q = torch.nn.functional.pad(self.q[None, own] * self.scale, (0, 0, self.gates.first, 0))
+        k, v, beta, decay = (x[None, own, :end] for x in (self.k, self.v, self.gates.beta, self.gates.decay))
+        skip = None if self.gates.skip is None else self.gates.skip[own]
+        return apply_state_rule(q, k, v, beta, decay, skip=skip)[0][0, 0, self.gates.first :]
 
     def mask_row(self, head: int, query: int) -> Float[Tensor, " n_k"] | None:
         """What the mask adds to the scores of one query in one head; None where there is no mask."""

@@ -15,11 +15,11 @@ from torch import Tensor
 
 from vizformer.errors import TraceError
 from vizformer.messages import N_
-from vizformer.model.delta_rule import DeltaGates
 from vizformer.model.edit import Edit
 from vizformer.model.masks import Mask
 from vizformer.model.mixing import Scoring
 from vizformer.model.records import AttentionRecord, RoutingRecord, picture
+from vizformer.model.state_rule import StateGates
 
 if TYPE_CHECKING:
     from vizformer.text import Token
@@ -63,7 +63,7 @@ class Trace:
         mask: Mask | None,
         scoring: Scoring,
         position_bias: Tensor | None = None,
-        delta: DeltaGates | None = None,
+        gates: StateGates | None = None,
         opened: Tensor | None = None,
     ) -> None:
         bias = None if mask is None else mask.bias[0]
@@ -81,7 +81,7 @@ class Trace:
             place,
             self._labels(site),
             self.assumed,
-            delta,
+            gates,
             None if opened is None else opened[0].detach(),
         )
         if self.heard is not None:

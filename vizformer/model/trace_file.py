@@ -3,7 +3,7 @@
     trace.save("trace.safetensors", model="zh-en")
     trace = open_trace("trace.safetensors")
 
-Names: "encoder.0.self.q", ".k", ".v", ".bias", ".reason", ".position_bias", ".sinks" [heads], ".beta" and
+Names: "encoder.0.self.q", ".k", ".v", ".bias", ".reason", ".position_bias", ".sinks" [heads], ".beta", ".skip" and
 ".decay" [heads, keys], ".opened" [heads, queries, d_head] and ".pattern" [heads, queries,
 keys] of every attention call, the residual stream ("encoder.0.pre", ...), "decoder.0.feedforward.router", ".probabilities",
 ".experts", ".weights" and ".opened" of layers with experts, and "logits".
@@ -25,9 +25,9 @@ from torch import Tensor
 
 from vizformer.errors import TraceError
 from vizformer.messages import N_, Message
-from vizformer.model.delta_rule import DeltaGates
 from vizformer.model.mixing import Scoring
 from vizformer.model.records import AttentionRecord
+from vizformer.model.state_rule import StateGates
 from vizformer.model.trace import Trace
 from vizformer.text.text_growth import shown
 from vizformer.text.tokenizer import Token
@@ -81,8 +81,8 @@ def tensors(trace: Trace) -> dict[str, Tensor]:
             if tensor is not None:
                 found[f"{site}.{name}"] = tensor
         more = {"opened": record.opened}
-        if record.delta is not None:
-            more |= {"beta": record.delta.beta, "decay": record.delta.decay}
+        if record.gates is not None:
+            more |= {name: getattr(record.gates, name) for name in ("beta", "decay", "skip")}
         found |= {f"{site}.{name}": tensor for name, tensor in more.items() if tensor is not None}
         if record.scoring.sinks is not None:
             found[f"{site}.sinks"] = record.scoring.sinks
@@ -255,15 +255,17 @@ class _Opened:
                 )
         q, k, v, bias, reason = (parts.get(name) for name in ("q", "k", "v", "bias", "reason"))
         place, tokens = parts.get("position_bias"), (queries, keys)
-        delta = None
+        gates = None
         if f"{site}.beta" in self._names:
-            delta = DeltaGates(self.tensor(f"{site}.beta", 2), self.tensor(f"{site}.decay", 2))
-            if not delta.beta.shape == delta.decay.shape == (heads, n_k) or groups != heads or n_q != n_k:
-                self.refuse(self._wrong(f"{site}.beta", delta.beta))
+            skip = self.tensor(f"{site}.skip", 1) if f"{site}.skip" in self._names else None
+            gates = StateGates(self.tensor(f"{site}.beta", 2), self.tensor(f"{site}.decay", 2), skip=skip)
+            right = gates.beta.shape == gates.decay.shape == (heads, n_k) and (skip is None or len(skip) == heads)
+            if not right or groups != heads or n_q != n_k:
+                self.refuse(self._wrong(f"{site}.beta", gates.beta))
         opened = self.tensor(f"{site}.opened", 3) if f"{site}.opened" in self._names else None
         if opened is not None and opened.shape != (heads, n_q, v.shape[2]):  # type: ignore[union-attr]
             self.refuse(self._wrong(f"{site}.opened", opened))
-        return _Stored(site, q, k, v, bias, reason, scoring, place, tokens, assumed, delta, opened)  # type: ignore[arg-type]
+        return _Stored(site, q, k, v, bias, reason, scoring, place, tokens, assumed, gates, opened)  # type: ignore[arg-type]
 
     def check_layers(self, records: Mapping[str, AttentionRecord]) -> None:
         """Refuses layers that are missing, that differ in size, or that are too many to be looked through."""
@@ -275,7 +277,7 @@ class _Opened:
             for number, record in enumerate(layers):
                 if record.site != (wanted := f"{stack}.{number}.{what}"):
                     self.refuse(N_("{name} is missing", name=f"{wanted}.q"))
-                same = record.delta is None and layers[0].delta is None
+                same = record.gates is None and layers[0].gates is None
                 first = layers[0]
                 if (record.q.shape[1], record.k.shape[1]) != (first.q.shape[1], first.k.shape[1]) or (
                     same and record.q.shape != first.q.shape

@@ -1,8 +1,9 @@
 """The station of attention: which queries see which keys, and what becomes of their scores."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from vizformer.messages import N_, Message, ranges
 from vizformer.options.common import CommonOptions
@@ -10,6 +11,7 @@ from vizformer.options.kinds import Count, Layers, Positive, are_layers
 
 AttentionBias = Literal["same", "all", "qkv", "none"]
 NormedOver = Literal["head", "all"]
+StateRule = Literal["delta", "space"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +42,15 @@ class AttentionOptions(CommonOptions):
             "DeepSeek-V2", section 2.1; `vizformer.model.latent_attention`); None: they are made of the residual stream.
         latent_query_dim: likewise of the queries, which then have a latent of their own; None: they have none.
         latent_value_dim: how wide a value is in such a model; None: d_head.
-        delta_layers: the layers that mix tokens by the gated delta rule in the place of self-attention, counted from 0, in
-            order (Yang et al. 2024, "Gated Delta Networks"; `vizformer.model.delta_rule`); None: none.
-        delta_key_heads, delta_value_heads: of these layers, heads of queries and keys, and of values; None: n_heads.
-        delta_key_dim, delta_value_dim: how wide they are; None: d_head.
-        delta_kernel: over how many tokens their short convolution goes, the token itself included.
+        state_layers: the layers that keep a state in the place of self-attention, counted from 0, in order
+            (`vizformer.model.state_rule`); None: none.
+        state_rule: how they write it: by the gated "delta" rule (Yang et al. 2024, "Gated Delta Networks"), or as a state
+            "space" (Dao & Gu 2024, "Transformers are SSMs"; Mamba-2).
+        state_key_heads, state_value_heads: of these layers, heads of queries and keys, and of values; None: n_heads.
+        state_key_dim, state_value_dim: how wide they are; None: d_head.
+        state_kernel: over how many tokens their short convolution goes, the token itself included.
+        state_bias: whether their linear layers have biases.
+        state_step_least, state_step_most: of a state space, between what the step is held; None: no limit but 0.
     """
 
     attention_scale: Positive | None = None
@@ -59,12 +65,16 @@ class AttentionOptions(CommonOptions):
     latent_dim: Count | None = None
     latent_query_dim: Count | None = None
     latent_value_dim: Count | None = None
-    delta_layers: Layers | None = None
-    delta_key_heads: Count | None = None
-    delta_value_heads: Count | None = None
-    delta_key_dim: Count | None = None
-    delta_value_dim: Count | None = None
-    delta_kernel: Count = 4
+    state_layers: Layers | None = None
+    state_rule: StateRule = "delta"
+    state_key_heads: Count | None = None
+    state_value_heads: Count | None = None
+    state_key_dim: Count | None = None
+    state_value_dim: Count | None = None
+    state_kernel: Count = 4
+    state_bias: bool = False
+    state_step_least: Positive | None = None
+    state_step_most: Positive | None = None
 
     @property
     def plain_scores(self) -> bool:
@@ -83,34 +93,42 @@ class AttentionOptions(CommonOptions):
         """How wide a value of attention is: d_head, but in latent attention."""
         return self.latent_value_dim or self.d_head
 
-    def has_delta(self, layer: int) -> bool:
-        """Whether a layer mixes tokens by the gated delta rule."""
-        return self.delta_layers is not None and layer in self.delta_layers
+    def has_state(self, layer: int) -> bool:
+        """Whether a layer keeps a state in the place of attention."""
+        return self.state_layers is not None and layer in self.state_layers
 
     @property
-    def delta_heads(self) -> tuple[int, int]:
-        """Heads of the delta rule: of queries and keys, and of values."""
-        return self.delta_key_heads or self.n_heads, self.delta_value_heads or self.n_heads
+    def state_heads(self) -> tuple[int, int]:
+        """Heads of these layers: of queries and keys, and of values."""
+        return self.state_key_heads or self.n_heads, self.state_value_heads or self.n_heads
 
     @property
-    def n_delta_layers(self) -> int:
-        return len(self.delta_layers or ())
+    def n_state_layers(self) -> int:
+        return len(self.state_layers or ())
 
     @property
-    def delta_channels(self) -> int:
+    def state_channels(self) -> int:
         """Numbers a token that go through the short convolution: those of queries, keys and values."""
-        (n_keys, n_heads), (d_key, d_value) = self.delta_heads, self.delta_dims
+        (n_keys, n_heads), (d_key, d_value) = self.state_heads, self.state_dims
         return 2 * n_keys * d_key + n_heads * d_value
 
     @property
-    def delta_dims(self) -> tuple[int, int]:
+    def state_dims(self) -> tuple[int, int]:
         """How wide these are."""
-        return self.delta_key_dim or self.d_head, self.delta_value_dim or self.d_head
+        return self.state_key_dim or self.d_head, self.state_value_dim or self.d_head
+
+    @property
+    def state_sizes(self) -> dict[str, Any]:
+        """All sizes of these layers as options, those included that follow from the heads; none where there are none."""
+        if self.state_layers is None:
+            return {}
+        names = ("state_key_heads", "state_value_heads", "state_key_dim", "state_value_dim")
+        return dict(zip(names, (*self.state_heads, *self.state_dims), strict=True))
 
     @property
     def most_heads(self) -> int:
         """Heads of the layers that have most of them."""
-        return self.n_heads if self.delta_layers is None else max(self.n_heads, self.delta_heads[1])
+        return self.n_heads if self.state_layers is None else max(self.n_heads, self.state_heads[1])
 
     @property
     def qkv_bias(self) -> bool:
@@ -180,30 +198,34 @@ class AttentionOptions(CommonOptions):
                 if getattr(self, name) is not None:
                     yield N_("{name} without latent_dim: give both, or leave it out", name=name)
         else:
-            for name in ("n_kv_heads", "delta_layers", "qk_norm", "sinks", "attention_gate", "score_cap"):
+            for name in ("n_kv_heads", "state_layers", "qk_norm", "sinks", "attention_gate", "score_cap"):
                 if getattr(self, name):
                     yield N_("{name}: latent attention (latent_dim) has none, leave it out", name=name)
             if self.architecture != "decoder-only":
                 yield N_("latent_dim: only a decoder alone has latent attention, leave it out")
-        if self.delta_layers is None:
-            for name in ("delta_key_heads", "delta_value_heads", "delta_key_dim", "delta_value_dim"):
+        if self.state_layers is None:
+            for name in ("state_key_heads", "state_value_heads", "state_key_dim", "state_value_dim"):
                 if getattr(self, name) is not None:
-                    yield N_("{name} without delta_layers: give both, or leave it out", name=name)
+                    yield N_("{name} without state_layers: give both, or leave it out", name=name)
         elif self.architecture != "decoder-only":
-            yield N_("delta_layers: only a decoder alone has such layers, leave it out")
-        elif not are_layers(self.delta_layers, self.depth):
+            yield N_("state_layers: only a decoder alone has such layers, leave it out")
+        elif not are_layers(self.state_layers, self.depth):
             yield N_(
-                "delta_layers={value}: must be numbers of layers in order, from 0 to {last}; leave it out where none has it",
-                value=str(list(self.delta_layers)),
+                "state_layers={value}: must be numbers of layers in order, from 0 to {last}; leave it out where none has it",
+                value=str(list(self.state_layers)),
                 last=self.depth - 1,
             )
-        if self.delta_layers is not None and self.n_heads >= 1 and self.delta_heads[1] % self.delta_heads[0]:
+        if self.state_layers is not None and self.n_heads >= 1 and self.state_heads[1] % self.state_heads[0]:
             yield N_(
-                "delta_value_heads={n} is not a multiple of delta_key_heads={of}: choose delta_key_heads from {divisors}",
-                n=self.delta_heads[1],
-                of=self.delta_heads[0],
-                divisors=_divisors(self.delta_heads[1]),
+                "state_value_heads={n} is not a multiple of state_key_heads={of}: choose state_key_heads from {divisors}",
+                n=self.state_heads[1],
+                of=self.state_heads[0],
+                divisors=_divisors(self.state_heads[1]),
             )
+        if self.state_bias and self.state_rule == "delta":
+            yield N_("state_bias: the layers of the delta rule have none, leave it out")
+        if (self.state_step_least or 0) >= (self.state_step_most or math.inf):
+            yield N_("state_step_least={value}: must be below state_step_most", value=self.state_step_least)
         if self.qk_norm_over == "all" and not self.qk_norm:
             yield N_("qk_norm_over='all' without qk_norm: give both, or leave it out")
         if self.sliding_window is not None and self.architecture == "encoder-decoder":
@@ -247,14 +269,26 @@ class AttentionOptions(CommonOptions):
             yield N_("the queries of all heads are made of {n} numbers for each token", n=self.latent_query_dim)
         if self.latent_value_dim is not None:
             yield N_("values are {n} numbers wide", n=self.latent_value_dim)
-        if self.delta_layers is not None:
-            yield N_(
-                "the gated delta rule in the place of attention (layers: {layers}): {n} heads with a state of "
-                "{rows} × {columns} numbers each",
-                layers=ranges(self.delta_layers),
-                n=self.delta_heads[1],
-                rows=self.delta_dims[0],
-                columns=self.delta_dims[1],
+        if self.state_layers is not None:
+            layers, (rows, columns), n = ranges(self.state_layers), self.state_dims, self.state_heads[1]
+            yield (
+                N_(
+                    "the gated delta rule in the place of attention (layers: {layers}): {n} heads with a state of "
+                    "{rows} × {columns} numbers each",
+                    layers=layers,
+                    n=n,
+                    rows=rows,
+                    columns=columns,
+                )
+                if self.state_rule == "delta"
+                else N_(
+                    "a state space in the place of attention (layers: {layers}): {n} heads with a state of {rows} × "
+                    "{columns} numbers each",
+                    layers=layers,
+                    n=n,
+                    rows=rows,
+                    columns=columns,
+                )
             )
         if self.sinks:
             yield N_("each head has a sink: a learned score in the softmax that carries no value")
@@ -281,8 +315,10 @@ class AttentionOptions(CommonOptions):
         )
 
     def without_meaning(self) -> Iterator[str]:
-        if self.delta_layers is None:
-            yield "delta_kernel"
+        if self.state_layers is None:
+            yield from ("state_kernel", "state_rule", "state_bias")
+        if self.state_layers is None or self.state_rule == "delta":
+            yield from ("state_step_least", "state_step_most")
 
 
 def _divisors(n: int) -> str:

@@ -186,7 +186,7 @@ def walkthrough(checkpoint: Checkpoint, trace: Trace, followed: int, *, predicts
 def softmax_layers(trace: Trace, stack: Literal["encoder", "decoder"]) -> list[int]:
     """The layers of a stack whose self-attention has a softmax; all of them where none has."""
     every = list(range(n_layers(trace, stack)))
-    return [layer for layer in every if trace[site_name(stack, layer)].delta is None] or every
+    return [layer for layer in every if trace[site_name(stack, layer)].gates is None] or every
 
 
 def _look(trace: Trace, stack: Literal["encoder", "decoder"], tokens: Sequence[Token], query: int, n: int) -> Look:

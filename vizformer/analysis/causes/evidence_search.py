@@ -150,14 +150,14 @@ class _Search:
     def pattern(self, head: Node) -> Row:
         """The weights with which a head looks from its row."""
         record, at = self.trace[head.place], head.head or 0
-        if record.delta is not None:
+        if record.gates is not None:
             return float64(record.pattern(at)[head.row])
         return float64(record.of_queries(head.row, head.row + 1).pattern(at)[0])
 
     def splits(self, head: Node) -> bool:
         """Whether what a head reads is linear in the row: not behind a convolution, and not behind the norm of a latent."""
         latent = isinstance(attention_at(self.checkpoint, head.place), LatentAttention)
-        return self.trace[head.place].delta is None and not latent
+        return self.trace[head.place].gates is None and not latent
 
     def parts(self, key: _Key, edge: _Open) -> bool:
         """Gives the heads that have written much of a token's row edges of their own; whether there are such."""

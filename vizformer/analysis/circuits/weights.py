@@ -54,7 +54,7 @@ def head_weights(checkpoint: Checkpoint, kind: Kind, layer: int, head: int) -> H
         raise TraceError("There is no head {head} in layer {layer} of this model.", layer=layer, head=head)
     block = blocks[layer]
     attention = block.self_attention
-    if checkpoint.model.config.has_delta(layer):
+    if checkpoint.model.config.has_state(layer):
         raise no_softmax(f"{kind}.{layer}.self")
     if checkpoint.model.config.latent_dim is not None:
         raise no_one_matrix()

@@ -102,8 +102,8 @@ def targets(
 
 
 def layer_patterns(record: AttentionRecord) -> Float[Tensor, "n_heads n_q n_k"]:
-    """The weights of all heads of one attention call at once, in float32; of the delta rule their shares by size."""
-    if record.delta is not None:
+    """The weights of all heads of one attention call at once, in float32; beside a state their shares by size."""
+    if record.gates is not None:
         return by_size(record.patterns().float())
     keys = record.k.float().repeat_interleave(record.n_heads // record.k.shape[0], dim=0)
     scores = record.scoring.bent(

@@ -2,7 +2,8 @@
 
 Counted are the multiplications of matrix products, which is where the time goes; norms, softmax, activations and the
 turning of RoPE are not.  Cells that a mask blocks count too: they are computed before they are blocked.  A layer of the
-gated delta rule is counted token by token: it goes through its state four times (forget, read, write, answer).
+gated delta rule is counted token by token: it goes through its state four times (forget, read, write, answer), a state
+space three times (it does not read before it writes).
 """
 
 from dataclasses import dataclass, replace
@@ -21,8 +22,8 @@ class Multiplications:
     """Multiplications by where they happen.
 
     Attributes:
-        attention: q k^T and pattern v, which grow with the length of the text; of the delta rule, all that the state takes.
-        projections: W_Q, W_K, W_V, W_O and gates; of the delta rule also its short convolution, of latent
+        attention: q k^T and pattern v, which grow with the length of the text; beside a state, all that it takes.
+        projections: W_Q, W_K, W_V, W_O and gates; of layers that keep a state also the short convolution, of latent
             attention all that makes keys and values of latents.
         feedforward: W_in, W_out and, where it is gated, W_gate.
         unembedding: the logits, with what the head does before them.
@@ -71,8 +72,8 @@ def decoder_pass(config: ModelConfig, new: int, length: int, memory: int = 0, pr
     layer = attention_cost(config, new, length, projected=new)
     if config.n_encoder_layers:
         layer += attention_cost(config, new, memory, projected=projected)
-    layers = _times(layer, config.n_decoder_layers - config.n_delta_layers)
-    layers += _times(_delta_rule(config, new), config.n_delta_layers)
+    layers = _times(layer, config.n_decoder_layers - config.n_state_layers)
+    layers += _times(_state_rule(config, new), config.n_state_layers)
     layers += _feedforwards(config, new, config.n_decoder_layers)
     return layers + _embedding(config, new) + _unembedding(config, 1)
 
@@ -112,21 +113,21 @@ def generation_costs(
 def cache_bytes(config: ModelConfig, length: int, memory: int = 0, number_bytes: int = FLOAT_BYTES) -> int:
     """Bytes of keys and values for `length` positions of the decoder and, fixed, `memory` positions of the encoder.
 
-    2 * n_layers * n_kv_heads * d_head * (length + memory) numbers; memory counts in cross-attention only.  Of layers of the
-    delta rule `state_bytes` is kept in their place; in latent attention it is latent_dim + rope_dims numbers a layer and
+    2 * n_layers * n_kv_heads * d_head * (length + memory) numbers; memory counts in cross-attention only.  Of layers that
+    keep a state `state_bytes` is kept in their place; in latent attention it is latent_dim + rope_dims numbers a layer and
     token.
     """
     positions = length + (memory if config.n_encoder_layers else 0)
-    layers = config.n_decoder_layers - config.n_delta_layers
+    layers = config.n_decoder_layers - config.n_state_layers
     return layers * config.kv_numbers * positions * number_bytes + state_bytes(config, number_bytes)
 
 
 def state_bytes(config: ModelConfig, number_bytes: int = FLOAT_BYTES) -> int:
-    """Bytes of the layers of the delta rule, at every length: n_heads * d_key * d_value numbers in float32, and the last
-    delta_kernel - 1 rows that the convolution reads."""
-    channels, (__, n_heads), (d_key, d_value) = config.delta_channels, config.delta_heads, config.delta_dims
-    rows = channels * (config.delta_kernel - 1) * number_bytes
-    return config.n_delta_layers * (n_heads * d_key * d_value * FLOAT_BYTES + rows)
+    """Bytes of the layers that keep a state, at every length: n_heads * d_key * d_value numbers in float32, and the last
+    state_kernel - 1 rows that the convolution reads."""
+    channels, (__, n_heads), (d_key, d_value) = config.state_channels, config.state_heads, config.state_dims
+    rows = channels * (config.state_kernel - 1) * number_bytes
+    return config.n_state_layers * (n_heads * d_key * d_value * FLOAT_BYTES + rows)
 
 
 def rolling_cache_bytes(config: ModelConfig, length: int, memory: int = 0, number_bytes: int = FLOAT_BYTES) -> int:
@@ -136,7 +137,7 @@ def rolling_cache_bytes(config: ModelConfig, length: int, memory: int = 0, numbe
     Source: Jiang et al. 2023, "Mistral 7B", section 2, "Rolling Buffer Cache".
     """
     forgotten = max(0, length - (config.sliding_window or length))
-    layers = len(config.windowed_layers - {*(config.delta_layers or ())}) if config.n_decoder_layers else 0
+    layers = len(config.windowed_layers - {*(config.state_layers or ())}) if config.n_decoder_layers else 0
     saved = layers * config.kv_numbers * forgotten * number_bytes
     return cache_bytes(config, length, memory, number_bytes) - saved
 
@@ -211,12 +212,14 @@ def _latent_attention(config: ModelConfig, queries: int, keys: int, projected: i
     )
 
 
-def _delta_rule(config: ModelConfig, rows: int) -> Multiplications:
+def _state_rule(config: ModelConfig, rows: int) -> Multiplications:
     """Of a layer, rows times: 4 * n_heads * d_key * d_value, and d_model * (channels + 2 * n_heads * d_value + 2 * n_heads)
-    + channels * delta_kernel, with channels = 2 * n_key_heads * d_key + n_heads * d_value."""
-    channels, (__, n_heads), (d_key, d_value) = config.delta_channels, config.delta_heads, config.delta_dims
-    matrices = config.d_model * (channels + 2 * n_heads * d_value + 2 * n_heads) + channels * config.delta_kernel
-    return Multiplications(attention=4 * rows * n_heads * d_key * d_value, projections=rows * matrices)
+    + channels * state_kernel, with channels = 2 * n_key_heads * d_key + n_heads * d_value.  A state space goes through its
+    state 3 times, and has 1 gate for each head, not 2."""
+    channels, (__, n_heads), (d_key, d_value) = config.state_channels, config.state_heads, config.state_dims
+    times, gates = (4, 2) if config.state_rule == "delta" else (3, 1)
+    matrices = config.d_model * (channels + 2 * n_heads * d_value + gates * n_heads) + channels * config.state_kernel
+    return Multiplications(attention=times * rows * n_heads * d_key * d_value, projections=rows * matrices)
 
 
 def _distances(config: ModelConfig, n: int) -> Multiplications:

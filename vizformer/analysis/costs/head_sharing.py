@@ -59,14 +59,14 @@ def layer_cost(config: ModelConfig, n: int) -> LayerCost:
 
 
 def with_heads(config: ModelConfig, n_heads: int) -> ModelConfig:
-    """The same width n_heads * d_head cut into `n_heads` heads, each with keys and values of its own.
+    """The same width n_heads * d_head cut into `n_heads` heads, each with keys and values of its own; states stay.
 
     Raises:
         ConfigError: it cannot be cut so.
     """
     width = config.n_heads * config.d_head
     head_dim = None if config.head_dim is None else max(1, width // n_heads)
-    return replace(config, n_heads=n_heads, n_kv_heads=None, head_dim=head_dim)
+    return replace(config, n_heads=n_heads, n_kv_heads=None, head_dim=head_dim, **config.state_sizes)
 
 
 def possible_heads(config: ModelConfig, most: int = 64) -> tuple[int, ...]:

@@ -169,8 +169,8 @@ def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: 
     def add(name: str, kind: Kind, module: str, *inputs: Dims, skip: str = "", fed_by: str = "") -> None:
         mixed = name == "feedforward" and 0 < len(with_experts) < depth
         plain = [layer for layer in range(depth) if mixed and layer not in with_experts]
-        if name == "attention":  # layers of the delta rule beside those with attention
-            plain = [layer for layer in range(depth) if config.has_delta(layer) != config.has_delta(drawn)]
+        if name == "attention":  # layers that keep a state beside those with attention
+            plain = [layer for layer in range(depth) if config.has_state(layer) != config.has_state(drawn)]
         boxes.append(
             Box(
                 key=f"{section}.{name}",

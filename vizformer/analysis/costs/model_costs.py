@@ -48,21 +48,21 @@ def parameters(config: ModelConfig) -> dict[str, int]:
         stack = "decoder" if config.n_decoder_layers else "encoder"
         own = config.network_parameters(config.d_ff)
         found[f"{stack}.feedforward"] += others * (own - parameter_count.experts_parameters(config))
-    if config.delta_layers is not None:
-        other = _parts(config, 1, delta_rule=True)["decoder.attention"]
-        found["decoder.attention"] += config.n_delta_layers * (other - one["decoder.attention"])
+    if config.state_layers is not None:
+        other = _parts(config, 1, with_states=True)["decoder.attention"]
+        found["decoder.attention"] += config.n_state_layers * (other - one["decoder.attention"])
     return found
 
 
-def _parts(config: ModelConfig, depth: int, delta_rule: bool = False) -> dict[str, int]:
-    if not delta_rule:
+def _parts(config: ModelConfig, depth: int, with_states: bool = False) -> dict[str, int]:
+    if not with_states:
         config = replace(
             config,
-            delta_layers=None,
-            delta_key_heads=None,
-            delta_value_heads=None,
-            delta_key_dim=None,
-            delta_value_dim=None,
+            state_layers=None,
+            state_key_heads=None,
+            state_value_heads=None,
+            state_key_dim=None,
+            state_value_dim=None,
         )
     shallow = replace(
         config,
@@ -73,7 +73,7 @@ def _parts(config: ModelConfig, depth: int, delta_rule: bool = False) -> dict[st
         rope_local_layers=None,
         rope_local_theta=None,
         expert_layers=None,
-        delta_layers=(0,) if delta_rule else None,
+        state_layers=(0,) if with_states else None,
     )
     with without_memory():
         return parameter_count.parts(Transformer(shallow))
@@ -99,9 +99,9 @@ def activations(config: ModelConfig, n: int) -> Activations:
     latent attention 2 n_heads d_head (q, k) + 2 n_heads d_value (v, input of W_O) and twice the latents (their norms);
     feed-forward d (input) + 2 d_ff (before and after the activation; gated: 4 d_ff); norms d each.  Of a layer with
     experts: those of the chosen ones and the shared one, with their outputs, and the router's scores.  Cross-attention
-    adds its own, and the memory whose keys and values it computes.  A layer of the delta rule: d (input), 2 channels (before
-    and after the convolution), and 3 n_heads d_value (gate, what is read, input of W_O).  Maps: n_heads n^2 for every
-    attention.
+    adds its own, and the memory whose keys and values it computes.  A layer that keeps a state: d (input), 2 channels
+    (before and after the convolution), and 3 n_heads d_value (gate, what is read, input of W_O).  Maps: n_heads n^2 for
+    every attention.
     """
     d, heads = config.d_model, (2 * config.n_heads + 2 * config.kv_heads) * config.d_head
     if config.latent_dim is not None:
@@ -116,10 +116,10 @@ def activations(config: ModelConfig, n: int) -> Activations:
     encoder_layer = attention + feedforward + 2 * norm
     decoder_layer = encoder_layer + (attention + norm if cross else 0)
     layers, others = config.n_encoder_layers * encoder_layer, config.n_decoder_layers * decoder_layer
-    calls = config.n_encoder_layers + (1 + cross) * config.n_decoder_layers - config.n_delta_layers
+    calls = config.n_encoder_layers + (1 + cross) * config.n_decoder_layers - config.n_state_layers
     more = config.n_expert_layers * (experts - feedforward) - (0 if config.first_norm else norm)
-    delta = d + 2 * config.delta_channels + 3 * config.delta_heads[1] * config.delta_dims[1]
-    more += config.n_delta_layers * (delta - attention)
+    state = d + 2 * config.state_channels + 3 * config.state_heads[1] * config.state_dims[1]
+    more += config.n_state_layers * (state - attention)
     more -= 0 if config.last_norm else norm * ((config.n_encoder_layers > 0) + (config.n_decoder_layers > 0))
     return Activations(n * (layers + others + more), calls * config.n_heads * n * n)
 

@@ -1,8 +1,8 @@
-"""What a decoder keeps of the tokens before, in bytes: a cache that grows with them, and the state of the delta rule.
+"""What a decoder keeps of the tokens before, in bytes: a cache that grows with them, and a state that does not.
 
     a layer with attention:      2 n_kv d_head min(n, window) numbers
     latent attention:            latent_dim + rope_dims numbers a token, for all heads together
-    a layer of the delta rule:   n_heads d_key d_value numbers of 4 bytes, and the last kernel - 1 rows of its convolution
+    a layer that keeps a state:  n_heads d_key d_value numbers of 4 bytes, and the last kernel - 1 rows of its convolution
 
 Source: the configurations that are published with the models; the state is kept in float32 by the code published with
 Qwen3-Next.
@@ -17,7 +17,7 @@ from vizformer.config import ModelConfig
 
 @dataclass(frozen=True)
 class Kept:
-    """Bytes of the layers with attention, and of those with the delta rule."""
+    """Bytes of the layers with attention, and of those that keep a state."""
 
     cache: int
     state: int
@@ -54,11 +54,11 @@ def qwen3_next(*, attention_only: bool = False) -> ModelConfig:
         return plain
     return replace(
         plain,
-        delta_layers=tuple(layer for layer in range(48) if layer % 4 != 3),
-        delta_key_heads=16,
-        delta_value_heads=32,
-        delta_key_dim=128,
-        delta_value_dim=128,
+        state_layers=tuple(layer for layer in range(48) if layer % 4 != 3),
+        state_key_heads=16,
+        state_value_heads=32,
+        state_key_dim=128,
+        state_value_dim=128,
     )
 
 

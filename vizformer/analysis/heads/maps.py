@@ -26,8 +26,8 @@ class HeadMaps:
     """All heads of one kind of attention, over its layers.
 
     Attributes:
-        weights: attention weights; each row sums to 1 (0 where everything is blocked). Of the delta rule |M| in shares.
-        scores: q k^T / sqrt(d_head), before the mask. Of the delta rule M, which has both signs.
+        weights: attention weights; each row sums to 1 (0 where everything is blocked). Beside a state |M| in shares.
+        scores: q k^T / sqrt(d_head), before the mask. Beside a state M, which has both signs.
         reasons: why a cell is blocked (`vizformer.model.Reason`), 0 where it is not; the same for all heads of a layer.
             Layers differ where some of them have a sliding window, or a cell was blocked by hand.
     """
@@ -84,7 +84,7 @@ def head_maps(trace: Trace, kind: Kind, *, queries: int | None = None) -> HeadMa
         records = tuple(record.of_queries(0, queries) for record in records)
     with torch.inference_mode():
         scores = [
-            torch.stack([r.pattern(h) if r.delta is not None else r.scores(h) for h in range(r.n_heads)])
+            torch.stack([r.pattern(h) if r.gates is not None else r.scores(h) for h in range(r.n_heads)])
             for r in records
         ]
         weights = [torch.stack([r.shares(h) for h in range(r.n_heads)]) for r in records]

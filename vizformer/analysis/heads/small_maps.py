@@ -66,7 +66,7 @@ def _of_layer(record: AttentionRecord, rows: list[int], columns: ndarray) -> tup
         first, last = _seen(_rows(record.bias, start, end), n_k)
         if first == last:
             continue
-        if record.delta is not None:
+        if record.gates is not None:
             weights = by_size(record.of_queries(start, end).patterns().float())[:, :, first:last]
             _strongest(out, index, weights, columns, first, n_k)
             sums.add(weights, weights.log(), start, first)

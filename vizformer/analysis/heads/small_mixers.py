@@ -15,7 +15,7 @@ from vizformer.config import ModelConfig
 from vizformer.explain.arrays import float64
 from vizformer.model import Trace, Transformer
 
-Mixer = Literal["softmax", "sink", "grouped", "latent", "window", "delta"]
+Mixer = Literal["softmax", "sink", "grouped", "latent", "window", "delta", "space"]
 MIXERS: tuple[Mixer, ...] = get_args(Mixer)
 HEADS, D_HEAD, WINDOW = 4, 8, 3
 LATENT, TURNED = 12, 4  # numbers of a latent, and of the rotary part of the keys
@@ -25,7 +25,8 @@ OPTIONS: dict[Mixer, dict[str, Any]] = {
     "grouped": {"n_kv_heads": 1},
     "latent": {"latent_dim": LATENT, "rope_dims": TURNED},
     "window": {"sliding_window": WINDOW},
-    "delta": {"delta_layers": (0,)},
+    "delta": {"state_layers": (0,)},
+    "space": {"state_layers": (0,), "state_rule": "space", "state_key_heads": 1},
 }
 
 

@@ -73,9 +73,9 @@ class TraceHeads:
         return record.shares(head)[:, columns].float().cpu().numpy()
 
     def scores(self, layer: int, head: int) -> Float[ndarray, "n_q n_k"]:
-        """What the softmax sees, before the mask; of the delta rule M, which has both signs."""
+        """What the softmax sees, before the mask; beside a state M, which has both signs."""
         record = self.records[layer]
-        return (record.scores(head) if record.delta is None else record.pattern(head)).float().cpu().numpy()
+        return (record.scores(head) if record.gates is None else record.pattern(head)).float().cpu().numpy()
 
     def operands(self, layer: int, head: int) -> Operands | None:
         """What a map is computed from, in float32; None where that is not all.
@@ -86,7 +86,7 @@ class TraceHeads:
         record = self.records[layer]
         record.check(head)
         if (
-            record.delta is not None
+            record.gates is not None
             or not record.scoring.is_product
             or not _only_blocks(record.bias, record.reason_map)
         ):

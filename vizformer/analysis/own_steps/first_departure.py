@@ -95,7 +95,7 @@ def layers(trace: Trace) -> tuple[str, ...]:
 
 
 def named(checkpoint: Checkpoint, trace: Trace) -> tuple[Named, ...]:
-    """Every step that can be compared; the layers of a stack have the same, but for those with experts or the delta rule.
+    """Every step that can be compared; the layers of a stack have the same, but for those with experts or a state.
 
     Raises:
         TraceError: a text of more than `LONGEST` tokens.
@@ -106,7 +106,7 @@ def named(checkpoint: Checkpoint, trace: Trace) -> tuple[Named, ...]:
     for layer in layers(trace):
         stack, _, number = layer.rpartition(".")
         config = checkpoint.model.config
-        alike = stack, config.has_experts(int(number)), config.has_delta(int(number))
+        alike = stack, config.has_experts(int(number)), config.has_state(int(number))
         if alike not in first:
             steps = layer_steps(checkpoint, trace, layer)
             first[alike] = [

@@ -27,9 +27,8 @@ WHY: tuple[tuple[Message, str], ...] = (
         "axk2 deepseek_v32 deepseek_v4 dots3_note_text glm_moe_dsa hy_v4 minimax_m3_vl_text",
     ),
     (
-        N_("a state in the place of some or all attention (state-space or recurrent layers)"),
-        "bamba falcon_h1 falcon_mamba granitemoehybrid jamba mamba mamba2 nemotron_h recurrent_gemma rwkv xlstm zamba "
-        "zamba2",
+        N_("a state in the place of attention, of another kind than those that open (state-space or recurrent layers)"),
+        "bamba falcon_h1 falcon_mamba granitemoehybrid jamba mamba nemotron_h recurrent_gemma rwkv xlstm zamba zamba2",
     ),
     (
         N_("linear attention of another kind than the gated delta rule that opens"),

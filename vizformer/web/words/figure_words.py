@@ -13,7 +13,7 @@ from vizformer.web.words.i18n import language
 
 def of_heads(config: ModelConfig) -> dict[str, str]:
     """The texts of the component of attention, for a model of these options."""
-    return words(attention.texts_of(sinks=config.sinks, delta_rule=config.delta_layers is not None))
+    return words(attention.texts_of(sinks=config.sinks, with_states=config.state_layers is not None))
 
 
 def words(english: Mapping[str, str]) -> dict[str, str]:

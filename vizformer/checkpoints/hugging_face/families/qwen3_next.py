@@ -22,13 +22,13 @@ LINEAR = "linear_attention"
 
 
 def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
-    delta = _delta_layers(fields, fields.size("num_hidden_layers"))
+    delta = _state_layers(fields, fields.size("num_hidden_layers"))
     fields.raw.pop("layer_types", None)  # (it is read here: there are no windows)
     of_texts(fields)
     options, has_head = decoder(fields, names, part=True)
     fields.only("hidden_act", "silu")
     sizes: Options = {
-        f"delta_{ours}": fields.size(f"linear_{theirs}")
+        f"state_{ours}": fields.size(f"linear_{theirs}")
         for ours, theirs in (
             ("key_heads", "num_key_heads"),
             ("value_heads", "num_value_heads"),
@@ -43,11 +43,11 @@ def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         "qk_norm": True,
         "norm_offset": True,
         "attention_gate": True,
-        **({"delta_layers": tuple(delta), **sizes} if delta else {}),
+        **({"state_layers": tuple(delta), **sizes} if delta else {}),
     }, has_head
 
 
-def _delta_layers(fields: Fields, n_layers: int) -> list[int]:
+def _state_layers(fields: Fields, n_layers: int) -> list[int]:
     """Those that layer_types lists, or all but every full_attention_interval-th one."""
     kinds, every = fields.value("layer_types"), fields.size("full_attention_interval")
     if n_layers > MOST_LAYERS:
@@ -73,7 +73,7 @@ def _packed(config: ModelConfig, theirs: str, ours: str) -> list[Part]:
     """Qwen3-Next's matrices, whose rows alternate head by head."""
     letters, heads = (
         [f"{ours}.W_{letter}.weight" for letter in ("Q", "K", "V", "gate", "b", "a")],
-        config.delta_heads[0],
+        config.state_heads[0],
     )
     return [
         Part(f"{theirs}.in_proj_qkvz.weight", tuple(letters[:4]), heads=heads),
@@ -89,11 +89,11 @@ def _apart(config: ModelConfig, theirs: str, ours: str) -> list[Part]:
 
 
 def _weights(config: ModelConfig, matrices: Callable[[ModelConfig, str, str], list[Part]]) -> list[Part]:
-    without = tuple(f"layers.{layer}.self_attn." for layer in config.delta_layers or ())
+    without = tuple(f"layers.{layer}.self_attn." for layer in config.state_layers or ())
     parts = [part for part in weights(config, NORMS) if not part.source.startswith(without)]
     for layer in range(config.n_decoder_layers):
         theirs, ours = f"layers.{layer}", f"decoder.layers.{layer}.self_attention"
-        if not config.has_delta(layer):
+        if not config.has_state(layer):
             q, *others = (
                 linear(f"{theirs}.self_attn.{x}_proj", f"{ours}.W_{x.upper()}", bias=config.qkv_bias) for x in "qkvo"
             )

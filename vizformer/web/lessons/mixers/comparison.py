@@ -25,6 +25,7 @@ FORMULAS: dict[Mixer, str] = {
     "latent": "softmax((Q_R Rᵀ + Q_C W_Kᵀ Cᵀ) / √d) C W_V",
     "window": "softmax(Q Kᵀ / √d + W) V",
     "delta": "S ← a S + k (β (v − (a S)ᵀ k))ᵀ,  o = Sᵀ q",
+    "space": "S ← a S + k (Δ v)ᵀ,  o = Sᵀ q + D v",
 }
 mixed = cached(small_mixers.mixed)
 
@@ -46,7 +47,7 @@ def draw(subject: Subject) -> None:
         found[mixer].maps[head],
         names,
         names,
-        kind="scores" if mixer == "delta" else "weights",
+        kind="scores" if mixer in ("delta", "space") else "weights",
         title=title,
         words=words(figures.ENGLISH),
     )

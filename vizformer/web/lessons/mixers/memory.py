@@ -94,7 +94,7 @@ def _bytes(config: ModelConfig, what: str, n: int) -> int:
 def _formula(n: int) -> None:
     """A layer of either kind, of the shapes of Qwen3-Next."""
     config = qwen3_next()
-    (__, heads), (d_key, d_value), kv, d_head = config.delta_heads, config.delta_dims, config.kv_heads, config.d_head
+    (__, heads), (d_key, d_value), kv, d_head = config.state_heads, config.state_dims, config.kv_heads, config.d_head
     numbers = (2 * kv * d_head * n * 2, heads * d_key * d_value * 4)
     cache, state = (f"{value:,}".replace(",", "{,}") for value in numbers)
     lesson.formula(

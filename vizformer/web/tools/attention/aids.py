@@ -83,11 +83,18 @@ def _said(subject: Subject, kind: Kind) -> list[str]:
                 most=f"{float(sums.max()):.2f}",
             )
         )
-    if view.over == "one" and record.delta is not None:
+    if view.over == "one" and record.gates is not None:
         sums = record.row_sums(view.head)
         said.append(
+            _("Why there is no softmax here: this layer has the gated delta rule, which corrects a state and reads it.")
+            if record.gates.skip is None
+            else _(
+                "Why there is no softmax here: this layer is a state space (Mamba-2), which adds every token to a state "
+                "that fades, and reads it."
+            )
+        )
+        said.append(
             _(
-                "Why there is no softmax here: this layer has the gated delta rule, which corrects a state and reads it. "
                 "What it does is all the same a map, M, exact and with both signs: “scores” shows it, and its rows sum to "
                 "{least} to {most}; “weights” shows each key's share by size.",
                 least=f"{float(sums.min()):.2f}",

@@ -1,4 +1,4 @@
-"""The gated delta rule step by step: against plain float64 loops, its own code, and proofs that fail."""
+"""The gated delta rule and the state space step by step: against plain float64 loops, its own code, and proofs that fail."""
 
 from functools import cache
 
@@ -19,8 +19,10 @@ STATE = ["kept", "held", "u", "S", "o", "map"]
 RULE = ["packed", "convolved", "mixed", "v", "q", "k", "beta", "left", *STATE]
 VARIANTS = {
     "hybrid": tiny.HYBRID,
-    "two-layers": {**tiny.HYBRID, "delta_layers": (0, 1), "delta_key_heads": None, "delta_value_heads": None},
-    "post": {**tiny.HYBRID, "norm_order": "post", "delta_kernel": 2},
+    "two-layers": {**tiny.HYBRID, "state_layers": (0, 1), "state_key_heads": None, "state_value_heads": None},
+    "post": {**tiny.HYBRID, "norm_order": "post", "state_kernel": 2},
+    "space": tiny.MAMBA2,
+    "limited": {**tiny.MAMBA2, "state_bias": True, "state_step_least": 0.3, "state_step_most": 0.9, "state_kernel": 2},
 }
 
 
@@ -43,7 +45,7 @@ def test_every_number_is_the_one_of_the_plain_forward(variant: str) -> None:
     expected = {"z": z, "o": z[:, last], "out": call.attn_out.numpy(), "add": call.added.numpy()}
     for key, numbers in expected.items():
         np.testing.assert_allclose(layer[f"self.{key}"], numbers, rtol=1e-5, atol=1e-5, err_msg=key)
-    for head, query in ((0, 0), (3, 2), (len(z) - 1, last)):
+    for head, query in ((0, 0), (2, 2), (len(z) - 1, last)):
         steps = head_steps(variant, head, query)
         of_head = {
             "o": z[head, query],
@@ -76,24 +78,27 @@ def test_the_code_runs_and_every_proof_holds(variant: str) -> None:
         assert all(snippet(steps, index).code for index in range(len(steps)))
 
 
-def test_the_steps_in_their_order_and_which_are_compared_themselves() -> None:
-    checkpoint, trace, _ = example()
+@pytest.mark.parametrize("variant", ["hybrid", "space"])
+def test_the_steps_in_their_order_and_which_are_compared_themselves(variant: str) -> None:
+    checkpoint, trace, _ = example(variant)
+    rule = [key for key in RULE if variant == "hybrid" or key != "held"]  # a state space corrects nothing
     layer = [step.key.removeprefix("self.") for step in layer_steps(checkpoint, trace, "decoder.0")]
-    assert layer[: layer.index("add") + 1] == ["input", "norm", *RULE, "z", "concat", "out", "add"]
-    steps = head_steps("hybrid", HEAD, QUERY)
-    assert list(steps) == ["input", *RULE, "z", "opened", "head_out", "attn_out", "add"]
+    assert layer[: layer.index("add") + 1] == ["input", "norm", *rule, "z", "concat", "out", "add"]
+    steps = head_steps(variant, 3, QUERY)
+    assert list(steps) == ["input", *rule, "z", "opened", "head_out", "attn_out", "add"]
     direct = {key for key, step in steps.items() if step.proof.direct}
     assert direct == {"v", "q", "k", "beta", "left", "o", "map", "z", "add"}
 
 
-def test_the_map_gives_what_the_model_has_read() -> None:
+@pytest.mark.parametrize("variant", ["hybrid", "space", "limited"])
+def test_the_map_gives_what_the_model_has_read(variant: str) -> None:
     """|M v - o| / |o| at most 1e-6 in float32, for every head; signed, and no later value."""
-    checkpoint, trace, _ = example()
+    checkpoint, trace, _ = example(variant)
     M = {step.key: step for step in layer_steps(checkpoint, trace, "decoder.0")}["self.map"].result
-    for head in range(6):
+    for head in range(trace[SITE].n_heads):
         z, v = (t.double().numpy() for t in (trace[SITE].z(head), trace[SITE].v[head]))
         assert np.linalg.norm(M[head] @ v - z) / np.linalg.norm(z) < 1e-6
-        np.testing.assert_allclose(head_steps("hybrid", head, 2)["map"].result, M[head, 2], atol=1e-12)
+        np.testing.assert_allclose(head_steps(variant, head, 2)["map"].result, M[head, 2], atol=1e-12)
     assert M.min() < 0
     assert not np.triu(M, 1).any()
     assert not np.signbit(M[:, 0, 1:]).any()  # zeros are written without a sign
@@ -106,11 +111,16 @@ def test_the_write_is_the_difference_and_not_the_value() -> None:
     np.testing.assert_allclose(steps["S"].result - steps["kept"].result, np.outer(k[QUERY], steps["u"].result))
 
 
+PARTS = ["W_Q", "W_K", "W_V", "W_a", "filters", "rate", "bias", "W_gate", "norm", "W_O"]
+
+
 @pytest.mark.parametrize(
-    "name", ["W_Q", "W_K", "W_V", "W_b", "W_a", "filters", "rate", "bias", "W_gate", "norm", "W_O"]
+    ("name", "options"),
+    [(name, tiny.HYBRID) for name in (*PARTS, "W_b")]
+    + [(name, tiny.MAMBA2) for name in (*PARTS, "skip", "filter_bias")],
 )
-def test_another_number_in_the_layer_is_caught(name: str) -> None:
-    checkpoint = tiny.checkpoint("decoder-only", **tiny.HYBRID)
+def test_another_number_in_the_layer_is_caught(name: str, options: dict) -> None:
+    checkpoint = tiny.checkpoint("decoder-only", **options)
     trace = checkpoint.trace(variants.TEXT)
     weight = getattr(checkpoint.model.decoder.layers[0].self_attention, name)
     with torch.no_grad():
@@ -131,13 +141,14 @@ def test_numbers_set_by_hand_are_marked_and_followed(letter: str) -> None:
         assert all(step.proof.holds for step in steps)
 
 
+@pytest.mark.parametrize("options", [tiny.HYBRID, tiny.MAMBA2], ids=["hybrid", "space"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
-def test_half_precision_is_proved_and_errors_are_caught(dtype: torch.dtype) -> None:
-    checkpoint = tiny.checkpoint("decoder-only", **tiny.HYBRID)
+def test_half_precision_is_proved_and_errors_are_caught(dtype: torch.dtype, options: dict) -> None:
+    checkpoint = tiny.checkpoint("decoder-only", **options)
     checkpoint.model.to(dtype)
     checkpoint.model.materialise_buffers()
     trace = checkpoint.trace(variants.TEXT)
-    walks = [layer_steps(checkpoint, trace, "decoder.0"), attention_steps(checkpoint, trace, SITE, HEAD, QUERY)]
+    walks = [layer_steps(checkpoint, trace, "decoder.0"), attention_steps(checkpoint, trace, SITE, 3, QUERY)]
     assert not [(step.key, step.proof) for steps in walks for step in steps if not step.proof.holds]
     for name in ("W_V", "W_gate", "W_O"):
         weight = getattr(checkpoint.model.decoder.layers[0].self_attention, name).weight
