@@ -22,6 +22,7 @@ from vizformer.analysis.circuits import (
     head_weights,
     ov_pairs,
     qk_pairs,
+    token_scores,
     what_is_left_out,
 )
 from vizformer.analysis.circuits.weights import embedding, unembedding
@@ -328,3 +329,23 @@ def test_what_is_not_exact_is_said():
         head_weights(made("llama"), "decoder", 0, 9)
     with pytest.raises(TraceError, match="no self-attention of this kind"):
         head_weights(made("llama"), "encoder", 0, 0)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_row_of_a_token_is_that_of_the_whole_circuit(name: str) -> None:
+    architecture, options = MODELS[name]
+    checkpoint = tiny.checkpoint(architecture, **options)
+    own, rows = head_weights(checkpoint, f"{architecture[:7]}", 1, 1), embedding(checkpoint)  # type: ignore[arg-type]
+    looks = rows @ own.W_Q @ own.W_K.T @ rows.T * own.scale
+    says = rows @ own.W_V @ own.W_O @ unembedding(checkpoint)
+    np.testing.assert_allclose(token_scores(checkpoint, "qk", 1, 1, 7), looks[7], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(token_scores(checkpoint, "ov", 1, 1, 7), says[7], rtol=1e-9, atol=1e-12)
+    with pytest.raises(TraceError):
+        token_scores(checkpoint, "ov", 1, 1, checkpoint.model.config.vocab_size)
+
+
+def test_the_row_of_a_token_is_turned_by_its_distance() -> None:
+    checkpoint = load("stories")
+    best = qk_pairs(checkpoint, 2, 1, count=1, distance=3)[0]
+    assert token_scores(checkpoint, "qk", 2, 1, best.row, 3)[best.column] == pytest.approx(best.value, rel=1e-5)
+    assert token_scores(checkpoint, "qk", 2, 1, best.row, 9)[best.column] != pytest.approx(best.value, rel=1e-5)

@@ -11,6 +11,7 @@ import streamlit as st
 
 from tests.bundled import load
 from tests.components.test_mount import sent
+from vizformer.analysis import signed_role
 from vizformer.analysis.circuits import compositions, copying_scores, ov_pairs, qk_pairs
 from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, head_report
 from vizformer.analysis.corpus_heads.bundled_report import WEIGHTS, path_of_bundled_report
@@ -22,7 +23,9 @@ from vizformer.jobs import queue
 from vizformer.web.catalogue import head_reports, model_cache
 from vizformer.web.catalogue.head_reports import Reports
 from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.tools.head_report import computations
 from vizformer.web.widgets import folded_box
+from vizformer.web.words.head_roles import role_said
 
 PAGE = "pages/checkpoint/head_report.py"
 TEXTS = "I have a cat.\nThe cats are here, and the cats are there.\n我有一只猫。"
@@ -139,7 +142,11 @@ def test_the_sentence_and_the_table_say_what_the_library_says(open_app, measured
     assert first.iloc[4] == round(float(found.spread["previous"][2, 1]), 3)
     assert found.sign[2, 1] == 1
     assert first.iloc[-2] == sign
-    assert {"en-US": "It copies", "zh-CN": "它做复制"}[locale] in said(app)
+    assert {"en-US": "it copies", "zh-CN": "它做复制"}[locale] in said(app)
+    texts = computations.role_texts(ModelRef("bundled", "stories"), bundled_corpus("en"))
+    role = signed_role(load("stories"), texts, "decoder.2.self", 1)
+    assert role_said(role).split(":")[0] in said(app) or locale == "zh-CN"
+    assert f"{role.mean:+.3f}".replace("-", "−") in said(app)
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,16 @@
 import pytest
 
 from tests.bundled import load
-from vizformer.analysis import score_split, signed_role, writer_tokens
+from vizformer.analysis import effective_attention, score_split, signed_role, writer_tokens
+from vizformer.analysis.circuits import token_scores
 
 PAGE = "pages/explore/attention.py"
 BOX = "attention.why"
 
 
-def opened(open_app, **link):
+def opened(open_app, box=BOX, **link):
     app = open_app(PAGE, **link)
-    app.session_state[BOX] = True
+    app.session_state[box] = True
     app.run()
     assert not app.exception
     assert not app.error
@@ -56,3 +57,32 @@ def test_the_box_says_what_the_head_does_to_the_logit(open_app) -> None:
     app = opened(open_app, model="stories", text=text, kind="decoder", layer=3, head=3)
     said = f"This head copies: the logits of the tokens that it looks at rise, by {found.mean:+.3f} on average over "
     assert any(f"{said}{len(found.rows)} rows" in one.value for one in app.text)
+
+
+def test_the_box_reads_the_weights_as_tokens(open_app) -> None:
+    text, checkpoint = "The boy lost his hat and the boy lost his", load("stories")
+    tokens = checkpoint.trace(text).tokens["decoder"]
+    app = opened(open_app, model="stories", text=text, kind="decoder", layer=3, head=3, query=8, key=2)
+    likes = token_scores(checkpoint, "qk", 3, 3, tokens[8].id, 6)
+    writes = token_scores(checkpoint, "ov", 3, 3, tokens[2].id)
+    best, lowered = (checkpoint.tokenizer.tokens([int(one.argmax())])[0].text for one in (likes, -writes))
+    place = 1 + int((writes > writes[tokens[2].id]).sum())
+    said = " ".join(one.value for one in app.text)
+    assert f"as a query “{tokens[8].text}” likes best “{best}”" in said
+    assert f" and lowers “{lowered}”" in said
+    assert f"“boy” itself has place {place:,} of {len(writes):,}." in said
+
+
+def test_what_of_the_weights_is_effective(open_app) -> None:
+    text = "Once upon a time there was a little girl who lived in a small house with her mother and her father and " * 2
+    text = (text + text).strip()
+    app = opened(open_app, "attention.effective", model="stories", text=text, kind="decoder", layer=1, head=2)
+    trace = load("stories").trace(text)
+    found = effective_attention(trace, "decoder.1.self", 2)
+    row = len(found.weights) - 1
+    assert found.free[row] > 0
+    key = int(abs(found.weights[row] - found.effective[row]).argmax())
+    number = f"{found.effective[row, key]:.3f}".replace("-", "−")
+    assert any(f"are **{found.free[row]}** more" in one.value and f"**{number}**" in one.value for one in app.markdown)
+    short = opened(open_app, "attention.effective", model="stories", text="The cat", kind="decoder", layer=1, head=2)
+    assert [one for one in short.markdown if one.value.startswith("Every weight of")]

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         cell_question,
         habit_question,
     )
+    from vizformer.analysis.heads.effective_attention import EffectiveAttention, effective_attention
     from vizformer.analysis.heads.induction import (
         HeadScores,
         head_scores,

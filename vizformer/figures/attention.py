@@ -22,7 +22,7 @@ def attention_heatmap(
     key_tokens: Sequence[str],
     *,
     reasons: NDArray[np.integer] | None = None,
-    kind: Literal["weights", "scores"] = "weights",
+    kind: Literal["weights", "scores", "effective"] = "weights",
     title: str = "",
     words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
@@ -30,7 +30,8 @@ def attention_heatmap(
 
     `pattern`: weights in 0..1, or scores [queries, keys].
     `reasons`: why a cell is masked: 0 visible, 1 padding, 2 future, 3 outside the window, 4 painted [queries, keys].
-    `kind`: weights get a sequential scale fixed to 0..1, scores a diverging one centred on 0.
+    `kind`: weights get a sequential scale fixed to 0..1, scores a diverging one centred on 0, and
+    effective weights, which can be below 0, a diverging one of the same reach as weights.
     """
     words = {**ENGLISH, **words}
     values = np.array(pattern, dtype=np.float32)
@@ -44,19 +45,19 @@ def attention_heatmap(
         values[np.asarray(reasons) != 0] = np.nan
     places = {"query": "%{pointNumber[0]}", "key": "%{pointNumber[1]}", "query_token": "%{y}", "key_token": "%{x}"}
     weights = kind == "weights"
-    end = 1.0 if weights else reach(values)
+    end = 1.0 if kind != "scores" else reach(values)
     small = max(values.shape) <= PRINTED_UP_TO
     figure = Figure().add_heatmap(
         z=values,
         zmin=0.0 if weights else -end,
         zmax=end,
         colorscale=weight_scale() if weights else signed_scale(),
-        colorbar={"title": {"text": words["weight" if weights else "score"]}, "thickness": 14},
+        colorbar={"title": {"text": words["score" if kind == "scores" else "weight"]}, "thickness": 14},
         xgap=1 if max(values.shape) <= 64 else 0,
         ygap=1 if max(values.shape) <= 64 else 0,
         hoverongaps=False,
-        texttemplate=("%{z:.2f}" if weights else "%{z:.1f}") if small else None,
-        hovertemplate=fill(words["attends" if weights else "scores"], value="%{z:.4f}", **places),
+        texttemplate=("%{z:.1f}" if kind == "scores" else "%{z:.2f}") if small else None,
+        hovertemplate=fill(words["scores" if kind == "scores" else "attends"], value="%{z:.4f}", **places),
     )
     if reasons is not None:
         add_masks(figure, np.asarray(reasons), words["masked"], words, places)

@@ -9,7 +9,7 @@ Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits",
 circuits" and "Summarizing OV/QK matrices".
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -19,10 +19,13 @@ from torch import Tensor
 
 from vizformer.analysis.circuits.weights import HeadWeights, embedding, head_weights, predicting_kind, unembedding
 from vizformer.checkpoints import Checkpoint
+from vizformer.explain.arrays import float64
+from vizformer.model.input_check import token_id
 from vizformer.model.positions import rope_frequencies, rotation
 
 MOST_TOKENS = 8192
 """Of a larger vocabulary the first ones are looked at for pairs, which are the most frequent ones in most."""
+Circuit = Literal["qk", "ov"]
 _ROWS = 512  # of a circuit that are held at once
 
 
@@ -76,6 +79,25 @@ def ov_pairs(checkpoint: Checkpoint, layer: int, head: int, count: int = 20) -> 
     own = head_weights(checkpoint, predicting_kind(checkpoint), layer, head)
     rows, columns = embedding(checkpoint)[:MOST_TOKENS], unembedding(checkpoint)[:, :MOST_TOKENS]
     return _largest(rows @ own.W_V, own.W_O @ columns, count)
+
+
+def token_scores(
+    checkpoint: Checkpoint, circuit: Circuit, layer: int, head: int, token: int, distance: int = 0
+) -> Float[ndarray, " vocab_size"]:
+    """One row of a circuit: of a token as the query the scores of all keys, or of one that is looked at all logits.
+
+    `distance`: of the key before the query, as of `qk_pairs`.
+    """
+    own, vocab = head_weights(checkpoint, predicting_kind(checkpoint), layer, head), checkpoint.model.config.vocab_size
+    row = embedding(checkpoint, slice(token_id(token, vocab), token + 1))
+    parts = [slice(first, first + MOST_TOKENS) for first in range(0, vocab, MOST_TOKENS)]
+    if circuit == "qk":
+        query = _turned(checkpoint, layer, row @ own.W_Q, distance) * own.scale
+        found = [embedding(checkpoint, part) @ own.W_K @ query[0] for part in parts]
+    else:
+        written = (row @ own.W_V @ own.W_O)[0]
+        found = [written @ unembedding(checkpoint, part) for part in parts]
+    return float64(torch.cat(found))
 
 
 def _through(checkpoint: Checkpoint) -> Float[Tensor, "d_model d_model"]:

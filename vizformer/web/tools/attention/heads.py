@@ -6,6 +6,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import presses
 from vizformer.web.link import state
 from vizformer.web.tools.attention import aids, over_texts
+from vizformer.web.tools.attention.effective_weights import draw_effective
 from vizformer.web.tools.attention.head_lines import as_lines, as_lines_together
 from vizformer.web.tools.attention.head_maps import as_map, as_one_map
 from vizformer.web.tools.attention.head_text import as_text
@@ -54,3 +55,4 @@ def draw_heads(subject: Subject) -> None:
         state.update(part="arithmetic")  # of the lesson, which begins with another part
         st.switch_page("pages/learn/qkv.py")
     draw_reasons(here)
+    draw_effective(here)

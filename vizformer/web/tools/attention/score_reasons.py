@@ -4,13 +4,24 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis import ScoreSplit, SignedRole, Writer, score_split, signed_role, site_name, writer_tokens
+from vizformer.analysis import (
+    ScoreSplit,
+    SignedRole,
+    Writer,
+    circuits,
+    score_split,
+    signed_role,
+    site_name,
+    writer_tokens,
+)
+from vizformer.analysis.attribution.lens import predicting_stack
 from vizformer.analysis.attribution.score_writers import Side
 from vizformer.errors import TraceError
 from vizformer.figures.logit_bars import ENGLISH as TERMS
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.catalogue.subject_functions import of_model
 from vizformer.web.link import state
 from vizformer.web.tools.attention.heads_of_kind import Heads
 from vizformer.web.widgets import chart, proof_badge
@@ -19,10 +30,11 @@ from vizformer.web.widgets.in_python import opening
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
+from vizformer.web.words.head_roles import role_said
 from vizformer.web.words.i18n import _, show_note
 from vizformer.web.words.part_names import part_name
 
-BARS, FOLLOWED, TOKENS = 8, 3, 3
+BARS, FOLLOWED, TOKENS, READ = 8, 3, 3, 5
 _LONGEST = 512  # tokens: the mean over keys asks for a way back from each
 
 
@@ -36,6 +48,9 @@ def came_from(subject: Subject, at: tuple[str, int, int, int], side: Side, write
     return writer_tokens(subject.checkpoint, subject.trace, split_of(subject, *at), side, writer)
 
 
+token_scores = of_model(circuits.token_scores)
+
+
 @cached
 def role_of(subject: Subject, site: str, head: int) -> SignedRole | None:
     """What the head does to the logits of what it looks at; None of another attention, or where no row looks at a token."""
@@ -43,33 +58,6 @@ def role_of(subject: Subject, site: str, head: int) -> SignedRole | None:
         return signed_role(subject.checkpoint, [subject.trace], site, head)
     except TraceError:
         return None
-
-
-def _role_said(found: SignedRole) -> str:
-    values = {"n": len(found.effects), "mean": f"{found.mean:+.3f}".replace("-", "−")}
-    if found.role == "copying":
-        return _(
-            "This head copies: the logits of the tokens that it looks at rise, by {mean} on average over {n} rows of this "
-            "text.",
-            **values,
-        )
-    if found.role == "suppressing":
-        return _(
-            "This head suppresses: the logits of the tokens that it looks at fall, by {mean} on average over {n} rows of "
-            "this text, and most of it falls on tokens that would be expected otherwise.",
-            **values,
-        )
-    if found.role == "anti-copying":
-        return _(
-            "This head works against copying: the logits of the tokens that it looks at fall, by {mean} on "
-            "average over {n} rows of this text.",
-            **values,
-        )
-    return _(
-        "This head neither copies nor suppresses what it looks at ({mean} on their logits, on average over "
-        "{n} rows of this text): it does something else, or writes for other heads.",
-        **values,
-    )
 
 
 def draw_reasons(here: Heads) -> None:
@@ -113,9 +101,11 @@ def _draw(here: Heads, site: str, head: int, query: int) -> None:
             chart.show(figures.logit_terms(names, values, title=title, words=texts), key=f"attention.why.{side}")
     for said in _chains(here, split):
         st.text(said)
+    for said in _by_weights(here, split):
+        st.text(said)
     done = role_of(subject, site, head) if model_cache.predicts(subject.model) else None
     if done is not None:
-        st.text(_role_said(done))
+        st.text(role_said(done))
     proof_badge.show(split.proof, edited=bool(subject.edited))
     show_note(
         "The numbers by which norms divide are held as they were. These are shares of a sum, not effects: without a "
@@ -173,6 +163,50 @@ def _chains(here: Heads, split: ScoreSplit) -> list[str]:
                 row=row,
                 share=f"{share:+.3f}".replace("-", "−"),
                 tokens=", ".join(f"“{tokens[i]}” {shares[i]:+.3f}".replace("-", "−") for i in best),
+            )
+        )
+    return said
+
+
+def _by_weights(here: Heads, split: ScoreSplit) -> list[str]:
+    """What the weights alone say of the two tokens: which keys the query likes, and what the head says of the key."""
+    subject, layer = here.subject, state.view().layer
+    stack = predicting_stack(subject.checkpoint)
+    if here.kind != stack:
+        return []
+    query, key = here.queries[split.query], here.keys[split.key]
+    try:
+        likes = token_scores(subject.model, "qk", layer, split.head, query.id, max(0, split.query - split.key))
+        writes = token_scores(subject.model, "ov", layer, split.head, key.id)
+    except TraceError:  # a head that no one matrix describes
+        return []
+    tokenizer = subject.checkpoint.tokenizer_of(stack)
+
+    def listed(scores: np.ndarray) -> str:
+        best = [int(at) for at in np.argsort(-scores, kind="stable")[:READ]]
+        return ", ".join(f"“{token.text}”" for token in tokenizer.tokens(best))
+
+    def place(scores: np.ndarray, id: int) -> str:
+        return _("{n} of {of}", n=f"{1 + int((scores > scores[id]).sum()):,}", of=f"{len(scores):,}")
+
+    said = [
+        _(
+            "By its weights alone, with embeddings in the place of rows: as a query “{query}” likes best {tokens}; “{key}” "
+            "has place {place}.",
+            query=query.text,
+            key=key.text,
+            tokens=listed(likes),
+            place=place(likes, key.id),
+        )
+    ]
+    if model_cache.predicts(subject.model):
+        said.append(
+            _(
+                "Where it looks at “{key}” it raises {tokens} and lowers {lowered}; “{key}” itself has place {place}.",
+                key=key.text,
+                tokens=listed(writes),
+                lowered=listed(-writes),
+                place=place(writes, key.id),
             )
         )
     return said

@@ -1,8 +1,9 @@
 """Cached computations of the page What each head does."""
 
+from contextlib import suppress
 from typing import Literal
 
-from vizformer.analysis import circuits
+from vizformer.analysis import Kind, SignedRole, circuits, signed_role, site_name
 from vizformer.analysis.circuits import (
     compositions,
     copying_scores,
@@ -12,13 +13,20 @@ from vizformer.analysis.circuits import (
     what_is_left_out,
 )
 from vizformer.analysis.corpus_heads import Corpus, bundled_corpus
+from vizformer.analysis.corpus_heads.one_text import read_tokens
 from vizformer.analysis.corpus_heads.passage import head_on_passage
+from vizformer.analysis.masks.runs import rerun
+from vizformer.errors import TraceError, VizformerError
 from vizformer.messages import Message
+from vizformer.model import Trace
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject_functions import of_model
 from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.link.model_ref import ModelRef
+
+ROLE_TEXTS, ROLE_TOKENS = 6, 40
+ROLE_WORK = 1e10  # parameters times tokens: two seconds or so, besides the ways back
 
 
 @cached
@@ -39,6 +47,32 @@ def left_out(model: ModelRef) -> tuple[Message, ...]:
 copying = of_model(copying_scores)
 eigenvalues = of_model(circuits.eigenvalues)
 composition = of_model(compositions)
+
+
+@cached
+def role_texts(model: ModelRef, corpus: Corpus) -> tuple[Trace, ...]:
+    """Runs over the first texts of a corpus; none of a model with which that would take long."""
+    checkpoint, found = model_cache.checkpoint(model), list[Trace]()
+    if ROLE_TEXTS * ROLE_TOKENS * checkpoint.report.n_parameters > ROLE_WORK:
+        return ()
+    for passage in corpus.passages[: 2 * ROLE_TEXTS]:
+        with suppress(VizformerError):
+            tokens = {stack: row[:ROLE_TOKENS] for stack, row in read_tokens(checkpoint, passage).items()}
+            found.append(rerun(checkpoint, tokens, None))
+        if len(found) == ROLE_TEXTS:
+            break
+    return tuple(found)
+
+
+@cached
+def role_over(model: ModelRef, corpus: Corpus, kind: Kind, place: tuple[int, int]) -> SignedRole | None:
+    """What a head does to the logits of what it looks at in these texts; None where nobody can say."""
+    if kind != predicting(model) or not model_cache.predicts(model) or not (traces := role_texts(model, corpus)):
+        return None
+    try:
+        return signed_role(model_cache.checkpoint(model), traces, site_name(kind, place[0]), place[1])
+    except TraceError:
+        return None
 
 
 @cached

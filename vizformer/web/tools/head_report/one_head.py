@@ -1,8 +1,10 @@
 """One head of the report: what it does in a sentence, and its map on the text where the measure is strongest."""
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from vizformer import figures
+from vizformer.analysis import Kind
 from vizformer.analysis.corpus_heads import Corpus, HeadReport, KindReport
 from vizformer.analysis.corpus_heads.report import LEAST_COMPARED
 from vizformer.figures import head_report as head_figures
@@ -13,18 +15,21 @@ from vizformer.web.tools.head_report import computations, wording
 from vizformer.web.widgets import chart
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
+from vizformer.web.words.head_roles import role_said
 from vizformer.web.words.i18n import _, show_note, show_text, translate
 
 SHOWN = 64  # tokens of a text, around which a map is still read
 
 
-def in_words(report: HeadReport, found: KindReport, measure: str, place: tuple[int, int]) -> None:
+def in_words(report: HeadReport, found: KindReport, measure: str, place: tuple[int, int]) -> DeltaGenerator:
+    """What it does; the place for what it does to logits."""
     layer, head = place
     st.subheader(_("Layer {layer}, head {head}", layer=layer, head=head), anchor=False)
     st.text(wording.sentence(found, layer, head, report.texts))
     nearest, n_heads = int(found.nearest[place]), found.shape[1]
     if sign := int(found.sign[place]):
         st.text(translate(wording.SIGN_SENTENCES[sign]))
+    slot = st.empty()  # filled when all else stands: it is a second's work
     said = f"{wording.title(measure)}: {wording.number(measure, float(found.mean[measure][place]))}"
     if nearest >= 0:
         said += " · " + _(
@@ -36,6 +41,13 @@ def in_words(report: HeadReport, found: KindReport, measure: str, place: tuple[i
     elif found.mean["beside_sinks"][place] < LEAST_COMPARED:
         said += " · " + _("too little attention outside the sinks to be compared with other heads")
     st.caption(said)
+    return slot
+
+
+def to_logits(slot: DeltaGenerator, model: ModelRef, corpus: Corpus, kind: Kind, place: tuple[int, int]) -> None:
+    """What the head does to the logits of what it looks at, in the place that `in_words` has left for it."""
+    if (done := computations.role_over(model, corpus, kind, place)) is not None:
+        slot.text(role_said(done))
 
 
 def its_map(model: ModelRef, corpus: Corpus, found: KindReport, measure: str, place: tuple[int, int]) -> None:

@@ -39,9 +39,10 @@ def draw_results(model: ModelRef, corpus: Corpus, report: HeadReport) -> None:
     place = state.view().layer, state.view().head
     with beside:
         st.caption(wording.meaning(measure))
-        one_head.in_words(report, found, measure, place)
+        slot = one_head.in_words(report, found, measure, place)
     one_head.its_map(model, corpus, found, measure, place)
     table(found, measure)
+    one_head.to_logits(slot, model, corpus, found.kind, place)
     if report.texts < report.given:
         show_note("{n} of {given} texts could be read by this model.", n=f"{report.texts:,}", given=f"{report.given:,}")
     if model.source == "bundled" and model.name == wording.BY_HAND:

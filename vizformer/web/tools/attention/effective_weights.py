@@ -1,0 +1,81 @@
+"""What of a head's weights can reach its output: effective attention beside the weights."""
+
+import numpy as np
+import streamlit as st
+
+from vizformer import figures
+from vizformer.analysis import effective_attention, site_name
+from vizformer.figures import ENGLISH
+from vizformer.web.catalogue.subject_functions import of_trace
+from vizformer.web.link import state
+from vizformer.web.tools.attention.heads_of_kind import Heads
+from vizformer.web.widgets import chart, proof_badge
+from vizformer.web.widgets.folded_box import folded
+from vizformer.web.words import labels
+from vizformer.web.words.errors import guarded, plain
+from vizformer.web.words.figure_words import words
+from vizformer.web.words.i18n import _, show_note
+
+LONGEST, DRAWN = 512, 64  # tokens: each row is taken apart by itself; a map is read up to so many
+computed = of_trace(effective_attention)
+
+
+def draw_effective(here: Heads) -> None:
+    if max(len(here.queries), len(here.keys)) > LONGEST:
+        return
+    with folded(_("What of these weights reaches the output?"), key="attention.effective") as is_open:
+        if is_open:
+            guarded()(_draw)(here)
+
+
+def _draw(here: Heads) -> None:
+    view = state.view()
+    query = view.query_of(here.queries)
+    found = computed(here.subject, site_name(here.kind, view.layer), view.head)
+    lost = np.abs(found.weights[query] - found.effective[query])
+    key = int(lost.argmax())
+    values = {"query": plain(here.queries[query].text), "free": int(found.free[query])}
+    if found.free[query]:
+        st.markdown(
+            _(
+                "The keys that “{query}” sees are **{free}** more than the values tell apart: so many ways to move its "
+                "weights change nothing of what the head puts out. Without them most changes at “{key}”: **{weight}** "
+                "becomes **{effective}**.",
+                **values,
+                key=plain(here.keys[key].text),
+                weight=f"{found.weights[query, key]:.3f}",
+                effective=f"{found.effective[query, key]:.3f}".replace("-", "−"),
+            )
+        )
+    else:
+        st.markdown(
+            _(
+                "Every weight of “{query}” counts: it sees no more keys than their values tell apart, so that no other "
+                "weights would give the same output. Longer texts have keys to spare.",
+                **values,
+            )
+        )
+    rows, keys = slice(max(0, query + 1 - DRAWN), query + 1), slice(0, len(here.keys))
+    if len(here.queries) <= DRAWN:
+        rows = slice(None)
+    elif len(here.keys) > DRAWN:
+        keys = slice(rows.start, rows.stop) if here.kind != "cross" else slice(0, DRAWN)
+    record = here.subject.trace[site_name(here.kind, view.layer)]
+    chart.show(
+        figures.attention_heatmap(
+            found.effective[rows, keys],
+            labels.texts(here.queries)[rows],
+            labels.texts(here.keys)[keys],
+            reasons=record.reason(view.head).cpu().numpy()[rows, keys],
+            kind="effective",
+            title=_("Effective attention"),
+            words={**words(ENGLISH), "weight": _("effective weight")},
+        ),
+        key="attention.effective.map",
+    )
+    proof_badge.show(found.proof, edited=bool(here.subject.edited))
+    show_note(
+        "A row of weights is split in two: what is orthogonal to every column of the values, which adds nothing to the "
+        "output, and the rest, which is shown (Brunner et al. 2020). It can be below 0, and need not sum to 1. In Python: "
+        "vf.analysis.effective_attention."
+    )
