@@ -48,7 +48,6 @@ if TYPE_CHECKING:
         cell_question,
         habit_question,
     )
-    from vizformer.analysis.heads.effective_attention import EffectiveAttention, effective_attention
     from vizformer.analysis.heads.induction import (
         HeadScores,
         head_scores,
@@ -60,6 +59,7 @@ if TYPE_CHECKING:
     from vizformer.analysis.heads.left_out_keys import without_keys
     from vizformer.analysis.heads.maps import HeadMaps, Kind, head_maps, kinds, n_layers, records_of, site_name
     from vizformer.analysis.heads.measures import HeadMeasures, sinks
+    from vizformer.analysis.heads.null_space import EffectiveAttention, effective_attention
     from vizformer.analysis.heads.qk_circuit import Asymmetry, Bilinear, ScoreForms, asymmetry, bilinear, score_forms
     from vizformer.analysis.heads.questions import (
         RatioQuestion,
