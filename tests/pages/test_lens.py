@@ -329,3 +329,23 @@ def test_a_link_that_names_a_position_opens_on_it(open_app, page):
     app, selected = opened(position=position)
     assert selected == [{"index": position}]
     assert app.session_state["vizformer.view"].view.position == position
+
+
+@pytest.mark.parametrize(
+    ("page", "button", "link"),
+    [
+        ("what_if", "what_if.why", {"model": "stories", "text": "The queen lost"}),
+        ("side_by_side", "side_by_side.why", {"model": "stories", "text": "The queen lost", "text2": "The king lost"}),
+        ("generation", "generation.why", {"model": "stories", "text": "The queen lost", "new": 2}),
+        ("generation", "generation.why", {"model": "zh-en", "text": "我有一只猫。", "new": 3}),
+        ("blanks", "blanks.why", {"model": "cloze", "text": "The cat sat on the chair."}),
+    ],
+)
+def test_every_page_with_an_answer_asks_why(open_app, page, button, link) -> None:
+    app = open_app(f"pages/explore/{page}.py", **link)
+    assert not app.exception
+    said = app.button(key=button).label
+    app.button(key=button).click().run()
+    assert not app.exception
+    answer = said.split("“")[1].split("”")[0]
+    assert any(f"The logit of “{answer}”" in one.value for one in app.markdown), [one.value for one in app.markdown]

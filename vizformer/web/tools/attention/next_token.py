@@ -6,12 +6,10 @@ import streamlit as st
 from vizformer import figures
 from vizformer.web.catalogue import model_cache, subject_cache
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.frame import presses, sitemap
-from vizformer.web.link import state
 from vizformer.web.widgets import chart, position_choice
+from vizformer.web.widgets.answer_question import ask_why
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, show_note
 
@@ -40,6 +38,4 @@ def draw_next_token(subject: Subject) -> None:
         ),
         key="next.bars",
     )
-    if presses.button(_("Why “{token}”?", token=plain(best[0].token.text)), type="tertiary", key="next.why"):
-        state.update(position=position)
-        st.switch_page(sitemap.LENS.file)
+    ask_why(best[0].token.text, position, key="next.why")

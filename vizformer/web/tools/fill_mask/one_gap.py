@@ -10,6 +10,7 @@ from vizformer.web.link import state
 from vizformer.web.tools.fill_mask import computations, in_python
 from vizformer.web.tools.fill_mask.gaps import Positions, Shown, mask_piece, masked_text
 from vizformer.web.widgets import chart
+from vizformer.web.widgets.answer_question import ask_why
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
@@ -30,6 +31,8 @@ def candidates(subject: Subject, shown: Shown, hidden: Positions, focus: int, tr
         key="blanks.bars",
         code=lambda: in_python.of_gap(subject, hidden, focus),
     )
+    text = masked_text(subject, shown, hidden)
+    ask_why(best[0].token.text, focus, key="blanks.why", text=text, target="", edits="")
     if not truth:
         return
     found = computations.guess(subject.unedited, hidden, focus)

@@ -15,6 +15,7 @@ from vizformer.web.link import state
 from vizformer.web.link.generation_settings import Settings
 from vizformer.web.tools.generation import computations, in_python
 from vizformer.web.tools.generation.costs import draw_costs
+from vizformer.web.widgets.answer_question import ask_why
 from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words import labels
@@ -62,6 +63,7 @@ def written(subject: Subject, settings: Settings) -> None:
     keep(chosen, seen)
     if why:
         st.caption(why)
+    why_chosen(subject, settings, text, chosen)
     with st.expander(_("The whole text")):
         st.text(text.read or _("(nothing: the model ended at once)"))
     if subject.edited:
@@ -83,6 +85,19 @@ def open_under_way(subject: Subject, settings: Settings) -> str:
         step=step,
         token=plain(text.tokens[text.start + step].text),
     )
+
+
+def why_chosen(subject: Subject, settings: Settings, text: computations.Text, chosen: PlayerSelection) -> None:
+    """Asks why the chosen token was written, where that page reads the same tokens."""
+    at, also = text.start + chosen.step, {}
+    if subject.config.architecture == "decoder-only":
+        also = {"text": text.read}
+        again = [token.id for token in subject.checkpoint.encode(text.read)]
+        if again[: at + 1] != [token.id for token in text.tokens[: at + 1]]:
+            return
+    elif settings != Settings(new=settings.new) or chosen.branch or subject.target.strip():  # it writes the likeliest
+        return
+    ask_why(text.tokens[at].text, at - 1, key="generation.why", **also)
 
 
 def _picture(shown: Written, chosen: PlayerSelection, page: Callable[[], str]) -> Picture:

@@ -4,11 +4,12 @@ import streamlit as st
 
 from vizformer.components import table
 from vizformer.components.table import Number, Row
-from vizformer.web.catalogue import model_cache
+from vizformer.web.catalogue import model_cache, subject_cache
 from vizformer.web.link import state
 from vizformer.web.tools.side_by_side import computations
 from vizformer.web.tools.side_by_side.pair import Pair
 from vizformer.web.widgets import position_choice
+from vizformer.web.widgets.answer_question import ask_why
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, show_note, show_text
 
@@ -40,6 +41,8 @@ def draw_answers(pair: Pair) -> None:
         _("second − first, percentage points"),
     )
     st.html(table.style() + table.to_html(columns, listed, caption=_("The most probable tokens of either")))
+    best = subject_cache.predictions(pair.first, rows[0])[0].token.text
+    ask_why(best, rows[0], key="side_by_side.why")
     show_text(
         "The two distributions are {bits} bits apart (Jensen-Shannon divergence: 0 the same, 1 nothing in common).",
         bits=f"{found.divergence:.4f}",

@@ -10,6 +10,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if import other_texts
 from vizformer.web.tools.what_if.computations import Drawn, Instead, Mean
 from vizformer.web.widgets import lesson, position_choice
+from vizformer.web.widgets.answer_question import ask_why
 from vizformer.web.widgets.choices import one_of
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, show_note, show_text
@@ -47,6 +48,7 @@ def choose(subject: Subject, instead: Instead = "zero") -> Place:
         token=best[0].token.text,
         percent=labels.percent(best[0].probability),
     )
+    ask_why(best[0].token.text, row, key="what_if.why")
     return Place(row, best, instead)
 
 
