@@ -19,6 +19,7 @@ from vizformer.analysis.heads.residual_contributions import contributions, key_c
 from vizformer.analysis.heads.statistics import head_statistics
 from vizformer.analysis.heads.telling_head import find_telling_head
 from vizformer.model import Transformer
+from vizformer.web.lessons.heads import carried
 from vizformer.web.lessons.heads.noun_written import SET, last_clause
 from vizformer.web.lessons.heads.sentences import PAIRS
 from vizformer.web.link.view import usual_query
@@ -319,3 +320,19 @@ def test_all_heads_opens_on_the_head_whose_row_says_most_of_another_word(open_ap
     assert (found.layer, found.head) != (0, 0)
     assert f"Shown is layer {found.layer}, head {found.head}" in " ".join(one.value for one in app.caption)
     assert any(f"The heads of layer {found.layer}" in box.proto.body for box in app.get("html"))
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_what_heads_carry_is_said_of_the_translator_and_of_no_other_weights(open_app, monkeypatch, locale) -> None:
+    app = open_app(PAGE, locale=locale, model="zh-en", part="all")
+    assert not app.exception
+    said = [one.value for one in app.markdown if one.value.startswith("- **")]
+    assert len(said) == 1
+    assert said[0].count("\n") == 2  # names, numbers, negation
+    for name in ("stories", "cloze"):
+        other = open_app(PAGE, model=name, part="all")
+        assert not [one for one in other.markdown if one.value.startswith("- **")]
+    carried.roles.clear()
+    monkeypatch.setattr(carried, "digest", lambda folder: "other weights")
+    assert carried.roles() is None
+    carried.roles.clear()

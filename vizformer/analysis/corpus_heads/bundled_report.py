@@ -14,5 +14,9 @@ def path_of_bundled_report(model: Path, corpus: Corpus) -> Path:
 
     Its name says weights and texts: a report of others is never taken for it.
     """
-    digest = hashlib.blake2b((model / WEIGHTS).read_bytes(), digest_size=8, key=corpus.key.encode())
-    return asset("head_reports", f"{digest.hexdigest()}.npz")
+    return asset("head_reports", f"{digest(model, corpus.key)}.npz")
+
+
+def digest(model: Path, key: str = "") -> str:
+    """Says which weights are in a folder, for what was measured with them."""
+    return hashlib.blake2b((model / WEIGHTS).read_bytes(), digest_size=8, key=key.encode()).hexdigest()

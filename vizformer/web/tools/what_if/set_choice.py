@@ -64,6 +64,10 @@ def set_name(name: str, subject: Subject) -> str:
         "gender": _("Gender: his or her"),
         "agreement": _("Agreement: one or many"),
         "negation": _("Negation: not"),
+        "names": _("Names: who it is"),
+        "numbers": _("Numbers: how many"),
+        "things": _("Things: what it is"),
+        "qualities": _("Qualities: what it is like"),
         "reference": _("Reference: which noun it is"),
     }[task]
     return called if model == subject.checkpoint.name else f"{called} ({model})"
