@@ -15,7 +15,7 @@ from vizformer.analysis.causes.ablation import parts_of
 from vizformer.analysis.causes.asked_prompts import ask
 from vizformer.analysis.corpus_heads.bundled_report import digest
 from vizformer.assets import asset
-from vizformer.web.lessons.heads.carried import KINDS, MODEL
+from vizformer.web.lessons.heads.measured_roles import KINDS, MODEL
 
 
 def main(out: Path) -> None:

@@ -11,7 +11,7 @@ from vizformer.analysis.causes.ablation import Part
 from vizformer.analysis.causes.head_roles import head_roles
 from vizformer.analysis.corpus_heads.bundled_report import digest
 from vizformer.assets import asset
-from vizformer.web.lessons.heads import carried
+from vizformer.web.lessons.heads import measured_roles
 
 HEADS = [Part(f"decoder.{layer}.cross", head) for layer in range(3) for head in range(4)]
 ROWS = 24
@@ -47,16 +47,16 @@ def test_noise_gives_no_head_of_its_own() -> None:
 def test_the_bundled_measurement_is_of_the_bundled_weights() -> None:
     """After new weights: python -m recipes.head_roles assets/lessons/heads/roles.json."""
     said = json.loads(asset("lessons", "heads", "roles.json").read_text(encoding="utf-8"))
-    assert said["weights"] == digest(asset("models", carried.MODEL))
+    assert said["weights"] == digest(asset("models", measured_roles.MODEL))
     parts = [Part(sublayer, head) for sublayer, head in said["heads"]][-2:]
-    found = over_prompts(load(carried.MODEL), bundled_set("negation.zh-en"), "zero", parts=parts)
+    found = over_prompts(load(measured_roles.MODEL), bundled_set("negation.zh-en"), "zero", parts=parts)
     np.testing.assert_allclose(np.array(said["kinds"]["negation"]["values"])[:, -2:], found.values, atol=2e-3)
     assert not found.refused
 
 
 def test_each_kind_is_asked_in_both_directions_as_often() -> None:
-    for kind in carried.KINDS:
-        rows = bundled_set(f"{kind}.{carried.MODEL}").rows
+    for kind in measured_roles.KINDS:
+        rows = bundled_set(f"{kind}.{measured_roles.MODEL}").rows
         assert len(rows) == ROWS
         assert sum(row.clean.isascii() for row in rows) == ROWS / 2
         assert len({(row.clean, row.target) for row in rows}) == ROWS

@@ -19,7 +19,7 @@ from vizformer.analysis.heads.residual_contributions import contributions, key_c
 from vizformer.analysis.heads.statistics import head_statistics
 from vizformer.analysis.heads.telling_head import find_telling_head
 from vizformer.model import Transformer
-from vizformer.web.lessons.heads import carried
+from vizformer.web.lessons.heads import measured_roles
 from vizformer.web.lessons.heads.noun_written import SET, last_clause
 from vizformer.web.lessons.heads.sentences import PAIRS
 from vizformer.web.link.view import usual_query
@@ -332,7 +332,7 @@ def test_what_heads_carry_is_said_of_the_translator_and_of_no_other_weights(open
     for name in ("stories", "cloze"):
         other = open_app(PAGE, model=name, part="all")
         assert not [one for one in other.markdown if one.value.startswith("- **")]
-    carried.roles.clear()
-    monkeypatch.setattr(carried, "digest", lambda folder: "other weights")
-    assert carried.roles() is None
-    carried.roles.clear()
+    measured_roles.roles.clear()
+    monkeypatch.setattr(measured_roles, "digest", lambda folder: "other weights")
+    assert measured_roles.roles() is None
+    measured_roles.roles.clear()

@@ -14,7 +14,7 @@ from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.subject_functions import of_run
-from vizformer.web.lessons.heads import carried
+from vizformer.web.lessons.heads import measured_roles
 from vizformer.web.link import state
 from vizformer.web.link.view import written_query
 from vizformer.web.widgets import attention_selector, head_downloads, lesson, packed_heads, row_names, telling
@@ -74,7 +74,7 @@ def draw(subject: Subject) -> None:
     one = head_downloads.one_head(subject, kind, *place, *names, scores=selection.view == "scores", page=page)
     take_away(one, *head_downloads.all_heads(subject, kind, shape), key="heads.grid")
     lesson.ask(question(subject, kind))
-    carried.draw(lab, subject)
+    measured_roles.draw(lab, subject)
     found = head_statistics(subject, kind)
     _experts(found)
     _doings(found, *place)
