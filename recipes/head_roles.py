@@ -13,9 +13,9 @@ from vizformer import load
 from vizformer.analysis import bundled_set, over_prompts
 from vizformer.analysis.causes.ablation import parts_of
 from vizformer.analysis.causes.asked_prompts import ask
+from vizformer.analysis.causes.head_roles import KINDS, MODEL
 from vizformer.analysis.corpus_heads.bundled_report import digest
 from vizformer.assets import asset
-from vizformer.web.lessons.heads.measured_roles import KINDS, MODEL
 
 
 def main(out: Path) -> None:

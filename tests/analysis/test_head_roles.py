@@ -8,10 +8,9 @@ import pytest
 from tests.bundled import load
 from vizformer.analysis import bundled_set, over_prompts
 from vizformer.analysis.causes.ablation import Part
-from vizformer.analysis.causes.head_roles import head_roles
+from vizformer.analysis.causes.head_roles import KINDS, MODEL, roles_of_heads
 from vizformer.analysis.corpus_heads.bundled_report import digest
 from vizformer.assets import asset
-from vizformer.web.lessons.heads import measured_roles
 
 HEADS = [Part(f"decoder.{layer}.cross", head) for layer in range(3) for head in range(4)]
 ROWS = 24
@@ -30,7 +29,7 @@ def effects(seed: int, own: float) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def test_a_head_of_its_own_is_found_and_no_other() -> None:
-    found = head_roles(effects(0, own=3.0), HEADS)
+    found = roles_of_heads(effects(0, own=3.0), HEADS)
     assert np.argwhere(found.own).tolist() == [[0, 5]]
     assert found.strongest("names") == 5
     assert found.strongest("numbers") == 0  # the strongest of those that carry everything
@@ -41,22 +40,22 @@ def test_a_head_of_its_own_is_found_and_no_other() -> None:
 
 
 def test_noise_gives_no_head_of_its_own() -> None:
-    assert sum(int(head_roles(effects(seed, own=0.5), HEADS).own.sum()) for seed in range(5)) == 0
+    assert sum(int(roles_of_heads(effects(seed, own=0.5), HEADS).own.sum()) for seed in range(5)) == 0
 
 
 def test_the_bundled_measurement_is_of_the_bundled_weights() -> None:
     """After new weights: python -m recipes.head_roles assets/lessons/heads/roles.json."""
     said = json.loads(asset("lessons", "heads", "roles.json").read_text(encoding="utf-8"))
-    assert said["weights"] == digest(asset("models", measured_roles.MODEL))
+    assert said["weights"] == digest(asset("models", MODEL))
     parts = [Part(sublayer, head) for sublayer, head in said["heads"]][-2:]
-    found = over_prompts(load(measured_roles.MODEL), bundled_set("negation.zh-en"), "zero", parts=parts)
+    found = over_prompts(load(MODEL), bundled_set("negation.zh-en"), "zero", parts=parts)
     np.testing.assert_allclose(np.array(said["kinds"]["negation"]["values"])[:, -2:], found.values, atol=2e-3)
     assert not found.refused
 
 
 def test_each_kind_is_asked_in_both_directions_as_often() -> None:
-    for kind in measured_roles.KINDS:
-        rows = bundled_set(f"{kind}.{measured_roles.MODEL}").rows
+    for kind in KINDS:
+        rows = bundled_set(f"{kind}.{MODEL}").rows
         assert len(rows) == ROWS
         assert sum(row.clean.isascii() for row in rows) == ROWS / 2
         assert len({(row.clean, row.target) for row in rows}) == ROWS

@@ -21,6 +21,9 @@ from numpy import ndarray
 
 from vizformer.analysis.causes.ablation import Part
 
+MODEL = "zh-en"  # of which it is measured by `recipes.head_roles`
+ASKED = ("names", "numbers", "negation")
+KINDS = (*ASKED, "things", "qualities")  # the last two are controls
 ALPHA, DRAWS, LEVEL = 0.05, 10_000, 0.95
 
 
@@ -56,7 +59,7 @@ class HeadRoles:
         return int(np.argmax(others))
 
 
-def head_roles(effects: Mapping[str, tuple[ndarray, ndarray]], heads: Sequence[Part], seed: int = 0) -> HeadRoles:
+def roles_of_heads(effects: Mapping[str, tuple[ndarray, ndarray]], heads: Sequence[Part], seed: int = 0) -> HeadRoles:
     """The roles of heads.
 
     Args:

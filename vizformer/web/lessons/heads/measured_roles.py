@@ -7,7 +7,7 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.analysis.causes.ablation import Part
-from vizformer.analysis.causes.head_roles import HeadRoles, head_roles
+from vizformer.analysis.causes.head_roles import ASKED, KINDS, MODEL, HeadRoles, roles_of_heads
 from vizformer.analysis.corpus_heads.bundled_report import digest
 from vizformer.assets import asset
 from vizformer.web.catalogue.bounded_cache import cached
@@ -20,10 +20,6 @@ from vizformer.web.words import ablated_parts, labels
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import translate
 
-MODEL = "zh-en"
-ASKED = ("names", "numbers", "negation")
-KINDS = (*ASKED, "things", "qualities")  # the last two are controls
-
 
 @cached
 def roles() -> HeadRoles | None:
@@ -32,7 +28,7 @@ def roles() -> HeadRoles | None:
     if said["weights"] != digest(asset("models", MODEL)):
         return None
     effects = {kind: (np.array(one["values"]), np.array(one["odds"])) for kind, one in said["kinds"].items()}
-    return head_roles(effects, [Part(sublayer, head) for sublayer, head in said["heads"]])
+    return roles_of_heads(effects, [Part(sublayer, head) for sublayer, head in said["heads"]])
 
 
 def draw(lab: Laboratory, subject: Subject) -> None:
