@@ -17,7 +17,10 @@ from vizformer.web.words import labels
 from vizformer.web.words.i18n import _
 
 lab = Laboratory("decoding", "steps")
-EXAMPLES = {"encoder-decoder": ("今天天气", "今天天气很好。"), "decoder-only": ("Once upon a time", "The little girl")}
+EXAMPLES = {
+    "encoder-decoder": ("今天天气", "大象的鼻子很长。"),
+    "decoder-only": ("Once upon a time", "The little girl"),
+}
 BEST = 3  # candidates of a step
 
 
