@@ -33,6 +33,13 @@ INTRODUCTION = N_(
     "much, and which known mistake gives exactly these numbers. At the end your functions are a Transformer that translates "
     "your sentence. VizFormer has to be installed where this runs; nothing is fetched from a network."
 )
+START = N_(
+    "To start it: Jupyter, `pip install jupyterlab`, then `jupyter lab {notebook}`, where VizFormer is installed. VS Code: open "
+    "it and choose the Python that has VizFormer. Colab: upload it and a wheel of VizFormer, and run `!pip install` with the "
+    "wheel, or with the address of the repository, in a cell above. No server is needed: vf.view draws in the cell, and what it "
+    "gives has save, which writes a file for any browser.",
+    notebook=NOTEBOOK,
+)
 END = N_("Your own Transformer")
 END_TEXT = N_(
     "Your functions get the weights of the model and translate your sentence; then look at where your own heads look. What "
@@ -98,7 +105,7 @@ def module(one: Exercise) -> str:
 def notebook(exercises: list[Exercise]) -> dict[str, Any]:
     first = exercises[0]
     cells = [
-        _cell("markdown", f"# {first.said(TITLE)}\n\n{first.said(INTRODUCTION)}"),
+        _cell("markdown", f"# {first.said(TITLE)}\n\n{first.said(INTRODUCTION)}\n\n{first.said(START)}"),
         _cell("code", f"{IMPORTS}\n\nimport vizformer as vf"),
     ]
     for one in exercises:
