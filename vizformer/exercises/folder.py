@@ -36,8 +36,8 @@ INTRODUCTION = N_(
 START = N_(
     "To start it: Jupyter, `pip install jupyterlab`, then `jupyter lab {notebook}`, where VizFormer is installed. VS Code: "
     "open it and choose the Python that has VizFormer. Colab: upload it and a wheel of VizFormer, and run `!pip install` "
-    "with the wheel, or with the address of the repository, in a cell above. No server is needed: vf.view draws in the cell, "
-    "and what it gives has save, which writes a file for any browser.",
+    "with the wheel, or with the address of the repository, in a cell above. No server is needed: vf.view draws in the "
+    "cell, and what it gives has save, which writes a file for any browser.",
     notebook=NOTEBOOK,
 )
 END = N_("Your own Transformer")
