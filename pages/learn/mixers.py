@@ -9,6 +9,7 @@ def page() -> None:
     terms = (
         "attention-sink",
         "delta-rule",
+        "state-space-layer",
         "state",
         "kv-cache",
     )

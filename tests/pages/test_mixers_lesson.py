@@ -11,6 +11,7 @@ from vizformer.analysis.costs.state_bytes import kept_bytes, qwen3_next
 from vizformer.analysis.heads.small_mixers import MIXERS, mixed, mixer_cost
 from vizformer.explain.delta_by_hand import two_writes
 from vizformer.explain.sink_by_hand import sink_row
+from vizformer.explain.space_by_hand import two_steps
 
 PAGE = "pages/learn/mixers.py"
 LINK = dict(model="stories", text="The cats are here")
@@ -31,6 +32,24 @@ def test_two_tokens_by_hand(open_app: Open, locale: str) -> None:
     done = run(app.code[0].value)
     np.testing.assert_allclose(done["read"].numpy(), found.read, atol=1e-5)
     np.testing.assert_allclose(done["read_sum"].numpy(), found.read_sum, atol=1e-5)
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_a_state_space_by_hand(open_app: Open, locale: str) -> None:
+    dials = "mixers.angle:120~mixers.step:0.5~mixers.rate:1.0~mixers.skip:-0.25"
+    app = open_app(PAGE, locale=locale, part="space", dials=dials, **LINK)
+    assert not app.exception
+    found = two_steps(120, 0.5, 1.0, -0.25)
+    drawn = array(chart(app, 0)["data"][0]["z"]).astype(float)
+    np.testing.assert_allclose(drawn, found.map, atol=1e-6)
+    for row, read in zip(tables(app)[-1], found.read, strict=True):
+        for cell in row[2:4]:
+            assert [number(one) for one in cell.split(", ")] == pytest.approx(read.tolist(), abs=0.006)
+    done = run(app.code[0].value)
+    for name in ("read", "same"):
+        np.testing.assert_allclose(done[name].numpy(), found.read, atol=1e-5)
+    np.testing.assert_allclose(done["M"].numpy(), found.map, atol=1e-5)
+    assert enter(app, "mixers", "entry", 0.25).startswith(("**Right.**", "**答对了。**"))
 
 
 def test_bytes_against_length(open_app: Open) -> None:

@@ -48,10 +48,15 @@ class TwoWrites:
         return found
 
 
+def two_keys(degrees: int) -> Float[ndarray, "2 2"]:
+    """Two keys of length 1, so far apart."""
+    angle = math.radians(degrees)
+    return np.round(np.array([[1.0, 0.0], [math.cos(angle), math.sin(angle)]]), 12)  # cos 90 degrees is 0
+
+
 def two_writes(degrees: int, beta: float, keep: float, values: Float[ndarray, "2 2"] = VALUES) -> TwoWrites:
     """Two tokens whose keys, of length 1, are `degrees` apart; of each `beta` is written, and `keep` is left before it."""
-    angle = math.radians(degrees)
-    keys = np.round(np.array([[1.0, 0.0], [math.cos(angle), math.sin(angle)]]), 12)  # cos 90 degrees is 0
+    keys = two_keys(degrees)
     S, total, writes, sums = np.zeros((2, 2)), np.zeros((2, 2)), [], []
     for k, v in zip(keys, values, strict=True):
         kept = keep * S

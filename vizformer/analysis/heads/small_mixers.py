@@ -68,7 +68,11 @@ def small_config(kind: Mixer, vocab_size: int) -> ModelConfig:
 
 
 def small_mixer(kind: Mixer, vocab_size: int, *, seed: int = 0) -> Transformer:
-    """The model of one layer; matrices are drawn with variance 1 / columns, the sinks' scores are 1."""
+    """The model of one layer; matrices are drawn with variance 1 / columns, the sinks' scores are 1.
+
+    A state space begins with D = 1 and steps near 0, so that all but the diagonal of its map is small: here D is 0, and a
+    step is softplus(x W_a), with e^rate = 1.
+    """
     model = Transformer(small_config(kind, vocab_size))
     for name, parameter in sorted(model.named_parameters()):
         generator = torch.Generator().manual_seed(
@@ -78,6 +82,8 @@ def small_mixer(kind: Mixer, vocab_size: int, *, seed: int = 0) -> Transformer:
             parameter.data = torch.randn(parameter.shape, generator=generator) * parameter[0].numel() ** -0.5
         elif name.endswith("sinks"):
             parameter.data = torch.ones_like(parameter)
+        elif kind == "space" and name.endswith(("skip", "self_attention.bias", "rate")):
+            parameter.data = torch.zeros_like(parameter)
     return model.eval().requires_grad_(False)
 
 

@@ -23,7 +23,7 @@ for k, v in zip(keys, values):
 read, read_sum = keys @ S, keys @ total"""
 
 
-def _tokens(subject: Subject) -> tuple[str, str]:
+def two_tokens(subject: Subject) -> tuple[str, str]:
     """Two of the sentence, one after the other; the same one twice where it has no other."""
     texts = labels.told_apart([token for token in subject.tokens if not token.special] or subject.tokens)
     return texts[0], texts[min(1, len(texts) - 1)] if len(texts) > 1 else f"{texts[0]} (2)"
@@ -36,12 +36,12 @@ def draw(subject: Subject) -> None:
         angle = lab.slider("angle", 0, 180, 30, 15)
         beta = lab.slider("beta", 0.0, 1.0, 1.0, 0.1)
         keep = lab.slider("keep", 0.0, 1.0, 1.0, 0.1)
-    found, tokens = two_writes(angle, beta, keep), _tokens(subject)
+    found, tokens = two_writes(angle, beta, keep), two_tokens(subject)
     _picture(found, tokens)
     st.html(matrix.style() + table.style())
     _second_token(found, tokens)
     rows = [
-        Row(name, *(_row(of[at]) for of in (found.values, found.read, found.read_sum)))
+        Row(name, *(numbers(of[at]) for of in (found.values, found.read, found.read_sum)))
         for at, name in enumerate(tokens)
     ]
     st.html(table.to_html(lab.columns("key", "wanted", "delta", "sum"), rows))
@@ -106,5 +106,6 @@ def _second_token(found: TwoWrites, tokens: tuple[str, str]) -> None:
     st.html(f'<div class="vf-row">{"".join(shown)}</div>')
 
 
-def _row(values: np.ndarray) -> str:
+def numbers(values: np.ndarray) -> str:
+    """Those of a row, with two digits."""
     return ", ".join(matrix.number(float(value), 2) for value in values)
