@@ -86,3 +86,4 @@ def test_what_of_the_weights_is_effective(open_app) -> None:
     assert any(f"are **{found.free[row]}** more" in one.value and f"**{number}**" in one.value for one in app.markdown)
     short = opened(open_app, "attention.effective", model="stories", text="The cat", kind="decoder", layer=1, head=2)
     assert [one for one in short.markdown if one.value.startswith("Every weight of")]
+    assert len(app.get("plotly_chart")) == len(short.get("plotly_chart")) + 1  # (the same map would be drawn twice)

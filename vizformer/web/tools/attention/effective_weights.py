@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis import effective_attention, site_name
+from vizformer.analysis import EffectiveAttention, effective_attention, site_name
 from vizformer.figures import ENGLISH
 from vizformer.web.catalogue.subject_functions import of_trace
 from vizformer.web.link import state
@@ -55,6 +55,19 @@ def _draw(here: Heads) -> None:
                 **values,
             )
         )
+    if found.free.any():  # else it is the map above
+        _map(here, found, query)
+    proof_badge.show(found.proof, edited=bool(here.subject.edited))
+    show_note(
+        "A row of weights is split in two: what is orthogonal to every column of the values, which adds nothing to the "
+        "output, and the rest, which is shown (Brunner et al. 2020). It can be below 0, and need not sum to 1. In Python: "
+        "vf.analysis.effective_attention."
+    )
+
+
+def _map(here: Heads, found: EffectiveAttention, query: int) -> None:
+    """The effective weights, of a long text those around the query."""
+    view = state.view()
     rows, keys = slice(max(0, query + 1 - DRAWN), query + 1), slice(0, len(here.keys))
     if len(here.queries) <= DRAWN:
         rows = slice(None)
@@ -72,10 +85,4 @@ def _draw(here: Heads) -> None:
             words={**words(ENGLISH), "weight": _("effective weight")},
         ),
         key="attention.effective.map",
-    )
-    proof_badge.show(found.proof, edited=bool(here.subject.edited))
-    show_note(
-        "A row of weights is split in two: what is orthogonal to every column of the values, which adds nothing to the "
-        "output, and the rest, which is shown (Brunner et al. 2020). It can be below 0, and need not sum to 1. In Python: "
-        "vf.analysis.effective_attention."
     )
