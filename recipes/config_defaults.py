@@ -79,7 +79,7 @@ def _everything(kind: str, made: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for field in fields(made):
         default = field.default if field.default_factory is MISSING else field.default_factory()
-        found[made.attribute_map.get(field.name, field.name)] = default
+        found[made.attribute_map.get(field.name, field.name)] = list(default) if isinstance(default, tuple) else default
     for name in ("tie_word_embeddings", *LISTS):
         if found.get(name) is None and hasattr(made, name):
             found[name] = getattr(made, name)

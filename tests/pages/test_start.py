@@ -113,7 +113,7 @@ def test_captions_hold_the_sentences_own_tokens_and_numbers(open_app, locale, wo
         assert part.format(id=cat.id) in said[kind]
     data = drawn(app)
     row = data["entering"].reshape(len(data["tokens"]), -1)[data["followed"], 0]
-    assert f"= {row:.2f}".replace("-", "−") in said["added"]
+    assert f"= {scenes.number(row)}" in said["added"]
     weight = data["attention_weights"].reshape(2 * [len(data["tokens"])])[
         data["attention"]["query"], data["attention"]["key"]
     ]

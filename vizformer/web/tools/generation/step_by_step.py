@@ -9,6 +9,7 @@ from vizformer import figures
 from vizformer.analysis.heads.telling_head import find_telling_head
 from vizformer.components import player
 from vizformer.components.player import PlayerSelection, Written, branch_text, read_branch
+from vizformer.errors import VizformerError
 from vizformer.figures.figure import Figure
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
@@ -92,7 +93,10 @@ def why_chosen(subject: Subject, settings: Settings, text: computations.Text, ch
     at, also = text.start + chosen.step, {}
     if subject.config.architecture == "decoder-only":
         also = {"text": text.read}
-        again = [token.id for token in subject.checkpoint.encode(text.read)]
+        try:
+            again = [token.id for token in subject.checkpoint.encode(text.read)]
+        except VizformerError:  # that page would say so: it is longer than the model reads
+            return
         if again[: at + 1] != [token.id for token in text.tokens[: at + 1]]:
             return
     elif settings != Settings(new=settings.new) or chosen.branch or subject.target.strip():  # it writes the likeliest
