@@ -30,7 +30,7 @@
       setTimeout(() => link.setAttribute("href", own));
       return;
     }
-    if (performance.now() - left > 1000) return;
+    if (performance.now() - left > 3000) return; // (a busy browser takes that long from the one to the other)
     event.preventDefault();
     event.stopImmediatePropagation();
     setTimeout(() => idle(() => link.click(), { timeout: 900 }), 100);

@@ -51,7 +51,7 @@ def translation(subject: Subject) -> None:
         caption = _("Given target") if model_suggestions.writes(subject.model) else _("What the decoder reads")
     else:  # a model that was opened may just as well have been trained to repair or to sum up
         caption = _("The model's translation") if bundled else _("What the model writes")
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(horizontal=True, vertical_alignment="center", key="cut-off" if subject.is_cut_off else None):
         st.caption(caption, width="content")
         st.text(made or _("(nothing: the model ended at once)"), width="content")
     if subject.is_cut_off:
