@@ -26,6 +26,8 @@ SMALL = [
     "nineteen",
 ]
 TENS = ["zero", "ten", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+ORDINALS = {"one": "first", "two": "second", "three": "third", "five": "fifth", "eight": "eighth", "nine": "ninth",
+    "twelve": "twelfth"}  # fmt: skip
 DENIED = {"am": "am not", "can": "can't", "must": "must not", "will": "won't"}
 
 
@@ -65,12 +67,24 @@ def article(phrase: str) -> str:
 
 
 def number(n: int) -> str:
-    """A number below a thousand in words."""
+    """A number below ten thousand in words."""
     if n < 20:
         return SMALL[n]
     if n < 100:
         return TENS[n // 10] + (f"-{SMALL[n % 10]}" if n % 10 else "")
-    return f"{SMALL[n // 100]} hundred" + (f" and {number(n % 100)}" if n % 100 else "")
+    if n < 1000:
+        return f"{SMALL[n // 100]} hundred" + (f" and {number(n % 100)}" if n % 100 else "")
+    rest = n % 1000
+    return f"{SMALL[n // 1000]} thousand" + (f"{' and' if rest < 100 else ''} {number(rest)}" if rest else "")
+
+
+def ordinal(n: int) -> str:
+    """The n-th in words: first, twenty-third."""
+    head, mark, last = number(n).rpartition("-")
+    if not mark:
+        head, mark, last = number(n).rpartition(" ")
+    last = ORDINALS.get(last) or (last[:-1] + "ieth" if last.endswith("y") else last + "th")
+    return head + mark + last
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import click
 
 from recipes.translator.coreference import Coreference
 from recipes.translator.lexicon import FOLDER, lexicon
+from recipes.translator.patterns import kinds
 from recipes.translator.phrases import Speaker, with_capital
 from recipes.translator.senses import Senses
 from recipes.translator.sentences import KINDS
@@ -52,8 +53,8 @@ def drawn(seed: int, held_out: bool) -> Iterator[Pair]:
     coreference, senses = Coreference(speaker, held_out), Senses(speaker, held_out)
     if not held_out:
         yield from (Pair(phrase.zh, phrase.en, "phrases") for phrase in speaker.lexicon.phrases)
-    names = list(KINDS)
-    weights = [KINDS[name][1] for name in names]
+    all_kinds = {**KINDS, **kinds()}
+    names, weights = list(all_kinds), [weight for _, weight in all_kinds.values()]
     while True:
         draw = rng.random() * (COREFERENCE + SENSES if held_out else 1)
         if draw < COREFERENCE / 2:  # two at a time
@@ -64,7 +65,7 @@ def drawn(seed: int, held_out: bool) -> Iterator[Pair]:
                 yield Pair(*found)
         elif not held_out:
             name = rng.choices(names, weights)[0]
-            zh, en = KINDS[name][0](speaker)
+            zh, en = all_kinds[name][0](speaker)
             yield Pair(zh, shortened(with_capital(en)) if speaker.chance(0.25) else en, name)
 
 

@@ -35,7 +35,7 @@ PARTICLES = ("up", "away")
 
 
 def chinese_number(n: int, counting: bool = False) -> str:
-    """A number below a thousand; before a measure word two is 两."""
+    """A number below ten thousand; before a measure word two is 两."""
     if counting and n == 2:
         return "两"
     if n < 10:
@@ -43,6 +43,11 @@ def chinese_number(n: int, counting: bool = False) -> str:
     if n < 100:
         tens = "" if n < 20 else DIGITS[n // 10]
         return tens + "十" + (DIGITS[n % 10] if n % 10 else "")
+    if n >= 1000:
+        rest = n % 1000
+        gap = "零" if 0 < rest < 100 else ""
+        tens = "一" if 10 <= rest < 20 else ""
+        return chinese_number(n // 1000, True) + "千" + gap + tens + (chinese_number(rest) if rest else "")
     rest = "" if n % 100 == 0 else ("零" if n % 100 < 10 else "一" if n % 100 < 20 else "") + chinese_number(n % 100)
     return DIGITS[n // 100] + "百" + rest
 

@@ -1361,7 +1361,7 @@ def weather_report(s: Speaker) -> Pair:
         zh_is = "是" if weather.zh.endswith("天") else ""
         return f"{zh_city}{day_zh}{zh_is}{weather.zh}。", f"it is {weather.en.removeprefix('be ')}{en_city} {day_en}."
     day_zh, day_en = when(s, "past" if tense == "past" else "future")
-    if day_zh in ("刚才", "一个小时前", "两年前", "去年", "明年", "上个月", "下个月"):
+    if day_zh in ("刚才", "一个小时前", "两年前", "半年前", "去年", "明年", "上个月", "下个月"):
         return weather_report(s)
     if s.chance(0.2):
         did = "did it" if tense == "past" else "will it"
@@ -1500,7 +1500,7 @@ def numbers(s: Speaker) -> Pair:
         form = conjugate(verb.en, "past", subject.person)[1]
         said = Action(verb, verb.zh_object).english(form, subject)
         time = ("", "") if years else when(s, "past")
-        if time[0] in ("刚才", "一个小时前", "上个月", "去年", "两年前", "三天前", "上个星期"):
+        if time[0] in ("刚才", "一个小时前", "上个月", "去年", "两年前", "半年前", "三天前", "上个星期"):
             time = ("昨天", "yesterday")
         if s.chance(0.25):
             base = Action(verb, verb.zh_object).english(verb.en.base, subject)
@@ -1583,7 +1583,7 @@ def no_longer(s: Speaker) -> Pair:
 def called(s: Speaker) -> Pair:
     name, other = s.name("m f"), s.kin()
     if (
-        name.zh[1:] in ("先生", "太太", "老师")
+        name.zh[1:] in ("先生", "太太", "老师", "小姐")
         or other.person != "3s"
         or (other.gender in "mf" and other.gender != name.gender)
     ):
