@@ -1,4 +1,4 @@
-"""Writes Chinese-English sentence pairs of everyday life: `python -m recipes.translator.everyday --pairs 60000 OUT.tsv`."""
+"""Writes Chinese-English sentence pairs of everyday life: `python -m recipes.translator.everyday --pairs 100000 OUT.tsv`."""
 
 import random
 import re
@@ -18,7 +18,7 @@ from recipes.translator.sentences import KINDS
 
 SHORT = {"am": "'m", "is": "'s", "are": "'re", "will": "'ll"}
 SHORTENED = re.compile(r"^(I|He|She|It|We|You|They) (am|is|are|will) (?!not\b)")
-COREFERENCE, SENSES = 0.12, 0.08
+COREFERENCE, SENSES = 0.075, 0.05
 """Which share of the pairs they are."""
 
 
@@ -85,7 +85,7 @@ def everyday(seed: int, *, held_out: bool = False) -> Iterator[Pair]:
 
 
 @click.command(help="Write N distinct pairs to OUT: Chinese, English and the kind of sentence, separated by tabs.")
-@click.option("--pairs", "n_pairs", default=60_000, show_default=True, type=click.IntRange(1, 1_000_000))
+@click.option("--pairs", "n_pairs", default=100_000, show_default=True, type=click.IntRange(1, 1_000_000))
 @click.option("--seed", default=0, show_default=True)
 @click.option(
     "--held-out", is_flag=True, help="Only coreference and senses of held-out nouns: for tests, not for training."

@@ -163,13 +163,10 @@ class Patterns:
 
         if base in PEOPLE:
             return self.person(base, scope)
-        if base in table("deeds"):
-            zh, en = free(table("deeds")[base])
-            verb = EnglishVerb.parse(en)
-            zh, rest = self.filled(zh, verb.rest, {})
-            return Deed(zh, EnglishVerb(verb.base, verb.past, verb.participle, rest))
-        if base in table("choices"):
-            return Words(*self.filled(*free(table("choices")[base]), {}))
+        for _ in range(20 if base in table("deeds") or base in table("choices") else 0):
+            found = self.listed(base)
+            if all(found.zh != getattr(other, "zh", "") for other in taken):
+                return found
         if base in ("city", "country"):
             return free([n for n in s.lexicon.names if n.kind == base])
         if base == "language":
@@ -183,10 +180,20 @@ class Patterns:
         times = [t for t in s.lexicon.times if base in t.kinds]
         if times:
             return free(times)
-        plain = [n for n in s.nouns(base.split("|")) if forms <= UNCOUNTED or not (n.mass or n.always_plural)]
+        every = s.nouns(base.split("|"))
+        plain = [n for n in every if forms <= UNCOUNTED or not (n.mass or n.always_plural)] or every
         needs = {form.rstrip("2") for form in forms}
         fits = [n for n in plain if all(self.adjectives(n, form) for form in needs)]
         return free(fits)
+
+    def listed(self, base: str) -> Deed | Words:
+        """An entry of that list of deeds.tsv or choices.tsv, with its own slots filled."""
+        if base in table("choices"):
+            return Words(*self.filled(*self.s.one(table("choices")[base]), {}))
+        zh, en = self.s.one(table("deeds")[base])
+        verb = EnglishVerb.parse(en)
+        zh, rest = self.filled(zh, verb.rest, {})
+        return Deed(zh, EnglishVerb(verb.base, verb.past, verb.participle, rest))
 
     def adjectives(self, noun: Noun, form: str) -> list[Adjective]:
         """The adjectives that may stand beside the noun in that form; any, where the form has no adjective."""

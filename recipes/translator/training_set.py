@@ -21,7 +21,7 @@ from tests.translation.everyday import sentences
 Direction = Literal["zh-en", "en-zh"]
 DIRECTIONS: tuple[Direction, ...] = ("zh-en", "en-zh")
 PARTS = ("train", "valid", "test", "held_out_nouns")
-N_GRAMMAR, N_HELD_OUT, N_WORDS = 60_000, 1_000, 15_000
+N_GRAMMAR, N_HELD_OUT, N_WORDS = 100_000, 1_000, 15_000
 
 
 class Line(NamedTuple):
