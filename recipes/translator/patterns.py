@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from recipes.translator.english import EnglishVerb, article, be, compared, number, ordinal, with_s
+from recipes.translator.english import EnglishVerb, article, be, compared, number, ordinal, plural, with_s
 from recipes.translator.lexicon import Adjective, Name, Noun, Place, Words, rows
 from recipes.translator.phrases import DIGITS, MINE, PRONOUNS, Phrase, Speaker, chinese_number
 
@@ -122,7 +122,7 @@ class Patterns:
             return said[slot][language]
 
         zh, en = SLOT.sub(partial(put, language=0), zh), SLOT.sub(partial(put, language=1), en)
-        en = re.sub(r"\ban? (?=(\w+))", lambda match: article(match[1])[: -len(match[1])], en)
+        en = re.sub(r"(?<![\w'])an? (?=(\w+))", lambda match: article(match[1])[: -len(match[1])], en)
         return zh, re.sub(r"(?<=[?!] )[a-z]", lambda match: match[0].upper(), en)
 
     def person(self, base: str, scope: Scope) -> Phrase:
@@ -245,6 +245,8 @@ class Patterns:
             return self.said_of_noun(scope, found, name, form)
         if form == "bare":
             return found.zh, found.en.removeprefix("at ")
+        if form == "s":
+            return found.zh, plural(found.en)
         if form in ("er", "est"):
             known = {a.en: (a.more, a.most) for a in self.s.lexicon.adjectives}
             return found.zh, (known.get(found.en) or compared(found.en))[form == "est"]

@@ -948,7 +948,7 @@ def giving(s: Speaker) -> Pair:
             "this own"
             if order == "to"
             else "one one many some own"
-            if "讲" not in zh and "寄" not in zh
+            if "讲" not in zh and "寄" not in zh and other.object != subject.whose  # gave her her book
             else "one many"
         )
         thing = s.thing(noun, form, subject, described=False)
