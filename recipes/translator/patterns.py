@@ -14,6 +14,7 @@ choice (who2, fruit2, 1-9b). A name is one of
 import re
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -99,13 +100,12 @@ class Patterns:
     def __init__(self, speaker: Speaker) -> None:
         self.s = speaker
 
-    def pair(self, name: str) -> Pair:
-        """A sentence of the patterns of that name."""
-        while True:
-            try:
-                return self.filled(*self.s.one(table("patterns")[name]), {})
-            except UnfilledError:
-                continue
+    def filled_somehow(self, patterns: list[Pair]) -> Pair:
+        """A sentence of one of the patterns; drawn again where the words drawn don't fit one another."""
+        for _ in range(1000):
+            with suppress(UnfilledError):
+                return self.filled(*self.s.one(patterns), {})
+        raise ValueError(f"No words of the lexicon fill {patterns[0]}.")
 
     def filled(self, zh: str, en: str, scope: Scope) -> Pair:
         forms: dict[str, set[str]] = defaultdict(set)
@@ -183,6 +183,8 @@ class Patterns:
         every = s.nouns(base.split("|"))
         plain = [n for n in every if forms <= UNCOUNTED or not (n.mass or n.always_plural)] or every
         needs = {form.rstrip("2") for form in forms}
+        if not every:
+            raise ValueError(f"{{{name}}} is neither a list nor a kind of noun of the lexicon.")
         fits = [n for n in plain if all(self.adjectives(n, form) for form in needs)]
         return free(fits)
 
@@ -244,7 +246,7 @@ class Patterns:
         if isinstance(found, Noun):
             return self.said_of_noun(scope, found, name, form)
         if form == "bare":
-            return found.zh, found.en.removeprefix("at ")
+            return found.zh, re.sub("^(at|for) ", "", found.en)
         if form == "s":
             return found.zh, plural(found.en)
         if form in ("er", "est"):
@@ -291,6 +293,6 @@ def kinds() -> dict[str, tuple[Callable[[Speaker], Pair], float]]:
     """Each name of patterns.tsv as a kind of sentence, drawn in proportion to its patterns."""
 
     def one(name: str) -> Callable[[Speaker], Pair]:
-        return lambda speaker: Patterns(speaker).pair(name)
+        return lambda speaker: Patterns(speaker).filled_somehow(table("patterns")[name])
 
     return {name: (one(name), WEIGHT * len(found)) for name, found in table("patterns").items()}

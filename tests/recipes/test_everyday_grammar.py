@@ -1,5 +1,6 @@
 """The sentence pairs of everyday life that the translator learns from: checked by rules of their own, not the grammar's."""
 
+import random
 import re
 from collections import Counter
 from itertools import islice
@@ -7,8 +8,11 @@ from itertools import islice
 import pytest
 from click.testing import CliRunner
 
+from recipes.translator.english import number, ordinal
 from recipes.translator.everyday import Pair, everyday, main
-from recipes.translator.lexicon import FOLDER, rows
+from recipes.translator.lexicon import FOLDER, lexicon, rows
+from recipes.translator.patterns import Patterns, table
+from recipes.translator.phrases import Speaker, chinese_number
 
 pytestmark = pytest.mark.sweep
 N_PAIRS = 50_000
@@ -205,3 +209,146 @@ def test_a_word_of_two_senses_is_translated_in_two_ways(pairs, held_out):
             assert "bank" in pair.en, pair
         if pair.kind == "senses 苹果 company":
             assert "Apple" in pair.en, pair
+
+
+UNITS = {"十": 10, "百": 100, "千": 1000}
+SAID = {word: n for n, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve thirteen "
+    "fourteen fifteen sixteen seventeen eighteen nineteen".split())}  # fmt: skip
+SAID |= {word: 10 * n for n, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
+
+
+def chinese_value(text: str) -> int:
+    total, digit = 0, 0
+    for sign in text:
+        if sign in UNITS:
+            total, digit = total + (digit or 1) * UNITS[sign], 0
+        else:
+            digit = 2 if sign == "两" else "零一二三四五六七八九".index(sign)
+    return total + digit
+
+
+def english_value(text: str) -> int:
+    total, last = 0, 0
+    for word in re.split("[ -]", text.replace(" and ", " ")):
+        if word in ("hundred", "thousand"):
+            total, last = total + last * {"hundred": 100, "thousand": 1000}[word], 0
+        else:
+            last += SAID[word]
+    return total + last
+
+
+@pytest.mark.parametrize("n", [2, 10, 12, 20, 99, 105, 110, 200, 999, 1000, 1005, 1012, 1300, 2050, 2500, 9999])
+def test_numbers_are_those_of_both_languages(n):
+    assert chinese_value(chinese_number(n)) == chinese_value(chinese_number(n, True)) == n
+    assert english_value(number(n)) == n
+
+
+def test_ordinals():
+    said = [ordinal(n) for n in (1, 2, 3, 5, 8, 9, 11, 12, 20, 21, 32, 43, 90, 100, 105)]
+    assert said == ["first", "second", "third", "fifth", "eighth", "ninth", "eleventh", "twelfth", "twentieth",
+        "twenty-first", "thirty-second", "forty-third", "ninetieth", "one hundredth", "one hundred and fifth"]  # fmt: skip
+
+
+def test_the_same_price_and_distance_are_said_in_both_languages(pairs):
+    word = "|".join([*sorted(SAID, key=len, reverse=True), "hundred", "thousand"])
+    counted = Counter()
+    for pair in pairs:
+        for zh_unit, unit in (
+            ("块(?!五|[香鸡面羊牛猪豆饼糖奶巧手石肥橡地毯窗])|元", "yuan"),
+            ("公里", "kilometers"),
+            ("岁", "years old"),
+        ):
+            zh = [
+                chinese_value(text) for text in re.findall(f"([零一二两三四五六七八九十百千]+)(?:{zh_unit})", pair.zh)
+            ]
+            en = re.findall(rf"((?:(?:{word}|and)[ -])*(?:{word})) {unit}", pair.en.lower())
+            if len(zh) == len(en) == 1:
+                assert zh == [english_value(en[0].removeprefix("and "))], pair
+                counted[unit] += 1
+    assert min(counted[unit] for unit in ("yuan", "kilometers", "years old")) > 100
+
+
+QUARTERS = (("点一刻", "a quarter past"), ("点三刻|差一刻", "a quarter to"), ("点半", "half past"))
+
+
+def test_quarters_and_halves_of_an_hour(pairs):
+    for zh, en in QUARTERS:
+        found = [pair for pair in pairs if re.search(zh, pair.zh)]
+        assert len(found) > 50
+        assert not [pair for pair in found if en not in pair.en.lower()]
+    for pair in pairs:
+        for hour in re.findall("([一二两三四五六七八九十]+)点三刻", pair.zh):
+            later = chinese_value(hour) % 12 + 1
+            assert f"a quarter to {number(later)}" in pair.en.lower(), pair
+
+
+MARKS = {  # kind of sentence: what stands in each of its sentences
+    "range": ("从", r"\b(from|to|since|in)\b"),
+    "experience": ("过", r"\b(have|has|studied|seen)\b"),
+    "shi_de": ("是.*的", r"\b(was|were|did|came|bought|got|who|how)\b"),
+    "passive": ("被", r"\b(was|were|been|got)\b"),
+    "disposal": ("把", r"\w"),
+    "superlative": ("最", r"\b(most|\w+est|favorite|best)\b"),
+    "ordinal": ("第|楼|层", r"\b(first|second|third|\w+th|lesson|page|chapter|unit|bus)\b"),
+    "exception": ("除了|就是", r"\b(except|besides)\b"),
+    "potential": ("[不得][懂清楚动完来到了见起着下]|做不完|大了", r"\b(can|can't|doesn't fit)\b"),
+    "soon": ("要", r"\b(soon|about to|will|going to)\b"),
+    "telephone": ("电话|打|手机|不在|在家|告诉|开会", r"\w"),
+    "relative": ("的", r"\b(that|who|where|when|sitting|present|in)\b"),
+}
+
+
+@pytest.mark.parametrize("kind", MARKS)
+def test_a_structure_is_there_in_both_languages(pairs, kind):
+    found = [pair for pair in pairs if pair.kind == kind]
+    assert len(found) > 50
+    for pair in found:
+        assert re.search(MARKS[kind][0], pair.zh), pair
+        assert re.search(MARKS[kind][1], pair.en.lower()), pair
+
+
+def test_no_kind_of_sentence_dominates_and_none_is_missing(pairs):
+    counted = Counter(pair.kind.split()[0] for pair in pairs)
+    assert counted.keys() >= table("patterns").keys()
+    special = counted.pop("coreference") + counted.pop("senses")
+    assert special < 0.2 * N_PAIRS
+    assert max(counted.values()) < 0.05 * N_PAIRS
+
+
+def test_most_sentences_hold_several_things(pairs):
+    lengths = sorted(len(re.findall("[一-鿿]", pair.zh)) for pair in pairs)
+    assert 9 <= lengths[len(lengths) // 2] <= 16
+    assert sum(8 <= length <= 16 for length in lengths) > 0.6 * len(lengths)
+
+
+def test_each_pattern_can_be_filled_and_its_slots_are_known():
+    patterns = Patterns(Speaker(lexicon(), random.Random(1)))
+    for name, lines in table("patterns").items():
+        assert len({zh for zh, _ in lines}) == len(lines), name
+        for zh, en in lines:
+            said = patterns.filled_somehow([(zh, en)])
+            assert not re.search("[{}~|_]", "".join(said)), (zh, said)
+            assert (zh[-1] == "？") == (en[-1] == "?"), zh
+
+
+@pytest.mark.parametrize(
+    ("zh", "en", "wanted"),
+    [
+        ("{he}住在这儿。", "{he} {he live} here, {he don't} {he be}, {he haven't}, {he have}, {he go}.",
+         r"(\S+( \S+){0,3}) lives here, doesn't is, hasn't, has, goes\."),
+        ("{they}来了。", "{they} {they was} here, {they be}, {they don't}, {they have}.", r"(\S+( \S+)?) were here, are, don't, have\."),
+        ("{3-3 m}{apple m}。", "{3-3 th} {3-3}", None),
+        ("{21-21 th}楼。", "the {21-21 th} floor.", r"the twenty-first floor\."),
+        ("{2014-2014 year}年。", "in {2014-2014 year}.", r"in 2014\."),
+        ("一{fruit m}{fruit how}{fruit}。", "a {fruit how} {fruit}.", r"(a [^aeiou\W]|an [aeiou])\S* \S+\."),
+        ("{weathers}比较好。", "{weathers er}, {weathers est}.", r"(more \w+|\w+er), (most \w+|\w+est)\."),
+    ],
+)  # fmt: skip
+def test_slots_agree(zh, en, wanted):
+    for seed in range(30):
+        patterns = Patterns(Speaker(lexicon(), random.Random(seed)))
+        if wanted is None:  # no such list or kind
+            with pytest.raises(ValueError, match="apple"):
+                patterns.filled(zh, en, {})
+        else:
+            assert re.fullmatch(wanted, patterns.filled_somehow([(zh, en)])[1])
