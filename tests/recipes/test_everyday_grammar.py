@@ -212,9 +212,10 @@ def test_a_word_of_two_senses_is_translated_in_two_ways(pairs, held_out):
 
 
 UNITS = {"十": 10, "百": 100, "千": 1000}
-SAID = {word: n for n, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve thirteen "
-    "fourteen fifteen sixteen seventeen eighteen nineteen".split())}  # fmt: skip
-SAID |= {word: 10 * n for n, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
+SMALL = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+eighteen nineteen"""
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+SAID = {word: n for n, word in enumerate(SMALL.split())} | {word: 10 * n for n, word in enumerate(TENS.split(" "), 2)}
 
 
 def chinese_value(text: str) -> int:
@@ -292,7 +293,7 @@ MARKS = {  # kind of sentence: what stands in each of its sentences
     "ordinal": ("第|楼|层", r"\b(first|second|third|\w+th|lesson|page|chapter|unit|bus)\b"),
     "exception": ("除了|就是", r"\b(except|besides)\b"),
     "potential": ("[不得][懂清楚动完来到了见起着下]|做不完|大了", r"\b(can|can't|doesn't fit)\b"),
-    "soon": ("要", r"\b(soon|about to|will|going to)\b"),
+    "soon": ("要", r"\b(soon|about to|will|going to)\b|'ll "),
     "telephone": ("电话|打|手机|不在|在家|告诉|开会", r"\w"),
     "relative": ("的", r"\b(that|who|where|when|sitting|present|in)\b"),
 }
@@ -336,7 +337,8 @@ def test_each_pattern_can_be_filled_and_its_slots_are_known():
     [
         ("{he}住在这儿。", "{he} {he live} here, {he don't} {he be}, {he haven't}, {he have}, {he go}.",
          r"(\S+( \S+){0,3}) lives here, doesn't is, hasn't, has, goes\."),
-        ("{they}来了。", "{they} {they was} here, {they be}, {they don't}, {they have}.", r"(\S+( \S+)?) were here, are, don't, have\."),
+        ("{they}来了。", "{they} {they was} here, {they be}, {they don't}, {they have}.",
+         r"(\S+( \S+){0,3}) were here, are, don't, have\."),
         ("{3-3 m}{apple m}。", "{3-3 th} {3-3}", None),
         ("{21-21 th}楼。", "the {21-21 th} floor.", r"the twenty-first floor\."),
         ("{2014-2014 year}年。", "in {2014-2014 year}.", r"in 2014\."),
