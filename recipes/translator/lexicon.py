@@ -109,6 +109,16 @@ class Adjective:
         word, *given = en.split(" ")
         return cls(zh, word, *compared(word, *given), frozenset(kinds.split()), frozenset(flags.split()))
 
+    def bars(self, other: "Adjective") -> bool:
+        """Whether nothing is said to be both: two colors, thick and thin."""
+        colors = "color" in self.flags and "color" in other.flags
+        return colors or any({self.zh, other.zh} <= sort for sort in opposites())
+
+
+@cache
+def opposites() -> list[frozenset[str]]:
+    return [frozenset(line[0].split()) for line in rows("opposites")]
+
 
 @dataclass(frozen=True)
 class Modal:

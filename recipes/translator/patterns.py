@@ -269,7 +269,8 @@ class Patterns:
         key = f"{name} adjective{form[-1] if form[-1] == '2' else ''}"
         if key not in scope:
             wanted = self.adjectives(noun, form.rstrip("2"))
-            left = [a for a in wanted if a not in scope.values() and not self.likewise(a, scope)]
+            chosen = [other for other in scope.values() if isinstance(other, Adjective)]
+            left = [a for a in wanted if a not in chosen and not any(a.bars(other) for other in chosen)]
             if not left:
                 raise UnfilledError(name)
             scope[key] = s.one(left)
@@ -280,13 +281,6 @@ class Patterns:
         if form.startswith("att"):
             zh += "色的" if "color" in adjective.flags else "" if "short" in adjective.flags else "的"
         return zh, {"er": adjective.more, "est": adjective.most}.get(form, adjective.en)
-
-    def likewise(self, adjective: Adjective, scope: Scope) -> bool:
-        """Whether one of its sort is chosen already: two colors, big beside small, cheap beside expensive."""
-        sorts = [frozenset(line[0].split()) for line in rows("opposites")]
-        chosen = [found for found in scope.values() if isinstance(found, Adjective)]
-        colors = "color" in adjective.flags and any("color" in found.flags for found in chosen)
-        return colors or any({adjective.zh, found.zh} <= sort for found in chosen for sort in sorts)
 
 
 def kinds() -> dict[str, tuple[Callable[[Speaker], Pair], float]]:

@@ -751,9 +751,7 @@ def such(s: Speaker) -> Pair:
     again = [
         a for a in s.lexicon.adjectives if a.kinds == adjective.kinds and a.zh != adjective.zh and "rise" in a.flags
     ]
-    pairs = [
-        a for a in again if {a.en, adjective.en} not in ({"fast", "slow"}, {"rich", "poor"}, {"lazy", "hardworking"})
-    ]
+    pairs = [a for a in again if not a.bars(adjective)]
     if not pairs or "rise" not in adjective.flags or len(adjective.kinds) > 1:
         return such(s)
     other = s.one(pairs)
