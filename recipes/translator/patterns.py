@@ -206,23 +206,26 @@ class Patterns:
             return [a for a in found if "color" not in a.flags]
         return found if form == "att" else self.s.lexicon.adjectives
 
+    def subject(self, scope: Scope, name: str = "") -> Phrase | None:
+        """The person of that name, or the first one without a number (else the first one)."""
+        people = {key: one for key, one in scope.items() if isinstance(one, Phrase)}
+        plain = [one for key, one in people.items() if not key[-1].isdigit()]
+        return people.get(name) or next(iter([*plain, *people.values()]), None)
+
     def said(self, scope: Scope, name: str, form: str) -> Pair:
         """What the slot is in Chinese and in English."""
         found = scope[name]
         if isinstance(found, int):
-            if form == "year":
+            if form in ("year", "code"):
                 return "".join(DIGITS[int(digit)] for digit in str(found)), str(found)
-            if form == "code":
-                return "".join(DIGITS[int(digit)] for digit in str(found)), str(found)
-            en = ordinal(found) if form == "th" else number(found + 1 if found < 12 else 1) if form == "next" else ""
-            en = en or (str(found) if form == "digits" else number(found))
-            return chinese_number(found, form == "m"), en
+            said = {"th": ordinal(found), "digits": str(found), "next": number(found % 12 + 1)}
+            return chinese_number(found, form == "m"), said.get(form) or number(found)
         if isinstance(found, Phrase):
             if form.startswith("pron") and found not in PRONOUNS:
                 if found.gender not in THEY:
                     raise UnfilledError(name)
-                zh, en, them = THEY[found.gender]
-                return zh, them if form == "pronobj" else en
+                zh, they, them = THEY[found.gender]
+                return zh, them if form == "pronobj" else they
             if form == "his" and not found.whose:
                 raise UnfilledError(name)
             en = {"obj": found.object, "own": found.own, "his": found.whose, "": found.en, "pronobj": found.object,
@@ -230,8 +233,7 @@ class Patterns:
             return found.zh, agreeing(form, found.person) if en is None else en
         if isinstance(found, Deed):
             shape, _, whose = form.partition(" ")
-            people = [one for key, one in scope.items() if key == whose or (not whose and isinstance(one, Phrase))]
-            subject = people[0] if people else PRONOUNS[1]
+            subject = self.subject(scope, whose) or PRONOUNS[1]
             return found.chinese(shape if shape in ("了", "过") else ""), found.english(shape, subject)
         if isinstance(found, Name):
             return (found.language, found.nationality) if form == "tongue" or name.startswith("language") else (
@@ -257,8 +259,7 @@ class Patterns:
     def said_of_noun(self, scope: Scope, noun: Noun, name: str, form: str) -> Pair:
         s = self.s
         if form in PHRASES:
-            subject = next((one for one in scope.values() if isinstance(one, Phrase)), None)
-            phrase = s.thing(noun, form, subject, described=s.chance(0.5))
+            phrase = s.thing(noun, form, self.subject(scope), described=s.chance(0.5))
             return phrase.zh, phrase.en
         if form == "m":
             return noun.measure, noun.measure

@@ -44,12 +44,16 @@ def chinese_number(n: int, counting: bool = False) -> str:
         tens = "" if n < 20 else DIGITS[n // 10]
         return tens + "十" + (DIGITS[n % 10] if n % 10 else "")
     if n >= 1000:
-        rest = n % 1000
-        gap = "零" if 0 < rest < 100 else ""
-        tens = "一" if 10 <= rest < 20 else ""
-        return chinese_number(n // 1000, True) + "千" + gap + tens + (chinese_number(rest) if rest else "")
-    rest = "" if n % 100 == 0 else ("零" if n % 100 < 10 else "一" if n % 100 < 20 else "") + chinese_number(n % 100)
+        below = n % 1000
+        between = "零" if 0 < below < 100 else ""
+        return chinese_number(n // 1000, True) + "千" + between + (tens_said(below) if below else "")
+    rest = "" if n % 100 == 0 else ("零" if n % 100 < 10 else "") + tens_said(n % 100)
     return DIGITS[n // 100] + "百" + rest
+
+
+def tens_said(n: int) -> str:
+    """A number within a greater one: there ten is 一十."""
+    return ("一" if 10 <= n < 20 else "") + chinese_number(n)
 
 
 @dataclass(frozen=True)

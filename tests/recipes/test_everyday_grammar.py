@@ -354,3 +354,16 @@ def test_slots_agree(zh, en, wanted):
                 patterns.filled(zh, en, {})
         else:
             assert re.fullmatch(wanted, patterns.filled_somehow([(zh, en)])[1])
+
+
+def test_ones_own_is_that_of_the_one_who_does_it():
+    seen = set()
+    for seed in range(200):
+        patterns = Patterns(Speaker(lexicon(), random.Random(seed)))
+        pattern = ("{name2}走的时候，{name}在{routine}。", "{name2} left, {name} {routine s}, {name his}.")
+        en = patterns.filled_somehow([pattern])[1]
+        whose = re.search(r" (his|her) .*, (his|her)\.", en)
+        if whose:
+            assert whose[1] == whose[2], en
+            seen.add(whose[1])
+    assert seen == {"his", "her"}
