@@ -27,7 +27,7 @@ from vizformer.training.runs import Run
 from vizformer.web.catalogue import model_cache, server_folder, sources, trainings
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.side_by_side import computations, in_python, similarity, weights
+from vizformer.web.tools.side_by_side import computations, in_python, pair, similarity, weights
 from vizformer.web.widgets import watched_work
 
 PAGE = "pages/explore/side_by_side.py"
@@ -135,6 +135,23 @@ def test_a_sentence_of_the_readers_stands_beside_its_words_in_another_order(open
     assert not app.exception
     assert app.text_input(key="view.second").value == beside
     assert grid(app)["values"]
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("a cat saw a cat", "a cat cat a saw"),
+        ("It isn't my dog.", "It dog my isn't."),
+        ("She [MASK] home", "She home [MASK]"),
+        ("go on", "on go"),
+        ("人人", ""),
+        ("one", ""),
+        ("🙂", ""),
+        ("", ""),
+    ],
+)
+def test_another_order_is_another_text_or_none(text, other):
+    assert pair.in_another_order(text) == other
 
 
 @pytest.mark.sweep

@@ -5,7 +5,8 @@ import gc
 import os
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,13 +19,10 @@ def prepare_torch() -> None:
         # Importing torch keeps the interpreter to itself for seconds; first let the server send what is drawn already.
         time.sleep(0.1)
     _open_library()
-    gc.disable()  # nothing of what is being imported is garbage, and each look at it takes longer than the one before
-    try:
+    with nothing_is_garbage():
         import torch
 
         import vizformer.checkpoints  # noqa: F401  (with all that it brings, before the freezing)
-    finally:
-        gc.enable()
 
     # One thread per forward: with more, sessions stall each other at every barrier (docs/decisions.md, "The web layer").
     torch.set_num_threads(1)
@@ -32,6 +30,16 @@ def prepare_torch() -> None:
     # everybody's time.  What is there now stays for good; frozen, it is not looked at again.
     gc.collect()
     gc.freeze()
+
+
+@contextmanager
+def nothing_is_garbage() -> Iterator[None]:
+    """While modules are imported: nothing of them is garbage, and each look at them takes longer than the one before."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _open_library() -> None:

@@ -120,7 +120,7 @@ ERRORS = Entry(
 MIXERS = Entry(
     "pages/learn/mixers.py",
     N_("After 2017"),
-    N_("What models have in the place of the softmax over all tokens: sinks, a corrected state, and what each costs."),
+    N_("What models have in the place of the softmax over all tokens: sinks, latents, states, and what each costs."),
     minutes=30,
     after=("masks", "costs"),
 )

@@ -77,12 +77,13 @@ class Laboratory:
     def asked(self, name: str, /, *about: object, wrong: Any = (), **values: object) -> dict[str, Any]:
         """What a question consists of besides its answer: names, words, what it is about, and its misconceptions.
 
-        wrong: misconceptions by their names in the words, with the number or the index of the choice of each; or
-            what `mistake` makes, in a list.
+        wrong: misconceptions by their names in the words, with the number or the index of the choice of each (of two
+            with one number the first counts); or what `mistake` makes, in a list.
         """
         said = {key: self.text(f"asks.{name}.{key}", **values) for key in ("question", "why", "again")}
         if isinstance(wrong, Mapping):
-            wrong = [self.mistake(name, one, given, **values) for one, given in wrong.items()]
+            named = {given: one for one, given in [*wrong.items()][::-1]}
+            wrong = [self.mistake(name, one, given, **values) for given, one in [*named.items()][::-1]]
         return {"lesson": self.lesson, "name": name, "about": " ".join(map(str, about)), "mistakes": wrong, **said}
 
     def mistake(self, name: str, misconception: str, given: float, /, **values: object) -> Mistake:

@@ -111,8 +111,6 @@ def counted(subject: Subject, translation: str = "", reference: str = "") -> les
     listed = _("; ").join(missing) or lab.text("none")
     values = {"translation": translation, "reference": reference, "total": total, "missing": listed}
     words = bleu(translation, reference).runs[0].counted
-    wrong = {total: "all", words: "words", total - runs.counted: "missing"}  # a number has one mistake
-    said = lab.asked(
-        "counted", translation, reference, wrong={name: number for number, name in wrong.items()}, **values
-    )
+    wrong = {"all": total, "words": words, "missing": total - runs.counted}
+    said = lab.asked("counted", translation, reference, wrong=wrong, **values)
     return lesson.Number(answer=runs.counted, **said)

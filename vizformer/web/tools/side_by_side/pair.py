@@ -60,7 +60,7 @@ class Pair:
         return f"{titles[0]}: {short[0]}", f"{titles[1]}: {short[1]}"
 
 
-_WORDS = re.compile(r"\[[A-Z]+\]|[\u3400-\u9fff]|[^\W\u3400-\u9fff]+")  # a Chinese character counts as one
+_WORDS = re.compile(r"\[[A-Z]+\]|[\u3400-\u9fff]|[^\W\u3400-\u9fff]+(?:['’][^\W\u3400-\u9fff]+)*")  # 猫 is one
 _LONGEST = 40  # characters of a text in a title
 
 
@@ -156,11 +156,12 @@ def proposal(subject: Subject) -> str:
 
 
 def in_another_order(text: str) -> str:
-    """A text whose second word (the first, where there are only two) has changed places with the last; else nothing."""
+    """A text whose last word has changed places with an earlier, another one, from the second on; nothing without one."""
     words = list(_WORDS.finditer(text))
-    if len(words) < 2:
+    one = next((word for word in [*words[1:], *words[:1]] if word[0] != words[-1][0]), None)
+    if one is None:
         return ""
-    one, last = words[min(1, len(words) - 2)], words[-1]
+    last = words[-1]
     return f"{text[: one.start()]}{last[0]}{text[one.end() : last.start()]}{one[0]}{text[last.end() :]}"
 
 
