@@ -116,7 +116,18 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(state_key_dim=4), ["state_key_dim without state_layers: give both"]),
     (dict(state_kernel=0), ["state_kernel=0", "at least 1"]),
     (dict(state_rule="sum"), ["state_rule='sum': choose one of 'delta', 'space'"]),
-    (dict(state_bias=True), ["state_bias: the layers of the delta rule have none"]),
+    (
+        dict(state_kernel=3, state_rule="space"),
+        ["state_kernel without state_layers", "state_rule without state_layers"],
+    ),
+    (
+        dict(state_bias=True, state_step_least=0.1, state_step_most=0.2),
+        [f"{name} without state_layers: give both" for name in ("state_bias", "state_step_least", "state_step_most")],
+    ),
+    (
+        dict(state_layers=(0,), state_bias=True, state_step_least=0.1, state_step_most=0.2, n_encoder_layers=0),
+        [f"{name}: the layers of the delta rule" for name in ("state_bias", "state_step_least", "state_step_most")],
+    ),
     (dict(state_step_least=0.2, state_step_most=0.1), ["state_step_least=0.2: must be below state_step_most"]),
     (dict(state_step_least=-0.2), ["state_step_least=-0.2: must be above 0"]),
     (dict(state_step_most=0.0), ["state_step_most=0.0: must be above 0"]),
@@ -266,6 +277,23 @@ def test_json_round_trip() -> None:
     config = tiny.config(norm_order="pre", dropout=0.25, pad_id=None)
     assert ModelConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
     assert ModelConfig.from_dict(json.loads(str(config))) == config
+
+
+def test_options_of_states_are_read_under_their_old_names() -> None:
+    new = {
+        name: value for name, value in tiny.config("decoder-only", **tiny.HYBRID).to_dict().items() if value is not None
+    }
+    once = ("state_layers", "state_key_heads", "state_value_heads", "state_key_dim", "state_value_dim", "state_kernel")
+    old = {name.replace("state_", "delta_") if name in once else name: value for name, value in new.items()}
+    assert len(set(old) - set(new)) == 6
+    assert ModelConfig.from_dict(old) == ModelConfig.from_dict(new)
+
+
+@pytest.mark.parametrize("name", ["xdelta_kernel", "delta_rule", "delta_layers"])
+def test_other_options_are_not_renamed(name: str) -> None:
+    options = tiny.config("decoder-only", **tiny.HYBRID).to_dict()
+    with pytest.raises(ConfigError, match=rf"Unknown option '{name}'"):
+        ModelConfig.from_dict({**options, name: (1,)})
 
 
 def test_unknown_options_are_refused() -> None:

@@ -9,6 +9,9 @@ from vizformer.errors import ConfigError
 from vizformer.options import Options
 from vizformer.presets import PRESETS
 
+# The options that were called delta_... when there was one rule only.
+_ONCE_DELTA = ("layers", "key_heads", "value_heads", "key_dim", "value_dim", "kernel")
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig(Options):
@@ -37,13 +40,19 @@ class ModelConfig(Options):
             self, disentangled="none", disentangled_furthest=None, disentangled_norm=False, disentangled_shared=False
         )
 
+    def without_states(self) -> "ModelConfig":
+        """The same options with attention in every layer."""
+        usual: dict[str, Any] = {one.name: one.default for one in fields(self) if one.name in self.state_options}
+        return replace(self, state_layers=None, **usual)
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_dict(cls, options: Mapping[str, Any]) -> "ModelConfig":
         """Builds a config from JSON; unknown names are refused rather than ignored."""
-        options = {name.replace("delta_", "state_"): value for name, value in options.items()}  # as they were called
+        renamed = {f"delta_{one}": now for one in _ONCE_DELTA if (now := f"state_{one}") not in options}
+        options = {renamed.get(name, name): value for name, value in options.items()}
         known = {field.name for field in fields(cls)}
         required = {field.name for field in fields(cls) if field.default is MISSING}
         if unknown := sorted(set(options) - known):

@@ -8,6 +8,8 @@ from tests.checkpoints import folders as made
 from tests.checkpoints.test_state_dict import D, V, nano_gpt, saved
 from tests.components.test_mount import sent
 from tests.pages.reading import opens_well, said
+from tests.pages.test_path import PAGE as PATH
+from tests.pages.test_path import drawn
 from tests.refs import stamped
 from vizformer.checkpoints import save
 from vizformer.web.catalogue import model_cache, server_folder
@@ -112,6 +114,14 @@ def test_every_page_with_a_state_in_a_layer(open_app, locale, model, head):
         assert all("softmax" in error.value for error in app.error), (page, part, [one.value for one in app.error])
         said_so += len(app.error)
     assert said_so > 2
+
+
+def test_a_model_without_a_softmax_keeps_the_other_stations_of_the_path(open_app):
+    app = open_app(PATH, **link("mamba2"))
+    assert not app.exception
+    assert not app.error
+    names = [station["name"] for station in drawn(app)["stations"]]
+    assert names == ["machine", "tokens", "rows", "layer", "writing", "loss"]
 
 
 @pytest.mark.sample(1)

@@ -279,6 +279,14 @@ def test_decoders_whose_head_is_tied_otherwise(kind: str, tmp_path: Path) -> Non
     assert same(kind, tmp_path / "other", tie_word_embeddings=not tied).model.config.tied_unembedding is not tied
 
 
+def test_what_mamba_2_is_given_is_said(tmp_path: Path) -> None:
+    opened = load(written("mamba2", tmp_path))
+    made = sum(w.numel() for name, w in opened.model.named_parameters() if ".feedforward" in name)
+    said = " ".join(map(str, opened.report.assumptions))
+    assert f"its {made:,} parameters" in said
+    assert "texts up to 131,072 tokens are accepted" in said
+
+
 def test_limits_of_the_step_hold(tmp_path: Path) -> None:
     """`transformers` leaves them out where it writes token by token: the forward over the whole text is compared."""
     folder = written("mamba2", tmp_path, time_step_limit=[0.4, 0.9], layer_norm_epsilon=3e-2)
@@ -515,6 +523,12 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("mamba2", dict(n_groups=4), "state_value_heads=6 is not a multiple of state_key_heads=4"),
     ("mamba2", dict(time_step_limit=[0.2, 0.1]), "time_step_limit=.*: it must be two numbers from 0 on"),
     ("mamba2", dict(time_step_limit="wide"), "time_step_limit=.*: it must be two numbers from 0 on"),
+    (
+        "mamba2",
+        dict(time_step_limit=[0, 10**400]),
+        "time_step_limit=.*: it must be two numbers from 0 on and below 1e30",
+    ),
+    ("mamba2", dict(time_step_limit=[1e30, float("inf")]), "time_step_limit=.*: it must be two numbers from 0 on"),
     ("mamba2", dict(num_hidden_layers=2**31 - 1), "num_hidden_layers=2147483647: supported are at most"),
     ("qwen3_5_text", dict(hidden_act="relu"), 'hidden_act="relu": supported is "silu"'),
     ("gpt_oss", dict(swiglu_alpha=1.0), "swiglu_alpha=1.0: supported is 1.702"),

@@ -14,7 +14,7 @@ from vizformer.explain.arrays import float64, is_half, set_cells, stored
 from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Proof, sizes
 from vizformer.messages import N_, Message
-from vizformer.model.state_layers import GatedDeltaRule, StateLayer, StateSpace
+from vizformer.model.state_layers import StateLayer
 from vizformer.model.state_rule import StateGates, effective_map
 from vizformer.model.trace import Trace
 
@@ -40,7 +40,7 @@ class StateNumbers:
         self.layer, self.x, self.at, self.scale, self.dtype = layer, x, at, record.scale, record.q.dtype
         self.group, self.keys = layer.n_heads // layer.n_key_heads, layer.n_key_heads * layer.d_key
         self.filters, self.short = float64(layer.filters)[:, 0], is_half(self.dtype)  # [channels, kernel]
-        self.corrects = record.gates.skip is None
+        self.corrects = layer.rule == "delta"
         self.proofs: dict[str, Proof] = {}
         W = np.concatenate([float64(getattr(layer, f"W_{letter}").weight).T for letter in "QKV"], axis=1)
         self.biases = [bias for one in "QKV" if (bias := getattr(layer, f"W_{one}").bias) is not None]
@@ -61,11 +61,10 @@ class StateNumbers:
         anchor, rate = N_("the gates recorded in {place}", place=place), np.exp(float64(layer.rate))[:, None]
         step = np.logaddexp(0, self._through(layer.W_a) + float64(layer.bias)[:, None])
         terms = sizes(x, float64(layer.W_a.weight).T).T
-        if isinstance(layer, GatedDeltaRule):
+        if self.corrects:
             written = stored(1 / (1 + np.exp(-self._through(layer.W_b))), self.dtype)
             self.beta = self._same("beta", anchor, written, record.gates.beta, 0.0)
         else:
-            assert isinstance(layer, StateSpace)
             step = self.beta = self._same("beta", anchor, np.clip(step, *layer.limits), record.gates.beta, terms)
         self.decay = self._same("decay", anchor, -rate * step, record.gates.decay, rate * terms)
         anchor = N_("what the rule has read in the model's own forward: {place}", place=place)

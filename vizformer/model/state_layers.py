@@ -14,6 +14,7 @@ from vizformer.model.attention import Attention
 from vizformer.model.forward_pass import AttentionCall
 from vizformer.model.mixing import Scoring
 from vizformer.model.state_rule import StateGates, apply_state_rule
+from vizformer.options.attention import StateRule
 
 
 class StateLayer(Attention):
@@ -26,7 +27,10 @@ class StateLayer(Attention):
     stands: what asks a layer for its heads, matrices and W_O finds them here.
     """
 
+    rule: StateRule
     norm: nn.RMSNorm
+    W_b: nn.Linear  # of the delta rule only
+    limits: tuple[float, float | None]  # of the step of a state space
     skip: Tensor | None  # D
     filter_bias: Tensor | None
 
@@ -116,6 +120,8 @@ class GatedDeltaRule(StateLayer):
     o_h through RMSNorm(o_h) * silu(x W_gate)_h
     """
 
+    rule = "delta"
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
         self.W_b = nn.Linear(config.d_model, self.n_heads, bias=config.state_bias)
@@ -145,6 +151,8 @@ class StateSpace(StateLayer):
     o through RMSNorm(o * silu(x W_gate)), over the heads of a group together
     """
 
+    rule = "space"
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
         self.filter_bias = nn.Parameter(torch.zeros(len(self.filters)))
@@ -164,6 +172,4 @@ class StateSpace(StateLayer):
         b, h, n, d = o.shape
         groups = (o * gate).reshape(b, self.n_key_heads, h // self.n_key_heads, n, d)
         root = torch.rsqrt(groups.square().mean((2, 4), keepdim=True) + (self.norm.eps or 0.0)).expand_as(groups)
-        weight = self.norm.weight.reshape(h, 1, d)
-        opened: Tensor = weight * gate * root.flatten(1, 2)
-        return opened
+        return self.norm.weight.reshape(h, 1, d) * gate * root.flatten(1, 2)

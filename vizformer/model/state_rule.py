@@ -26,6 +26,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vizformer.options.attention import StateRule
+
 CHUNK = 64  # tokens that are worked out together
 
 
@@ -44,6 +46,11 @@ class StateGates:
     decay: Float[Tensor, "n_heads n"]
     first: int = 0
     skip: Float[Tensor, " n_heads"] | None = None
+
+    @property
+    def rule(self) -> StateRule:
+        """By which rule the state was written."""
+        return "delta" if self.skip is None else "space"
 
 
 def each_of(gates: StateGates, change: Callable[[Tensor], Tensor]) -> StateGates:
@@ -101,7 +108,7 @@ def effective_map(
     q, k, b = q.double(), k[:, :end].double(), gates.beta[:, :end, None].double()
     G = between(gates.decay[:, :end, None].double().cumsum(-2))
     found = q @ k.mT * G[:, gates.first :]
-    if gates.skip is None:
+    if gates.rule == "delta":
         system = torch.tril(b * (k @ k.mT) * G, -1)
         found = torch.linalg.solve_triangular(system, found, upper=False, left=False, unitriangular=True)
     found = found * b.mT

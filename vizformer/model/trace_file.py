@@ -7,7 +7,8 @@ Names: "encoder.0.self.q", ".k", ".v", ".bias", ".reason", ".position_bias", ".s
 ".decay" [heads, keys], ".opened" [heads, queries, d_head] and ".pattern" [heads, queries,
 keys] of every attention call, the residual stream ("encoder.0.pre", ...), "decoder.0.feedforward.router", ".probabilities",
 ".experts", ".weights" and ".opened" of layers with experts, and "logits".
-The metadata hold, as JSON, the scales, the soft caps of scores where there are any, the sites of the stream, and the tokens.
+The metadata hold, as JSON, the scales, the soft caps of scores where there are any, by which rule the states are written
+where there are any ("delta" or "space"), the sites of the stream, and the tokens.
 """
 
 import json
@@ -60,6 +61,8 @@ def as_file(trace: Trace, *, about: Mapping[str, str] | None = None) -> bytes:
     }
     if caps := {site: cap for site in trace.sites if (cap := trace[site].scoring.cap) is not None}:
         metadata["score_caps"] = json.dumps(caps)
+    if rules := {site: gates.rule for site in trace.sites if (gates := trace[site].gates) is not None}:
+        metadata["state_rules"] = json.dumps(rules)
     for stack, tokens in trace.tokens.items():
         metadata[f"tokens.{stack}"] = json.dumps([asdict(token) for token in tokens], ensure_ascii=False)
     return save({name: one.detach().cpu().clone().contiguous() for name, one in tensors(trace).items()}, metadata)
@@ -142,7 +145,7 @@ def open_trace(path: str | Path) -> Trace:
     return Trace(tokens, None, assumed, about, None, records, residuals, {}, file.tensor("logits", 2))
 
 
-_OURS = ("format", "scales", "score_caps", "streams", "assumed")
+_OURS = ("format", "scales", "score_caps", "state_rules", "streams", "assumed")
 
 
 class _Opened:
@@ -259,6 +262,9 @@ class _Opened:
         if f"{site}.beta" in self._names:
             skip = self.tensor(f"{site}.skip", 1) if f"{site}.skip" in self._names else None
             gates = StateGates(self.tensor(f"{site}.beta", 2), self.tensor(f"{site}.decay", 2), skip=skip)
+            said = self.json("state_rules", dict) if "state_rules" in self.about else {}  # (older files do not say it)
+            if said.get(site, gates.rule) != gates.rule:
+                self.refuse(N_("the rule of the state at {name} does not fit its tensors", name=site))
             right = gates.beta.shape == gates.decay.shape == (heads, n_k) and (skip is None or len(skip) == heads)
             if not right or groups != heads or n_q != n_k:
                 self.refuse(self._wrong(f"{site}.beta", gates.beta))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from vizformer.messages import N_, Message, ranges
@@ -12,6 +12,9 @@ from vizformer.options.kinds import Count, Layers, Positive, are_layers
 AttentionBias = Literal["same", "all", "qkv", "none"]
 NormedOver = Literal["head", "all"]
 StateRule = Literal["delta", "space"]
+
+OF_A_SPACE = ("state_bias", "state_step_least", "state_step_most")
+"""Options that only layers with a state space have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +129,12 @@ class AttentionOptions(CommonOptions):
         return dict(zip(names, (*self.state_heads, *self.state_dims), strict=True))
 
     @property
+    def state_options(self) -> tuple[str, ...]:
+        """The names of the other options of these layers that are given."""
+        names = (one.name for one in fields(self) if one.name.startswith("state_") and one.name != "state_layers")
+        return tuple(name for name in names if getattr(self, name) != getattr(AttentionOptions, name))
+
+    @property
     def most_heads(self) -> int:
         """Heads of the layers that have most of them."""
         return self.n_heads if self.state_layers is None else max(self.n_heads, self.state_heads[1])
@@ -203,13 +212,14 @@ class AttentionOptions(CommonOptions):
                     yield N_("{name}: latent attention (latent_dim) has none, leave it out", name=name)
             if self.architecture != "decoder-only":
                 yield N_("latent_dim: only a decoder alone has latent attention, leave it out")
-        if self.state_layers is None:
-            for name in ("state_key_heads", "state_value_heads", "state_key_dim", "state_value_dim"):
-                if getattr(self, name) is not None:
-                    yield N_("{name} without state_layers: give both, or leave it out", name=name)
-        elif self.architecture != "decoder-only":
+        for name in self.state_options:
+            if self.state_layers is None:
+                yield N_("{name} without state_layers: give both, or leave it out", name=name)
+            elif self.state_rule == "delta" and name in OF_A_SPACE:
+                yield N_("{name}: the layers of the delta rule have none, leave it out", name=name)
+        if self.state_layers is not None and self.architecture != "decoder-only":
             yield N_("state_layers: only a decoder alone has such layers, leave it out")
-        elif not are_layers(self.state_layers, self.depth):
+        elif self.state_layers is not None and not are_layers(self.state_layers, self.depth):
             yield N_(
                 "state_layers={value}: must be numbers of layers in order, from 0 to {last}; leave it out where none has it",
                 value=str(list(self.state_layers)),
@@ -222,8 +232,6 @@ class AttentionOptions(CommonOptions):
                 of=self.state_heads[0],
                 divisors=_divisors(self.state_heads[1]),
             )
-        if self.state_bias and self.state_rule == "delta":
-            yield N_("state_bias: the layers of the delta rule have none, leave it out")
         if (self.state_step_least or 0) >= (self.state_step_most or math.inf):
             yield N_("state_step_least={value}: must be below state_step_most", value=self.state_step_least)
         if self.qk_norm_over == "all" and not self.qk_norm:
@@ -270,25 +278,15 @@ class AttentionOptions(CommonOptions):
         if self.latent_value_dim is not None:
             yield N_("values are {n} numbers wide", n=self.latent_value_dim)
         if self.state_layers is not None:
-            layers, (rows, columns), n = ranges(self.state_layers), self.state_dims, self.state_heads[1]
-            yield (
-                N_(
-                    "the gated delta rule in the place of attention (layers: {layers}): {n} heads with a state of "
-                    "{rows} × {columns} numbers each",
-                    layers=layers,
-                    n=n,
-                    rows=rows,
-                    columns=columns,
-                )
-                if self.state_rule == "delta"
-                else N_(
-                    "a state space in the place of attention (layers: {layers}): {n} heads with a state of {rows} × "
-                    "{columns} numbers each",
-                    layers=layers,
-                    n=n,
-                    rows=rows,
-                    columns=columns,
-                )
+            rows, columns = self.state_dims
+            yield N_(
+                "{rule} in the place of attention (layers: {layers}): {n} heads with a state of {rows} × {columns} numbers "
+                "each",
+                rule=N_("the gated delta rule") if self.state_rule == "delta" else N_("a state space"),
+                layers=ranges(self.state_layers),
+                n=self.state_heads[1],
+                rows=rows,
+                columns=columns,
             )
         if self.sinks:
             yield N_("each head has a sink: a learned score in the softmax that carries no value")
@@ -313,12 +311,6 @@ class AttentionOptions(CommonOptions):
             layers=layers,
             window=f"{window:,}",
         )
-
-    def without_meaning(self) -> Iterator[str]:
-        if self.state_layers is None:
-            yield from ("state_kernel", "state_rule", "state_bias")
-        if self.state_layers is None or self.state_rule == "delta":
-            yield from ("state_step_least", "state_step_most")
 
 
 def _divisors(n: int) -> str:

@@ -55,17 +55,8 @@ def parameters(config: ModelConfig) -> dict[str, int]:
 
 
 def _parts(config: ModelConfig, depth: int, with_states: bool = False) -> dict[str, int]:
-    if not with_states:
-        config = replace(
-            config,
-            state_layers=None,
-            state_key_heads=None,
-            state_value_heads=None,
-            state_key_dim=None,
-            state_value_dim=None,
-        )
     shallow = replace(
-        config,
+        config if with_states else config.without_states(),
         n_encoder_layers=min(depth, config.n_encoder_layers),
         n_decoder_layers=min(depth, config.n_decoder_layers),
         sliding_layers=None,

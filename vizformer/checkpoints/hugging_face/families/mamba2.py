@@ -20,7 +20,7 @@ from vizformer.messages import N_
 
 _INFINITE = {"__float__": "Infinity"}  # as `transformers` writes it
 LONGEST = 2**17  # the layers have no limit of their own
-NO_NETWORKS = N_("the layers have no feed-forward network: the one shown is made of zeros and adds nothing")
+MOST_STEP = 1e30  # of a limit that is one
 
 
 def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -38,7 +38,14 @@ def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         *("chunk_size", "residual_in_fp32", "rescale_prenorm_residual", "time_step_rank"),
         *("time_step_min", "time_step_max", "time_step_floor"),
     )
-    fields.assume(NO_NETWORKS)
+    fields.assume(
+        N_(
+            "the layers have no feed-forward network: the one shown is made of zeros and adds nothing, and its {n:,} "
+            "parameters, which are counted with the others, are not in the file",
+            n=3 * width * n_layers,
+        )
+    )
+    fields.assume(N_("texts up to {limit:,} tokens are accepted; config.json names no limit", limit=LONGEST))
     fields.only("use_conv_bias", True)
     has_head = tied or "lm_head.weight" in names or says_head(fields.architecture)
     return dict(
@@ -72,8 +79,12 @@ def _limits(fields: Fields) -> Options:
     """Between what the step is held; [0, Infinity] says that it is not."""
     limits = fields.value("time_step_limit")
     pair = [math.inf if one == _INFINITE else one for one in limits] if isinstance(limits, (list, tuple)) else []
-    if len(pair) != 2 or not all(type(one) in (int, float) for one in pair) or not 0 <= pair[0] < pair[1]:
-        fields.refuse("time_step_limit", N_("it must be two numbers from 0 on, the second one above the first"))
+    numbers = len(pair) == 2 and all(type(one) in (int, float) and (one < MOST_STEP or one == math.inf) for one in pair)
+    if not numbers or not 0 <= pair[0] < pair[1]:
+        fields.refuse(
+            "time_step_limit",
+            N_("it must be two numbers from 0 on and below 1e30, the second one above the first or Infinity"),
+        )
         return {}
     return {
         "state_step_least": float(pair[0]) or None,
@@ -113,7 +124,7 @@ def _channels(values: int, keys: int) -> Tensor:
 
 
 def _made(config: ModelConfig) -> dict[str, Callable[[], Tensor]]:
-    """Networks of zeros."""
+    """Networks of zeros, and the norms before them: 3 d_model numbers a layer."""
     found: dict[str, Callable[[], Tensor]] = {}
     for layer in range(config.n_decoder_layers):
         block = f"decoder.layers.{layer}"

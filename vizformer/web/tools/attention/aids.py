@@ -87,7 +87,7 @@ def _said(subject: Subject, kind: Kind) -> list[str]:
         sums = record.row_sums(view.head)
         said.append(
             _("Why there is no softmax here: this layer has the gated delta rule, which corrects a state and reads it.")
-            if record.gates.skip is None
+            if record.gates.rule == "delta"
             else _(
                 "Why there is no softmax here: this layer is a state space (Mamba-2), which adds every token to a state "
                 "that fades, and reads it."
