@@ -6,7 +6,8 @@ more keys than V has rank, weights can be moved about without any change of z_i:
     a_i = effective_i + rest_i        rest_i V = 0        effective_i = a_i V V^+
 
 where V V^+ projects onto the column space of V.  `effective_i` is the shortest row that gives the same z_i; it may have
-entries below 0 and sums to what it sums to.  V is what the forward had, with its bias; W_O is taken to lose nothing of z_i.
+entries below 0 and sums to what it sums to.  V is what the forward had, digit by digit, with its bias: singular
+values below 4 eps of float32 times the largest count as 0, in half precision too.  W_O is taken to lose nothing of z_i.
 Weights that are large where effective ones are small say little about what the head has read.
 
 Source: Brunner et al. 2020, "On Identifiability in Transformers" (effective attention), for one head.
@@ -55,7 +56,7 @@ def effective_attention(trace: Trace, site: str, head: int) -> EffectiveAttentio
     seen = np.asarray(record.reason(head).cpu() == 0)
     rows, which = np.unique(seen, axis=0, return_inverse=True)
     effective, free = np.zeros_like(weights), np.zeros(len(weights), dtype=np.int64)
-    size, smallest = max(1, _AT_ONCE // v.size), 4 * torch.finfo(record.v.dtype).eps
+    size, smallest = max(1, _AT_ONCE // v.size), 4 * torch.finfo(torch.float32).eps
     for first in range(0, len(rows), size):
         u, s, _ = np.linalg.svd(rows[first : first + size, :, None] * v, full_matrices=False)  # u [rows, n_k, _]
         u = u * (s > smallest * s.max(axis=-1, keepdims=True))[:, None]  # the columns that span those of V
