@@ -1,6 +1,7 @@
 """What heads carry: a head of its own is found where there is one, and none in noise; the bundled numbers can be remade."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -37,6 +38,13 @@ def test_a_head_of_its_own_is_found_and_no_other() -> None:
     assert found.low[0, 5] < found.shares[0, 5] < found.high[0, 5]
     assert found.kinds[found.most_of_others("names", 5)] in ("numbers", "things")
     assert found.rows == (ROWS,) * 3
+
+
+def test_a_head_of_its_own_comes_before_every_larger_share() -> None:
+    found = roles_of_heads(effects(0, own=3.0), HEADS)
+    larger = replace(found, shares=np.where(found.own, found.shares, found.shares + 1e6))
+    assert larger.strongest("names") == 5
+    assert replace(larger, own=np.ones_like(found.own)).strongest("names") != 5
 
 
 def test_noise_gives_no_head_of_its_own() -> None:

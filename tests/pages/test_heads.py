@@ -1,5 +1,7 @@
 """The lesson Many heads: what is on the screen is what the library computes, and the code on it runs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -329,6 +331,22 @@ def test_what_heads_carry_is_said_of_the_translator_and_of_no_other_weights(open
     said = [one.value for one in app.markdown if one.value.startswith("- **")]
     assert len(said) == 1
     assert said[0].count("\n") == 2  # names, numbers, negation
+    found = measured_roles.roles()
+    none, several = {
+        "en-US": ("no head of its own", "6 heads of its own"),
+        "zh-CN": ("没有自己的头", "有 6 个自己的头"),
+    }[locale]
+    assert found.own.sum(1).tolist() == [0, 0, 6, 0, 0]
+    assert [words in line for words, line in zip((none, none, several), said[0].split("\n"), strict=True)] == [True] * 3
+    one = replace(found, own=np.arange(found.own.shape[1]) == found.strongest("negation") * np.ones((5, 1)))
+    monkeypatch.setattr(measured_roles, "roles", lambda: one)
+    other = open_app(PAGE, locale=locale, model="zh-en", part="all")
+    line = next(line for box in other.markdown for line in box.value.split("\n") if line.startswith("- **"))
+    assert {"en-US": "a head of its own", "zh-CN": "：有自己的头"}[locale] in line
+    monkeypatch.undo()
+    least = np.sort(found.shares.max(0))[[17, 18]].mean()  # of 36 heads
+    assert found.shares.shape[1] == 36
+    assert any(f"{least:.1%}" in box.value for box in app.caption)
     for name in ("stories", "cloze"):
         other = open_app(PAGE, model=name, part="all")
         assert not [one for one in other.markdown if one.value.startswith("- **")]

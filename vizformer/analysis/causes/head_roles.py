@@ -51,7 +51,7 @@ class HeadRoles:
     def strongest(self, kind: str) -> int:
         """The place of the head that carries a kind as its own, else of the one with the largest share of it."""
         at = self.kinds.index(kind)
-        return int(np.argmax(self.shares[at] + 1e3 * self.own[at]))
+        return int(np.lexsort((self.shares[at], self.own[at]))[-1])
 
     def most_of_others(self, kind: str, head: int) -> int:
         """The place of the other kind of which a head has the largest share."""

@@ -48,7 +48,7 @@ def draw(lab: Laboratory, subject: Subject) -> None:
     )
     chart.show(figure, key="heads.carried", title_above=True)
     st.markdown("\n".join(f"- {_said(lab, found, kind, names)}" for kind in ASKED))
-    typical = labels.percent(float(np.median(np.abs(found.shares))))
+    typical = labels.percent(float(np.median(found.shares.max(0))))
     lab.note("baseline", n=found.rows[0], heads=len(found.heads), typical=typical)
     st.page_link(
         sitemap.WHAT_IF.file,
@@ -64,9 +64,11 @@ def _said(lab: Laboratory, found: HeadRoles, kind: str, names: dict[str, str]) -
         labels.percent(float(one))
         for one in (found.shares[at, head], found.low[at, head], found.high[at, head], found.shares[other, head])
     )
+    n = int(found.own[at].sum())
     return lab.text(
         "role",
-        form="own" if found.own[at, head] else "none",
+        form=("none", "one")[n] if n < 2 else "several",
+        n=n,
         kind=names[kind],
         head=ablated_parts.name(found.heads[head]),
         share=share,
