@@ -84,7 +84,19 @@ def test_a_narrow_table_of_tokens_is_projected_on_both_sides():
 @pytest.mark.parametrize("distance", [0, 1, 3])
 @pytest.mark.sample(4)
 def test_the_scores_of_two_tokens_are_those_of_the_forward(name, distance):
-    checkpoint = without_biases(made(name))
+    scores_are_those_of_the_forward(without_biases(made(name)), 3, 3 - distance)
+
+
+def test_a_later_key_is_turned_the_other_way():
+    encoder = {"norm_order": "pre", "final_norm": True, "positions": "rope", "attention_bias": "none"}
+    checkpoint = without_biases(tiny.checkpoint("encoder-only", vocab_size=VOCABULARY, **encoder))
+    scores_are_those_of_the_forward(checkpoint, 1, 3)
+    best = qk_pairs(checkpoint, 0, 1, count=1, distance=-2)[0]
+    assert token_scores(checkpoint, "qk", 0, 1, best.row, -2)[best.column] == pytest.approx(best.value, rel=1e-5)
+    assert token_scores(checkpoint, "qk", 0, 1, best.row, 2)[best.column] != pytest.approx(best.value, rel=1e-3)
+
+
+def scores_are_those_of_the_forward(checkpoint, i, j):
     stack = "encoder" if checkpoint.model.decoder is None else "decoder"
     block = getattr(checkpoint.model, stack).layers[0]
     norm = block.self_norm if block.norm_order == "pre" else None
@@ -92,8 +104,7 @@ def test_the_scores_of_two_tokens_are_those_of_the_forward(name, distance):
     trace = checkpoint.trace(ids=ids)
     x = trace.residual(f"{stack}.0.pre").double()
     for head in range(4):
-        found = {(pair.row, pair.column): pair.value for pair in qk_pairs(checkpoint, 0, head, VOCABULARY**2, distance)}
-        i, j = 3, 3 - distance
+        found = {(pair.row, pair.column): pair.value for pair in qk_pairs(checkpoint, 0, head, VOCABULARY**2, i - j)}
         score = float(trace[f"{stack}.0.self"].content_scores(head)[i, j])
         expected = score * factor(norm, x[i]) * factor(norm, x[j])
         assert found[ids[i], ids[j]] == pytest.approx(expected, abs=2e-4)

@@ -67,6 +67,7 @@ def qk_pairs(checkpoint: Checkpoint, layer: int, head: int, count: int = 20, dis
     """The pairs (query token, key token) with the largest scores.
 
     `distance`: of the key before the query, in tokens, for models whose positions turn both; others do not depend on it.
+    Below 0 the key is the later one.
     """
     own = head_weights(checkpoint, predicting_kind(checkpoint), layer, head)
     rows = embedding(checkpoint)[:MOST_TOKENS]
@@ -86,14 +87,18 @@ def token_scores(
 ) -> Float[ndarray, " vocab_size"]:
     """One row of a circuit: of a token as the query the scores of all keys, or of one that is looked at all logits.
 
-    `distance`: of the key before the query, as of `qk_pairs`.
+    `distance`: of the key before the query, as of `qk_pairs`; below 0 of a later key.
+
+    Raises:
+        TraceError: no such head, one that no one matrix describes, or no such token.
     """
     own, vocab = head_weights(checkpoint, predicting_kind(checkpoint), layer, head), checkpoint.model.config.vocab_size
     row = embedding(checkpoint, slice(token_id(token, vocab), token + 1))
     parts = [slice(first, first + MOST_TOKENS) for first in range(0, vocab, MOST_TOKENS)]
     if circuit == "qk":
         query = _turned(checkpoint, layer, row @ own.W_Q, distance) * own.scale
-        found = [embedding(checkpoint, part) @ own.W_K @ query[0] for part in parts]
+        asked = own.W_K @ query[0]
+        found = [embedding(checkpoint, part) @ asked for part in parts]
     else:
         written = (row @ own.W_V @ own.W_O)[0]
         found = [written @ unembedding(checkpoint, part) for part in parts]
@@ -114,11 +119,12 @@ def _eigenvalues(own: HeadWeights, through: Float[Tensor, "d_model d_model"]) ->
 def _turned(
     checkpoint: Checkpoint, layer: int, queries: Float[Tensor, "m d_head"], distance: int
 ) -> Float[Tensor, "m d_head"]:
-    """As they stand `distance` positions after their keys."""
+    """As they stand `distance` positions after their keys, or before them where it is below 0."""
     config = checkpoint.model.config
     if not config.turns(layer) or not distance:
         return queries
-    turn = rotation(distance + 1, rope_frequencies(config, local=config.turns_locally(layer)))[distance : distance + 1]
+    frequencies = rope_frequencies(config, local=config.turns_locally(layer))
+    turn = rotation(abs(distance) + 1, frequencies if distance > 0 else -frequencies)[abs(distance) :]
     return turn.turn(queries[None, :, None, :])[0, :, 0]
 
 

@@ -10,7 +10,6 @@ from vizformer.analysis import (
     Writer,
     circuits,
     score_split,
-    signed_role,
     site_name,
     writer_tokens,
 )
@@ -30,9 +29,9 @@ from vizformer.web.widgets.in_python import opening
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.head_roles import role_said
 from vizformer.web.words.i18n import _, show_note
 from vizformer.web.words.part_names import part_name
+from vizformer.web.words.signed_roles import role_or_none, role_said
 
 BARS, FOLLOWED, TOKENS, READ = 8, 3, 3, 5
 _LONGEST = 512  # tokens: the mean over keys asks for a way back from each
@@ -53,11 +52,7 @@ token_scores = of_model(circuits.token_scores)
 
 @cached
 def role_of(subject: Subject, site: str, head: int) -> SignedRole | None:
-    """What the head does to the logits of what it looks at; None of another attention, or where no row looks at a token."""
-    try:
-        return signed_role(subject.checkpoint, [subject.trace], site, head)
-    except TraceError:
-        return None
+    return role_or_none(subject.checkpoint, [subject.trace], site, head)
 
 
 def draw_reasons(here: Heads) -> None:
@@ -162,7 +157,9 @@ def _chains(here: Heads, split: ScoreSplit) -> list[str]:
                 writer=_name(here.subject, split, writer, row),
                 row=row,
                 share=f"{share:+.3f}".replace("-", "−"),
-                tokens=", ".join(f"“{tokens[i]}” {shares[i]:+.3f}".replace("-", "−") for i in best),
+                tokens=_("; ").join(
+                    _("“{token}” {value}", token=tokens[i], value=f"{shares[i]:+.3f}".replace("-", "−")) for i in best
+                ),
             )
         )
     return said
@@ -176,7 +173,7 @@ def _by_weights(here: Heads, split: ScoreSplit) -> list[str]:
         return []
     query, key = here.queries[split.query], here.keys[split.key]
     try:
-        likes = token_scores(subject.model, "qk", layer, split.head, query.id, max(0, split.query - split.key))
+        likes = token_scores(subject.model, "qk", layer, split.head, query.id, split.query - split.key)
         writes = token_scores(subject.model, "ov", layer, split.head, key.id)
     except TraceError:  # a head that no one matrix describes
         return []
@@ -184,7 +181,7 @@ def _by_weights(here: Heads, split: ScoreSplit) -> list[str]:
 
     def listed(scores: np.ndarray) -> str:
         best = [int(at) for at in np.argsort(-scores, kind="stable")[:READ]]
-        return ", ".join(f"“{token.text}”" for token in tokenizer.tokens(best))
+        return _("; ").join(_("“{token}”", token=token.text) for token in tokenizer.tokens(best))
 
     def place(scores: np.ndarray, id: int) -> str:
         return _("{n} of {of}", n=f"{1 + int((scores > scores[id]).sum()):,}", of=f"{len(scores):,}")

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import Literal
 
-from vizformer.analysis import Kind, SignedRole, circuits, signed_role, site_name
+from vizformer.analysis import Kind, SignedRole, circuits, site_name
 from vizformer.analysis.circuits import (
     compositions,
     copying_scores,
@@ -16,7 +16,7 @@ from vizformer.analysis.corpus_heads import Corpus, bundled_corpus
 from vizformer.analysis.corpus_heads.one_text import read_tokens
 from vizformer.analysis.corpus_heads.passage import head_on_passage
 from vizformer.analysis.masks.runs import rerun
-from vizformer.errors import TraceError, VizformerError
+from vizformer.errors import VizformerError
 from vizformer.messages import Message
 from vizformer.model import Trace
 from vizformer.web.catalogue import model_cache
@@ -24,6 +24,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject_functions import of_model
 from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.words.signed_roles import role_or_none
 
 ROLE_TEXTS, ROLE_TOKENS = 6, 40
 ROLE_WORK = 1e10  # parameters times tokens: two seconds or so, besides the ways back
@@ -69,10 +70,7 @@ def role_over(model: ModelRef, corpus: Corpus, kind: Kind, place: tuple[int, int
     """What a head does to the logits of what it looks at in these texts; None where nobody can say."""
     if kind != predicting(model) or not model_cache.predicts(model) or not (traces := role_texts(model, corpus)):
         return None
-    try:
-        return signed_role(model_cache.checkpoint(model), traces, site_name(kind, place[0]), place[1])
-    except TraceError:
-        return None
+    return role_or_none(model_cache.checkpoint(model), traces, site_name(kind, place[0]), place[1])
 
 
 @cached

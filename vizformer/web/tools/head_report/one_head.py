@@ -15,8 +15,8 @@ from vizformer.web.tools.head_report import computations, wording
 from vizformer.web.widgets import chart
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.head_roles import role_said
 from vizformer.web.words.i18n import _, show_note, show_text, translate
+from vizformer.web.words.signed_roles import role_said
 
 SHOWN = 64  # tokens of a text, around which a map is still read
 

@@ -1,7 +1,20 @@
 """What a head does to the logits of what it looks at, in a sentence."""
 
-from vizformer.analysis import SignedRole
+from collections.abc import Sequence
+
+from vizformer.analysis import SignedRole, signed_role
+from vizformer.checkpoints import Checkpoint
+from vizformer.errors import TraceError
+from vizformer.model import Trace
 from vizformer.web.words.i18n import _
+
+
+def role_or_none(checkpoint: Checkpoint, traces: Sequence[Trace], site: str, head: int) -> SignedRole | None:
+    """What the head does in these traces; None of another attention, or where no row looks at a token."""
+    try:
+        return signed_role(checkpoint, traces, site, head)
+    except TraceError:
+        return None
 
 
 def role_said(found: SignedRole) -> str:
