@@ -1,10 +1,13 @@
 """Attention, "Why does this head look there?": the box says the shares that the library computes."""
 
+import numpy as np
 import pytest
 
 from tests.bundled import load
+from tests.pages.reading import array, chart
 from vizformer.analysis import effective_attention, score_split, signed_role, writer_tokens
 from vizformer.analysis.circuits import token_scores
+from vizformer.web.tools.attention.effective_weights import DRAWN
 
 PAGE = "pages/explore/attention.py"
 BOX = "attention.why"
@@ -87,3 +90,20 @@ def test_what_of_the_weights_is_effective(open_app) -> None:
     short = opened(open_app, "attention.effective", model="stories", text="The cat", kind="decoder", layer=1, head=2)
     assert [one for one in short.markdown if one.value.startswith("Every weight of")]
     assert len(app.get("plotly_chart")) == len(short.get("plotly_chart")) + 1  # (the same map would be drawn twice)
+
+
+def test_a_long_map_of_effective_weights_has_the_key_that_is_named(open_app) -> None:
+    """Few queries and many keys: each side is cut by itself."""
+    text, target = "我妹妹昨天在学校的图书馆里借了一本很有意思的书，" * 6, "My sister"
+    link = dict(model="zh-en", text=text, target=target, site="cross", layer=1, head=2, query=1)
+    app = opened(open_app, "attention.effective", **link)
+    found = effective_attention(load("zh-en").trace(text, target=target), "decoder.1.cross", 2)
+    lost = np.abs(found.weights[1] - found.effective[1])
+    key, n = int(lost.argmax()), found.weights.shape[1]
+    assert n > DRAWN > len(found.weights)
+    assert found.free[1] > 0
+    maps = [one["data"][0] for at in range(len(app.get("plotly_chart"))) if "z" in (one := chart(app, at))["data"][0]]
+    (drawn,) = [array(one["z"]) for one in maps]
+    first = min(max(0, key - DRAWN // 2), n - DRAWN)
+    assert first <= key < first + DRAWN
+    np.testing.assert_allclose(drawn, found.effective[:, first : first + DRAWN], atol=1e-5)

@@ -56,7 +56,7 @@ def _draw(here: Heads) -> None:
             )
         )
     if found.free.any():  # else it is the map above
-        _map(here, found, query)
+        _map(here, found, query, key)
     proof_badge.show(found.proof, edited=bool(here.subject.edited))
     show_note(
         "A row of weights is split in two: what is orthogonal to every column of the values, which adds nothing to the "
@@ -65,14 +65,16 @@ def _draw(here: Heads) -> None:
     )
 
 
-def _map(here: Heads, found: EffectiveAttention, query: int) -> None:
-    """The effective weights, of a long text those around the query."""
+def _around(at: int, n: int) -> slice:
+    """DRAWN of n tokens, with `at` in the middle where both sides have as many."""
+    first = min(max(0, at - DRAWN // 2), max(0, n - DRAWN))
+    return slice(first, first + DRAWN)
+
+
+def _map(here: Heads, found: EffectiveAttention, query: int, key: int) -> None:
+    """The effective weights, of a long text those around this query and key."""
     view = state.view()
-    rows, keys = slice(max(0, query + 1 - DRAWN), query + 1), slice(0, len(here.keys))
-    if len(here.queries) <= DRAWN:
-        rows = slice(None)
-    elif len(here.keys) > DRAWN:
-        keys = slice(rows.start, rows.stop) if here.kind != "cross" else slice(0, DRAWN)
+    rows, keys = _around(query, len(here.queries)), _around(key, len(here.keys))
     record = here.subject.trace[site_name(here.kind, view.layer)]
     chart.show(
         figures.attention_heatmap(
