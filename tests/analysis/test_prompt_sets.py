@@ -94,9 +94,8 @@ def test_what_is_no_set_is_refused_with_the_way_out(given: str | bytes, said: st
         read_prompt_set(given)
 
 
-LEAST_RIGHT = {  # who is meant: 88 % on its card; some word of two dozen is rare in what it learned from
-    **{"reference": 0.75, "names": 0.9, "numbers": 0.9, "things": 0.9, "qualities": 0.9}
-}
+LEAST_RIGHT = {"reference": 0.75}
+"""Measured on 2026-11-27: every set is 100 % right, this one 24 of 24; over more sentences its card says 90 %."""
 
 
 @pytest.mark.parametrize("name", [name for name in bundled_sets() if not name.endswith("gpt2")])

@@ -288,13 +288,13 @@ MARKS = {  # kind of sentence: what stands in each of its sentences
     "experience": ("过", r"\b(have|has|studied|seen)\b"),
     "shi_de": ("是.*的", r"\b(was|were|did|came|bought|got|who|how)\b"),
     "passive": ("被", r"\b(was|were|been|got)\b"),
-    "disposal": ("把", r"\w"),
+    "disposal": ("把", r"\b(left|cut|hang|sent|put|lose|moved|translate|cleaned|washed)\b"),
     "superlative": ("最", r"\b(most|\w+est|favorite|best)\b"),
     "ordinal": ("第|楼|层", r"\b(first|second|third|\w+th|lesson|page|chapter|unit|bus)\b"),
     "exception": ("除了|就是", r"\b(except|besides)\b"),
     "potential": ("[不得][懂清楚动完来到了见起着下]|做不完|大了", r"\b(can|can't|doesn't fit)\b"),
     "soon": ("要", r"\b(soon|about to|will|going to)\b|'ll "),
-    "telephone": ("电话|打|手机|不在|在家|告诉|开会", r"\w"),
+    "telephone": ("电话|打|手机|不在|在家|告诉|开会", r"\b(phone|call|called|number|text|tell|at home)\b"),
     "relative": ("的", r"\b(that|who|where|when|sitting|present|in)\b"),
 }
 
