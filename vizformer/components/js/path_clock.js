@@ -3,12 +3,13 @@
 
 /** @import { Kept, PathData, When } from "./station_types.d.ts" */
 
-/** @param {PathData} data @param {Kept} kept @param {string} here the name of the station */
-export function clock({ stations, model, tests, test_minutes }, kept, here) {
+/** @param {PathData} data @param {Kept} kept @param {string} here the name of the station
+ *  @param {boolean} leads whether a button leads to the second halves */
+export function clock({ stations, model, tests, test_minutes }, kept, here, leads) {
   const when = /** @type {When[]} */ (tests ? ["before", "after"] : []);
   const parts = [
     ...stations.map(({ name, minutes }) => ({ name, minutes, done: kept.done.includes(name) })),
-    ...stations.map(({ name, deeper }) => ({ name, minutes: deeper?.minutes ?? 0, done: kept.deeper.includes(name) })),
+    ...(leads ? stations : []).map(({ name, deeper }) => ({ name, minutes: deeper?.minutes ?? 0, done: kept.deeper.includes(name) })),
     ...model.map(({ station, minutes }) => ({ name: station, minutes, done: kept.inside.includes(station) })),
     ...when.map((one) => ({ name: "", minutes: test_minutes, done: kept.tests[one]?.length === tests?.a.length })),
   ];
