@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from vizformer.web.link.languages import SOURCE
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.start.path import knowledge_tests, minutes, stations
 from vizformer.web.widgets.whole_model import beside, sentence
+from vizformer.web.widgets.whole_model.beside import positions_part
 from vizformer.web.widgets.whole_model.model_drawing import boxes
 from vizformer.web.words import i18n, lesson_words
 
@@ -230,6 +232,16 @@ def test_the_drawing_leads_only_to_stations_that_there_are() -> None:
         assert {box.station for box in boxes} <= names
         assert names - {"machine", "query", "softmax", "heads", "loss", "writing"} <= {box.station for box in boxes}
         assert {name for box in boxes for name in box.lit_at} >= names
+
+
+def test_the_second_half_of_positions_is_about_the_scheme_of_the_model() -> None:
+    halves = {"sinusoidal": "Waves", "rope": "Six schemes", "learned": "Six schemes", "alibi": "Six schemes"}
+    for positions, title in halves.items():
+        config = replace(subject(*CHINESE).config, positions=positions)
+        assert lesson_words.say("positions", positions_part(config), "title") == title
+    for case in CASES:
+        entry, changes = beside.leads_to("places", sentence.Sentence(subject(*case)))
+        assert lesson_words.say(entry.url, changes["part"], "title") == halves[subject(*case).config.positions]
 
 
 def test_inside_a_box_every_number_has_its_sum() -> None:

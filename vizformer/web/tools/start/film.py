@@ -14,6 +14,7 @@ from vizformer.web.link import state
 from vizformer.web.tools.start import computations, description, scenes
 from vizformer.web.widgets import head_downloads, row_names
 from vizformer.web.widgets.downloads import Picture, caption, take_away
+from vizformer.web.widgets.whole_model.beside import positions_part
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
@@ -58,7 +59,7 @@ def leads_to(scene: SceneKind, subject: Subject) -> tuple[Entry, dict[str, Any]]
     if scene in ("characters", "tokens", "vectors"):
         return sitemap.TOKENS, {"part": "lookup" if scene == "vectors" else "pieces"}
     if scene in ("added", "turned", "biased", "unplaced"):
-        return sitemap.POSITIONS, {"part": "waves" if subject.config.positions == "sinusoidal" else "options"}
+        return sitemap.POSITIONS, {"part": positions_part(subject.config)}
     if scene == "attention":
         return sitemap.QKV, {"part": "arithmetic", "step": 0, **looked}
     if scene == "cross":

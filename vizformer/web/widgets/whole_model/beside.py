@@ -9,6 +9,7 @@ from vizformer.analysis.attribution.station_numbers import unmasked
 from vizformer.analysis.heads.maps import site_name
 from vizformer.components import stations as component
 from vizformer.components.stations import Inside
+from vizformer.config import ModelConfig
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
@@ -52,6 +53,11 @@ def inside(
     return found
 
 
+def positions_part(config: ModelConfig) -> str:
+    """The part of Positions that is about what this model does: waves, or one of the other schemes."""
+    return "waves" if config.positions == "sinusoidal" else "options"
+
+
 def leads_to(station: str, about: Sentence) -> tuple[Entry, dict[str, Any]]:
     """The page that takes a station further, and what it is to show: the same token, layer and head."""
     look, kind = about.look, about.stack
@@ -63,7 +69,7 @@ def leads_to(station: str, about: Sentence) -> tuple[Entry, dict[str, Any]]:
         "machine": (sitemap.MAP, {"part": "drawing"}),
         "tokens": (sitemap.TOKENS, {"part": "pieces"}),
         "rows": (sitemap.TOKENS, {"part": "lookup"}),
-        "places": (sitemap.POSITIONS, {"part": "waves"}),
+        "places": (sitemap.POSITIONS, {"part": positions_part(about.subject.config)}),
         "query": (sitemap.QKV, {"part": "arithmetic", "step": 0, **looked}),
         "softmax": (sitemap.QKV, {"part": "scale", **looked}),
         "heads": (sitemap.HEADS, {"part": "split", **looked}),
