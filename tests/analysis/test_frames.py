@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from vizformer import analysis, load
+from vizformer.analysis.causes.edge_attribution import EdgeScores
 from vizformer.analysis.causes.head_gates import fit_gates
+from vizformer.analysis.causes.prompt_sets import PromptRow
+from vizformer.analysis.causes.set_effects import SetEffects
 from vizformer.analysis.corpus_heads.report_file import read_report
 from vizformer.analysis.frames import frame
 from vizformer.assets import asset
@@ -14,6 +17,16 @@ def test_a_column_of_heads_holds_whole_numbers_and_gaps() -> None:
     found = frame([{"head": 1, "value": 0.5}, {"head": None, "value": 1.5}])
     assert found["head"].dtype == "Int64"
     assert found["head"].isna().tolist() == [False, True]
+
+
+def test_a_table_without_a_row_has_its_columns() -> None:
+    empty = frame([], ("place", "head"))
+    assert list(empty) == ["place", "head"]
+    assert empty["head"].dtype == "Int64"
+    effects = SetEffects("zero", (), np.zeros((2, 0)), (PromptRow("a"), PromptRow("b")), (0, 1), np.ones(2), ())
+    assert list(effects.to_frame()) == ["place", "head", "mean", "low", "high", "against", "rows"]
+    scores = EdgeScores(("in",), ("out",), np.zeros((1, 1), bool), np.zeros((2, 1, 1)), 1)
+    assert list(scores.to_frame()) == ["writer", "reader", "score", "spread"]
 
 
 def test_patches_and_paths_are_tables_of_their_cells() -> None:

@@ -141,7 +141,8 @@ class EdgeScores:
             for edge in self.strongest(int(self.edges.sum()))
         ]
         mean, spread = self.mean, self.scores.std(0)
-        return frame(edge._asdict() | {"score": mean[at], "spread": spread[at]} for edge, at in places)
+        rows = ((*edge, mean[at], spread[at]) for edge, at in places)
+        return frame(rows, (*Edge._fields, "score", "spread"))
 
 
 @dataclass(frozen=True)

@@ -96,18 +96,11 @@ class SetEffects:
     def to_frame(self) -> Any:
         """A DataFrame: a row for each part, the largest |mean| first; `against` counts effects of the other sign."""
         low, high = self.interval()
-        return frame(
-            {
-                "place": place_of(self.parts[at]),
-                "head": self.parts[at].head,
-                "mean": self.mean[at],
-                "low": low[at],
-                "high": high[at],
-                "against": len(self.against(at)),
-                "rows": len(self.rows),
-            }
+        rows = [
+            (place_of(part := self.parts[at]), part.head, self.mean[at], low[at], high[at], len(self.against(at)))
             for at in self.strongest()
-        )
+        ]
+        return frame(rows, ("place", "head", "mean", "low", "high", "against")).assign(rows=len(self.rows))
 
     def rows_to_frame(self) -> Any:
         """A DataFrame: a row for each prompt with its texts, LD as `odds`, and the effect of each part."""

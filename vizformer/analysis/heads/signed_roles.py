@@ -30,6 +30,7 @@ from numpy import ndarray
 
 from vizformer.analysis.attribution.direct import logit_attribution
 from vizformer.analysis.attribution.lens import predicting_stack
+from vizformer.analysis.frames import frame
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.model import Trace
@@ -79,10 +80,8 @@ class SignedRole:
 
     def to_frame(self) -> Any:
         """A DataFrame: a row for each effect."""
-        import pandas as pd
-
-        columns = ("texts", "rows", "tokens", "weights", "effects", "expected")
-        return pd.DataFrame({name.removesuffix("s"): getattr(self, name) for name in columns})
+        columns = (self.texts, self.rows, self.tokens, self.weights, self.effects, self.expected)
+        return frame(zip(*columns, strict=True), ("text", "row", "token", "weight", "effect", "expected"))
 
 
 def signed_role(checkpoint: Checkpoint, traces: Sequence[Trace], site: str, head: int) -> SignedRole:
