@@ -133,6 +133,11 @@ def test_activations_of_gpt_are_those_of_korthikanti() -> None:
     assert 2 * found.maps == layers * 2 * a * s * s
 
 
+def test_no_attention_overtakes_nothing() -> None:
+    assert overtakes(tiny.config("decoder-only", **tiny.MAMBA2)) is None
+    assert overtakes(tiny.config("decoder-only", **tiny.HYBRID)) is not None  # its second layer has attention
+
+
 def test_attention_overtakes_where_both_cost_the_same() -> None:
     base = ModelConfig.preset("transformer-base")
     assert overtakes(base).products == 4 * 512  # d_ff = 4 d

@@ -124,6 +124,19 @@ def test_a_model_without_a_softmax_keeps_the_other_stations_of_the_path(open_app
     assert names == ["machine", "tokens", "rows", "layer", "writing", "loss"]
 
 
+@pytest.mark.parametrize(
+    ("page", "part", "asked"), [("heads", "cost", 0), ("heads", "groups", 0), ("costs", "calculator", 1)]
+)
+def test_no_attention_is_counted_where_there_is_none(open_app, page, part, asked):
+    """One note in the place of its costs, and no question about them; that on training stays."""
+    app = open_app(f"pages/learn/{page}.py", **link("mamba2", part=part))
+    assert not app.exception
+    assert not app.error
+    assert [one.value for one in app.caption if "No layer of this model has attention" in one.value]
+    assert "more multiplications than the feed-forward" not in said(app)
+    assert len(app.radio) + len(app.number_input) == asked
+
+
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 def test_every_page_with_latent_attention(open_app, locale):

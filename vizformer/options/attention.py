@@ -110,6 +110,11 @@ class AttentionOptions(CommonOptions):
         return len(self.state_layers or ())
 
     @property
+    def only_states(self) -> bool:
+        """Whether no layer has attention."""
+        return self.n_state_layers == self.depth
+
+    @property
     def state_channels(self) -> int:
         """Numbers a token that go through the short convolution: those of queries, keys and values."""
         (n_keys, n_heads), (d_key, d_value) = self.state_heads, self.state_dims

@@ -129,8 +129,13 @@ class Overtakes:
     whole: float
 
 
-def overtakes(config: ModelConfig) -> Overtakes:
-    """2 n n_heads d_head > matrices d_model d_ff (and, of the whole, - 2 d_model (n_heads + n_kv) d_head)."""
+def overtakes(config: ModelConfig) -> Overtakes | None:
+    """2 n n_heads d_head > matrices d_model d_ff (and, of the whole, - 2 d_model (n_heads + n_kv) d_head).
+
+    None where all layers keep a state: no part of their work grows with n^2.
+    """
+    if config.only_states:
+        return None
     matrices = config.network_matrices
     feedforward = matrices * config.d_model * config.active_d_ff
     attention = attention_cost(config, 2, 2, projected=2)
@@ -148,7 +153,7 @@ class ModelCost:
         activations: numbers that are kept for the backward pass.
         kv_numbers: keys and values of n tokens; 0 of a model that writes nothing.
         kv_numbers_per_token: what one more token adds.
-        overtakes: see there.
+        overtakes: see there; None where no layer has attention.
         idle: parameters of experts that a token does not go through.
     """
 
@@ -158,7 +163,7 @@ class ModelCost:
     activations: Activations
     kv_numbers: int
     kv_numbers_per_token: int
-    overtakes: Overtakes
+    overtakes: Overtakes | None
     idle: int = 0
 
     @property

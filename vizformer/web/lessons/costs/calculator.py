@@ -12,7 +12,7 @@ from vizformer.config import ModelConfig
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.costs import sizes
 from vizformer.web.lessons.costs.sizes import Between, model_cost
-from vizformer.web.widgets import lesson
+from vizformer.web.widgets import lesson, no_attention_note
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts, labels
 from vizformer.web.words.cells import share
@@ -69,8 +69,10 @@ def draw(subject: Subject) -> None:
     training = {"rule": cost.rule_of_thumb(tokens), "counted": cost.training_flops(tokens)}
     rows = [Row(lab.text(f"training.{way}"), f"{sizes.scientific(flops)} FLOPs") for way, flops in training.items()]
     st.html(table.to_html(lab.columns("training", "operations", tokens=sizes.large(tokens)), rows))
-    products, whole = (counts.tokens(round(max(1, at))) for at in (cost.overtakes.products, cost.overtakes.whole))
-    lab.say("overtaken", products=products, whole=whole)
+    no_attention_note.draw_note(config)
+    if (meets := cost.overtakes) is not None:
+        products, whole = (counts.tokens(round(max(1, at))) for at in (meets.products, meets.whole))
+        lab.say("overtaken", products=products, whole=whole)
     if n > config.max_positions and config.positions in ("learned", "sinusoidal", "rope"):
         lab.note("beyond", most=f"{config.max_positions:,}", n=f"{n:,}")
     _formula(config, cost, tokens)
@@ -78,10 +80,12 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("overtakes")
-def overtakes(subject: Subject) -> lesson.Number:
+def overtakes(subject: Subject) -> lesson.Number | None:
     """From how many tokens on does attention take more multiplications than the feed-forward network?"""
     config, own = subject.config, len(subject.tokens)
-    meets = model_cost(config, own).overtakes.products
+    if (found := model_cost(config, own).overtakes) is None:
+        return None
+    meets = found.products
     said = lab.asked(
         "overtakes",
         subject.model,
@@ -166,16 +170,20 @@ def _memory(cost: ModelCost, size: int) -> None:
 
 def _formula(config: ModelConfig, cost: ModelCost, tokens: float) -> None:
     matrices, width = config.network_matrices, config.active_d_ff
+    active, flops = sizes.tex(cost.active), sizes.tex(cost.rule_of_thumb(tokens))
+    training = rf"C &\approx 6 \cdot {active} \cdot {sizes.tex(tokens)} = {flops}"
+    code = f"training = 6 * {cost.active} * {tokens:g}"
+    if cost.overtakes is None:
+        lesson.formula(r"C \approx 6 N D", live=training.replace("&", ""), code=code)
+        return
     lesson.formula(
         r"\begin{aligned} 2 n^2 h\, d_\mathrm{head} &> m\, n\, d\, d_\mathrm{ff} \iff n > \frac{m\, d\, d_\mathrm{ff}}"
         r"{2 h\, d_\mathrm{head}} \\ C &\approx 6 N D \end{aligned}",
         live=r"\begin{aligned} "
         rf"n &> \frac{{{matrices} \cdot {config.d_model} \cdot {width}}}{{2 \cdot {config.n_heads} \cdot "
         rf"{config.d_head}}} = {cost.overtakes.products:.5g} \\ "
-        rf"C &\approx 6 \cdot {sizes.tex(cost.active)} \cdot {sizes.tex(tokens)} = "
-        rf"{sizes.tex(cost.rule_of_thumb(tokens))} \end{{aligned}}",
+        rf"{training} \end{{aligned}}",
         code=f"matrices, d, d_ff, heads, d_head = {matrices}, {config.d_model}, {width}, {config.n_heads}, "
         f"{config.d_head}  # matrices of the feed-forward: 3 where it is gated\n"
-        "overtakes = matrices * d * d_ff / (2 * heads * d_head)\n"
-        f"training = 6 * {cost.active} * {tokens:g}",
+        "overtakes = matrices * d * d_ff / (2 * heads * d_head)\n" + code,
     )

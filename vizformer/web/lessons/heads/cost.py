@@ -14,7 +14,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads.token_count import asked_length, tex_number
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import chart, lesson
+from vizformer.web.widgets import chart, lesson, no_attention_note
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
@@ -34,8 +34,10 @@ def layer_costs(model: ModelRef, n: int) -> tuple[LayerCost, ...]:
 @lab.draws
 def draw(subject: Subject) -> None:
     """The same width in few heads or many: what one layer of self-attention costs."""
-    st.html(table.style())
     config = subject.config
+    if no_attention_note.draw_note(config):
+        return
+    st.html(table.style())
     with controls():
         n = asked_length(lab, "n", len(subject.tokens))
         costs = layer_costs(subject.model, n)
@@ -83,6 +85,8 @@ def draw(subject: Subject) -> None:
 def question(subject: Subject) -> lesson.Choice | None:
     """What would one wide head cost?"""
     config, n = subject.config, len(subject.tokens)
+    if config.only_states:
+        return None
     costs = {one.n_heads: one.projections + one.products for one in layer_costs(subject.model, n)}
     if len(costs) < 2:  # an odd width: there is one way to cut it
         return None

@@ -16,7 +16,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.heads.token_count import asked_length, tex_number
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.widgets import chart, lesson, rolling_cache_note, telling
+from vizformer.web.widgets import chart, lesson, no_attention_note, rolling_cache_note, telling
 from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import counts, labels
 from vizformer.web.words.figure_words import words
@@ -35,6 +35,8 @@ def sharing_costs(model: ModelRef, length: int, memory: int) -> tuple[SharingCos
 @lab.draws
 def draw(subject: Subject) -> None:
     """Fewer key/value heads than query heads: who reads which, and the bytes of the cache."""
+    if no_attention_note.draw_note(subject.config):
+        return
     st.html(table.style())
     config, (own, memory) = subject.config, _lengths(subject)
     with controls():
@@ -84,8 +86,10 @@ def draw(subject: Subject) -> None:
 
 
 @lab.asks("cache")
-def question(subject: Subject) -> lesson.Choice:
+def question(subject: Subject) -> lesson.Choice | None:
     """What would the cache hold if all query heads shared one key/value head?"""
+    if subject.config.only_states:
+        return None
     h = subject.config.n_heads
     costs = {one.n_kv_heads: one.cache_bytes for one in sharing_costs(subject.model, *_lengths(subject))}
     full, least = costs[h], costs[1]
