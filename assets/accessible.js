@@ -15,6 +15,15 @@
   // would otherwise come back to the page where it was typed. A box tells it a moment after it was left, a busy one later; a
   // finger or a button stays down for some 100 ms.
   const idle = window.requestIdleCallback ?? ((then) => setTimeout(then, 100)); // (Safari has none)
+  // Where the page was drawn anew meanwhile, the link is another element: the old one, outside of the page, would load the
+  // address in a new session, which knows nothing of what was typed.
+  const follow = (link, tries) => {
+    const address = link.getAttribute("href");
+    const links = [...document.querySelectorAll("[data-testid=stPageLink] a")];
+    const found = link.isConnected ? link : links.find((one) => one.getAttribute("href") === address);
+    if (found) found.click();
+    else if (tries) setTimeout(() => follow(link, tries - 1), 100);
+  };
   let left = 0;
   addEventListener("focusout", (event) => {
     if (event.target instanceof Element && event.target.matches("input, textarea")) left = performance.now();
@@ -33,7 +42,7 @@
     if (performance.now() - left > 3000) return; // (a busy browser takes that long from the one to the other)
     event.preventDefault();
     event.stopImmediatePropagation();
-    setTimeout(() => idle(() => link.click(), { timeout: 900 }), 100);
+    setTimeout(() => idle(() => follow(link, 20), { timeout: 900 }), 100);
   }, true);
   // A stroke begins a search, from anywhere but a box for letters.
   addEventListener("keydown", (event) => {
