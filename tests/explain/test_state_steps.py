@@ -104,6 +104,24 @@ def test_the_map_gives_what_the_model_has_read(variant: str) -> None:
     assert not np.signbit(M[:, 0, 1:]).any()  # zeros are written without a sign
 
 
+@pytest.mark.parametrize(("variant", "biases"), [("limited", True), ("space", False), ("hybrid", False)])
+def test_formulas_have_the_biases_that_the_code_has(variant: str, biases: bool) -> None:
+    checkpoint, trace, _ = example(variant)
+    layer = {step.key.removeprefix("self."): step for step in layer_steps(checkpoint, trace, "decoder.0")}
+    steps = head_steps(variant, 3, QUERY)
+    for packed, gate in ((layer["packed"], layer["concat"]), (steps["packed"], steps["opened"])):
+        assert ("+ b" in packed.formula) == ("+ b" in packed.code) == biases
+        assert (r"+ b_\mathrm{gate}" in gate.formula) == ("+ b_gate" in gate.code) == biases
+        assert "BIAS" not in gate.formula
+
+
+def test_a_step_that_has_a_least_size_always_writes() -> None:
+    assert "writes nothing" in str(head_steps("space", 3, QUERY)["beta"].text)
+    text = str(head_steps("limited", 3, QUERY)["beta"].text)
+    assert "at least 0.3" in text
+    assert "writes nothing" not in text
+
+
 def test_the_write_is_the_difference_and_not_the_value() -> None:
     steps = head_steps("hybrid", HEAD, QUERY)
     beta, k, v = (steps[key].result for key in ("beta", "k", "v"))
