@@ -22,6 +22,7 @@ ERRORS = (
     re.search(r"^ERRORS := ((?:.*\\\n)*.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].replace("\\", "").split()
 )
 KEYWORDS = {**dict.fromkeys(("_", "N_", "show_text", "show_note")), "ngettext": (1, 2), **dict.fromkeys(ERRORS)}
+METHODS = [("**.py", "python"), ("**/words.toml", "vizformer.word_tables:extract")]
 LOOKS_WRONG = r"[一-鿿][,;:!?]|[一-鿿]\.(\s|$)|\s[，。；：！？、）]|[（]\s"  # Chinese with punctuation of English
 TRANSLATIONS = [code for code in LANGUAGES if code != SOURCE]
 
@@ -36,7 +37,7 @@ def _marked() -> Iterator[tuple[str, str]]:
     for line, text, *__ in extract_from_file("python", ROOT / "app.py", KEYWORDS):
         yield first(text), f"app.py:{line}"
     for folder in ("pages", "vizformer"):
-        for file, line, text, *__ in extract_from_dir(ROOT / folder, [("**.py", "python")], keywords=KEYWORDS):
+        for file, line, text, *__ in extract_from_dir(ROOT / folder, METHODS, keywords=KEYWORDS):
             yield first(text), f"{folder}/{file}:{line}"
 
 

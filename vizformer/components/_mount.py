@@ -13,16 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.components import _bundle, _echo
+from vizformer.word_tables import words_of
 
 Column = NDArray[np.generic]
 Value = TypeVar("Value")
 
 _FOLDER = Path(__file__).parent
-
-
-def N_(text: str) -> str:
-    """Marks a text for the translation catalogues (the extractor looks for this name)."""
-    return text
 
 
 @dataclass(frozen=True)
@@ -70,8 +66,10 @@ class Component:
         packed = {name: base64.b64encode(_bytes(column)).decode("ascii") for name, column in columns.items()}
         types = {name: column.dtype.name for name, column in columns.items()}
         content = json.dumps({**data, **packed, "types": types, "static": True, "version": 1, "selected": selected})
-        return Html(
-            _PAGE.format(
+        text = (
+            (_FOLDER / "page.html")
+            .read_text(encoding="utf-8")
+            .format(
                 language=html.escape(language),
                 title=html.escape(title),
                 css=self.style,
@@ -80,6 +78,7 @@ class Component:
                 data=content.replace("<", "\\u003c"),  # a token may be "</script>"
             )
         )
+        return Html(text)
 
 
 @cache
@@ -147,56 +146,7 @@ class Html(str):
         )
 
 
-LEFT_OUT = N_("The picture is left out, as this notebook is not trusted here: run the cell, or trust the notebook.")
-
-_PAGE = """<!doctype html>
-<html lang="{language}">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light; --st-background-color: #ffffff; --st-text-color: #262730; }}
-:root.dark {{
-  color-scheme: dark; --st-background-color: #0e1117; --st-text-color: #fafafa; --st-primary-color: #ff7a59;
-  --st-secondary-background-color: #262730; --st-border-color: #41444c;
-}}
-body {{ background: var(--st-background-color); margin: 16px; }}
-{css}
-</style>
-</head>
-<body>
-<div id="here"></div>
-<script type="module">
-{js}
-{{
-  // As dark as what is around the picture: a notebook has a theme of its own. A file follows the system.
-  const system = matchMedia("(prefers-color-scheme: dark)"), {{ classList }} = document.documentElement;
-  const isDark = () => {{
-    for (let around = frameElement?.parentElement; around; around = around.parentElement) {{
-      const colour = getComputedStyle(around).backgroundColor;
-      const [r, g, b, a = 1] = colour.startsWith("rgb") ? colour.match(/[\\d.]+/g).map(Number) : [0, 0, 0, 0];
-      if (a > 0.5) return 0.2126 * r + 0.7152 * g + 0.0722 * b < 128;
-    }}
-    return system.matches;
-  }};
-  const show = () => {{
-    classList.toggle("dark", isDark());
-    {entry}({{ data: {data}, parentElement: document.getElementById("here") }});
-  }};
-  const follow = () => {{ if (isDark() !== classList.contains("dark")) show(); }};
-  show();
-  system.addEventListener("change", follow);
-  if (frameElement) {{
-    const watcher = new MutationObserver(follow);
-    const {{ body, documentElement }} = parent.document;
-    for (const around of [body, documentElement]) watcher.observe(around, {{ attributes: true }});
-  }}
-}}
-</script>
-</body>
-</html>
-"""
+LEFT_OUT = words_of(__file__)["left_out"]
 
 
 def _bytes(column: Column) -> bytes:

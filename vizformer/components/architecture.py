@@ -7,14 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired, TypedDict
 
 from vizformer.components import _mount
-from vizformer.components._mount import N_
+from vizformer.word_tables import words_of
 
-ENGLISH: Mapping[str, str] = {
-    "drawing_label": N_(
-        "The model, from the tokens on top to the prediction at the bottom. The arrow keys move along the data and "
-        "between the columns, Enter chooses a box."
-    )
-}
+ENGLISH: Mapping[str, str] = words_of(__file__)
 """Every text of the component; a page passes the same names in the reader's language."""
 
 _COMPONENT = _mount.Component("architecture")

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.components import _mount
-from vizformer.components._mount import N_
 from vizformer.components.payload import count
+from vizformer.word_tables import words_of
 
 LARGEST = 24
 """Rows and columns that can be drawn: cells of more could not be hit on a phone."""
@@ -22,14 +22,7 @@ LARGEST = 24
 Cell = tuple[int, int]
 """Row and column, counted from 0."""
 
-ENGLISH: Mapping[str, str] = {
-    "grid_label": N_("Rows are queries, columns are keys. The arrow keys move from cell to cell, Enter chooses one."),
-    "cell": N_("row {row} “{row_token}”, column {column} “{column_token}”"),
-    "value": N_("{cell}: {value}"),
-    "text": N_("{cell}: “{text}”, {value}"),
-    "right": N_("{cell}, the right answer"),
-    "none": N_("No cell is chosen."),
-}
+ENGLISH: Mapping[str, str] = words_of(__file__)
 """Every text of the component; a page passes the same names in the reader's language."""
 
 _COMPONENT = _mount.Component("cells")

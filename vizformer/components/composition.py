@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 from vizformer.components import _mount
-from vizformer.components._mount import N_
 from vizformer.components.payload import count
+from vizformer.word_tables import words_of
 
 LARGEST = 32
 """Layers, and heads of a layer, that can be drawn."""
@@ -18,19 +18,7 @@ MOST = 80
 Head = tuple[int, int]
 """Layer and head, counted from 0."""
 
-ENGLISH: Mapping[str, str] = {
-    "graph_label": N_(
-        "Heads that read one another: a column for each layer. The arrow keys move from head to head, Enter chooses one."
-    ),
-    "layer": N_("L{layer}"),
-    "head": N_("H{head}"),
-    "both": N_("layer {layer}, head {head}"),
-    "reads": N_("{second} reads {first} by its {way}: {excess} deviations above chance."),
-    "alone": N_("{head}: clearly composed with no other."),
-    "way_Q": N_("queries"),
-    "way_K": N_("keys"),
-    "way_V": N_("values"),
-}
+ENGLISH: Mapping[str, str] = words_of(__file__)
 """Every text of the component; a page passes the same names in the reader's language."""
 
 _COMPONENT = _mount.Component("composition")

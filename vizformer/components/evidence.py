@@ -9,22 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 from vizformer.components import _mount
-from vizformer.components._mount import N_
+from vizformer.word_tables import words_of
 
 MOST = 24
 """Edges: of more, none could be followed."""
 
-ENGLISH: Mapping[str, str] = {
-    "list_label": N_("Edges, each with its effects. The arrow keys move, Enter takes the edge out."),
-    "edge": N_("What carries it"),
-    "direct": N_("direct effect"),
-    "total": N_("total effect, taken out"),
-    "others": N_("others, sum"),
-    "raises": N_("raises the logit"),
-    "lowers": N_("lowers it"),
-    "looks": N_("turns a look"),
-    "both": N_("numbers: direct / total effect"),
-}
+ENGLISH: Mapping[str, str] = words_of(__file__)
 """Every text of the component; a page passes the same names in the reader's language."""
 
 _COMPONENT = _mount.Component("evidence")

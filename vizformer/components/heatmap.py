@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.components import _mount, attention
-from vizformer.components._mount import N_
 from vizformer.components.packing import pack_heads
 from vizformer.components.payload import HeadsPayload, describe
+from vizformer.word_tables import words_of
 
 _SHARED = (
     "axes",
@@ -41,9 +41,7 @@ _SHARED = (
 
 ENGLISH: Mapping[str, str] = {
     **{name: text for name, text in attention.ENGLISH.items() if name in _SHARED or name.startswith("reason_")},
-    "most": N_("row {query} “{query_token}” looks most at “{key_token}”"),
-    "ring": N_("where a row looks most"),
-    "square": N_("aligned by hand"),
+    **words_of(__file__),
 }
 """Every text of the component; a page passes the same names in the reader's language."""
 

@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 from vizformer.components import _mount
 from vizformer.components._heads import HeadsComponent
-from vizformer.components._mount import N_
 from vizformer.components.attention import CELLS
 from vizformer.components.packing import pack_heads, pack_layer, pack_lines
 from vizformer.components.payload import HeadsPayload, count, fits, nearest
+from vizformer.word_tables import words_of
 
 __all__ = [
     "ENGLISH",
@@ -33,53 +33,7 @@ __all__ = [
     "to_html",
 ]
 
-ENGLISH: Mapping[str, str] = {
-    **CELLS,
-    "head_short": N_("H{head}"),
-    "heads": N_("Heads of this layer"),
-    "head_label": N_("Head {head}"),
-    "head_hint": N_("Click or Enter: show or hide. Double click, or with Shift: only this head."),
-    "all_heads": N_("show all heads"),
-    "layer": N_("Layer {layer}"),
-    "previous": N_("Previous layer"),
-    "next": N_("Next layer"),
-    "axes": N_("Each query on the left looks at keys on the right: the larger the weight, the stronger the line."),
-    "queries": N_("queries"),
-    "keys": N_("keys"),
-    "queries_label": N_(
-        "Queries. The up and down arrows move, right goes to the keys, Enter keeps a token's lines, Escape lets go, "
-        "Page Up and Page Down change the layer."
-    ),
-    "keys_label": N_(
-        "Keys. The up and down arrows move, left goes to the queries, Enter keeps a token's lines, Escape lets go, "
-        "Page Up and Page Down change the layer."
-    ),
-    "weight": N_("weight"),
-    "threshold": N_("Draw weights from"),
-    "count": N_("{shown} of {total} lines are drawn."),
-    "count_cut": N_("The {shown} strongest of {total} lines are drawn, weights from {threshold} up."),
-    "count_none": N_("None of {total} lines is drawn: the largest weight is {largest}."),
-    "unpin": N_("let go (Esc)"),
-    "hint": N_("Point at a token to read its weights; a click keeps them."),
-    "row_strongest_in": N_(
-        "query {query} “{query_token}” attends most to key {key} “{key_token}”, with weight {value} in head {head}"
-    ),
-    "column_strongest": N_(
-        "key {key} “{key_token}” is attended to most by query {query} “{query_token}”, with weight {value}"
-    ),
-    "column_strongest_in": N_(
-        "key {key} “{key_token}” is attended to most by query {query} “{query_token}”, "
-        "with weight {value} in head {head}"
-    ),
-    "column_masked": N_("key {key} “{key_token}” is seen by no query: all are masked"),
-    "masked_keys": N_("masked keys: {ranges} ({reason})"),
-    "masked_queries": N_("masked queries: {ranges} ({reason})"),
-    "cell_weights": N_("query {query} “{query_token}” attends to key {key} “{key_token}”: {value}"),
-    "value_in_head": N_("H{head} {value}"),
-    "joiner": N_("; "),
-    "loading": N_("Fetching this layer …"),
-    "not_in_file": N_("This file holds only one layer: {layer}."),
-}
+ENGLISH: Mapping[str, str] = {**CELLS, **words_of(__file__)}
 """Every text of the component; a page passes the same names in the reader's language."""
 
 THRESHOLD = 0.04

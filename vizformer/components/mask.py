@@ -13,39 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.components import _mount
-from vizformer.components._mount import N_
+from vizformer.word_tables import words_of
 
 LARGEST = 32
 """Rows and columns that are drawn; of a longer text the first ones."""
 
 Panel = Literal["mask", "scores", "weights"]
 
-ENGLISH: Mapping[str, str] = {
-    "mask": N_("Mask M"),
-    "scores": N_("Scores S"),
-    "weights": N_("Weights softmax(S + M)"),
-    "view_label": N_("Rows are queries, columns are keys. The arrow keys move from cell to cell."),
-    "paint_label": N_(
-        "Rows are queries, columns are keys. The arrow keys move from cell to cell, the space bar blocks or opens one."
-    ),
-    "open_cell": N_("query {query} “{query_token}” → key {key} “{key_token}” is open"),
-    "blocked_cell": N_("query {query} “{query_token}” → key {key} “{key_token}” is blocked: {reason}"),
-    "kept_cell": N_("query {query} “{query_token}” → key {key} “{key_token}” is open: {reason}"),
-    "score_part": N_("score {score}, plus {mask}"),
-    "weight_part": N_("weight {weight}"),
-    "blind_part": N_("the whole row is blocked: weight 0"),
-    "reason_1": N_("padding"),
-    "reason_2": N_("the future"),
-    "reason_3": N_("outside the window"),
-    "reason_4": N_("painted by hand"),
-    "reason_5": N_("neither near, nor global, nor drawn"),
-    "kept_1": N_("in the window"),
-    "kept_2": N_("a global token"),
-    "kept_3": N_("drawn at random"),
-    "unused_row": N_("a padding token: its row is computed, and nobody reads it"),
-    "legend_open": N_("0: open"),
-    "legend_blocked": N_("−∞: blocked, {reason}"),
-}
+ENGLISH: Mapping[str, str] = words_of(__file__)
 """Every text of the component; a page passes the same names in the reader's language."""
 
 _COMPONENT = _mount.Component("mask")

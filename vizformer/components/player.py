@@ -15,86 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.components import _mount
-from vizformer.components._mount import N_
 from vizformer.components.payload import HeadsPayload, count, nearest
 from vizformer.components.tokens import Token
+from vizformer.word_tables import words_of
 
 DecoderKind = Literal["decoder", "cross"]
 
-ENGLISH: Mapping[str, str] = {
-    "play": N_("Play"),
-    "pause": N_("Pause"),
-    "first": N_("First token"),
-    "previous": N_("Previous token"),
-    "next": N_("Next token"),
-    "last": N_("Last token"),
-    "pace": N_("Pace"),
-    "pace_slow": N_("slow"),
-    "pace_usual": N_("usual"),
-    "pace_fast": N_("fast"),
-    "slider": N_("Which new token"),
-    "place": N_("token {number} of 0–{last}"),
-    "go_to": N_("token {number}: “{token}”"),
-    "text": N_("The text so far. A new token can be clicked to go back to it."),
-    "end_eos": N_("The model ended the text itself, with its end mark."),
-    "end_limit": N_("Stopped: the number of new tokens asked for is reached."),
-    "end_context": N_("Stopped: the model has no position left for another token."),
-    "writing": N_("Writing on from there …"),
-    "branch": N_("Taken by hand: {list}."),
-    "taken": N_("“{token}” as token {number}"),
-    "undo": N_("Undo the last"),
-    "undo_all": N_("Undo all"),
-    "choice_title": N_("What comes next?"),
-    "choice_caption": N_(
-        "Token {number}; positions read before it: {length}. {kept} of {all} tokens are left to draw from."
-    ),
-    "choice_caption_one": N_("Token {number}; positions read before it: {length}. Only one of {all} tokens is left."),
-    "key_before": N_("what the model says"),
-    "key_after": N_("what is drawn from"),
-    "key_cut": N_("cut"),
-    "candidates": N_("Candidates. Choosing one takes it instead, and the text is written on from there."),
-    "candidate": N_("“{token}”: the model says {before}; {after} of what is drawn from"),
-    "candidate_cut": N_("“{token}”: the model says {before}; cut by {by}"),
-    "cut_0": N_("nothing"),
-    "cut_1": N_("top-k"),
-    "cut_2": N_("top-p"),
-    "cut_3": N_("min-p"),
-    "cut_4": N_("temperature 0"),
-    "cut_5": N_("a rule of the model"),
-    "chosen": N_("chosen"),
-    "chosen_by_hand": N_("taken by hand"),
-    "take": N_("click to take it instead"),
-    "rest": N_("{count} other tokens together: {before}, of what is drawn from {after}"),
-    "joiner": N_("; "),
-    "map_title": N_("Where the newest row looks"),
-    "kind": N_("Attention"),
-    "kind_decoder": N_("Decoder self-attention"),
-    "kind_cross": N_("Cross-attention"),
-    "layer": N_("Layer"),
-    "head": N_("Head"),
-    "axes_decoder": N_(
-        "Rows are queries, with the token that each chooses; columns are keys. Each step adds a row, and keeps the "
-        "others."
-    ),
-    "axes_cross": N_(
-        "Rows are the text so far, with the token that each chooses; columns the source. Each step adds a row: the "
-        "alignment builds up."
-    ),
-    "map_label": N_("Attention in layer {layer}, head {head}, so far. Arrow keys move, Enter goes to a row's step."),
-    "newest_row": N_(
-        "query {query} “{query_token}” attends most to key {key} “{key_token}”, with weight {value}; "
-        "what this row becomes gives “{token}”"
-    ),
-    "cell_weight": N_("query {query} “{query_token}” attends to key {key} “{key_token}” with weight {value}"),
-    "cell_masked": N_("query {query} “{query_token}” cannot see key {key}: it comes later"),
-    "cell_blocked": N_("query {query} “{query_token}” → key {key} “{key_token}” is masked: {reason}"),
-    "reason_1": N_("padding"),
-    "reason_3": N_("outside the window"),
-    "reason_4": N_("painted by hand"),
-    "masked": N_("masked"),
-    "not_yet": N_("This row does not exist yet."),
-    "loading": N_("Fetching this layer …"),
-}
+ENGLISH: Mapping[str, str] = words_of(__file__)
 """Every text of the component; a page passes the same names in the reader's language."""
 
 _COMPONENT = _mount.Component("player")

@@ -14,10 +14,10 @@ from typing import Any
 
 from vizformer.components import _mount, attention, lines
 from vizformer.components._heads import HeadsComponent
-from vizformer.components._mount import N_
 from vizformer.components.attention import CELLS
 from vizformer.components.lines import Pin, parse_pin
 from vizformer.components.payload import HeadsPayload, count, fits, nearest
+from vizformer.word_tables import words_of
 
 __all__ = ["ENGLISH", "Pin", "Reading", "fits", "mount", "peek", "to_html"]
 
@@ -27,12 +27,7 @@ ENGLISH: Mapping[str, str] = {
     **CELLS,
     **{name: attention.ENGLISH[name] for name in _OF_HEADS},
     **{name: lines.ENGLISH[name] for name in _OF_TWO_SIDES},
-    "head": N_("Head {head}"),
-    "layer_label": N_("Layer"),
-    "head_label": N_("Head"),
-    "text_label": N_("The text. The arrow keys move from token to token, Enter chooses."),
-    "looks_at": N_("what it attends to"),
-    "looked_at": N_("what attends to it"),
+    **words_of(__file__),
 }
 """Every text of the component; a page passes the same names in the reader's language."""
 

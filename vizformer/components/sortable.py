@@ -9,16 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vizformer.components import _mount
-from vizformer.components._mount import N_
+from vizformer.word_tables import words_of
 
 LARGEST = 2000
 """Rows that are shown: a browser needs a second for more."""
 
-ENGLISH: Mapping[str, str] = {
-    "hint": N_("Each heading is a button that sorts by its column; pressed again, it turns the order round."),
-    "upwards": N_("Sorted by “{column}”, ascending."),
-    "downwards": N_("Sorted by “{column}”, descending."),
-}
+ENGLISH: Mapping[str, str] = words_of(__file__)
 """Every text of the component; a page passes the same names in the reader's language."""
 
 Cell = str | float | int

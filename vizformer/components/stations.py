@@ -17,57 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.components import _mount
-from vizformer.components._mount import N_
 from vizformer.components.memory import NEXT_DAY
+from vizformer.word_tables import words_of
 
-ENGLISH: Mapping[str, str] = {
-    "path": N_("The path. The arrow keys go one step back or on."),
-    "stations": N_("Stations"),
-    "station": N_("Station {number} of {count}: {title}"),
-    "done": N_("done"),
-    "next": N_("Next"),
-    "back": N_("Back"),
-    "onwards": N_("Next station: {title}"),
-    "place": N_("Step {number} of {count}"),
-    "predict": N_("Your prediction"),
-    "right": N_("Right."),
-    "wrong": N_("Not so."),
-    "answer": N_("The answer is “{answer}”."),
-    "model": N_("The model: press a part to go to its station"),
-    "blocked": N_("blocked"),
-    "open": N_("{title}: look inside"),
-    "close": N_("Back to the station"),
-    "press": N_("Press a number to see its sum."),
-    "finished": N_("That is the whole way. {right} of {count} predictions were right."),
-    "second": N_("Second half, {minutes} min:"),
-    "inside": N_("Look inside: {title}"),
-    "clock": N_("Here: {here} min. The path: {all} min, {done} done, {left} to go."),
-    "cell": N_("“{row}” → “{column}”: {value}"),
-    "number": N_("“{row}”, number {index} of the row: {value}"),
-    "bar": N_("“{name}”: {value}"),
-    "again": N_("Once more, from station {number}, {title}:"),
-    "test_before": N_("First test"),
-    "test_after": N_("Last test"),
-    "test_before_about": N_(
-        "Fifteen short questions before you begin. At the end of the path come fifteen others about the same "
-        "things, so that you see what it taught you. Answers stay in this browser."
-    ),
-    "test_after_about": N_(
-        "Fifteen questions about the same things as in the first test. Answers stay in this browser."
-    ),
-    "test_begin": N_("Begin"),
-    "test_place": N_("Question {number} of {count}"),
-    "test_unknown": N_("I do not know"),
-    "test_before_result": N_(
-        "{right} of {count} right. Now walk the path; which ones were right is said after the last test."
-    ),
-    "test_after_result": N_("{right} of {count} right; in the first test: {before}."),
-    "test_keep": N_("Keep the answers as a file"),
-    "test_concept": N_("About"),
-    "test_was": N_("Before"),
-    "test_is": N_("After"),
-    "test_why": N_("The answer, where yours was another one"),
-}
+ENGLISH: Mapping[str, str] = words_of(__file__)
 """Every text of the component; a page passes the same names in the reader's language."""
 
 _COMPONENT = _mount.Component("stations")

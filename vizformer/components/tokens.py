@@ -7,13 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired, TypedDict
 
 from vizformer.components import _mount
-from vizformer.components._mount import N_
+from vizformer.word_tables import words_of
 
-ENGLISH: Mapping[str, str] = {
-    "strip_label": N_("Tokens. The arrow keys move, Enter chooses."),
-    "special": N_("special token"),
-    "note": N_("{index} · “{text}” · {hover}"),
-}
+ENGLISH: Mapping[str, str] = words_of(__file__)
 """Every text of the component; a page passes the same names in the reader's language."""
 
 _COMPONENT = _mount.Component("tokens")

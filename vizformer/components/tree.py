@@ -8,25 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 from vizformer.components import _mount
-from vizformer.components._mount import N_
+from vizformer.word_tables import words_of
 
-ENGLISH: Mapping[str, str] = {
-    "tree_label": N_(
-        "The tree of the search, a column for each new token, the most probable on top. "
-        "The arrow keys move: left to what a token continues, right to what continues it."
-    ),
-    "node": N_("token {step}: “{text}”; all tokens up to it: log p = {total}, score {score}; {fate}."),
-    "kept": N_("kept and continued"),
-    "dropped": N_("dropped: others were more probable"),
-    "finished": N_("ended here"),
-    "best": N_("on the way to the best result"),
-    "so_far": N_("The text up to it: {text}"),
-    "legend_best": N_("best result"),
-    "legend_kept": N_("kept"),
-    "legend_dropped": N_("dropped"),
-    "legend_finished": N_("ended"),
-    "joiner": N_("; "),
-}
+ENGLISH: Mapping[str, str] = words_of(__file__)
 """Every text of the component; a page passes the same names in the reader's language."""
 
 _COMPONENT = _mount.Component("tree")

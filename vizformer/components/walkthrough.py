@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.components import _mount
-from vizformer.components._mount import N_
+from vizformer.word_tables import words_of
 
 SceneKind = Literal[
     "characters",
@@ -34,31 +34,7 @@ SceneKind = Literal[
 ]
 KINDS: tuple[SceneKind, ...] = get_args(SceneKind)
 
-ENGLISH: Mapping[str, str] = {
-    "walk": N_("One pass through the model. Space plays and pauses, the arrow keys step, Home and End go to the ends."),
-    "play": N_("Play"),
-    "pause": N_("Pause"),
-    "again": N_("Play again"),
-    "first": N_("To the beginning"),
-    "previous": N_("Previous scene"),
-    "next": N_("Next scene"),
-    "last": N_("Skip to the end"),
-    "timeline": N_("Where in the pass"),
-    "place": N_("{number} of {count}"),
-    "id": N_("number {id}"),
-    "cell": N_("{row}: number {index} of the row is {value}"),
-    "angle": N_("position {position}: this pair of numbers is turned by {degrees}°"),
-    "bias": N_("“{query}” → “{key}”: {value} is added to the score"),
-    "weight": N_("“{query}” looks at “{key}” with weight {value}"),
-    "blocked": N_("“{query}” may not look at “{key}”"),
-    "elsewhere": N_("not drawn: {value}"),
-    "length": N_("length {value}"),
-    "cosine": N_("cos {value}"),
-    "probability": N_("“{token}”: {value}"),
-    "embedding": N_("token"),
-    "position": N_("position"),
-    "sum": N_("together"),
-}
+ENGLISH: Mapping[str, str] = words_of(__file__)
 """Every text of the component; a page passes the same names in the reader's language."""
 
 _COMPONENT = _mount.Component("walkthrough")

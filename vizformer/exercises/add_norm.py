@@ -8,6 +8,7 @@ from torch import Tensor
 from vizformer.exercises.task import Case, Place, Task, bundled_reading, random_reading
 from vizformer.explain import layer_steps
 from vizformer.messages import N_
+from vizformer.word_tables import words_of
 
 
 def add_and_norm(x: Tensor, out: Tensor, gamma: Tensor, beta: Tensor, eps: float = 1e-5) -> Tensor:
@@ -39,12 +40,7 @@ def _cases(text: str) -> Iterator[Case]:
 
 TASK = Task(
     "add_norm",
-    N_("Add & norm"),
-    N_(
-        "Add what a sublayer found (out) to what it read (x), and normalise each row of the sum: mean 0, variance 1, then "
-        "times γ plus β. The variance is divided by d_model, not by d_model − 1; ε is added to it inside the root. Do it "
-        "with mean, var and sqrt, without nn.LayerNorm."
-    ),
+    words_of(__file__),
     ("x ← (s − mean(s)) / √(var(s) + ε) · γ + β,  s = x + out",),
     ("x, out [n, d_model], gamma, beta [d_model], eps → x [n, d_model]",),
     (add_and_norm,),

@@ -7,7 +7,7 @@ from torch import Tensor
 from vizformer.exercises.one_head import head
 from vizformer.exercises.split_and_join import join, split
 from vizformer.exercises.task import Case, Place, Task, below, readings
-from vizformer.messages import N_
+from vizformer.word_tables import words_of
 
 
 def cross_attention(
@@ -39,12 +39,7 @@ def _cases(text: str) -> Iterator[Case]:
 
 TASK = Task(
     "cross_attention",
-    N_("Cross-attention"),
-    N_(
-        "Several heads: make queries of x, keys and values of source, split them, let each head look, join, and multiply by "
-        "W_O. In cross-attention x is the decoder's and source the encoder's output; where both are the same, it is "
-        "self-attention. Return the weights of all heads and the result."
-    ),
+    words_of(__file__),
     ("q = x W_Qᵀ + b_Q,  k = source W_Kᵀ + b_K,  v = source W_Vᵀ + b_V", "out = join(head(q, k, v)) W_Oᵀ + b_O"),
     (
         "x [n_q, d_model], source [n_k, d_model], n_heads, blocked [n_q, n_k] (bool) or None",

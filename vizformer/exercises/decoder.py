@@ -7,10 +7,10 @@ from torch import Tensor
 
 from vizformer.exercises.add_norm import add_and_norm
 from vizformer.exercises.attention_over_source import cross_attention
-from vizformer.exercises.encoder import SLIPS
+from vizformer.exercises.encoder import TASK as ENCODER
 from vizformer.exercises.feedforward import feed_forward
 from vizformer.exercises.task import Case, Place, Task, below, bundled_reading, random_reading
-from vizformer.messages import N_
+from vizformer.word_tables import words_of
 
 
 def decoder_layer(x: Tensor, memory: Tensor, w: dict[str, Tensor], n_heads: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -38,14 +38,10 @@ def _cases(text: str) -> Iterator[Case]:
         yield Case(title, (rows, memory, reading.weights(layer), n_heads), reading, places)
 
 
+_OWN = words_of(__file__)
 TASK = Task(
     "decoder_layer",
-    N_("Decoder layer"),
-    N_(
-        "Self-attention in which position i sees only positions 0 to i (make the mask yourself), then cross-attention over "
-        "memory, the encoder's output, then the feed-forward; add & norm after each. Return the weights of the "
-        "self-attention, those of the cross-attention, and x."
-    ),
+    {**_OWN, "slips": {**_OWN["slips"], **ENCODER.told["slips"]}},
     (
         "blocked_ij = (j > i)",
         "x ← add_and_norm(x, cross_attention(x, x, blocked))",
@@ -60,13 +56,6 @@ TASK = Task(
     (decoder_layer,),
     ("own", "cross", "x"),
     _cases,
-    slips={
-        "triu(1) ⟶ triu(0)": N_("A position does not see itself: the diagonal is not to be blocked, triu(1)."),
-        'below(w, "cross_attention.") ⟶ below(w, "self_attention.")': N_(
-            "Cross-attention has the weights of the self-attention: it has a part of its own."
-        ),
-        **SLIPS,
-    },
     uses=("cross_attention", "add_norm", "feedforward"),
     helpers=(below,),
 )

@@ -8,7 +8,7 @@ from vizformer.exercises.add_norm import add_and_norm
 from vizformer.exercises.attention_over_source import cross_attention
 from vizformer.exercises.feedforward import feed_forward
 from vizformer.exercises.task import Case, Place, Task, below, bundled_reading, random_reading
-from vizformer.messages import N_
+from vizformer.word_tables import words_of
 
 
 def encoder_layer(x: Tensor, w: dict[str, Tensor], n_heads: int) -> tuple[Tensor, Tensor]:
@@ -34,26 +34,9 @@ def _cases(text: str) -> Iterator[Case]:
         yield Case(title, arguments, reading, places)
 
 
-SLIPS = {
-    'w["self_norm.weight"], w["self_norm.bias"] ⟶ w["other.weight"], w["other.bias"]\n'
-    'w["feedforward_norm.weight"], w["feedforward_norm.bias"] ⟶ w["self_norm.weight"], w["self_norm.bias"]\n'
-    'w["other.weight"], w["other.bias"] ⟶ w["feedforward_norm.weight"], w["feedforward_norm.bias"]': N_(
-        "The two norms of the layer are exchanged: each sublayer has its own γ and β."
-    ),
-    'feed_forward(x, below(w, "feedforward.")) ⟶ feed_forward(out, below(w, "feedforward."))': N_(
-        "The feed-forward reads what the attention found (out); it reads the normalised sum."
-    ),
-}
-"""Mistakes that a layer of the decoder shares."""
-
 TASK = Task(
     "encoder_layer",
-    N_("Encoder layer"),
-    N_(
-        "Put together what you have: self-attention, add & norm, feed-forward, add & norm. w holds the weights of the whole "
-        "layer by the names of a checkpoint; below(w, prefix) gives those of a part. Return the weights of the attention, "
-        "and x."
-    ),
+    words_of(__file__),
     ("x ← add_and_norm(x, cross_attention(x, x))", "x ← add_and_norm(x, feed_forward(x))"),
     (
         "x [n, d_model], n_heads",
@@ -63,7 +46,6 @@ TASK = Task(
     (encoder_layer,),
     ("weights", "x"),
     _cases,
-    slips=SLIPS,
     uses=("cross_attention", "add_norm", "feedforward"),
     helpers=(below,),
 )

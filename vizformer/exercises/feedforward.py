@@ -7,6 +7,7 @@ from torch import Tensor
 
 from vizformer.exercises.task import Case, Place, Task, below, readings
 from vizformer.messages import N_
+from vizformer.word_tables import words_of
 
 
 def feed_forward(x: Tensor, w: dict[str, Tensor]) -> Tensor:
@@ -31,12 +32,7 @@ def _cases(text: str) -> Iterator[Case]:
 
 TASK = Task(
     "feedforward",
-    N_("Feed-forward"),
-    N_(
-        "Widen each row with W_in, set what is negative to 0, and make it narrow again with W_out. w holds the weights by "
-        "the names of a checkpoint; nn.Linear keeps a matrix as [out, in], so that x is multiplied by its transpose. Adding "
-        "x is not yet done here: that is add & norm."
-    ),
+    words_of(__file__),
     ("out = max(0, x W_inᵀ + b_in) W_outᵀ + b_out",),
     (
         "x [n, d_model] → out [n, d_model]",
@@ -45,13 +41,4 @@ TASK = Task(
     (feed_forward,),
     ("out",),
     _cases,
-    slips={
-        "return hidden ⟶ return x + hidden": N_("x is added already: that is the next step, add & norm."),
-        'hidden @ w["W_out.weight"].T + w["W_out.bias"] ⟶ (hidden @ w["W_out.weight"].T + w["W_out.bias"]).relu()': N_(
-            "The activation function is applied twice: after W_out there is none."
-        ),
-        'torch.relu(x @ w["W_in.weight"].T + w["W_in.bias"]) ⟶ torch.relu(x @ w["W_in.weight"].T) + w["W_in.bias"]': N_(
-            "The bias b_in is added after the activation; it belongs before it."
-        ),
-    },
 )

@@ -20,6 +20,7 @@ from vizformer.exercises.task import (
 )
 from vizformer.messages import N_
 from vizformer.model import Cache
+from vizformer.word_tables import words_of
 
 Step = Callable[[Tensor, Kept | None], tuple[Tensor, Kept]]
 
@@ -138,15 +139,7 @@ def _cases(text: str) -> Iterator[Case]:
 
 TASK = Task(
     "decoding",
-    N_("Greedy and beam search with a cache"),
-    N_(
-        "Write the best text that a search of some width finds; with width 1 it is greedy. In each step, of all "
-        "continuations of all live hypotheses the width most probable stay, by the sum of their log-probabilities. One that "
-        "ends with the end mark is put aside and goes on no more. Stop when none goes on, when width have ended, or after "
-        "longest tokens. Return the tokens of the best one that has ended (if none has: of all), without the start mark, "
-        "with the end mark, and its score. step(new, cache) computes new tokens and hands out the logits after the newest "
-        "one and a new cache, a list of tensors with a row for each hypothesis; the first cache is None."
-    ),
+    words_of(__file__),
     ("total = Σ ln p(token)", "score = total / ((5 + length) / 6)^alpha"),
     (
         "step: new [h, 1], cache → logits [h, vocabulary], cache",
@@ -156,42 +149,4 @@ TASK = Task(
     ("ids", "score"),
     _cases,
     run=_run,
-    slips={
-        "torch.log_softmax(logits, dim=-1) ⟶ logits": N_(
-            "Logits are added; a log-softmax of each row has to be taken first."
-        ),
-        "torch.log_softmax(logits, dim=-1) ⟶ torch.softmax(logits, dim=-1)": N_(
-            "Probabilities are added; their logarithms are to be."
-        ),
-        "before + torch ⟶ 0 * before + torch": N_(
-            "Only the newest token counts: what a hypothesis had before is to be added."
-        ),
-        "kept[rows] ⟶ kept[[i % len(kept) for i in range(len(rows))]]": N_(
-            "The rows of the cache are not those of the hypotheses that go on: [kept[rows] for kept in cache]."
-        ),
-        "total / ((5 + len(ids)) / 6) ** alpha ⟶ total": N_(
-            "The score is not divided by the length penalty, ((5 + length) / 6)^alpha."
-        ),
-        "total / ((5 + len(ids)) / 6) ** alpha ⟶ total / len(ids)": N_(
-            "The score is divided by the length; the length penalty is ((5 + length) / 6)^alpha."
-        ),
-        "token == end ⟶ False": N_("A hypothesis goes on after its end mark."),
-        "finished.append((ids, total)) ⟶ finished.append((ids[:-1], total))": N_(
-            "The end mark is missing in what is returned."
-        ),
-        "[([], 0.0)] ⟶ [([start], 0.0)]": N_("The start mark is part of what is returned."),
-        "max(scored ⟶ min(scored": N_("The worst of the finished ones is returned; the best has the largest score."),
-        "topk(width) ⟶ topk(width, largest=False)": N_("The least probable continuations stay."),
-        "max(scored, key=lambda one: one[1]) ⟶ scored[0]": N_(
-            "The first one that has ended is returned; another may have a better score."
-        ),
-        "len(finished) >= width ⟶ finished": N_(
-            "The search stops at the first end mark; width have to end, or none may go on."
-        ),
-        "cache = [kept[rows] for kept in cache] ⟶ pass\n"
-        "step(torch.tensor([[ids[-1]] for ids, _ in live]), cache) ⟶ "
-        "step(torch.tensor([[start, *ids] for ids, _ in live]), None)": N_(
-            "The cache is not used: each step computes all tokens anew."
-        ),
-    },
 )

@@ -9,6 +9,7 @@ from torch import Tensor
 from vizformer.exercises.softmax_with_mask import masked_softmax
 from vizformer.exercises.task import Case, Place, Task, readings
 from vizformer.messages import N_
+from vizformer.word_tables import words_of
 
 
 def head(q: Tensor, k: Tensor, v: Tensor, blocked: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -35,12 +36,7 @@ def _cases(text: str) -> Iterator[Case]:
 
 TASK = Task(
     "head",
-    N_("One head"),
-    N_(
-        "Compare each query with each key, turn the scores into weights with masked_softmax, and mix the values with them. "
-        "Return the weights and z. It should work for one head and for several at once, and where there are more keys than "
-        "queries."
-    ),
+    words_of(__file__),
     ("weights = softmax(q kᵀ / √d_k)", "z = weights v"),
     ("q [..., n_q, d_k], k [..., n_k, d_k], v [..., n_k, d_v] → weights [..., n_q, n_k], z [..., n_q, d_v]",),
     (head,),

@@ -19,6 +19,7 @@ from vizformer.exercises.task import (
     random_reading,
 )
 from vizformer.messages import N_
+from vizformer.word_tables import words_of
 
 STEPS = 3
 
@@ -95,44 +96,12 @@ def _adam(parameters: list[Tensor]) -> torch.optim.Optimizer:
 
 TASK = Task(
     "training",
-    N_("A training step"),
-    N_(
-        "Set the learning rate of the paper, forget the gradients of the step before, compute the loss (loss_of()) and its "
-        "gradients, cut their common norm to 1 (clip_grad_norm_), and let the optimizer move the parameters. Return the "
-        "loss before the move as a number. It is called three times, with step = 1, 2, 3."
-    ),
+    words_of(__file__),
     ("rate = d_model^−0.5 · min(step^−0.5, step · warmup^−1.5)",),
     ("loss_of: () → loss [], parameters: a list of tensors, optimizer of torch.optim, step, d_model, warmup → float",),
     (training_step,),
     ("loss",),
     _cases,
     run=_run,
-    slips={
-        "optimizer.zero_grad() ⟶ pass": N_(
-            "The gradients of the step before are not forgotten: optimizer.zero_grad()."
-        ),
-        "optimizer.step() ⟶ pass": N_(
-            "Nothing moves: loss.backward() or optimizer.step() is missing, or the gradients are forgotten between the two."
-        ),
-        "torch.nn.utils.clip_grad_norm_(parameters, 1.0) ⟶ pass": N_(
-            "The gradients are not cut before the move: clip_grad_norm_ belongs before optimizer.step()."
-        ),
-        "clip_grad_norm_ ⟶ clip_grad_value_": N_(
-            "Each gradient is cut by itself; it is their common norm that is cut."
-        ),
-        'group["lr"] = rate ⟶ pass': N_("The learning rate is not set: it stays what the optimizer began with."),
-        "min(step**-0.5, step * warmup**-1.5) ⟶ step**-0.5": N_(
-            "The learning rate has no warm-up: the smaller of the two counts."
-        ),
-        "min( ⟶ max(": N_("The learning rate is the larger of the two; the smaller one counts."),
-        "d_model**-0.5 *  ⟶ ": N_("The learning rate lacks the factor d_model^−0.5."),
-        "min(step**-0.5, step * ⟶ min((step + 1)**-0.5, (step + 1) *": N_(
-            "The learning rate counts the steps from 2; the first one is step 1."
-        ),
-        "return loss.item() ⟶ return loss_of().item()": N_(
-            "The loss is computed again after the move: that before it is asked for."
-        ),
-        "loss.backward() ⟶ (-loss).backward()": N_("It moves uphill: the sign of the loss is wrong."),
-    },
     trains=True,
 )

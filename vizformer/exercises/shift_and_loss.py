@@ -8,6 +8,7 @@ from torch import Tensor
 
 from vizformer.exercises.task import Case, Function, Reading, Task, readings
 from vizformer.messages import N_
+from vizformer.word_tables import words_of
 
 
 def next_token_loss(logits_of: Callable[..., Tensor], target: Tensor, pad: int) -> Tensor:
@@ -50,12 +51,7 @@ def _read_by(reading: Reading) -> tuple[Function, Tensor, int]:
 
 TASK = Task(
     "loss",
-    N_("Shift and loss"),
-    N_(
-        "A row of target is a whole translation: start mark, tokens, end mark, and padding where it is shorter than others. "
-        "The decoder reads all but the last token of a row, and at each place the next token is wanted. Return the mean of "
-        "−ln p(wanted) over all wanted tokens that are no padding. logits_of(read) calls the model."
-    ),
+    words_of(__file__),
     (
         "read = target[:, : −1],  wanted = target[:, 1 :]",
         "loss = mean over wanted ≠ pad of −ln softmax(logits)[wanted]",
@@ -64,30 +60,4 @@ TASK = Task(
     (next_token_loss,),
     ("loss",),
     _cases,
-    slips={
-        "target[:, 1:] ⟶ target[:, :-1]": N_("Nothing is shifted: each token is to predict itself, which it can read."),
-        "target[:, :-1], target[:, 1:] ⟶ target[:, 1:], target[:, :-1]": N_(
-            "It is shifted the other way: the decoder reads the next token and predicts the one before."
-        ),
-        "real = wanted != pad ⟶ real = wanted == wanted": N_("Padding is counted as if it were to be predicted."),
-        'wanted[real]) ⟶ wanted[real], reduction="sum")': N_("The loss is a sum; the mean over the tokens is wanted."),
-        'wanted[real]) ⟶ wanted[real], reduction="sum") / wanted.numel()': N_(
-            "The sum is divided by all places; only those that are no padding count."
-        ),
-        "F.cross_entropy(logits[real], wanted[real]) ⟶ "
-        "sum(F.cross_entropy(l[r], w[r]) for l, w, r in zip(logits, wanted, real)) / len(target)": N_(
-            "The mean of each row is taken first: short rows then weigh as much as long ones."
-        ),
-        "cross_entropy(logits[real] ⟶ cross_entropy(torch.softmax(logits[real], dim=-1)": N_(
-            "A softmax is taken of the logits before cross_entropy, which takes one itself."
-        ),
-        "return F ⟶ return -F": N_("The sign is missing: the loss is −ln p."),
-        "wanted[real]) ⟶ wanted[real]) / torch.tensor(2.0).log()": N_(
-            "The logarithm has base 2; the loss is in nats, with ln."
-        ),
-        "wanted[real]) ⟶ wanted[real], label_smoothing=0.1)": N_("The labels are smoothed: without label_smoothing."),
-        "real = wanted != pad ⟶ real = (wanted != pad) & (torch.arange(wanted.shape[1]) > 0)": N_(
-            "The first prediction, that after the start mark, is left out."
-        ),
-    },
 )

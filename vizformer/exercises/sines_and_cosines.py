@@ -8,6 +8,7 @@ from torch import Tensor
 
 from vizformer.exercises.task import Case, Place, Task, readings
 from vizformer.messages import N_
+from vizformer.word_tables import words_of
 
 
 def positional_encoding(n: int, d_model: int) -> Tensor:
@@ -32,22 +33,10 @@ def _cases(text: str) -> Iterator[Case]:
 
 TASK = Task(
     "positions",
-    N_("Positional encoding"),
-    N_(
-        "Write the table that is added to the embeddings: sines in the even dimensions, cosines in the odd ones, a pair "
-        "with the same angle. The first position is 0. d_model is even."
-    ),
+    words_of(__file__),
     ("P[pos, 2i] = sin(pos / 10000^(2i / d_model))", "P[pos, 2i + 1] = cos(pos / 10000^(2i / d_model))"),
     ("n, d_model → P [n, d_model]",),
     (positional_encoding,),
     ("P",),
     _cases,
-    slips={
-        "10_000 ⟶ 1_000": N_("The base is not 10000."),
-        "10_000 ⟶ 100_000": N_("The base is not 10000."),
-        "cos ⟶ sin": N_("Sines stand in the even and in the odd dimensions: the odd ones are cosines."),
-        "pos / 10_000 ** (pair / d_model) ⟶ pos + 0 * pair": N_(
-            "The angle is divided by nothing: each pair has a wavelength of its own."
-        ),
-    },
 )

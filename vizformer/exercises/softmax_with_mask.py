@@ -7,6 +7,7 @@ from torch import Tensor
 
 from vizformer.exercises.task import Case, Place, Task, readings
 from vizformer.messages import N_
+from vizformer.word_tables import words_of
 
 
 def masked_softmax(scores: Tensor, blocked: Tensor | None = None) -> Tensor:
@@ -35,34 +36,10 @@ def _cases(text: str) -> Iterator[Case]:
 
 TASK = Task(
     "softmax",
-    N_("Softmax with a mask"),
-    N_(
-        "Turn each row of scores into weights that sum to 1. Where blocked is True, the weight is 0: the score becomes −∞ "
-        "before the softmax. A row of which every key is blocked gets weights of 0, not NaN. blocked may be None: then "
-        "nothing is blocked."
-    ),
+    words_of(__file__),
     ("weights_ij = exp(s_ij) / Σ_j' exp(s_ij')",),
     ("scores [..., n_q, n_k], blocked [n_q, n_k] (bool) → weights [..., n_q, n_k]",),
     (masked_softmax,),
     ("weights",),
     _cases,
-    slips={
-        "weights.masked_fill(blocked.all(dim=-1, keepdim=True), 0.0) ⟶ weights": N_(
-            "A row of which every key is blocked becomes NaN: a softmax of nothing but −∞ is 0 / 0. Give it zeros."
-        ),
-        "-torch.inf ⟶ -1e9\nweights.masked_fill(blocked.all(dim=-1, keepdim=True), 0.0) ⟶ weights": N_(
-            "A row of which every key is blocked gets equal weights: with −1e9 in place of −∞. Give it zeros."
-        ),
-        "return torch.softmax(scores, dim=-1) ⟶ return scores.exp() / scores.exp().sum(-1, keepdim=True)": N_(
-            "The exponential of a large score is infinite: take the largest score of the row off first."
-        ),
-        "return torch.softmax(scores, dim=-1) ⟶ return scores.exp()\n"
-        "torch.softmax(scores.masked_fill(blocked, -torch.inf), dim=-1) ⟶ scores.exp() * ~blocked": N_(
-            "The weights are not divided by their sum."
-        ),
-        "return torch.softmax(scores, dim=-1) ⟶ return torch.log_softmax(scores, dim=-1)\n"
-        "torch.softmax(scores.m ⟶ torch.log_softmax(scores.m": N_(
-            "These are log-probabilities: softmax belongs there, not log_softmax."
-        ),
-    },
 )

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from vizformer.exercises.task import Case, Function, Place, Results, Task, named, readings
 from vizformer.messages import N_
+from vizformer.word_tables import words_of
 
 
 def split(x: Tensor, n_heads: int) -> Tensor:
@@ -39,29 +40,11 @@ def _cases(text: str) -> Iterator[Case]:
 
 TASK = Task(
     "split_join",
-    N_("Split into heads, and join"),
-    N_(
-        "split gives each head its share of every token's numbers: the first d_k numbers go to head 0, the next to head 1. "
-        "join writes the heads of a token side by side again, so that join(split(x, n_heads)) is x."
-    ),
+    words_of(__file__),
     ("head_h = x[:, h d_k : (h + 1) d_k]", "joined_i = (z_0i, z_1i, ...)"),
     ("split: x [n, d_model], n_heads → [n_heads, n, d_k]", "join: z [n_heads, n, d_k] → [n, n_heads · d_k]"),
     (split, join),
     ("split", "join"),
     _cases,
     run=_run,
-    slips={
-        "reshape(n, n_heads, d_model // n_heads).transpose(0, 1) ⟶ reshape(n, n_heads, -1).transpose(0, 1).flip(0)": N_(
-            "The heads stand in the wrong order: head 0 takes the first numbers."
-        ),
-        "reshape(n, n_heads, d_model // n_heads).transpose(0, 1) ⟶ reshape(n, n_heads, -1)": N_(
-            "The tokens come first: split has the heads in front, [n_heads, n, d_k]."
-        ),
-        "z.transpose(0, 1).reshape ⟶ z.permute(1, 2, 0).reshape": N_(
-            "The numbers of the heads alternate in join: each head's numbers belong side by side."
-        ),
-        "z.transpose(0, 1).reshape(n, n_heads * d_k) ⟶ z.sum(0)": N_(
-            "The heads are added in join; they are written side by side."
-        ),
-    },
 )

@@ -161,32 +161,42 @@ class Task:
 
     Attributes:
         name: by which it is asked for.
-        title, statement: what is to be written, in words.
+        told: its table in words.toml: its title, the statement of what is to be written, and the slips: what stands in place
+            of which lines of the solution (`slipped`), and what is said of it.
         formula, shapes: the same in symbols, one line each.
         solutions: the functions, as they could be written.
         returns: the names of what they return, in the order in which it comes to be.
         cases: what it is tried on, for a sentence of the reader's.
         run: calls functions with the arguments of a case, where that is not one function called once.
-        slips: known mistakes that are none of the steps of a layer: what stands in place of which lines (`slipped`), and
-            what is said of it.
         uses: exercises whose functions it may use.
         helpers: functions that are given with it.
         trains: whether its arguments change, and gradients are needed.
     """
 
     name: str
-    title: Message
-    statement: Message
+    told: Mapping[str, Any]
     formula: tuple[str, ...]
     shapes: tuple[str, ...]
     solutions: tuple[Function, ...]
     returns: tuple[str, ...]
     cases: Callable[[str], Iterator[Case]]
     run: Callable[[tuple[Function, ...], tuple[Any, ...]], Results] | None = None
-    slips: Mapping[str, Message] = field(default_factory=dict)
     uses: tuple[str, ...] = ()
     helpers: tuple[Function, ...] = ()
     trains: bool = False
+
+    @property
+    def title(self) -> Message:
+        return Message(self.told["title"])
+
+    @property
+    def statement(self) -> Message:
+        return Message(self.told["statement"])
+
+    @property
+    def slips(self) -> dict[str, Message]:
+        """Known mistakes that are none of the steps of a layer."""
+        return {slip: Message(said) for slip, said in self.told.get("slips", {}).items()}
 
     def results(self, functions: tuple[Function, ...], arguments: tuple[Any, ...]) -> Results:
         """What functions give for arguments, by names.

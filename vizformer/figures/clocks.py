@@ -6,15 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure, Trace, frame, scatter
-from vizformer.figures.style import GRID, N_, QUALITATIVE, fill, safe
+from vizformer.figures.style import GRID, QUALITATIVE, fill, safe
+from vizformer.word_tables import words_of
 
-ENGLISH: Mapping[str, str] = {
-    "now": N_("position {position}"),
-    "then": N_("position {position}"),
-    "hand": N_("{name}: sine {sine}, cosine {cosine}"),
-    "vector": N_("{name}: ({first}, {second})"),
-    "turned": N_("{name}, turned"),
-}
+ENGLISH: Mapping[str, str] = words_of(__file__)
 """Every text of these figures; pages pass the same names in the reader's language."""
 
 ACROSS = 4  # clocks in a row: still legible on a phone

@@ -7,24 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure, band, frame
-from vizformer.figures.style import DASHES, N_, QUALITATIVE, fill, safe
+from vizformer.figures.style import DASHES, QUALITATIVE, fill, safe
+from vizformer.word_tables import words_of
 
-ENGLISH: Mapping[str, str] = {
-    "cosine": N_("cosine"),
-    "table": N_("table"),
-    "input": N_("+ position"),
-    "input_alone": N_("input"),
-    "after": N_("layer {layer}"),
-    "pairs": N_("two different tokens (the middle 80% of the pairs)"),
-    "pairs_mean": N_("two different tokens, on average"),
-    "similarity": N_("{name}, {place}: cosine {value}"),
-    "place": N_("where in the model"),
-    "token_length": N_("token vector"),
-    "position_length": N_("position vector"),
-    "length": N_("length (Euclidean norm)"),
-    "length_of": N_("position {position} “{token}”, {part}: length {value}"),
-    "token": N_("token"),
-}
+ENGLISH: Mapping[str, str] = words_of(__file__)
 """Every text of these figures; pages pass the same names in the reader's language."""
 
 _MARKS = ("circle", "square", "diamond", "triangle-up")

@@ -9,19 +9,13 @@ from vizformer.figures import style
 from vizformer.figures.attention import attention_heatmap
 from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import N_, VIRIDIS, fill, heights
+from vizformer.figures.style import VIRIDIS, fill, heights
+from vizformer.word_tables import words_of
 
 MOST_MARKED = 400  # squares: more would hide the map
 PRINTED_UP_TO = 16
 
-ENGLISH: Mapping[str, str] = {
-    **style.ENGLISH,
-    "of_head": N_("{layer} {head}: {value}"),
-    "alike": N_("{row} and {column}: {value}"),
-    "cosine": N_("cosine"),
-    "real": N_("real part"),
-    "imaginary": N_("imaginary part"),
-}
+ENGLISH: Mapping[str, str] = {**style.ENGLISH, **words_of(__file__)}
 """Every text of these figures; pages pass the same names in the reader's language."""
 
 

@@ -6,21 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import DASHES, MASKED_LINE, N_, QUALITATIVE, fill, safe
+from vizformer.figures.style import DASHES, MASKED_LINE, QUALITATIVE, fill, safe
+from vizformer.word_tables import words_of
 
-ENGLISH: Mapping[str, str] = {
-    "heads": N_("heads"),
-    "operations": N_("per layer"),
-    "projections": N_("multiplications of W_Q, W_K, W_V, W_O"),
-    "products": N_("multiplications of q·k and weights × v"),
-    "exponentials": N_("entries of the maps (one exp each)"),
-    "cost_at": N_("{heads} heads, {name}: {value}"),
-    "query_head": N_("query head {head} reads key/value head {group}"),
-    "group_head": N_("key/value head {group}: read by query heads {heads}"),
-    "queries": N_("query heads"),
-    "groups": N_("key/value heads"),
-    "sharing": N_("Query heads: {heads}; key/value heads that they read: {groups}."),
-}
+ENGLISH: Mapping[str, str] = words_of(__file__)
 """Every text of these figures; pages pass the same names in the reader's language."""
 
 _SYMBOLS = ("circle", "square", "diamond")

@@ -8,17 +8,10 @@ from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_rows
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import N_, QUALITATIVE, fill, reach, safe, signed
+from vizformer.figures.style import QUALITATIVE, fill, reach, safe, signed
+from vizformer.word_tables import words_of
 
-ENGLISH: Mapping[str, str] = {
-    "column": N_("column"),
-    "slice_value": N_("{row}, column {column}, {head}: {value}"),
-    "whole_value": N_("{row}, column {column} (of no head): {value}"),
-    "part_value": N_("{row} adds {value} to column {column}"),
-    "value": N_("value"),
-    "head": N_("head {head}"),
-    "head_short": N_("H{head}"),
-}
+ENGLISH: Mapping[str, str] = words_of(__file__)
 """Every text of these figures; pages pass the same names in the reader's language."""
 
 BAND, STRIP = 0.24, 0.54

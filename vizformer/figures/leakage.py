@@ -7,17 +7,10 @@ from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, frame, heatmap
-from vizformer.figures.style import GRID, N_, QUALITATIVE, VIRIDIS, fill, safe
+from vizformer.figures.style import GRID, QUALITATIVE, VIRIDIS, fill, safe
+from vizformer.word_tables import words_of
 
-ENGLISH: Mapping[str, str] = {
-    "position": N_("position"),
-    "moved": N_("largest |difference|"),
-    "moved_at": N_("position {position} “{token}”: the output moves by up to {value}"),
-    "stream_at": N_("{point}, position {position} “{token}”: moves by up to {value}"),
-    "still_at": N_("{point}, position {position} “{token}”: not moved, exactly 0"),
-    "embedding": N_("input"),
-    "after_layer": N_("after layer {layer}"),
-}
+ENGLISH: Mapping[str, str] = words_of(__file__)
 """Every text of these figures; pages pass the same names in the reader's language."""
 
 PRINTED_UP_TO = 12  # tokens: numbers above the bars and in the cells of the map, in letters that can be read

@@ -8,13 +8,10 @@ from numpy.typing import NDArray
 from vizformer.figures import style
 from vizformer.figures.axes import name_rows
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import GRID, N_, QUALITATIVE, fill, safe
+from vizformer.figures.style import GRID, QUALITATIVE, fill, safe
+from vizformer.word_tables import words_of
 
-ENGLISH: Mapping[str, str] = {
-    **style.ENGLISH,
-    "of_logit": N_("{name}: {value}"),
-    "logit_share": N_("share of the logit"),
-}
+ENGLISH: Mapping[str, str] = {**style.ENGLISH, **words_of(__file__)}
 """Every text of this figure; pages pass the same names in the reader's language."""
 ROW = 26  # px
 

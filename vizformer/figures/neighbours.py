@@ -8,18 +8,10 @@ from numpy.typing import NDArray
 from vizformer.figures.bars import token_bars
 from vizformer.figures.figure import Figure, frame
 from vizformer.figures.names import sides
-from vizformer.figures.style import GRID, N_, QUALITATIVE, fill, room, safe
+from vizformer.figures.style import GRID, QUALITATIVE, fill, room, safe
+from vizformer.word_tables import words_of
 
-ENGLISH: Mapping[str, str] = {
-    "cosine": N_("cosine"),
-    "neighbour": N_("“{token}”: cosine {value}"),
-    "average": N_("two tokens on average: {value}"),
-    "direction": N_("direction {number} ({percent} of the variance)"),
-    "own": N_("tokens of the sentence"),
-    "close": N_("neighbours of “{token}”"),
-    "rest": N_("neighbours of the others"),
-    "on_map": N_("“{token}”"),
-}
+ENGLISH: Mapping[str, str] = words_of(__file__)
 """Every text of these figures; pages pass the same names in the reader's language."""
 
 _MARKS = ("circle", "square", "diamond")

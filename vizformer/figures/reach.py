@@ -6,23 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure, band, frame
-from vizformer.figures.style import DASHES, MASKED_LINE, N_, QUALITATIVE, fill, safe
+from vizformer.figures.style import DASHES, MASKED_LINE, QUALITATIVE, fill, safe
+from vizformer.word_tables import words_of
 
-ENGLISH: Mapping[str, str] = {
-    "reach_input": N_("input"),
-    "reach_states": N_("hidden states"),
-    "reach_layer": N_("layer {layer}"),
-    "reach_says": N_("The path goes from {first} to {last}; steps on the way: {n}."),
-    "reach_node": N_("{level}, position {position} “{token}”"),
-    "cost_tokens": N_("n: tokens"),
-    "cost_multiplications": N_("multiplications per layer"),
-    "cost_at": N_("{name}, {n} tokens: {value}"),
-    "cost_yours": N_("your sentence"),
-    "gradient_back": N_("tokens before the last"),
-    "gradient_size": N_("derivative, against the last token's own"),
-    "gradient_spread": N_("{name}, spread"),
-    "gradient_at": N_("{name}, token “{token}”, {back} before the last: {value}"),
-}
+ENGLISH: Mapping[str, str] = words_of(__file__)
 """Every text of these figures; pages pass the same names in the reader's language."""
 
 

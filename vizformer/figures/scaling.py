@@ -6,20 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import DASHES, MASKED_LINE, N_, QUALITATIVE, fill, safe
+from vizformer.figures.style import DASHES, MASKED_LINE, QUALITATIVE, fill, safe
+from vizformer.word_tables import words_of
 
-ENGLISH: Mapping[str, str] = {
-    "width": N_("d, the width of q and k"),
-    "variance": N_("variance of q·k"),
-    "line": N_("theory: Var = d"),
-    "measured": N_("measured"),
-    "divided": N_("measured, divided by √d"),
-    "variance_at": N_("d = {width}: variance {value}"),
-    "deviation": N_("standard deviation of the scores"),
-    "largest": N_("largest weight"),
-    "slope": N_("Σ p(1−p): how much the weights can still move"),
-    "at": N_("{name}: {value} at a standard deviation of {deviation}"),
-}
+ENGLISH: Mapping[str, str] = words_of(__file__)
 """Every text of these figures; pages pass the same names in the reader's language."""
 
 

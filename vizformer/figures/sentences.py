@@ -15,22 +15,9 @@ from numpy.typing import NDArray
 from vizformer.figures.figure import Figure
 from vizformer.figures.hovers import number
 from vizformer.figures.series import Series, all_series, ints
-from vizformer.figures.style import N_
+from vizformer.word_tables import words_of
 
-ENGLISH: Mapping[str, str] = {
-    "values": N_("Values: {n}, from {low} to {high}."),
-    "values_masked": N_("Values: {n}, from {low} to {high}; masked cells: {masked}."),
-    "same_value": N_("Values: {n}; every one is {low}."),
-    "same_value_masked": N_("Values: {n}; every one is {low}; masked cells: {masked}."),
-    "only_masked": N_("Every cell is masked."),
-    "nothing": N_("There are no numbers in this picture."),
-    "largest": N_("Largest: {hover}."),
-    "largest_of_several": N_("Largest, where a row has more than one cell: {hover}."),
-    "smallest": N_("Smallest: {hover}."),
-    "highest": N_("Highest: {hover}."),
-    "lowest": N_("Lowest: {hover}."),
-    "and_then": N_("{first} {then}"),
-}
+ENGLISH: Mapping[str, str] = words_of(__file__)
 """Every text of the sentences; pages pass the same names in the reader's language."""
 
 

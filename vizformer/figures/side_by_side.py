@@ -9,24 +9,12 @@ from numpy.typing import NDArray
 from vizformer.figures import style
 from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import N_, VIRIDIS, fill, heights, reach, safe, signed
+from vizformer.figures.style import VIRIDIS, fill, heights, reach, safe, signed
+from vizformer.word_tables import words_of
 
 PRINTED_UP_TO = 16
 
-ENGLISH: Mapping[str, str] = {
-    **style.ENGLISH,
-    "difference": N_("second − first"),
-    "difference_at": N_(
-        "query {query} “{query_token}”, key {key} “{key_token}”: weight {first} in the first, {second} in the second, "
-        "difference {value}"
-    ),
-    "cosine": N_("cosine"),
-    "cosine_at": N_("{point}, position {position} “{token}”: cosine {value}"),
-    "share": N_("share"),
-    "share_at": N_("first text {query} “{query_token}”, second text {key} “{key_token}”: {value} of the similarity"),
-    "first_text": N_("first text"),
-    "second_text": N_("second text"),
-}
+ENGLISH: Mapping[str, str] = {**style.ENGLISH, **words_of(__file__)}
 """Every text of these figures; pages pass the same names in the reader's language."""
 
 

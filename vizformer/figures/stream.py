@@ -6,16 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import AXIS, Figure, frame
-from vizformer.figures.style import DASHES, N_, QUALITATIVE, fill, safe
+from vizformer.figures.style import DASHES, QUALITATIVE, fill, safe
+from vizformer.word_tables import words_of
 
-ENGLISH: Mapping[str, str] = {
-    "length": N_("length |x|"),
-    "cosine": N_("cosine"),
-    "to_start": N_("cosine to the start"),
-    "to_end": N_("cosine to the end"),
-    "length_at": N_("{place}: length {value}"),
-    "cosine_at": N_("{place}, {name}: {value}"),
-}
+ENGLISH: Mapping[str, str] = words_of(__file__)
 """Every text of this figure; pages pass the same names in the reader's language."""
 
 

@@ -6,75 +6,12 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from vizformer.word_tables import words_of
+
 MOST_DIGITS = 5  # after the point, of a number in a cell
 
 
-def N_(text: str) -> str:
-    """Marks a text for the translation catalogues (the extractor looks for this name)."""
-    return text
-
-
-ENGLISH: Mapping[str, str] = {
-    "query": N_("query"),
-    "key": N_("key"),
-    "weight": N_("weight"),
-    "score": N_("score"),
-    "attends": N_("query {query} “{query_token}” attends to key {key} “{key_token}” with weight {value}"),
-    "scores": N_("query {query} “{query_token}” and key {key} “{key_token}” have the score {value}"),
-    "masked": N_("query {query} “{query_token}” → key {key} “{key_token}” is masked: {reason}"),
-    "reason_1": N_("padding"),
-    "reason_2": N_("the future"),
-    "reason_3": N_("outside the window"),
-    "reason_4": N_("painted by hand"),
-    "score_term": N_("number {dimension}: {query} of the query times {key} of the key adds {value}"),
-    "term_place": N_("number of query and key, the largest term first"),
-    "layer_short": N_("L{layer}"),
-    "head_short": N_("H{head}"),
-    "head_weight": N_("{layer} {head}: weight up to {value}"),
-    "head_largest": N_("{layer} {head}: largest weight {value}, over the queries that see more than one key"),
-    "layer_axis": N_("layer"),
-    "head_axis": N_("head"),
-    "head_masked": N_("{layer} {head}: masked, {reason}"),
-    "probability": N_("probability"),
-    "not_finite": N_("not finite"),
-    "next_token": N_("“{token}” comes next with probability {value}"),
-    "position": N_("position"),
-    "weight_of": N_("token {position} “{token}” has the weight {value}"),
-    "attends_in": N_("{head}: query {query} “{query_token}” attends to key {key} “{key_token}” with weight {value}"),
-    "dimension": N_("dimension"),
-    "dimension_number": N_("dimension {dimension}"),
-    "encoding": N_("position {position}, dimension {dimension}: {value}"),
-    "value": N_("value"),
-    "matrix_cell": N_("row {row}, column {column}: {value}"),
-    "new_token": N_("new token"),
-    "cache": N_("KV cache"),
-    "cache_source": N_("keys and values of the source"),
-    "cache_text": N_("keys and values of the text so far"),
-    "cache_at": N_("token {step}, {part}: {value} bytes"),
-    "multiplications": N_("multiplications"),
-    "multiplications_at": N_("token {step}, {part}: {value}"),
-    "attention": N_("attention: q·k and weights × v"),
-    "projections": N_("projections: W_Q, W_K, W_V, W_O"),
-    "feedforward": N_("feed-forward"),
-    "unembedding": N_("unembedding"),
-    "with_cache": N_("with the KV cache"),
-    "without_cache": N_("without it"),
-    "loss": N_("loss"),
-    "training_loss": N_("loss in training"),
-    "held_out_loss": N_("loss on new examples"),
-    "accuracy": N_("new examples answered right"),
-    "beside_loss": N_("beside it: loss on new examples"),
-    "beside_accuracy": N_("beside it: new examples answered right"),
-    "training_step": N_("training step"),
-    "training_loss_at": N_("step {step}: loss in training {value}"),
-    "held_out_loss_at": N_("step {step}: loss on new examples {value}"),
-    "accuracy_at": N_("step {step}: {value} of new examples answered right"),
-    "head_score": N_("mean attention"),
-    "score_at": N_("{name}, step {step}: {value}"),
-    "symbol": N_("symbol"),
-    "right_answer": N_("right answer"),
-    "symbol_at": N_("place {place}: “{symbol}” with probability {value}"),
-}
+ENGLISH: Mapping[str, str] = words_of(__file__)
 """Every text of the figures; pages pass the same names in the reader's language."""
 
 VIRIDIS = ("#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725")

@@ -1,0 +1,30 @@
+"""Texts that stand beside the code, in the `words.toml` of a folder: a table for each module, a text for each name.
+
+Every text of such a file is one to translate: what is none stands in the code.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+
+def words_of(file: str) -> dict[str, Any]:
+    """The table of a module: its texts in English by name, or further tables of them.
+
+    Args:
+        file: its `__file__`.
+    """
+    tables = tomllib.loads(Path(file).with_name("words.toml").read_text(encoding="utf-8"))
+    found: dict[str, Any] = tables[Path(file).stem]
+    return found
+
+
+def extract(file: BinaryIO, *_: object, **__: object) -> Iterator[tuple[int, None, str, list[str]]]:
+    """The texts of such a file for the translation catalogues, as `babel.messages.extract` takes them from a method."""
+    return ((0, None, text, []) for text in _texts(tomllib.load(file)))
+
+
+def _texts(table: Mapping[str, Any]) -> Iterator[str]:
+    for value in table.values():
+        yield from _texts(value) if isinstance(value, Mapping) else [value]
