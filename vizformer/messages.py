@@ -32,6 +32,11 @@ def N_(text: str, /, **values: object) -> Message:
     return Message(text, values)
 
 
+def messages_of(texts: Mapping[str, str]) -> dict[str, Message]:
+    """The texts of a table (`vizformer.word_tables`) as messages, by the same names."""
+    return {name: Message(text) for name, text in texts.items()}
+
+
 def ranges(numbers: Iterable[int]) -> str:
     """Numbers that rise, the same in every language: "0, 2–5"."""
     found: list[list[int]] = []

@@ -1,6 +1,6 @@
-"""Texts that stand beside the code, in the `words.toml` of a folder: a table for each module, a text for each name.
+"""Tables that stand beside the code: the texts of a folder in its `words.toml`, the data of a module in a file of its own.
 
-Every text of such a file is one to translate: what is none stands in the code.
+A `words.toml` has a table for each module, and in it a text for each name; every one is a text to translate.
 """
 
 import tomllib
@@ -18,6 +18,15 @@ def words_of(file: str) -> dict[str, Any]:
     tables = tomllib.loads(Path(file).with_name("words.toml").read_text(encoding="utf-8"))
     found: dict[str, Any] = tables[Path(file).stem]
     return found
+
+
+def data_of(file: str) -> dict[str, Any]:
+    """What stands in the TOML file of a module, which has its name: sentences, programs, what nobody translates.
+
+    Args:
+        file: its `__file__`.
+    """
+    return tomllib.loads(Path(file).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
 def extract(file: BinaryIO, *_: object, **__: object) -> Iterator[tuple[int, None, str, list[str]]]:

@@ -15,6 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from vizformer.word_tables import data_of
+
 
 @dataclass(frozen=True)
 class Exercise:
@@ -42,119 +44,8 @@ class Ran:
 
 
 EXERCISES: Mapping[str, Exercise] = {
-    "dropout": Exercise(
-        (
-            "class FeedForward(nn.Module):",
-            "    def __init__(self, d_model, d_ff, dropout=0.1):",
-            "        super().__init__()",
-            "        self.W_in = nn.Linear(d_model, d_ff)",
-            "        self.W_out = nn.Linear(d_ff, d_model)",
-            "        self.dropout = dropout",
-            "    def forward(self, x):",
-            "        return self.W_out(self.dropout(F.relu(self.W_in(x))))",
-            "layer = FeedForward(d_model=x.shape[1], d_ff=4 * x.shape[1])",
-            "first, second = layer.train()(x), layer(x)",
-            "used = layer.eval()(x)",
-        ),
-        5,
-        "        self.dropout = nn.Dropout(dropout)",
-        "used",
-    ),
-    "scale": Exercise(
-        (
-            "d_k = d_model // n_heads",
-            "scores = q @ k.T / math.sqrt(d_model)",
-            "scores = scores + mask",
-            "weights = torch.softmax(scores, dim=-1)",
-            "z = weights @ v",
-        ),
-        1,
-        "scores = q @ k.T / math.sqrt(d_k)",
-        "weights",
-    ),
-    "waves": Exercise(
-        (
-            "pos = torch.arange(n, dtype=torch.float64)[:, None]",
-            "pair = torch.arange(0, d, 2, dtype=torch.float64)",
-            "wavelength = 2 * math.pi * 10000 ** (1 - pair / d)",
-            "angle = 2 * math.pi * pos / wavelength",
-            "P = torch.zeros(n, d)",
-            "P[:, 0::2] = torch.sin(angle)",
-            "P[:, 1::2] = torch.cos(angle)",
-        ),
-        2,
-        "wavelength = 2 * math.pi * 10000 ** (pair / d)",
-        "P",
-    ),
-    "total": Exercise(
-        (
-            "scores = K @ q / math.sqrt(len(q))",
-            "weights = torch.tensor([0.5, 0.1, 0.5, 0.1])  # softmax of the scores",
-            "output = weights @ V",
-            "total = weights.sum()",
-        ),
-        1,
-        "weights = torch.softmax(scores, dim=-1)",
-        "weights",
-    ),
-    "count": Exercise(
-        (
-            "d, d_ff, N, vocabulary = 512, 2048, 6, 37_000",
-            "attention = 4 * (d * d + d)",
-            "feedforward = 2 * d * d_ff + d_ff + d",
-            "norm = 2 * d",
-            "encoder = N * (attention + feedforward + 2 * norm)  # 18.9 M",
-            "decoder = 24_500_000  # 6 * (2 attentions + feed-forward + 3 norms)",
-            "embedding = vocabulary * d  # 18.9 M, one table in three places",
-            "total = 63_082_496",
-            'assert encoder + decoder + embedding == total, "the parts do not sum to the total"',
-        ),
-        5,
-        "decoder = N * (2 * attention + feedforward + 3 * norm)  # 25.2 M",
-        "decoder",
-    ),
-    "after": Exercise(
-        (
-            "n = len(scores)",
-            "blocked = torch.ones(n, n, dtype=torch.bool).triu(1)",
-            "weights = torch.softmax(scores, dim=-1) * ~blocked",
-            "sums = weights.sum(-1)",
-        ),
-        2,
-        "weights = torch.softmax(scores.masked_fill(blocked, -torch.inf), dim=-1)",
-        "weights",
-    ),
-    "cache": Exercise(
-        (
-            "q_new, k_new, v_new = q[-1:], k[-1:], v[-1:]",
-            "keys = torch.cat([k[:-1], k_new])",
-            "values = torch.cat([v[:-1], v_new])",
-            "z = F.scaled_dot_product_attention(q_new[None], keys[None], values[None], is_causal=True)[0]",
-        ),
-        3,
-        "z = F.scaled_dot_product_attention(q_new[None], keys[None], values[None])[0]",
-        "z",
-    ),
-    "embedding": Exercise(
-        (
-            "n, d = rows.shape",
-            "x = rows + P[:n]",
-            "ratio = rows.norm(dim=1).mean() / P[:n].norm(dim=1).mean()",
-        ),
-        1,
-        "x = math.sqrt(d) * rows + P[:n]",
-        "x",
-    ),
-    "join": Exercise(
-        (
-            "n_heads, n, d_k = z.shape",
-            "joined = z.reshape(n, n_heads * d_k)",
-            "out = joined @ W_O",
-        ),
-        1,
-        "joined = z.transpose(0, 1).reshape(n, n_heads * d_k)",
-        "joined",
-    ),
+    name: Exercise(tuple(one["program"].splitlines()), one["wrong"], one["right"], one["result"])
+    for name, one in data_of(__file__).items()
 }
 
 

@@ -2,11 +2,12 @@
 
 import re
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from vizformer.checkpoints.files.untrusted_folder import shown
-from vizformer.messages import N_, Message
+from vizformer.messages import Message
+from vizformer.word_tables import words_of
 
 _TABLE_END = bytes.fromhex("57fb808b247547db")  # of TensorFlow's tables of tensors (and LevelDB's)
 _GGML = (b"lmgg", b"fmgg", b"tjgg", b"algg")
@@ -32,7 +33,7 @@ def by_content(path: Path, name: str) -> Message | None:
         file.seek(max(0, size - 8))
         end = file.read(8)
     kind = _begins_like(start, size) or ("tensorflow" if end == _TABLE_END else None)
-    return None if kind is None else _MESSAGES[kind](name)
+    return None if kind is None else told(kind, name)
 
 
 def by_name(names: Iterable[str]) -> Message | None:
@@ -40,7 +41,7 @@ def by_name(names: Iterable[str]) -> Message | None:
     for name in names:
         for pattern, kind in _NAMES:
             if any(found.end() == len(name) for found in pattern.finditer(name.lower())):
-                return _MESSAGES[kind](name)
+                return told(kind, name)
     return None
 
 
@@ -84,57 +85,9 @@ def _is_llama2_c(start: bytes, size: int) -> bool:
     return plausible
 
 
-def gguf_message(name: str) -> Message:
-    return N_(
-        "{file} is a GGUF file: its weights are packed for llama.cpp, mostly with a few bits each. Open the original model, "
-        "the folder with config.json and model.safetensors; or give the path of the file itself, with a name that ends in "
-        ".gguf: LLaMA, Qwen and GPT-2 open in F32, F16, BF16, Q8_0 and Q4_0, with numbers as fine as these are.",
-        file=shown(name),
-    )
+def told(kind: str, name: str) -> Message:
+    """Why a file of this kind does not open, and what does."""
+    return Message(_TEXTS[kind], {"file": shown(name)})
 
 
-_MESSAGES: dict[str, Callable[[str], Message]] = {
-    "gguf": gguf_message,
-    "ggml": lambda file: N_(
-        "{file} is a GGML file, as older versions of llama.cpp read: its weights are packed, mostly with a few bits "
-        "each. Open the original model, the folder with config.json and model.safetensors.",
-        file=shown(file),
-    ),
-    "flax": lambda file: N_(
-        "{file} is a Flax file (msgpack), the weights of a model in JAX: only PyTorch's files are read here. A model "
-        "of `transformers` opens there with from_pretrained(folder, from_flax=True) up to version 4; save_pretrained() "
-        "then writes model.safetensors.",
-        file=shown(file),
-    ),
-    "keras": lambda file: N_(
-        "{file} is an HDF5 file of Keras or TensorFlow: only PyTorch's files are read here. A model of "
-        "`transformers` opens there with from_pretrained(folder, from_tf=True) up to version 4; "
-        "save_pretrained() then writes model.safetensors.",
-        file=shown(file),
-    ),
-    "tensorflow": lambda file: N_(
-        "{file} belongs to a TensorFlow checkpoint: only PyTorch's files are read here. Convert it to "
-        "PyTorch with the script of the model's authors, or take the model from a hub as model.safetensors.",
-        file=shown(file),
-    ),
-    "tflite": lambda file: N_(
-        "{file} is a TensorFlow Lite file: a program with packed weights. Open the model that it was made from, as "
-        "PyTorch saves it.",
-        file=shown(file),
-    ),
-    "onnx": lambda file: N_(
-        "{file} is an ONNX file: a graph of operations that was exported to be run, in which the layers of the model "
-        "have been taken apart. Open the model that it was exported from.",
-        file=shown(file),
-    ),
-    "numpy": lambda file: N_(
-        "{file} holds arrays of NumPy. Load them, and save them under the names of a state dict with "
-        "safetensors.numpy.save_file.",
-        file=shown(file),
-    ),
-    "llama2.c": lambda file: N_(
-        "{file} is a file for llama2.c: a LLaMA's numbers one after the other, without names. Open the model that it "
-        "was made from; export.py of llama2.c writes it with config.json (--version -1).",
-        file=shown(file),
-    ),
-}
+_TEXTS = words_of(__file__)

@@ -116,7 +116,7 @@ def needed(name: str, files: Iterable[str]) -> list[str]:
     there = set(files)
     if _CONFIG[0] not in there:
         if any(file.lower().endswith(".gguf") for file in there):
-            raise CheckpointError(formats.gguf_message(name))
+            raise CheckpointError(formats.told("gguf", name))
         if finding.ADAPTER in there:
             raise finding.adapter_error(name)
         raise CheckpointError(

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from vizformer.checkpoints.files.untrusted_folder import shown
-from vizformer.messages import N_, Message
+from vizformer.messages import N_, Message, messages_of
+from vizformer.word_tables import words_of
 
 # What no forward of an evaluated model depends on: names, training, generation, other heads.
 _HARMLESS = """
@@ -249,14 +250,4 @@ def unknown_fields(raw: Mapping[str, Any], read: Collection[str]) -> list[str]:
     return sorted(name for name in raw if name not in read and name not in HARMLESS and name not in NEUTRAL)
 
 
-_WHY = {
-    "quantization_config": N_(
-        "the weights are quantised, every number shown would be another one than in training; "
-        "open the model it was made from"
-    ),
-    "auto_map": N_("the model brings its own code, which is never run; open a model without it"),
-    "is_causal": N_("queries of the decoder would see what comes after them"),
-    "per_layer_config": N_("layers with options of their own are not supported"),
-    "transformers_weights": N_("it names another file of weights; put the weights into model.safetensors"),
-    "configuration_files": N_("it names other files that stand for config.json; put the fields into config.json"),
-}
+_WHY = messages_of(words_of(__file__))

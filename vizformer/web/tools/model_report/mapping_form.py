@@ -19,7 +19,7 @@ from vizformer.checkpoints.bare.mapping.roles import Role, list_roles
 from vizformer.checkpoints.tensors import role_mapping
 from vizformer.checkpoints.tensors.role_mapping import Entry, RoleMapping
 from vizformer.errors import VizformerError
-from vizformer.messages import N_, Message
+from vizformer.messages import N_, Message, messages_of
 from vizformer.web.catalogue import mapping_files, model_cache, sources
 from vizformer.web.frame import presses, sitemap
 from vizformer.web.link import state
@@ -29,31 +29,9 @@ from vizformer.web.tools.model_report import report_words
 from vizformer.web.words import errors
 from vizformer.web.words.errors import guarded, plain
 from vizformer.web.words.i18n import _, show_note, show_text, translate
+from vizformer.word_tables import words_of
 
-_WORDS: dict[str, Message] = {
-    "embedding": N_("embedding of the tokens"),
-    "source_embedding": N_("embedding of the source's tokens"),
-    "position_embedding": N_("table of positions"),
-    "decoder_position_embedding": N_("the decoder's table of positions"),
-    "segment_embedding": N_("table of segments"),
-    "W_Q": N_("query"),
-    "W_K": N_("key"),
-    "W_V": N_("value"),
-    "qkv": N_("query, key and value in one"),
-    "kv": N_("key and value in one"),
-    "W_O": N_("output of the heads"),
-    "q_norm": N_("norm of the queries"),
-    "k_norm": N_("norm of the keys"),
-    "self_norm": N_("norm of self-attention"),
-    "cross_norm": N_("norm of cross-attention"),
-    "W_in": N_("feed-forward, first matrix"),
-    "W_gate": N_("feed-forward, gate"),
-    "W_out": N_("feed-forward, second matrix"),
-    "feedforward_norm": N_("norm of the feed-forward layer"),
-    "embedding_norm": N_("norm after the embeddings"),
-    "final_norm": N_("norm after the last layer"),
-    "unembedding": N_("unembedding, which makes the logits"),
-}
+_WORDS = messages_of(words_of(__file__))
 _PLACES: tuple[tuple[str, Message], ...] = (
     ("encoder.layers.#.", N_("Layers of the encoder")),
     ("decoder.layers.#.self", N_("Layers of the decoder: self-attention")),

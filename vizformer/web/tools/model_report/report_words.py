@@ -11,113 +11,28 @@ from vizformer.checkpoints.hugging_face import families as families_that_open
 from vizformer.checkpoints.tensors.memory import size
 from vizformer.checkpoints.tensors.report import UNDER_ASSUMPTIONS
 from vizformer.config import ModelConfig
-from vizformer.messages import N_, Message
+from vizformer.messages import N_, Message, messages_of
 from vizformer.options.feedforward import ACTIVATION_NAMES
 from vizformer.options.norms import NORM_PLACES
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, translate
 from vizformer.web.words.model_words import ARCHITECTURES
+from vizformer.word_tables import words_of
 
-COMPONENTS: dict[str, Message] = {
-    "token embedding": N_("token embedding"),
-    "position embedding": N_("position embedding"),
-    "position bias": N_("position bias"),
-    "vectors of distances": N_("vectors of distances"),
-    "segment embedding": N_("segment embedding"),
-    "head": N_("head for tokens"),
-    "unembedding": N_("unembedding"),
-    "norms": N_("norms"),
-    "attention": N_("attention"),
-    "feed-forward": N_("feed-forward"),
-    "other": N_("other"),
-}
-FATES: dict[str, Message] = {
-    "missing": N_("missing"),
-    "wrong shape": N_("wrong shape"),
-    "unused": N_("not used"),
-    "tied": N_("tied"),
-    "used": N_("used"),
-}
-_WRITTEN: dict[str, Message] = {
-    "vizformer": N_("VizFormer's own format"),
-    "hugging-face": N_("Hugging Face layout"),
-    "state-dict": N_("bare weights"),
-    "gguf": N_("GGUF, of llama.cpp"),
-}
+_WORDS = words_of(__file__)
+COMPONENTS = messages_of(_WORDS["components"])
+FATES = messages_of(_WORDS["fates"])
+_WRITTEN = messages_of(_WORDS["written"])
 BY_HAND = "hand-written"  # the family of models that no layout of names describes
 _NORMS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm", "deviation_norm": "LayerNorm ÷ (σ + ε)"}
-_CHOICES: dict[str, dict[str, Message]] = {
-    "norm_order": {
-        **NORM_PLACES,
-        "normed_stream": N_("before the sublayer, which adds to the normalised row"),
-        "otherwise": N_("elsewhere, or not alike for attention and feed-forward"),
-    },
-    "activation": {"otherwise": N_("another one (leaky ReLU, ELU, tanh, …)")},
-    "first_position": {"otherwise": N_("another one (counted from the end, for example)")},
-    "segment_row": {"none": N_("none: it is not used")},
-    "positions": {
-        **labels.POSITIONS,
-        "sinusoidal_halves": N_("sine waves, all sines before all cosines"),
-        "rope_pairs": N_("rotary, neighbours turn together"),
-        "rope_before_heads": N_("rotary, before queries and keys are split into heads"),
-    },
-    "qkv_rows": {
-        "q_k_v": N_("in the order of its name: of qkv all of query, then all of key, then all of value"),
-        "by_head": N_("head by head: query, key and value of each"),
-        "by_number": N_("number by number: of each, query, key and value of all heads"),
-        "by_head_number": N_("head by head, and there number by number: query, key and value of each"),
-        "by_number_head": N_("number by number, and there head by head: query, key and value of each"),
-        **{
-            "_".join(order).replace("q_k_v", "as_q_k_v"): N_(
-                "one matrix after the other, in the order {letters}", letters=", ".join(order)
-            )
-            for order in (*permutations("qkv"), "kv", "vk")
-        },
-    },
-    "layer_applied": {"once": N_("once"), "repeatedly": N_("again and again")},
-    "normed_embeddings": {"sum": N_("after positions were added"), "tokens": N_("before positions are added")},
-    "head_rows": {
-        "head_by_head": N_("the first numbers belong to head 0, the next ones to head 1"),
-        "in_turn": N_("in turn: number i belongs to head i mod n_heads"),
-        "split_in_turn": N_("in turn, but what the heads have made is joined head by head"),
-        "joined_in_turn": N_("head by head, but what the heads have made is joined in turn"),
-        "not_transposed": N_("by a reshape that mixes tokens and heads, with no transpose before it"),
-    },
-    "softmax": {
-        "over_keys": N_("masked, then by a softmax over the keys"),
-        "before_mask": N_("by a softmax over the keys, then masked"),
-        "over_queries": N_("by a softmax over the queries"),
-    },
-    "scaled_rows": {"tokens": N_("before positions are added"), "sum": N_("to the sum")},
-    "qk_norm": {"otherwise": N_("Yes, but by another kind of norm than the rows")},
-    "matrices": {"x_W": N_("x W, as [in, out]"), "W_x": N_("W x, as [out, in] (like nn.Linear)")},
-    "score_scale": {
-        "root_of_d_head": N_("√ of a head's width"),
-        "root_of_d_model": N_("√ of the width of the rows"),
-        "d_head": N_("a head's width"),
-        "nothing": N_("nothing"),
-    },
-    "logit_scale": {
-        "root_of_d_model": N_("√ of the width of the rows"),
-        "nothing": N_("nothing"),
-        "otherwise": N_("another number, or they are bounded (soft cap)"),
-    },
-    "residual": {
-        "sequential": N_("yes, one sublayer after the other"),
-        "parallel": N_("yes, both sublayers side by side"),
-        "none": N_("no, it takes its place"),
-        "otherwise": N_("yes, but multiplied by a number, or of one sublayer only"),
-    },
-    "norm": {"none": N_("none anywhere")},
-    "norm_place": {
-        "last": N_("after the last layer"),
-        "first": N_("after the embeddings"),
-        "nowhere": N_("nowhere: it is not used"),
-    },
-    "attention_over": {
-        "tokens": N_("over the tokens of a text"),
-        "batch": N_("over the texts: each token sees itself alone"),
-    },
+_CHOICES = {name: messages_of(texts) for name, texts in _WORDS["choices"].items()}
+_CHOICES["norm_order"] |= NORM_PLACES
+_CHOICES["positions"] |= labels.POSITIONS
+_CHOICES["qkv_rows"] |= {
+    "_".join(order).replace("q_k_v", "as_q_k_v"): N_(
+        "one matrix after the other, in the order {letters}", letters=", ".join(order)
+    )
+    for order in (*permutations("qkv"), "kv", "vk")
 }
 _ACTIVATIONS = {**ACTIVATION_NAMES, "gelu_tanh": "GELU (tanh)"}
 

@@ -10,7 +10,9 @@ from vizformer.web.catalogue import trainings
 from vizformer.web.frame import presses
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson
+from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, show_note, translate
+from vizformer.word_tables import words_of
 
 STEPS = (100, 300, 500, 800, 1000, 1500, 2000, 3000, 5000)
 USUAL = {"copy": 1000, "reverse": 1000, "sort": 800, "addition": 2000, "repeat": 800}
@@ -18,6 +20,8 @@ RATES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 1.0)
 WARMUPS = (0, 2, 5, 10, 20, 50)  # per cent of the steps
 _SHOWN = "train.form_of"
 WITHOUT = {"warmup": 10, "scaled": True, "residual": True}  # what the link says of a training, and its usual value
+
+_WORDS = words_of(__file__)
 
 
 def choose(shown: str, plan: Plan | None) -> None:
@@ -51,14 +55,7 @@ def choose(shown: str, plan: Plan | None) -> None:
 def _model(task: str) -> dict[str, Any]:
     both = {"encoder-decoder": _("Encoder and decoder"), "decoder-only": _("Decoder only")}
     kinds = ["decoder-only"] if task == "repeat" else list(both)
-    places = {
-        "learned": _("Learned vectors"),
-        "sinusoidal": _("Sine waves"),
-        "rope": _("Rotation (RoPE)"),
-        "alibi": _("Cost of distance (ALiBi)"),
-        "relative": _("Buckets of distances (T5)"),
-        "none": _("None"),
-    }
+    places = words(_WORDS["places"])
     orders = {"pre": _("Before the sublayer"), "post": _("After the sum (2017)")}
     first, second = st.columns([3, 2]), st.columns(5)
     return {
@@ -213,19 +210,5 @@ def _begin(task: str, choices: dict[str, Any]) -> None:
 
 
 def _explained(task: str) -> str:
-    return {
-        "copy": _(
-            "Write the letters again: cafe → cafe. The easiest task: all that attention has to do is to look at "
-            "the right place."
-        ),
-        "reverse": _("Write the letters backwards: badge → egdab. Attention runs along the other diagonal."),
-        "sort": _(
-            "Put the digits in order: 31415 → 11345. No place is fixed: the model has to look for the next "
-            "larger digit."
-        ),
-        "addition": _("Add two numbers of one or two digits: 47+38 → 85. Digits meet, and sometimes carry."),
-        "repeat": _(
-            "Random letters, over and over: after gcadg comes cadg. The model has to look up what followed the "
-            "last time; a head that does that is called an induction head."
-        ),
-    }[task]
+    told = _WORDS["tasks"][task]
+    return _(told)

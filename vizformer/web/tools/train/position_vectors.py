@@ -9,7 +9,10 @@ from vizformer.training.training_queue import State
 from vizformer.web.catalogue import trainings
 from vizformer.web.widgets import chart
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _, show_note
+from vizformer.web.words.i18n import _, show_note, show_text
+from vizformer.word_tables import words_of
+
+_WORDS = words_of(__file__)
 
 
 def draw_position_vectors(name: str, plan: Plan, now: State, index: int) -> None:
@@ -17,22 +20,7 @@ def draw_position_vectors(name: str, plan: Plan, now: State, index: int) -> None
     st.subheader(_("Position vectors"), anchor=False)
     vectors = trainings.positions(name, index)
     if vectors is None:
-        told = {
-            "rope": _(
-                "Nothing is added to the embeddings: the model turns queries and keys by their positions "
-                "instead (RoPE)."
-            ),
-            "alibi": _(
-                "Nothing is added to the embeddings: every head takes its slope times the distance off the scores "
-                "instead (ALiBi)."
-            ),
-            "relative": _(
-                "Nothing is added to the embeddings: every head adds a learned number for the distance to the scores "
-                "instead (T5)."
-            ),
-            "none": _("Nothing is added to the embeddings: the model is not told where a token stands."),
-        }
-        st.text(told[plan.positions])
+        show_text(_WORDS[plan.positions])
         return
     ends = [trainings.positions(name, number) for number in (0, len(now.progress.snapshots) - 1)]
     end = max(float(np.abs(one).max()) for one in ends if one is not None)

@@ -9,8 +9,11 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if.circuit_edges import has_edges
 from vizformer.web.widgets.choices import box
+from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
+from vizformer.word_tables import words_of
 
+_WORDS = words_of(__file__)
 SET, OWN = "whatif.set", "own"
 EXAMPLE = (
     "clean, corrupted, answer, wrong\nThe boy lost, The girl lost, his, her\nThe king lost, The queen lost, his, her"
@@ -57,32 +60,13 @@ def set_name(name: str, subject: Subject) -> str:
     if name == OWN:
         return _("My own prompts")
     task, model = name.split(".")
-    called = {
-        "induction": _("Induction: what followed before"),
-        "indirect_object": _("Indirect object: who is given it"),
-        "greater_than": _("Greater than: a later year"),
-        "gender": _("Gender: his or her"),
-        "agreement": _("Agreement: one or many"),
-        "negation": _("Negation: not"),
-        "names": _("Names: who it is"),
-        "numbers": _("Numbers: how many"),
-        "things": _("Things: what it is"),
-        "qualities": _("Qualities: what it is like"),
-        "reference": _("Reference: which noun it is"),
-    }[task]
+    called = words(_WORDS["sets"])[task]
     return called if model == subject.checkpoint.name else f"{called} ({model})"
 
 
 def what_is_measured(subject: Subject) -> str:
     """The box of the measures."""
-    names = {
-        "patching": _("patched from the clean run"),
-        "zero": _("taken out: zero"),
-        "mean": _("taken out: mean of other texts"),
-        "resample": _("taken out: drawn from other texts"),
-        "attribution": _("written directly"),
-        "paths": _("sent directly to the logits"),
-    }
+    names = words(_WORDS["measures"])
     if subject.config.architecture != "encoder-only":
         names["gates"] = _("learned gates")
     if has_edges(subject):
