@@ -95,8 +95,9 @@ mutants: $(VENV)/.installed-test ## would a test notice? tries the small changes
 	$(BIN)/python -m tests.mutants run --again
 	$(BIN)/python -m tests.mutants write
 
-reference: $(VENV)/.installed-test ## write docs/reference.md anew: commands, variables, pages, options, families
+reference: $(VENV)/.installed-test ## write docs/reference.md anew (commands, variables, pages, options, families) and the notebook of the exercises
 	$(BIN)/python tools/reference.py
+	$(BIN)/python tools/exercise_notebooks.py
 
 picture: $(VENV)/.installed-test ## make the picture anew that the first page holds before its server has made it
 	$(BIN)/python tools/first_picture.py

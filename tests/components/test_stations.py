@@ -16,6 +16,7 @@ from vizformer.components.stations import (
     Chips,
     Curve,
     Deeper,
+    Exercise,
     Frame,
     Grid,
     Inside,
@@ -36,6 +37,9 @@ def bars(value: float, **changes: Any) -> Bars:
     return Bars("bars", ["cat", "dog"], [value, 0.1], [f"{value:.2f}", "0.10"], 1.0, 0, **changes)
 
 
+WRITTEN = Exercise("3 · One <head>", "Compare.", "z = weights v", "def head(q): ...")
+
+
 def path() -> list[Station]:
     """Two stations, in which every kind of step and of picture comes once."""
     curve: Frame = [Curve("", "p", "loss", [0.1, 1.0], [2.3, 0.0], [(0.5, 0.69, "half")], 0)]
@@ -43,7 +47,7 @@ def path() -> list[Station]:
     turn = Turn("Turn it.", "Factor", ["× 1", "× 2"], [[bars(0.5)], [bars(0.75, upright=True)]], 0)
     ask = Ask("Which?", options, 1, [TOKENS], "Once more: which?")
     return [
-        Station("one", "One", [Show("See.", [TOKENS]), ask, Show("So.", [GRID])], Deeper("More", 2.6), 1.5),
+        Station("one", "One", [Show("See.", [TOKENS]), ask, Show("So.", [GRID])], Deeper("More", 2.6), 1.5, [WRITTEN]),
         Station("two", "Two", [turn, Show("The end.", curve)], None, 1.2),
     ]
 

@@ -189,6 +189,23 @@ def test_a_lit_box_opens_down_to_a_product_and_closes(open_file: OpenFile) -> No
     step(page, "two", 0)
 
 
+def test_an_exercise_opens_at_its_station_and_closes(open_file: OpenFile) -> None:
+    page = open_file(stations.to_html(stations.pack(path(), MODEL)))
+    onwards(page).click()
+    page.get_by_role("button", name="Build it: 3 · One <head>").click()
+    inside = page.locator(".vf-stations-exam")
+    expect(inside.locator(".vf-title")).to_have_text("3 · One <head>")
+    expect(inside.locator("pre")).to_have_text(["z = weights v", "def head(q): ..."])
+    expect(page.locator(".vf-stations-main")).to_be_hidden()
+    page.get_by_role("button", name="Tokens: look inside").click()  # one of the two at a time
+    expect(inside.locator("pre")).to_have_count(0)
+    inside.get_by_role("button", name="Back to the station").click()
+    step(page, "one", 1)
+    expect(page.locator(".vf-stations-main")).to_be_visible()
+    page.locator(".vf-stations-line button").nth(1).click()
+    expect(page.get_by_role("button", name="Build it")).to_have_count(0)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_a_phone(open_file: OpenFile, scheme: str) -> None:
     page = open_file(stations.to_html(stations.pack(path(), MODEL)), width=400, scheme=scheme)

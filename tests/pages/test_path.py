@@ -15,15 +15,18 @@ from tests.checkpoints import folders as made
 from tests.checkpoints.test_first_tokens import both_ways
 from tests.components.test_mount import sent
 from tests.test_words import leaves
+from vizformer.assets import asset
 from vizformer.checkpoints import save
 from vizformer.components.stations import Ask, Bars, Box, Grid, Show, Station, Turn
+from vizformer.exercises.folder import NOTEBOOK, contents
+from vizformer.exercises.path import TASKS, exercise
 from vizformer.explain.block_rows import find_block
 from vizformer.web.catalogue import server_folder, sources
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
-from vizformer.web.link.languages import SOURCE
+from vizformer.web.link.languages import LANGUAGES, SOURCE
 from vizformer.web.link.model_ref import ModelRef
-from vizformer.web.tools.start.path import knowledge_tests, minutes, stations
+from vizformer.web.tools.start.path import exercises, knowledge_tests, minutes, stations
 from vizformer.web.widgets.whole_model import beside, sentence
 from vizformer.web.widgets.whole_model.beside import positions_part
 from vizformer.web.widgets.whole_model.model_drawing import boxes
@@ -368,3 +371,24 @@ def test_what_the_token_before_a_text_is_for_is_said(open_app, monkeypatch, tmp_
     assert "before it: the language" not in json.dumps(
         drawn(open_app(PAGE, model="stories", text="猫")), ensure_ascii=False
     )
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_the_path_names_every_exercise_at_its_station(code: str) -> None:
+    """In the order of the exercises, but for a head, which needs values, and what is put together of earlier ones."""
+    stops = [one.name for one in walked(CHINESE)]
+    named = [name for stop in stops for name in exercises.EXERCISES.get(stop, ())]
+    assert sorted(named) == sorted(TASKS)
+    for stop in exercises.EXERCISES:
+        for name, one in zip(exercises.EXERCISES[stop], exercises.of_station(stop, code, 'a "b"'), strict=True):
+            asked = exercise(name, code)
+            assert one.title == f"{asked.number} · {asked.title}"
+            assert f"{one.text}\n\n{one.symbols}" == asked.statement
+            assert asked.stub in one.code
+            assert one.code.endswith(f'.check({", ".join(asked.names)}, text="a \\"b\\"")')
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_the_notebook_that_the_app_hands_out_is_that_of_the_exercises(code: str) -> None:
+    """Else: make reference."""
+    assert asset("exercises", code, NOTEBOOK).read_text(encoding="utf-8") == contents(code)[NOTEBOOK]

@@ -5,6 +5,7 @@
 import { readTheme } from "./js/colours.js";
 import { present } from "./js/conversation.js";
 import { element, isShortcut } from "./js/dom.js";
+import { drawExercise } from "./js/exercise.js";
 import { KnowledgeTest } from "./js/knowledge_test.js";
 import { within } from "./js/numbers.js";
 import { drawModel, isOpened } from "./js/model_drawing.js";
@@ -18,7 +19,7 @@ import { drawQuestion, plainButton } from "./js/station_questions.js";
 import { fill } from "./js/text.js";
 
 /** @import { Component } from "./js/types.d.ts" */
-/** @import { BoxData, Kept, PathData, SentStations, StationData, StationStep, When } from "./js/station_types.d.ts" */
+/** @import { BoxData, ExerciseData, Kept, PathData, SentStations, StationData, StationStep, When } from "./js/station_types.d.ts" */
 
 class Stations {
   /** @type {PathData} */ data;
@@ -31,6 +32,7 @@ class Stations {
   /** @type {{ station: StationData, chosen: number } | null} An earlier question, asked again before this station. */
   recalled = null;
   /** @type {{ box: number, step: number } | null} The box of the drawing that is looked into. */ opened = null;
+  /** @type {ExerciseData | null} The exercise that is read. */ built = null;
   told = "";  // the station of which Python spoke last
   station = 0;
   step = 0;
@@ -93,6 +95,7 @@ class Stations {
     const comes = tell && station > this.station;
     this.test = null;
     this.opened = null;
+    this.built = null;
     this.station = within(station, this.data.stations.length);
     this.step = within(step, this.here.steps.length);
     const asked = this.here.steps.findIndex(({ kind }) => kind === "ask");
@@ -158,7 +161,7 @@ class Stations {
   show() {
     const { data: { words, stations: all }, here, step } = this;
     const now = here.steps[step];
-    const aside = this.test !== null || this.opened !== null;
+    const aside = this.test !== null || this.opened !== null || this.built !== null;
     this.main.hidden = aside;
     this.exam.hidden = !aside;
     this.drawing.hidden = this.test !== null;
@@ -173,14 +176,18 @@ class Stations {
       this.lookInside(this.opened);
       return;
     }
+    if (this.built) {
+      this.exam.replaceChildren(...drawExercise(this.built, words, () => this.build(null)));
+      return;
+    }
     this.left.set(here.name, step);
     if (step === here.steps.length - 1 && !this.kept.done.includes(here.name)) this.kept.done.push(here.name);
     writeKept(this.kept);
     this.drawLine();
     this.head.textContent = `${this.station + 1} · ${here.title}`;
     const inside = this.data.model.find((part) => part.station === here.name && isOpened(part, here.name));
-    drawSecondHalf(this.second, this.send ? here.deeper : null, inside ?? null, this.kept, here.name, words,
-      { deeper: () => this.tell(true), open: (box) => this.open(box) });
+    drawSecondHalf(this.second, this.send ? here.deeper : null, inside ?? null, here.exercises, this.kept, here.name, words,
+      { deeper: () => this.tell(true), open: (box) => this.open(box), build: (one) => this.build(one) });
     this.time.textContent = fill(words.clock, clock(this.data, this.kept, here.name, !!this.send));
     this.words.textContent = now.words;
     this.back.textContent = words.back;
@@ -201,7 +208,14 @@ class Stations {
   /** @param {BoxData} box */
   open(box) {
     this.kept.inside = [...new Set([...this.kept.inside, box.station])];
+    this.built = null;
     this.opened = { box: this.data.model.indexOf(box), step: 0 };
+    this.show();
+  }
+
+  /** @param {ExerciseData | null} exercise */
+  build(exercise) {
+    this.built = exercise;
     this.show();
   }
 

@@ -177,14 +177,28 @@ class Deeper:
 
 
 @dataclass(frozen=True)
+class Exercise:
+    """A function that the reader builds herself: what it does in words, its formulas and shapes, and code to begin with."""
+
+    title: str
+    text: str
+    symbols: str
+    code: str
+
+
+@dataclass(frozen=True)
 class Station:
-    """One station, its `name` as in links, the minutes that its pictures take, and the page that is its second half."""
+    """One station, its `name` as in links, the minutes that its pictures take, and the page that is its second half.
+
+    `exercises`: what of it the reader builds herself; not counted in the minutes.
+    """
 
     name: str
     title: str
     steps: Sequence[Step]
     deeper: Deeper | None = None
     minutes: float = 0
+    exercises: Sequence[Exercise] = ()
 
 
 @dataclass(frozen=True)
@@ -243,6 +257,7 @@ def pack(
                 "title": station.title,
                 "deeper": station.deeper and asdict(station.deeper),
                 "minutes": station.minutes,
+                "exercises": [asdict(one) for one in station.exercises],
                 "steps": [_step(step) for step in station.steps],
             }
             for station in stations

@@ -18,7 +18,7 @@ class WholeModel {
 
   /** @param {HTMLElement} parent */
   constructor(parent) {
-    this.root = element("section", "vf-stations");
+    this.root = element("section", "vf-stations vf-whole");
     this.drawing = element("nav", "vf-stations-model");
     this.inside = element("div", "vf-stations-exam");
     this.root.append(this.drawing, this.inside);

@@ -60,7 +60,16 @@ export type When = "before" | "after";
 /** Which form came first, and the option chosen for each question; -1 for "I do not know". */
 export interface KeptTests { first?: "a" | "b"; before?: number[]; after?: number[] }
 
-export interface StationData { name: string; title: string; deeper: { title: string; minutes: number } | null; minutes: number; steps: StationStep[] }
+/** A function that the reader builds herself. */
+export interface ExerciseData { title: string; text: string; symbols: string; code: string }
+export interface StationData {
+  name: string;
+  title: string;
+  deeper: { title: string; minutes: number } | null;
+  minutes: number;
+  exercises: ExerciseData[];
+  steps: StationStep[];
+}
 /** A step of what happens inside a box. */
 export interface InsideData { title: string; text: string; grid: Part[]; proof: string }
 export interface BoxData {

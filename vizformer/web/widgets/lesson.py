@@ -173,13 +173,13 @@ def go_to(part: str) -> None:
 
 @laboratory
 def _part(entry: Entry, part: Shown, subject: Subject) -> None:
-    """The laboratory and, on its right or where the page is narrow below it, its words and its questions."""
+    """The laboratory; its words and questions on its right, or below it where it is wide or the page is narrow."""
     words = prose(entry.url, part.key)
     with st.container(key="lesson-wide" if part.wide else "lesson-part"):
         if part.wide:
             picture = st.container()
             text, asked = st.columns(2, gap="medium")
-            model = boxes = text
+            boxes, model = text, st.container(key="lesson-model")
         else:
             picture, beside = st.columns([2, 1], gap="medium")
             with beside, st.container(key="lesson-words"):

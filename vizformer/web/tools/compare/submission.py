@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from vizformer.assets import asset
 from vizformer.errors import VizformerError
 from vizformer.messages import N_
 from vizformer.web.catalogue import uploads
@@ -13,7 +14,7 @@ from vizformer.web.widgets import dropzone
 from vizformer.web.widgets.choices import BESIDE
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words import errors
-from vizformer.web.words.i18n import _, show_note
+from vizformer.web.words.i18n import _, language, show_note
 
 _CHECKED = "compare.checked"
 _ERROR = "compare.error"  # of what was handed in last, until it is shown
@@ -29,9 +30,18 @@ def hand_in(subject: Subject) -> None:
             _(
                 "Write a Transformer of your own, give it this model's weights and this sentence, and hand in the numbers "
                 "that it computes on the way. The page finds the first step that departs, and tries known mistakes on it. "
-                "Or build it function by function: `vizformer exercises FOLDER` lays out twelve exercises that are checked "
-                "on your computer."
+                "Or build it function by function: twelve exercises that are checked on your computer, as a notebook or, "
+                "by `vizformer exercises FOLDER`, as files."
             )
+        )
+        notebook = asset("exercises", language(), "exercises.ipynb")
+        st.download_button(
+            _("The exercises as a notebook"),
+            notebook.read_bytes,
+            notebook.name,
+            "application/x-ipynb+json",
+            key="compare.exercises",
+            on_click="ignore",
         )
         _form(subject)
         steps_wanted(subject)

@@ -10,7 +10,7 @@ from vizformer.components.stations import Box, Deeper, Packed, Station
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
-from vizformer.web.tools.start.path import attention_stations, first_stations, last_stations, minutes
+from vizformer.web.tools.start.path import attention_stations, exercises, first_stations, last_stations, minutes
 from vizformer.web.tools.start.path.knowledge_tests import forms
 from vizformer.web.widgets.whole_model.beside import inside, leads_to
 from vizformer.web.widgets.whole_model.model_drawing import boxes
@@ -41,7 +41,12 @@ def all_stations(about: Sentence) -> tuple[Station, ...]:
     """The stations that this model has, in the reader's language: a model without an encoder does not look at one."""
     made = (make(about) for make in MADE)
     return tuple(
-        replace(one, deeper=_second_half(one.name, about), minutes=round(minutes.of_station(one), 1))
+        replace(
+            one,
+            deeper=_second_half(one.name, about),
+            minutes=round(minutes.of_station(one), 1),
+            exercises=exercises.of_station(one.name, language(), about.subject.text),
+        )
         for one in made
         if one is not None
     )
