@@ -79,7 +79,8 @@ ERRORS := VizformerError ConfigError CheckpointError TokenizerError TraceError G
 	BoundsError PatternError TrialError BusyError StoppedError NotWrittenError
 messages: $(VENV)/.installed-test ## bring the translation catalogues up to date with the code
 	@mkdir -p build
-	$(BIN)/pybabel -q extract -F pyproject.toml -k _ -k N_ -k show_text -k show_note -k ngettext:1,2 $(addprefix -k ,$(ERRORS)) --add-location=file --no-wrap --sort-by-file \
+	$(BIN)/pybabel -q extract -F pyproject.toml -k _ -k N_ -k show_text -k show_note -k show_markdown -k show_info -k show_warning -k show_error \
+		-k assume -k refuse:2 -k ngettext:1,2 $(addprefix -k ,$(ERRORS)) --add-location=file --no-wrap --sort-by-file \
 		--project=VizFormer --copyright-holder="the VizFormer authors" -o build/vizformer.pot app.py pages vizformer
 	$(BIN)/pybabel -q update -i build/vizformer.pot -d $(CATALOGUES) -D vizformer \
 		--no-wrap --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date

@@ -21,7 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 ERRORS = (
     re.search(r"^ERRORS := ((?:.*\\\n)*.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].replace("\\", "").split()
 )
-KEYWORDS = {**dict.fromkeys(("_", "N_", "show_text", "show_note")), "ngettext": (1, 2), **dict.fromkeys(ERRORS)}
+SHOWN = ("show_text", "show_note", "show_markdown", "show_info", "show_warning", "show_error")
+KEYWORDS = {**dict.fromkeys(("_", "N_", "assume", *SHOWN, *ERRORS)), "ngettext": (1, 2), "refuse": (2,)}
 METHODS = [("**.py", "python"), ("**/words.toml", "vizformer.word_tables:extract")]
 LOOKS_WRONG = r"[一-鿿][,;:!?]|[一-鿿]\.(\s|$)|\s[，。；：！？、）]|[（]\s"  # Chinese with punctuation of English
 TRANSLATIONS = [code for code in LANGUAGES if code != SOURCE]

@@ -2,7 +2,7 @@
 
 from typing import LiteralString
 
-from vizformer.messages import Message
+from vizformer.messages import Message, as_message
 
 
 class VizformerError(Exception):
@@ -20,7 +20,7 @@ class VizformerError(Exception):
     passing = False
 
     def __init__(self, said: Message | LiteralString, /, **values: object) -> None:
-        self.message = said if isinstance(said, Message) else Message(said, values)
+        self.message = as_message(said, values)
         super().__init__(str(self.message))
 
 

@@ -32,6 +32,11 @@ def N_(text: str, /, **values: object) -> Message:
     return Message(text, values)
 
 
+def as_message(said: Message | str, values: Mapping[str, object]) -> Message:
+    """A message as it is, or one of this text and these values."""
+    return said if isinstance(said, Message) else Message(said, values)
+
+
 def messages_of(texts: Mapping[str, str]) -> dict[str, Message]:
     """The texts of a table (`vizformer.word_tables`) as messages, by the same names."""
     return {name: Message(text) for name, text in texts.items()}

@@ -15,7 +15,7 @@ from vizformer.web.widgets.choices import BESIDE, line
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words.errors import guarded
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_info
 
 
 def page() -> None:
@@ -23,7 +23,7 @@ def page() -> None:
     if subject is None:
         return
     if not model_cache.predicts(subject.model):
-        st.info(_("This model's files hold no head that predicts tokens, so there is no answer to look for."))
+        show_info("This model's files hold no head that predicts tokens, so there is no answer to look for.")
         return
     pictures(subject)
 

@@ -15,7 +15,7 @@ from vizformer.web.tools.what_if.set_of_prompts import draw_set_of_prompts
 from vizformer.web.widgets.choices import line, one_of
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.model_input import subject_box
-from vizformer.web.words.i18n import _, show_note
+from vizformer.web.words.i18n import _, show_info, show_note
 
 
 def page() -> None:
@@ -27,10 +27,8 @@ def page() -> None:
 @laboratory
 def parts(subject: Subject) -> None:
     if not model_cache.predicts(subject.model):
-        st.info(
-            _(
-                "This model's files hold no head that predicts tokens, so that no answer could change. Choose another model."
-            )
+        show_info(
+            "This model's files hold no head that predicts tokens, so that no answer could change. Choose another model."
         )
         return
     if subject.trace.first_not_finite() is not None:  # which has been said: no answer can be compared

@@ -1,11 +1,9 @@
 """Check your own: numbers of the reader's own program, step by step against the model's trace for her sentence."""
 
-import streamlit as st
-
 from vizformer.web.tools.compare import computations
 from vizformer.web.tools.compare.submission import hand_in
 from vizformer.web.widgets.model_input import subject_box
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import show_info
 
 
 def page() -> None:
@@ -13,12 +11,10 @@ def page() -> None:
     if subject is None:
         return
     if (sizes := computations.too_long(subject)) is not None:
-        st.info(
-            _(
-                "The text has {n} tokens; steps are compared for at most {limit}. Choose a shorter one.",
-                n=sizes[0],
-                limit=sizes[1],
-            )
+        show_info(
+            "The text has {n} tokens; steps are compared for at most {limit}. Choose a shorter one.",
+            n=sizes[0],
+            limit=sizes[1],
         )
         return
     hand_in(subject)

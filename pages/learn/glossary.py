@@ -6,7 +6,7 @@ from vizformer.web.frame import sitemap
 from vizformer.web.frame.search import WANTED
 from vizformer.web.widgets import glossary
 from vizformer.web.widgets.laboratories import laboratory
-from vizformer.web.words.i18n import _, language, show_note, translate
+from vizformer.web.words.i18n import _, language, show_info, show_note, translate
 from vizformer.web.words.terms import matches, read_terms
 
 _LESSON = "glossary.lesson"
@@ -21,7 +21,7 @@ def page() -> None:
     lesson = which.selectbox(_("Taught in"), list(titles), format_func=titles.__getitem__, key=_LESSON)
     keys = [key for key, term in found.items() if (not lesson or lesson in term.lessons) and matches(key, wanted)]
     if not keys:
-        st.info(_("No term matches. Try a shorter part of the word, or all lessons."))
+        show_info("No term matches. Try a shorter part of the word, or all lessons.")
         return
     show_note("{shown} of {all} terms", shown=len(keys), all=len(found))
     glossary.table(keys, titles)

@@ -9,7 +9,7 @@ from vizformer.web.tools.train.form import choose
 from vizformer.web.tools.train.snapshots import explore
 from vizformer.web.tools.train.status import draw_status
 from vizformer.web.words.errors import guarded
-from vizformer.web.words.i18n import _, show_note
+from vizformer.web.words.i18n import _, show_info, show_note
 
 POLL = 2.0  # seconds between two looks at a training that goes on
 
@@ -23,7 +23,7 @@ def page() -> None:
     name = state.view().run or trainings.example().name
     now = trainings.look_at(name)
     if now is None:
-        st.info(_("This training is no longer on the server. Train again: the same choices give the same weights."))
+        show_info("This training is no longer on the server. Train again: the same choices give the same weights.")
         return
     over = now.phase == "over"
     st.fragment(guarded()(watch), run_every=None if over else POLL)(name, was_over=over)

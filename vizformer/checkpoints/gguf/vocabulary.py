@@ -13,7 +13,7 @@ from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder, shown
 from vizformer.checkpoints.tokenizers.protobuf import WireError
-from vizformer.checkpoints.tokenizers.refusals import guarded, refuse
+from vizformer.checkpoints.tokenizers.refusals import guarded, raise_refusal
 from vizformer.checkpoints.tokenizers.sentencepiece_files import BYTE, Piece, SentencePiece, build, check, mark
 from vizformer.checkpoints.tokenizers.vocabularies import LLAMA3_WORDS, QWEN_WORDS, TOKENIZER, read_text, read_tokenizer
 from vizformer.errors import CheckpointError
@@ -57,16 +57,16 @@ def _sentencepiece(fields: Mapping[str, Any], file: str) -> Backend:
     """SentencePiece's BPE, as LLaMA 1 and 2 and Mistral have it: pieces, scores and types as in its own files."""
     tokens, scores, kinds = (fields.get(f"tokenizer.ggml.{name}") for name in ("tokens", "scores", "token_type"))
     if not (_are_texts(tokens) and isinstance(scores, list) and isinstance(kinds, list)):
-        refuse(file, "its tokenizer has no list of tokens, or none of scores, or none of kinds")
+        raise_refusal(file, "its tokenizer has no list of tokens, or none of scores, or none of kinds")
     of_types = all(type(score) is float for score in scores) and all(type(kind) is int for kind in kinds)
     if not (len(tokens) == len(scores) == len(kinds) and of_types):
-        refuse(file, "its tokens do not have a score and a kind each")
+        raise_refusal(file, "its tokens do not have a score and a kind each")
     pieces = [Piece(*one) for one in zip(tokens, scores, kinds, strict=True)]
 
     def said(name: str, otherwise: Any) -> Any:
         value = fields.get(f"tokenizer.ggml.{name}", otherwise)
         if type(value) is not type(otherwise):
-            refuse(file, f"{name} is {shown(value)}")
+            raise_refusal(file, f"{name} is {shown(value)}")
         return value
 
     whole = SentencePiece(
@@ -81,7 +81,7 @@ def _sentencepiece(fields: Mapping[str, Any], file: str) -> Backend:
     try:
         check(whole)
     except WireError as error:
-        refuse(file, str(error), error)
+        raise_refusal(file, str(error), error)
     backend = guarded(file, lambda: build(whole))
     mark(file, backend, whole, begun=said("add_bos_token", True), ended=said("add_eos_token", False))
     return backend
@@ -91,14 +91,14 @@ def _as_json(fields: Mapping[str, Any], words: str, file: str) -> str:
     """What tokenizer.json would say; it is then looked at as any other."""
     tokens, merges = fields.get("tokenizer.ggml.tokens"), fields.get("tokenizer.ggml.merges")
     if not (tokens and merges and _are_texts(tokens) and _are_texts(merges)):
-        refuse(file, "its tokenizer has no list of tokens, or none of merges")
+        raise_refusal(file, "its tokenizer has no list of tokens, or none of merges")
     kinds = fields.get("tokenizer.ggml.token_type", [])
     if not (isinstance(kinds, list) and all(type(kind) is int for kind in kinds)):
-        refuse(file, "the kinds of its tokens are no list of whole numbers")
+        raise_refusal(file, "the kinds of its tokens are no list of whole numbers")
     vocabulary = {token: id for id, token in enumerate(tokens)}
     pairs = [merge.split(" ") for merge in merges]
     if wrong := [pair for pair in pairs if len(pair) != 2]:
-        refuse(file, f"{shown(' '.join(wrong[0]))} is no pair")
+        raise_refusal(file, f"{shown(' '.join(wrong[0]))} is no pair")
     added = [
         dict(id=id, content=token, special=kind == _CONTROL, normalized=False, **_AS_IT_STANDS)
         for id, (token, kind) in enumerate(zip(tokens, kinds, strict=False))
@@ -140,9 +140,9 @@ def _marks(fields: Mapping[str, Any], tokens: list[str], words: str, file: str) 
     id = fields.get("tokenizer.ggml.bos_token_id")
     wanted = fields.get("tokenizer.ggml.add_bos_token", words in _BEGIN_WITH_A_MARK)
     if type(wanted) is not bool:
-        refuse(file, "whether texts begin with a mark is neither true nor false")
+        raise_refusal(file, "whether texts begin with a mark is neither true nor false")
     if id is not None and not (type(id) is int and 0 <= id < len(tokens)):
-        refuse(file, f"its start mark {shown(id)} is none of its tokens")
+        raise_refusal(file, f"its start mark {shown(id)} is none of its tokens")
     if not wanted or id is None:
         return offsets
     start = tokens[id]

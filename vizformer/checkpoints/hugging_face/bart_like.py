@@ -96,14 +96,12 @@ def start(fields: Fields, vocab_size: int, usual: int | None, called: Message) -
     if said is not None:
         return said
     if usual is None:
-        fields.refuse("decoder_start_token_id", N_("what the decoder begins with must be a token id"))
+        fields.refuse("decoder_start_token_id", "what the decoder begins with must be a token id")
     else:
         fields.assume(
-            N_(
-                "no file says what the decoder begins with (decoder_start_token_id): taken as {token}, {id}",
-                token=called,
-                id=usual,
-            )
+            "no file says what the decoder begins with (decoder_start_token_id): taken as {token}, {id}",
+            token=called,
+            id=usual,
         )
     return usual
 

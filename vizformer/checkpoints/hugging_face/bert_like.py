@@ -37,7 +37,7 @@ def stack(fields: Fields) -> Options:
     """The layers: an encoder's, or those of a decoder where is_decoder says so."""
     said = fields.value("is_decoder")
     if said not in (None, False, True):
-        fields.refuse("is_decoder", N_("it must be true or false"))
+        fields.refuse("is_decoder", "it must be true or false")
     if said:
         fields.only("is_causal", None, True)
     else:
@@ -54,10 +54,8 @@ def options(fields: Fields, names: Collection[str], head: str = HEAD, *, segment
     has_head = any(name.startswith(head) for name in names)
     if says_head(fields.architecture) and not has_head:  # as sentence-transformers saves a body
         fields.assume(
-            N_(
-                "config.json names {name}, but the weights hold no tensor of its head: they are read without one",
-                name=fields.architecture,
-            )
+            "config.json names {name}, but the weights hold no tensor of its head: they are read without one",
+            name=fields.architecture,
         )
     return dict(
         vocab_size=vocab_size,
@@ -115,7 +113,7 @@ def narrow(fields: Fields, found: Options, has_head: bool, *, always: bool = Fal
         return found
     if has_head:
         return {**found, "embedding_dim": width}
-    fields.assume(N_("without a head nothing compares the last row with the narrower embeddings: all logits are 0"))
+    fields.assume("without a head nothing compares the last row with the narrower embeddings: all logits are 0")
     return {**found, "embedding_dim": width, "tied_unembedding": False}
 
 

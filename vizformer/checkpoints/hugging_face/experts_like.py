@@ -14,7 +14,6 @@ from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import ATTENTION, NORMS, OUT, QK_NORMS, decoder, tensors
 from vizformer.checkpoints.tensors.tensor_map import Part, linear
 from vizformer.config import ModelConfig
-from vizformer.messages import N_
 
 MOST_EXPERTS = 50_000  # of all layers together; a file that says more is not believed
 LAYER = {**NORMS, **ATTENTION, **OUT}
@@ -55,13 +54,13 @@ def experts(
     n, depth = fields.size(number), options["n_decoder_layers"]
     sparse = range(depth) if layers is None else layers
     if used > n:
-        fields.refuse("num_experts_per_tok", N_("it must not be above {field}", field=number))
+        fields.refuse("num_experts_per_tok", "it must not be above {field}", field=number)
     alone = bool(names) and not any(_FUSED.fullmatch(name) for name in names)
     if n * len(sparse) > (
         min(len(names), MOST_EXPERTS) if alone else MOST_EXPERTS
     ):  # before a model of so many networks is thought of
         fields.refuse(
-            number, N_("the file of weights has fewer tensors than there would be experts, or these are too many")
+            number, "the file of weights has fewer tensors than there would be experts, or these are too many"
         )
         return {}
     if not sparse:
@@ -100,10 +99,10 @@ def sparse_layers(fields: Fields, n_layers: int) -> Sequence[int]:
     """
     step, dense = fields.size("decoder_sparse_step"), fields.value("mlp_only_layers")
     if dense is not None and not (isinstance(dense, list) and all(type(layer) is int for layer in dense)):
-        fields.refuse("mlp_only_layers", N_("it must be a list of numbers of layers"))
+        fields.refuse("mlp_only_layers", "it must be a list of numbers of layers")
         return ()
     if n_layers > MOST_EXPERTS:
-        fields.refuse("num_hidden_layers", N_("supported are at most {limit} layers", limit=MOST_EXPERTS))
+        fields.refuse("num_hidden_layers", "supported are at most {limit} layers", limit=MOST_EXPERTS)
         return ()
     without = set(dense or ())
     return [layer for layer in range(n_layers) if (layer + 1) % step == 0 and layer not in without]
@@ -113,7 +112,7 @@ def dense_first(fields: Fields, n_layers: int) -> Sequence[int]:
     """The layers with experts: all but the first first_k_dense_replace."""
     first = fields.value("first_k_dense_replace")
     if type(first) is not int or first < 0:
-        fields.refuse("first_k_dense_replace", N_("it must be a whole number, 0 or above"))
+        fields.refuse("first_k_dense_replace", "it must be a whole number, 0 or above")
         return ()
     return range(min(first, n_layers), n_layers)
 
@@ -149,7 +148,7 @@ def routed_experts(
     if not found:
         return {}
     if found["experts_per_token"] * router["router_groups"] > router["router_groups_used"] * found["n_experts"]:
-        fields.refuse("num_experts_per_tok", N_("the groups of topk_group have fewer experts together"))
+        fields.refuse("num_experts_per_tok", "the groups of topk_group have fewer experts together")
     return {**found, **router}
 
 

@@ -4,10 +4,10 @@ import json
 import math
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 from vizformer.checkpoints.files.untrusted_folder import shown
-from vizformer.messages import N_, Message, messages_of
+from vizformer.messages import N_, Message, as_message, messages_of
 from vizformer.word_tables import words_of
 
 # What no forward of an evaluated model depends on: names, training, generation, other heads.
@@ -100,14 +100,12 @@ class Fields:
         """Notes that of two names of one thing the second one counts, where the file has both with two values."""
         if first in self.written and self.written[second] != self.written[first]:
             self.assume(
-                N_(
-                    "{first}={value} and {second}={other} are two names of one thing: {second} is followed, as "
-                    "`transformers` does",
-                    first=first,
-                    value=shown(self.written[first]),
-                    second=second,
-                    other=shown(self.written[second]),
-                )
+                "{first}={value} and {second}={other} are two names of one thing: {second} is followed, as "
+                "`transformers` does",
+                first=first,
+                value=shown(self.written[first]),
+                second=second,
+                other=shown(self.written[second]),
             )
 
     @property
@@ -130,11 +128,9 @@ class Fields:
         default = self.defaults.get(name)
         if first_time and default is not None:
             self.assume(
-                N_(
-                    "config.json does not say {field}: taken as {value}, as `transformers` does",
-                    field=name,
-                    value=shown(default),
-                )
+                "config.json does not say {field}: taken as {value}, as `transformers` does",
+                field=name,
+                value=shown(default),
             )
         return default
 
@@ -149,7 +145,7 @@ class Fields:
             return otherwise
         if type(value) is int and 1 <= value <= LARGEST:
             return value
-        self.refuse(name, N_("it must be a whole number from 1 to {limit}", limit=LARGEST))
+        self.refuse(name, "it must be a whole number from 1 to {limit}", limit=LARGEST)
         return 1
 
     def number(self, name: str, within: Mapping[str, Any] | None = None) -> float:
@@ -158,14 +154,14 @@ class Fields:
         self._read.add(name)
         if type(value) in (int, float) and 0 < value < 1e30 and math.isfinite(value):
             return float(value)
-        self.refuse(name, N_("it must be a number above 0"))
+        self.refuse(name, "it must be a number above 0")
         return 0.5
 
     def flag(self, name: str) -> bool:
         value = self.value(name)
         if isinstance(value, bool):
             return value
-        self.refuse(name, N_("it must be true or false"))
+        self.refuse(name, "it must be true or false")
         return False
 
     def choice(self, name: str, options: Mapping[str, str]) -> str:
@@ -173,7 +169,7 @@ class Fields:
         value = self.value(name)
         if isinstance(value, str) and value in options:
             return options[value]
-        self.refuse(name, N_("supported are {options}", options=", ".join(options)))
+        self.refuse(name, "supported are {options}", options=", ".join(options))
         return next(iter(options.values()))
 
     def token(self, name: str, vocab_size: int, *, generated: bool = False) -> int | None:
@@ -184,24 +180,20 @@ class Fields:
         """
         value = self.value(name)
         if isinstance(value, list) and value:
-            self.assume(
-                N_("{field} lists several tokens, {value}: the first one is used", field=name, value=shown(value))
-            )
+            self.assume("{field} lists several tokens, {value}: the first one is used", field=name, value=shown(value))
             value = value[0]
         if value is None or (type(value) is int and value == -1):
             return None
         if type(value) is int and 0 <= value < vocab_size:
             return value
         if type(value) is not int or (generated and name in self.raw):
-            self.refuse(name, N_("it must be a token id, 0 to {last}", last=vocab_size - 1))
+            self.refuse(name, "it must be a token id, 0 to {last}", last=vocab_size - 1)
         elif name in self.raw:  # (a default of `transformers` is that of a larger vocabulary)
             self.assume(
-                N_(
-                    "{field}={value} lies outside the vocabulary, 0 to {last}: the model is opened without this mark",
-                    field=name,
-                    value=shown(value),
-                    last=vocab_size - 1,
-                )
+                "{field}={value} lies outside the vocabulary, 0 to {last}: the model is opened without this mark",
+                field=name,
+                value=shown(value),
+                last=vocab_size - 1,
             )
         return None
 
@@ -212,31 +204,30 @@ class Fields:
     def only(self, name: str, *supported: Any) -> None:
         """Refuses every value but `supported`."""
         if self.value(name) not in supported:
-            self.refuse(name, N_("supported is {options}", options=" / ".join(map(shown, supported))))
+            self.refuse(name, "supported is {options}", options=" / ".join(map(shown, supported)))
 
-    def refuse(self, name: str, rule: Message) -> None:
-        value = shown(self.raw.get(name, self.defaults.get(name)))
+    def refuse(self, name: str, rule: Message | LiteralString, /, **values: object) -> None:
+        """`rule` is a message, or the text of one, as an error of ours takes it."""
+        value, rule = shown(self.raw.get(name, self.defaults.get(name))), as_message(rule, values)
         self.problems.append(N_("{field}={value}: {rule}", field=self._called.get(name, name), value=value, rule=rule))
 
-    def assume(self, assumption: Message) -> None:
-        if assumption not in self.assumptions:
+    def assume(self, said: Message | LiteralString, /, **values: object) -> None:
+        if (assumption := as_message(said, values)) not in self.assumptions:
             self.assumptions.append(assumption)
 
     def finish(self) -> None:
         """Holds what every family has in common to its neutral values, and lists the fields that nobody knows."""
         for name, neutral in NEUTRAL.items():
             if name in self.raw and name not in self._read and self.raw[name] not in neutral:
-                self.refuse(name, _WHY.get(name, N_("this is not supported")))
+                self.refuse(name, _WHY.get(name, _WHY["otherwise"]))
         for name in unknown_fields(self.raw, self._read):
             if self.raw[name] is None:  # says nothing
                 continue
             self.assume(
-                N_(
-                    "config.json has a field {field}={value} that `transformers` does not read for this family: "
-                    "it is ignored",
-                    field=shown(name),
-                    value=shown(self.raw[name]),
-                )
+                "config.json has a field {field}={value} that `transformers` does not read for this family: "
+                "it is ignored",
+                field=shown(name),
+                value=shown(self.raw[name]),
             )
 
 

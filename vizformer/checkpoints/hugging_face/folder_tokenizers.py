@@ -15,7 +15,7 @@ from vizformer.checkpoints.tokenizers.token_ids import as_numbers, without_token
 from vizformer.checkpoints.tokenizers.vocabularies import TOKENIZER, TRIAL, Vocabularies, read_tokenizer, tried
 from vizformer.config import ModelConfig
 from vizformer.errors import CheckpointError
-from vizformer.messages import N_, Message
+from vizformer.messages import Message
 from vizformer.text import IdTokenizer, Tokenizer
 
 # Files that say how texts are split, also those that are not read here: a folder with one of them has a tokenizer.
@@ -105,9 +105,7 @@ def note_start_mark(folder: Folder, backend: Backend, config: ModelConfig, field
     starts = config.bos_id is not None and guarded(TOKENIZER, lambda: backend.encode(TRIAL).ids[:1]) == [config.bos_id]
     if isinstance(said, bool) and said is not starts and config.n_decoder_layers:
         fields.assume(
-            N_(
-                "{file} says add_bos_token={said}, the tokenizer does otherwise: the tokenizer is followed",
-                file=SETTINGS,
-                said=shown(said),
-            )
+            "{file} says add_bos_token={said}, the tokenizer does otherwise: the tokenizer is followed",
+            file=SETTINGS,
+            said=shown(said),
         )

@@ -241,10 +241,8 @@ def _shorten(options: Options, fields: Fields) -> None:
     """A table of angles or waves for millions of positions would fill the memory for texts nobody can enter here."""
     if options["positions"] in ("rope", "sinusoidal") and options["max_positions"] > MOST_POSITIONS:
         fields.assume(
-            N_(
-                "texts up to {limit:,} tokens are accepted; config.json allows {longest:,}",
-                limit=MOST_POSITIONS,
-                longest=options["max_positions"],
-            )
+            "texts up to {limit:,} tokens are accepted; config.json allows {longest:,}",
+            limit=MOST_POSITIONS,
+            longest=options["max_positions"],
         )
         options["max_positions"] = MOST_POSITIONS

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from vizformer.checkpoints.hugging_face.family import Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.sliding_window import MOST_LAYERS
-from vizformer.messages import N_
 
 
 def turning_in(layers: Sequence[int], options: Options) -> Options:
@@ -22,14 +21,14 @@ def listed_layers(fields: Fields, n_layers: int) -> Sequence[int]:
     """
     interval, said = fields.size("no_rope_layer_interval"), fields.value("no_rope_layers")
     if n_layers > MOST_LAYERS:
-        fields.refuse("num_hidden_layers", N_("supported are at most {limit} layers", limit=MOST_LAYERS))
+        fields.refuse("num_hidden_layers", "supported are at most {limit} layers", limit=MOST_LAYERS)
         return ()
     if said is None:
         return [layer for layer in range(n_layers) if (layer + 1) % interval]
     if not isinstance(said, list) or any(value not in (0, 1) for value in said):
-        fields.refuse("no_rope_layers", N_("it must list 1 for a layer with rotary positions, 0 for one without"))
+        fields.refuse("no_rope_layers", "it must list 1 for a layer with rotary positions, 0 for one without")
         return range(n_layers)
     if len(said) != n_layers:
-        fields.refuse("no_rope_layers", N_("it must have an entry for each of the {n} layers", n=n_layers))
+        fields.refuse("no_rope_layers", "it must have an entry for each of the {n} layers", n=n_layers)
         return range(n_layers)
     return [layer for layer, value in enumerate(said) if value]

@@ -56,10 +56,10 @@ def rope_of_layer_types(
     tables = {} if nested is None else nested
     known = isinstance(tables, dict) and not set(tables) - {FULL, SLIDING}
     if not known or not all(isinstance(one, dict | None) for one in (*tables.values(), scaling)):
-        fields.refuse("rope_parameters", N_("it must have a table for full_attention and one for sliding_attention"))
+        fields.refuse("rope_parameters", "it must have a table for full_attention and one for sliding_attention")
         return {"rope_theta": 10_000.0}
     if scaling is not None and nested is not None and not tables.get(FULL):
-        fields.refuse("rope_scaling", N_("rope_parameters has no table for full_attention that it would go into"))
+        fields.refuse("rope_scaling", "rope_parameters has no table for full_attention that it would go into")
     full, near = {**(tables.get(FULL) or {}), **(scaling or {})}, tables.get(SLIDING) or {}
     longest = fields.size("max_position_embeddings")
     name = "rope_parameters" if scaling is None else "rope_scaling"
@@ -70,11 +70,11 @@ def rope_of_layer_types(
         set(near) - {"rope_theta", "rope_type", "type"}
         or near.get("rope_type", near.get("type", "default")) != "default"
     ):
-        fields.refuse("rope_parameters", N_("sliding_attention: supported are rotary positions as they are (default)"))
+        fields.refuse("rope_parameters", "sliding_attention: supported are rotary positions as they are (default)")
     if "truncate" in full:
-        fields.refuse(name, N_("truncate is not read where layers of two kinds turn: leave it out"))
+        fields.refuse(name, "truncate is not read where layers of two kinds turn: leave it out")
     if PART in full:
-        fields.refuse(name, N_("this family turns all numbers of a head: partial_rotary_factor must be 1"))
+        fields.refuse(name, "this family turns all numbers of a head: partial_rotary_factor must be 1")
     inner = Fields(near, {})
     if "rope_theta" in near:
         local = inner.number("rope_theta")
@@ -95,10 +95,8 @@ def _scaled(
     if not isinstance(kind, str) or kind not in KINDS or extra:
         fields.refuse(
             name,
-            N_(
-                "rotary positions are supported as they are, or with rope_type linear, llama3, yarn or dynamic and what "
-                "belongs to it"
-            ),
+            "rotary positions are supported as they are, or with rope_type linear, llama3, yarn or dynamic and what "
+            "belongs to it",
         )
         return {"rope_theta": 10_000.0}
     inner = Fields(said, {})
@@ -106,11 +104,9 @@ def _scaled(
     if kind == "dynamic":
         options[DYNAMIC] = inner.number("factor")
         fields.assume(
-            N_(
-                "rotary positions of type dynamic turn by a base of their own in texts longer than "
-                "max_position_embeddings={n:,}, which are not accepted here: up to there they are as without",
-                n=fields.size("max_position_embeddings"),
-            )
+            "rotary positions of type dynamic turn by a base of their own in texts longer than "
+            "max_position_embeddings={n:,}, which are not accepted here: up to there they are as without",
+            n=fields.size("max_position_embeddings"),
         )
     elif kind != "default":
         options |= {"rope_scaling": kind, "rope_factor": inner.number("factor")}
@@ -169,18 +165,16 @@ def gained(fields: Fields, options: Options) -> Options:
     if dynamic and (options.get("rope_dims") or d_head) == 2:
         fields.refuse(
             table_of(fields)[0],
-            N_("dynamic raises the base to d / (d - 2), and here one pair of numbers is turned, d = 2"),
+            "dynamic raises the base to d / (d - 2), and here one pair of numbers is turned, d = 2",
         )
     if gain == 1:
         return options
     if any(options.get(name) is not None for name in ("rope_dims", "rope_layers", "rope_local_layers")):
         fields.refuse(
             table_of(fields)[0],
-            N_(
-                "yarn multiplies what it turns by {gain}, and here only a part of each head or some of the layers are "
-                "turned by it; supported is attention_factor=1.0",
-                gain=f"{gain:.4g}",
-            ),
+            "yarn multiplies what it turns by {gain}, and here only a part of each head or some of the layers are "
+            "turned by it; supported is attention_factor=1.0",
+            gain=f"{gain:.4g}",
         )
     scale = options.get("attention_scale") or d_head**-0.5
     return {**options, "attention_scale": scale * gain**2}
@@ -201,7 +195,7 @@ def all_are_turned(fields: Fields) -> None:
     name, said = table_of(fields)
     fields.only(PART, None, 1, 1.0)
     if said.get(PART, 1) not in (None, 1, 1.0):
-        fields.refuse(name, N_("this family turns all numbers of a head: partial_rotary_factor must be 1"))
+        fields.refuse(name, "this family turns all numbers of a head: partial_rotary_factor must be 1")
 
 
 def turned(fields: Fields, d_head: int, old_part: str) -> int | None:
@@ -211,7 +205,7 @@ def turned(fields: Fields, d_head: int, old_part: str) -> int | None:
     part = _number(fields, inner, PART, old_part)
     fields.problems += [N_("{field}: {problem}", field=name, problem=problem) for problem in inner.problems]
     if part > 1:
-        fields.refuse(name if PART in said else old_part, N_("it must be a number above 0, at most 1"))
+        fields.refuse(name if PART in said else old_part, "it must be a number above 0, at most 1")
     dims = int(d_head * part)
     return None if dims >= d_head else dims
 
@@ -230,7 +224,7 @@ def not_scaled(fields: Fields, options: Options) -> Options:
     """Refuses slowed rotations, of `options`, where `transformers` has none of those that open here."""
     name, said = table_of(fields)
     if options.get("rope_scaling", "none") != "none" or "dynamic" in (said.get("rope_type"), said.get("type")):
-        fields.refuse(name, N_("supported here are rotary positions that are not scaled (default)"))
+        fields.refuse(name, "supported here are rotary positions that are not scaled (default)")
     return options
 
 
@@ -250,14 +244,12 @@ def _number(fields: Fields, inner: Fields, name: str, outside: str) -> float:
         return fields.number(outside)
     if outside in fields.raw and fields.value(outside) != inner.raw[name]:
         fields.assume(
-            N_(
-                "{outside}={value} stands beside a table that says {name}={other}: the table is followed, as "
-                "`transformers` does",
-                outside=outside,
-                value=shown(fields.raw[outside]),
-                name=name,
-                other=shown(inner.raw[name]),
-            )
+            "{outside}={value} stands beside a table that says {name}={other}: the table is followed, as "
+            "`transformers` does",
+            outside=outside,
+            value=shown(fields.raw[outside]),
+            name=name,
+            other=shown(inner.raw[name]),
         )
     return inner.number(name)
 

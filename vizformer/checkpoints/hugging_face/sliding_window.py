@@ -7,7 +7,6 @@ from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.hugging_face.family import Options
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.config import ModelConfig
-from vizformer.messages import N_
 
 FULL, SLIDING = "full_attention", "sliding_attention"
 MOST_LAYERS = 10_000  # that are listed one by one; no file is believed more
@@ -29,20 +28,20 @@ def window(fields: Fields, n_layers: int, longest: int, usual: Callable[[int], b
             _note_if_unread(fields, name)
     used = _said(fields, "use_sliding_window")
     if used not in (None, True, False) or type(used) is int:
-        fields.refuse("use_sliding_window", N_("it must be true or false"))
+        fields.refuse("use_sliding_window", "it must be true or false")
     none = used is False or (used is None and _said(fields, "sliding_window") is None)
     if none:
         if _listed(fields, n_layers):
             fields.refuse(
                 "layer_types",
-                N_("it names layers with a window, which sliding_window or use_sliding_window say is not there"),
+                "it names layers with a window, which sliding_window or use_sliding_window say is not there",
             )
         return {}
     size, layers = fields.size("sliding_window"), windowed_layers(fields, n_layers, usual)
     if not layers or size >= longest:
         return {}
     if n_layers > MOST_LAYERS:
-        fields.refuse("num_hidden_layers", N_("supported are at most {limit} layers", limit=MOST_LAYERS))
+        fields.refuse("num_hidden_layers", "supported are at most {limit} layers", limit=MOST_LAYERS)
         return {}
     return {"sliding_window": size, "sliding_layers": None if len(layers) == n_layers else tuple(layers)}
 
@@ -74,10 +73,10 @@ def _listed(fields: Fields, n_layers: int) -> list[int] | None:
     if kinds is None:
         return None
     if not isinstance(kinds, list) or any(kind not in (FULL, SLIDING) for kind in kinds):
-        fields.refuse("layer_types", N_("supported are full_attention and sliding_attention"))
+        fields.refuse("layer_types", "supported are full_attention and sliding_attention")
         return []
     if len(kinds) != n_layers:
-        fields.refuse("layer_types", N_("it must have an entry for each of the {n} layers", n=n_layers))
+        fields.refuse("layer_types", "it must have an entry for each of the {n} layers", n=n_layers)
         return []
     return [layer for layer, kind in enumerate(kinds) if kind == SLIDING]
 
@@ -87,7 +86,7 @@ def _from(fields: Fields, n_layers: int) -> Sequence[int]:
     if first is None:
         return range(n_layers)
     if type(first) is not int or first < 0:
-        fields.refuse("max_window_layers", N_("it must be a whole number, 0 or above"))
+        fields.refuse("max_window_layers", "it must be a whole number, 0 or above")
         return ()
     return range(first, n_layers)
 
@@ -101,9 +100,7 @@ def _note_if_unread(fields: Fields, name: str) -> None:
     """A family reads its own fields of the four; its layers do without the others, whatever a cache makes of them."""
     if fields.value(name) is not None and name not in fields.defaults:
         fields.assume(
-            N_(
-                "{field}={value} is not followed: the layers of this family have no such option in `transformers`",
-                field=name,
-                value=shown(fields.raw[name]),
-            )
+            "{field}={value} is not followed: the layers of this family have no such option in `transformers`",
+            field=name,
+            value=shown(fields.raw[name]),
         )

@@ -8,7 +8,7 @@ from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.tokenizers import sentencepiece_files as spm
-from vizformer.checkpoints.tokenizers.refusals import guarded, no_tokenizer, refuse
+from vizformer.checkpoints.tokenizers.refusals import guarded, no_tokenizer, raise_refusal
 from vizformer.checkpoints.tokenizers.special_tokens import SETTINGS, add_listed, settings
 
 AROUND, MASK = ("[CLS]", "[SEP]"), "[MASK]"
@@ -21,12 +21,12 @@ def unigram(folder: Folder) -> Backend:
         no_tokenizer(folder, "tokenizer.json or spm.model")
     told = settings(folder)
     if told.get("split_by_punct"):
-        refuse(SETTINGS, "split_by_punct: words are first cut at punctuation")
+        raise_refusal(SETTINGS, "split_by_punct: words are first cut at punctuation")
     said = spm.read(folder, name)
     backend = guarded(name, lambda: spm.build(said))
     marks = [(mark, backend.token_to_id(mark)) for mark in AROUND]
     if absent := [mark for mark, id in marks if id is None]:
-        refuse(name, f"it lacks {', '.join(absent)}")
+        raise_refusal(name, f"it lacks {', '.join(absent)}")
     if told.get("do_lower_case"):
         backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), backend.normalizer])
     add_listed(folder, backend, as_they_stand=True)

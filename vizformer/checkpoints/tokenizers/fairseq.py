@@ -13,7 +13,7 @@ from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
 from vizformer.checkpoints.tokenizers import sentencepiece_files as spm
-from vizformer.checkpoints.tokenizers.refusals import guarded, refuse
+from vizformer.checkpoints.tokenizers.refusals import guarded, raise_refusal
 from vizformer.checkpoints.tokenizers.special_tokens import add_listed
 
 XLM_ROBERTA = (("<s>", "<pad>", "</s>", "<unk>"), 3)  # what comes first, and how many of the file's pieces go
@@ -35,13 +35,13 @@ def moved(folder: Folder, name: str, order: tuple[tuple[str, ...], int]) -> Back
     said = spm.read(folder, name)
     first, gone = order
     if said.kind != "unigram":
-        refuse(name, f"a vocabulary of the kind {said.kind}; supported here is unigram")
+        raise_refusal(name, f"a vocabulary of the kind {said.kind}; supported here is unigram")
     if [piece.text for piece in said.pieces[:3]] != ["<unk>", "<s>", "</s>"]:
-        refuse(name, "it does not begin with <unk>, <s>, </s>")
+        raise_refusal(name, "it does not begin with <unk>, <s>, </s>")
     front = [spm.Piece(text, 0.0, spm.UNKNOWN if text == "<unk>" else spm.CONTROL) for text in first]
     rest = said.pieces[gone:]
     if taken := {*first, MASK} & {piece.text for piece in rest}:
-        refuse(name, f"it has {min(taken)} among its pieces")
+        raise_refusal(name, f"it has {min(taken)} among its pieces")
     pieces = [*front, *rest, spm.Piece(MASK, 0.0, spm.UNUSED)]  # (no text gives it but the mark itself)
     backend = guarded(name, lambda: spm.build(replace(said, pieces=pieces)))
     backend.add_special_tokens([AddedToken(MASK, lstrip=True, normalized=False, special=True)])

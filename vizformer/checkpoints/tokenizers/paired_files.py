@@ -17,7 +17,7 @@ from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder, shown
 from vizformer.checkpoints.tokenizers import sentencepiece_files as spm
-from vizformer.checkpoints.tokenizers.refusals import guarded, no_tokenizer, refuse
+from vizformer.checkpoints.tokenizers.refusals import guarded, no_tokenizer, raise_refusal
 from vizformer.checkpoints.tokenizers.special_tokens import bounded, settings, token_text
 from vizformer.checkpoints.tokenizers.vocabularies import Vocabularies
 from vizformer.messages import N_, Message
@@ -45,7 +45,7 @@ def paired(folder: Folder, usual: dict[str, str]) -> Vocabularies:
         ids = _ids(folder, of, marks)
         pieces = spm.read(folder, name)
         if pieces.kind != "unigram":
-            refuse(name, f"a vocabulary of the kind {pieces.kind}; supported here is unigram")
+            raise_refusal(name, f"a vocabulary of the kind {pieces.kind}; supported here is unigram")
         own = {pieces.pieces[id].text: pieces.pieces[id].score for id in pieces.ids(spm.NORMAL)}
         if unknown := own.keys() - ids.keys():
             notes.append(
@@ -64,9 +64,9 @@ def _ids(folder: Folder, name: str, marks: dict[str, str]) -> dict[str, int]:
     ids = folder.object(name)
     bounded(ids, name)
     if not all(type(id) is int for id in ids.values()) or sorted(ids.values()) != list(range(len(ids))):
-        refuse(name, "its ids are not 0, 1, 2, ...")
+        raise_refusal(name, "its ids are not 0, 1, 2, ...")
     if absent := [token for token in marks.values() if token not in ids]:
-        refuse(name, f"it lacks {', '.join(map(shown, absent))}")
+        raise_refusal(name, f"it lacks {', '.join(map(shown, absent))}")
     return ids
 
 

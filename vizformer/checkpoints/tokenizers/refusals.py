@@ -20,10 +20,10 @@ def guarded(name: str, build: Callable[[], T]) -> T:
     except BaseException as error:
         if not failed(error):
             raise
-        refuse(name, first_line(error), error)
+        raise_refusal(name, first_line(error), error)
 
 
-def refuse(name: str, reason: str, cause: BaseException | None = None) -> NoReturn:
+def raise_refusal(name: str, reason: str, cause: BaseException | None = None) -> NoReturn:
     raise refusal(name, reason) from cause
 
 

@@ -22,7 +22,7 @@ from tokenizers import Tokenizer as Backend
 from vizformer.checkpoints.files.untrusted_folder import MEGABYTE, Folder, damaged
 from vizformer.checkpoints.tokenizers.charsmap import check_charsmap
 from vizformer.checkpoints.tokenizers.protobuf import WireError, fields, number, raw, real
-from vizformer.checkpoints.tokenizers.refusals import guarded, no_tokenizer, refuse
+from vizformer.checkpoints.tokenizers.refusals import guarded, no_tokenizer, raise_refusal
 from vizformer.checkpoints.tokenizers.special_tokens import add_listed, settings
 
 SUFFIXES = (".model", ".spm")
@@ -93,7 +93,7 @@ def sentencepiece(folder: Folder, name: str, *, begun: bool = False, ended: bool
 def read(folder: Folder, name: str) -> SentencePiece:
     path = folder.file(name)
     if (size := path.stat().st_size) > LIMIT:
-        refuse(name, f"{size:,} bytes; at most {LIMIT:,} are read")
+        raise_refusal(name, f"{size:,} bytes; at most {LIMIT:,} are read")
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -101,7 +101,7 @@ def read(folder: Folder, name: str) -> SentencePiece:
     try:
         return parse(content)
     except WireError as error:
-        refuse(name, str(error), error)
+        raise_refusal(name, str(error), error)
 
 
 def parse(content: bytes) -> SentencePiece:

@@ -7,7 +7,7 @@ from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder, shown
-from vizformer.checkpoints.tokenizers.refusals import guarded, refuse
+from vizformer.checkpoints.tokenizers.refusals import guarded, raise_refusal
 from vizformer.text.bounds import LONGEST_TOKEN, MOST_ADDED, MOST_IDS
 
 SETTINGS, SPECIAL = "tokenizer_config.json", "special_tokens_map.json"
@@ -77,9 +77,9 @@ def add_listed(folder: Folder, backend: Backend, *, as_they_stand: bool = False)
     first = backend.get_vocab_size(with_added_tokens=True)
     where = ADDED if folder.has(ADDED) else SETTINGS
     if taken := [tokens[id].content for id in behind if backend.token_to_id(tokens[id].content) is not None]:
-        refuse(where, f"{shown(taken[0])} has another id already")
+        raise_refusal(where, f"{shown(taken[0])} has another id already")
     if behind != list(range(first, first + len(behind))):
-        refuse(where, f"its ids do not follow the {first} of the vocabulary")
+        raise_refusal(where, f"its ids do not follow the {first} of the vocabulary")
     guarded(where, lambda: backend.add_tokens([tokens[id] for id in (*known, *behind)]))
 
 
@@ -87,20 +87,20 @@ def _listed(folder: Folder, as_they_stand: bool) -> dict[int, AddedToken]:
     found: dict[int, AddedToken] = {}
     content = folder.object(ADDED) if folder.has(ADDED) else {}
     if not all(type(id) is int and 0 <= id < MOST_IDS for id in content.values()):
-        refuse(ADDED, f"an id is no whole number from 0 to {MOST_IDS - 1:,}")
+        raise_refusal(ADDED, f"an id is no whole number from 0 to {MOST_IDS - 1:,}")
     said = settings(folder).get(DECODER)
     if len(content) + (len(said) if isinstance(said, dict) else 0) > MOST_ADDED:
-        refuse(ADDED if content else SETTINGS, f"it adds more than {MOST_ADDED:,} tokens to the vocabulary")
+        raise_refusal(ADDED if content else SETTINGS, f"it adds more than {MOST_ADDED:,} tokens to the vocabulary")
     bounded(content, ADDED)
     for text, id in content.items():
         if not text or not _is_text(text):
-            refuse(ADDED, f"{shown(text)} is no token")
+            raise_refusal(ADDED, f"{shown(text)} is no token")
         found[id] = AddedToken(text, normalized=False, special=True)
     for key, value in said.items() if isinstance(said, dict) else ():
         token = token_text(value)
         bounded([token or ""], SETTINGS)
         if not key.isdecimal() or not key.isascii() or len(key) > 9 or not token or not isinstance(value, dict):
-            refuse(SETTINGS, f"{DECODER} has {shown(key)}: {shown(value)}")
+            raise_refusal(SETTINGS, f"{DECODER} has {shown(key)}: {shown(value)}")
         flags = {name: value.get(name) is True for name in ("lstrip", "rstrip", "single_word", "normalized", "special")}
         found[int(key)] = AddedToken(token, **{**flags, "normalized": flags["normalized"] and not as_they_stand})
     return found
@@ -109,4 +109,4 @@ def _listed(folder: Folder, as_they_stand: bool) -> dict[int, AddedToken]:
 def bounded(tokens: Iterable[str], name: str) -> None:
     """Refuses tokens that nobody could show."""
     if (longest := max(map(len, tokens), default=0)) > 2 * LONGEST_TOKEN:
-        refuse(name, f"a token has {longest:,} characters; at most {LONGEST_TOKEN:,} are read")
+        raise_refusal(name, f"a token has {longest:,} characters; at most {LONGEST_TOKEN:,} are read")

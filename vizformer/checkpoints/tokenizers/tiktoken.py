@@ -13,7 +13,7 @@ from tokenizers import Regex, decoders, models, pre_tokenizers, processors
 from tokenizers import Tokenizer as Backend
 
 from vizformer.checkpoints.files.untrusted_folder import Folder
-from vizformer.checkpoints.tokenizers.refusals import guarded, refuse
+from vizformer.checkpoints.tokenizers.refusals import guarded, raise_refusal
 from vizformer.checkpoints.tokenizers.sentencepiece_files import MOST_CUTS
 from vizformer.checkpoints.tokenizers.vocabularies import LLAMA3_WORDS
 from vizformer.text.bounds import LONGEST_TOKEN, MOST_ENTRIES
@@ -45,12 +45,12 @@ def read(folder: Folder, name: str, rows: int) -> Backend:
             or len(token) > LONGEST_TOKEN
             or len(ids) == MOST_ENTRIES
         ):
-            refuse(name, f"line {len(ids) + 1} is not the next token with its rank")
+            raise_refusal(name, f"line {len(ids) + 1} is not the next token with its rank")
         ids[token] = len(ids)
     if not all(bytes([byte]) in ids for byte in range(256)):
-        refuse(name, "not every byte is a token")
+        raise_refusal(name, "not every byte is a token")
     if sum(map(len, ids)) > MOST_CUTS:
-        refuse(name, f"its tokens have more than {MOST_CUTS:,} bytes together")
+        raise_refusal(name, f"its tokens have more than {MOST_CUTS:,} bytes together")
     pairs = [
         (rank, ids[token[:cut]], ids[token[cut:]])
         for token, rank in ids.items()

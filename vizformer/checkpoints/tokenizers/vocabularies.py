@@ -9,7 +9,7 @@ from tokenizers import Tokenizer as Backend
 from vizformer.assets import asset
 from vizformer.checkpoints.files.untrusted_folder import Folder, shown
 from vizformer.checkpoints.tokenizers.known_tokens import KnownTokens, known_only
-from vizformer.checkpoints.tokenizers.refusals import guarded, no_tokenizer, refusal, refuse
+from vizformer.checkpoints.tokenizers.refusals import guarded, no_tokenizer, raise_refusal, refusal
 from vizformer.checkpoints.tokenizers.special_tokens import bounded, settings, token_text, with_special
 from vizformer.messages import Message
 from vizformer.text import IdTokenizer, Tokenizer, trial
@@ -68,7 +68,7 @@ def read_text(content: str, name: str, rows: int | None = None, *, trusted: bool
     backend.no_padding()
     highest = max(guarded(name, lambda: backend.get_vocab(with_added_tokens=True)).values(), default=0)
     if highest >= MOST_IDS:
-        refuse(name, f"a token has the id {highest:,}; they go up to {MOST_IDS - 1:,} at most")
+        raise_refusal(name, f"a token has the id {highest:,}; they go up to {MOST_IDS - 1:,} at most")
     return backend
 
 
@@ -93,7 +93,7 @@ def wordpiece(folder: Folder, usual: Mapping[str, str] = WORDPIECE_MARKS) -> Bac
     said = settings(folder)
     marks = {role: token_text(said.get(role)) or usual[role] for role in ("cls_token", "sep_token", "unk_token")}
     if absent := [mark for mark in marks.values() if mark not in vocabulary]:
-        refuse(name, f"it lacks {', '.join(map(shown, absent))}")
+        raise_refusal(name, f"it lacks {', '.join(map(shown, absent))}")
 
     def build() -> Backend:
         backend = Backend(models.WordPiece(vocabulary, unk_token=marks["unk_token"], max_input_chars_per_word=100))
@@ -116,7 +116,7 @@ def _lines(folder: Folder, name: str) -> list[str]:
     """The lines of a vocabulary; a token may be what Unicode calls a line's end."""
     content = folder.text(name).removesuffix("\n")
     if content.count("\n") >= MOST_ENTRIES:
-        refuse(name, f"more than {MOST_ENTRIES:,} lines")
+        raise_refusal(name, f"more than {MOST_ENTRIES:,} lines")
     lines = content.split("\n")
     bounded(lines, name)
     return lines
@@ -143,11 +143,11 @@ def byte_level(
         no_tokenizer(folder, "tokenizer.json, or vocab.json and merges.txt")
     vocabulary = folder.object(name)
     if not all(type(id) is int and 0 <= id < MOST_IDS for id in vocabulary.values()):
-        refuse(name, f"an id is no whole number from 0 to {MOST_IDS - 1:,}")
+        raise_refusal(name, f"an id is no whole number from 0 to {MOST_IDS - 1:,}")
     bounded(vocabulary, name)
     lines = [line for line in _lines(folder, "merges.txt") if line and not line.startswith("#version")]
     if wrong := [line for line in lines if line.count(" ") != 1]:
-        refuse("merges.txt", f"{shown(wrong[0])} is no pair")
+        raise_refusal("merges.txt", f"{shown(wrong[0])} is no pair")
     merges = [(first, second) for first, __, second in (line.rstrip("\r").partition(" ") for line in lines)]
     said = settings(folder)
     first_space = bool(said.get("add_prefix_space", False))

@@ -8,7 +8,7 @@ from vizformer.components import follow, lead
 from vizformer.serving import one_of
 from vizformer.web.classroom.rooms import LENGTH, tidy
 from vizformer.web.frame import class_answers, class_rooms, classroom, inline_scripts, presses, share
-from vizformer.web.words.i18n import _, show_note, translate
+from vizformer.web.words.i18n import _, show_info, show_note, translate
 
 TRY_AGAIN = 5.0  # seconds
 _CODE, _WHOLE, _UNKNOWN, _POINTS = (f"class.{name}" for name in ("code", "whole", "unknown", "points"))
@@ -31,7 +31,7 @@ def banner(presenting: bool) -> None:
     if not presenting:
         leading()
     if classroom.has_ended():
-        st.info(_("The class is over. The page is yours."))
+        show_info("The class is over. The page is yours.")
     code = classroom.follows()
     if code is None:
         return

@@ -19,7 +19,7 @@ from vizformer.web.link.view import View
 from vizformer.web.widgets import long_text, model_assumptions, model_suggestions, opening, source_language
 from vizformer.web.widgets.number_editor import set_by_hand
 from vizformer.web.words import errors
-from vizformer.web.words.i18n import _, show_note, translate
+from vizformer.web.words.i18n import _, show_note, show_warning, translate
 
 _LAST_GOOD = "vizformer.subject"
 
@@ -65,13 +65,11 @@ def subject_box(usable: Callable[[ModelRef], bool] | None = None) -> Subject | N
     source_language.gloss(wanted.text)
     source_language.notice(wanted.model, wanted.text, usable)
     if (point := wanted.trace.first_not_finite()) is not None:
-        st.warning(
-            _(
-                "From {point} on some of the model's numbers are no longer finite: a number set by hand is too large, the "
-                "weights are damaged, the training diverged, or the precision is too narrow for them. What follows from "
-                "them means nothing.",
-                point=point,
-            )
+        show_warning(
+            "From {point} on some of the model's numbers are no longer finite: a number set by hand is too large, the "
+            "weights are damaged, the training diverged, or the precision is too narrow for them. What follows from "
+            "them means nothing.",
+            point=point,
         )
     return wanted
 

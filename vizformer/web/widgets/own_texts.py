@@ -8,7 +8,7 @@ from vizformer.errors import VizformerError
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.torch_setup import prepare_torch
 from vizformer.web.words import errors
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_info, show_warning
 
 
 def box(key: str, most_characters: int) -> Corpus | None:
@@ -25,14 +25,12 @@ def box(key: str, most_characters: int) -> Corpus | None:
         return None
     corpus = _corpus(written or "")
     if corpus is None:
-        st.info(_("Write or paste some texts, one in each line; a dozen already say something."))
+        show_info("Write or paste some texts, one in each line; a dozen already say something.")
     elif corpus.cut:
-        st.warning(
-            _(
-                "Texts of more than {most} characters are cut there ({n} of yours). Put the rest into another line.",
-                most=f"{MOST_CHARACTERS:,}",
-                n=corpus.cut,
-            )
+        show_warning(
+            "Texts of more than {most} characters are cut there ({n} of yours). Put the rest into another line.",
+            most=f"{MOST_CHARACTERS:,}",
+            n=corpus.cut,
         )
     return corpus
 

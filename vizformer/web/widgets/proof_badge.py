@@ -7,14 +7,14 @@ import streamlit as st
 from vizformer.explain import Proof
 from vizformer.web.catalogue import precision as computing
 from vizformer.web.words.errors import plain
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_warning, translate
 
 
 def show(proof: Proof, agrees: str = "", *, edited: bool = False) -> None:
     """Green where it holds, red where it does not; where numbers were set by hand, it need not."""
     values = {"anchor": translate(proof.anchor, plain), "difference": f"{proof.difference:.1g}"}
     if not math.isfinite(proof.difference):
-        st.warning(_("Not compared with {anchor}: the numbers there are no longer finite.", **values))
+        show_warning("Not compared with {anchor}: the numbers there are no longer finite.", **values)
     elif proof.holds and proof.direct:
         agrees = agrees or _(
             "Checked: differs from the model by at most {difference} (compared with {anchor}).", **values
@@ -26,7 +26,7 @@ def show(proof: Proof, agrees: str = "", *, edited: bool = False) -> None:
         )
         st.success(agrees + precision(proof))
     elif edited:
-        st.warning(_("Numbers were set by hand on the way, so that {anchor} differs, by up to {difference}.", **values))
+        show_warning("Numbers were set by hand on the way, so that {anchor} differs, by up to {difference}.", **values)
     else:
         said = _("Differs from the model: {anchor} is off by up to {difference}.", **values)
         st.error(said + precision(proof))

@@ -13,7 +13,7 @@ from vizformer.web.link import state
 from vizformer.web.widgets import data_table, proof_badge
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.words.errors import plain
-from vizformer.web.words.i18n import _, show_note, show_text, translate
+from vizformer.web.words.i18n import _, show_note, show_text, show_warning, translate
 
 Labels = Mapping[str, Sequence[str]]
 """Names of what is counted along an axis (`vizformer.explain.Axis`): token texts for "keys", "queries", ..."""
@@ -119,7 +119,7 @@ def _result_name(step: Step) -> str:
 def proof_line(step: Step) -> None:
     """Whether the model computed the same, and how we know."""
     if step.edited:
-        st.warning(_("Edited: numbers of this step were set by hand."))
+        show_warning("Edited: numbers of this step were set by hand.")
     proof_badge.show(step.proof)
 
 

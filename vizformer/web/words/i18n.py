@@ -39,6 +39,26 @@ def show_text(text: str, /, **values: object) -> None:
     st.text(_(text, **values))
 
 
+def show_markdown(text: str, /, **values: object) -> None:
+    """Shows `text` in the reader's language; it may have Markdown."""
+    st.markdown(_(text, **values))
+
+
+def show_info(text: str, /, **values: object) -> None:
+    """Shows `text` in the reader's language, in a box of what there is to know; it may have Markdown."""
+    st.info(_(text, **values))
+
+
+def show_warning(text: str, /, **values: object) -> None:
+    """The same in a box of what to look out for."""
+    st.warning(_(text, **values))
+
+
+def show_error(text: str, /, **values: object) -> None:
+    """The same in a box of what went wrong."""
+    st.error(_(text, **values))
+
+
 def show_note(text: str, /, **values: object) -> None:
     """Shows `text` in the reader's language, small, below what it is about; it may have Markdown."""
     st.caption(_(text, **values))

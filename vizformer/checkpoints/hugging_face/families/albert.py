@@ -42,11 +42,9 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     found, has_head = options(fields, names, HEAD)
     if (n_layers := fields.size("num_hidden_layers")) > 1:
         fields.assume(
-            N_(
-                "all {n} layers have the same weights, which the file and the memory hold once; where parameters are "
-                "counted, each layer counts",
-                n=n_layers,
-            )
+            "all {n} layers have the same weights, which the file and the memory hold once; where parameters are "
+            "counted, each layer counts",
+            n=n_layers,
         )
     return narrow(fields, found, has_head, always=True), has_head
 

@@ -58,9 +58,7 @@ def _old(**supported: object) -> Callable[[Fields, Options], Options]:
 
 def _m2m(fields: Fields, options: Options) -> Options:
     if options["pad_id"] is None:
-        fields.refuse(
-            "pad_token_id", N_("positions are counted from the row after the padding's: it must be a token id")
-        )
+        fields.refuse("pad_token_id", "positions are counted from the row after the padding's: it must be a token id")
     fields.assume(WAVES)
     return {"max_positions": min(options["max_positions"], LONGEST), "positions": "learned"}
 
@@ -82,7 +80,7 @@ def _never_pad(fields: Fields, pad: int | None) -> bool:
     if banned in (None, []) or pad is None:
         return False
     if banned != [[pad]]:
-        fields.assume(N_("bad_words_ids={value}: generation here leaves out the padding at most", value=shown(banned)))
+        fields.assume("bad_words_ids={value}: generation here leaves out the padding at most", value=shown(banned))
     return isinstance(banned, list) and [pad] in banned
 
 

@@ -68,10 +68,8 @@ def _big_bird(fields: Fields, found: Options) -> Options:
     if fields.value("attention_type") == "block_sparse" and limit < found["max_positions"]:
         fields.refuse(
             "attention_type",
-            N_(
-                "texts of more than {limit:,} tokens are looked at in blocks only; supported is original_full",
-                limit=limit,
-            ),
+            "texts of more than {limit:,} tokens are looked at in blocks only; supported is original_full",
+            limit=limit,
         )
     return {"scaled_embedding": fields.flag("rescale_embeddings")}
 
@@ -119,7 +117,7 @@ def _tensors_of_electra(config: ModelConfig) -> list[Part]:
 def _roformer(fields: Fields, found: Options) -> Options:
     fields.only("rotary_value", False)  # otherwise the values are turned as well
     if fields.value("embedding_size") not in (None, found["d_model"]):
-        fields.refuse("embedding_size", N_("supported are embeddings as wide as hidden_size={n}", n=found["d_model"]))
+        fields.refuse("embedding_size", "supported are embeddings as wide as hidden_size={n}", n=found["d_model"])
     return {"positions": "rope", "rope_theta": 10_000.0}
 
 

@@ -32,7 +32,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     fields.value("n_ctx")  # an old second name of n_positions, which no forward reads
     options, has_head = side_by_side(fields, names)
     if options["n_heads"] % MACHINES:
-        fields.refuse("n_head", N_("it must be a multiple of {n}", n=MACHINES))
+        fields.refuse("n_head", "it must be a multiple of {n}", n=MACHINES)
     return options, has_head
 
 

@@ -40,18 +40,18 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     found, has_head = _options(fields, names)
     fields.only("attention_head_size", None, found["d_model"] // max(found["n_heads"], 1))
     if fields.value("conv_kernel_size") not in (None, 0):
-        fields.refuse("conv_kernel_size", N_("a convolution after the first layer, which is not computed here"))
+        fields.refuse("conv_kernel_size", "a convolution after the first layer, which is not computed here")
     fields.ignore("conv_act", "conv_groups")  # of that convolution
     terms = {term for term in _terms(fields) if term in ("c2p", "p2c")}
     shared = fields.value("share_att_key")
     if shared not in (None, False, True):
-        fields.refuse("share_att_key", N_("it must be true or false"))
+        fields.refuse("share_att_key", "it must be true or false")
     normed = fields.value("norm_rel_ebd")
     if not (normed is None or isinstance(normed, str)):
-        fields.refuse("norm_rel_ebd", N_("it must be a text"))
+        fields.refuse("norm_rel_ebd", "it must be a text")
     buckets = fields.value("position_buckets")
     if not (buckets is None or type(buckets) is int):
-        fields.refuse("position_buckets", N_("it must be a whole number"))
+        fields.refuse("position_buckets", "it must be a whole number")
         buckets = None
     has_norm = "layer_norm" in [part.strip() for part in str(normed).lower().split("|")]
     if not has_norm:
@@ -63,7 +63,8 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
             if found["disentangled_span"] <= buckets // 2 + 1:
                 fields.refuse(
                     "max_relative_positions",
-                    N_("it must be above half of position_buckets plus 1, {half}", half=buckets // 2 + 1),
+                    "it must be above half of position_buckets plus 1, {half}",
+                    half=buckets // 2 + 1,
                 )
             found |= {"disentangled_furthest": found["disentangled_span"], "disentangled_span": buckets}
     return {**found, **_scale(found, len(terms))}, has_head
@@ -75,7 +76,7 @@ def config_v1(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     fields.only("talking_head", None, False)
     terms = _terms(fields)
     found |= _distances(fields, found, names, {term for term in terms if term in ("c2p", "p2c")})
-    fields.assume(N_("keys have no bias in this family: those of the model here are 0"))
+    fields.assume("keys have no bias in this family: those of the model here are 0")
     return {**found, **_scale(found, len(terms))}, has_head
 
 
@@ -94,24 +95,22 @@ def _options(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     width = fields.size("embedding_size", found["d_model"])
     legacy, old, new = fields.flag("legacy"), _has(names, bert_like.HEAD), _has(names, NEW_HEAD)
     if old and new and not legacy:
-        fields.refuse("legacy", N_("the file has a head of either kind; take the tensors of cls.predictions out of it"))
+        fields.refuse("legacy", "the file has a head of either kind; take the tensors of cls.predictions out of it")
     if has_head and ((new and not old) or not (legacy or old)):
         found["tied_unembedding"] = True
         if width != found["d_model"]:
-            fields.refuse("embedding_size", N_("this head compares the last row with embeddings of the same width"))
+            fields.refuse("embedding_size", "this head compares the last row with embeddings of the same width")
         if legacy:
             fields.assume(
-                N_(
-                    "the file has the head of the authors' own code, lm_predictions, which `transformers` reads only with "
-                    "legacy=false (and begins another one with random numbers): it is read as there; the second run of the "
-                    "last layer that the authors' code makes before it is left out, as there"
-                )
+                "the file has the head of the authors' own code, lm_predictions, which `transformers` reads only with "
+                "legacy=false (and begins another one with random numbers): it is read as there; the second run of the "
+                "last layer that the authors' code makes before it is left out, as there"
             )
     else:
         found["tied_unembedding"] = fields.flag("tie_word_embeddings") or not has_head
     if width != found["d_model"]:
         found = {**bert_like.narrow(fields, found, has_head), "embedding_projection": "sum"}
-        fields.assume(N_("the layer that makes the embeddings wider has no bias: that of the model here is 0"))
+        fields.assume("the layer that makes the embeddings wider has no bias: that of the model here is 0")
     return found, has_head
 
 
@@ -128,21 +127,21 @@ def _terms(fields: Fields) -> list[str]:
         return [part.strip() for part in said.lower().split("|")]
     if isinstance(said, list) and all(isinstance(part, str) for part in said):
         return said
-    fields.refuse("pos_att_type", N_("it must be a list of c2p and p2c, or of none of them"))
+    fields.refuse("pos_att_type", "it must be a list of c2p and p2c, or of none of them")
     return []
 
 
 def _without(fields: Fields, field: str, names: Collection[str], tensors: str) -> None:
     """Refuses a field that says that the model has no such tensors, where the file has them."""
     if _has(names, tensors):
-        fields.refuse(field, N_("the file has tensors {name}, which nothing would read", name=f"{tensors}*"))
+        fields.refuse(field, "the file has tensors {name}, which nothing would read", name=f"{tensors}*")
 
 
 def _distances(fields: Fields, found: Options, names: Collection[str], terms: Collection[str]) -> Options:
     """Which terms the scores have, and how far the vectors of distances reach."""
     reach = fields.value("max_relative_positions")
     if type(reach) is not int:
-        fields.refuse("max_relative_positions", N_("it must be a whole number"))
+        fields.refuse("max_relative_positions", "it must be a whole number")
         reach = -1
     relative = fields.flag("relative_attention")
     if not relative:

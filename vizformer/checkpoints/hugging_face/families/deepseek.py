@@ -33,7 +33,7 @@ def _latent(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     turned, content = fields.size("qk_rope_head_dim"), fields.size("qk_nope_head_dim")
     fields.only("qk_head_dim", None, turned + content)
     if fields.raw.get("head_dim", turned) != turned:  # by which the angles are spread, there
-        fields.refuse("head_dim", N_("it must be qk_rope_head_dim, {n}, or left out", n=turned))
+        fields.refuse("head_dim", "it must be qk_rope_head_dim, {n}, or left out", n=turned)
     fields.raw.pop("head_dim", None)
     options, has_head = decoder(fields, names)
     fields.only("num_key_value_heads", None, options["n_heads"])
@@ -43,10 +43,8 @@ def _latent(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     if isinstance(named, dict) and named and all(OWN_CODE.fullmatch(str(one)) for one in named.values()):
         fields.ignore("auto_map")
         fields.assume(
-            N_(
-                "config.json names code of its own (auto_map), which is not run: the numbers are those of the class that "
-                "`transformers` has by the same name"
-            )
+            "config.json names code of its own (auto_map), which is not run: the numbers are those of the class that "
+            "`transformers` has by the same name"
         )
     fields.ignore("aux_loss_alpha", "seq_aux", "ep_size", "num_nextn_predict_layers", "num_mtp_layers")
     name, said = table_of(fields)
@@ -96,7 +94,7 @@ def _lite(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     if kinds is None:
         fields.only("first_k_dense_replace", None, 1)
     elif not isinstance(kinds, list) or len(kinds) != depth or any(kind not in ("dense", "sparse") for kind in kinds):
-        fields.refuse("mlp_layer_types", N_("it must list dense or sparse for each of the {n} layers", n=depth))
+        fields.refuse("mlp_layer_types", "it must list dense or sparse for each of the {n} layers", n=depth)
     else:
         fields.ignore("first_k_dense_replace")
         layers = [layer for layer, kind in enumerate(kinds) if kind == "sparse"]

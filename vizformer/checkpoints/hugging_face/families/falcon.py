@@ -14,7 +14,6 @@ from vizformer.checkpoints.hugging_face.rotary import all_are_turned, rope
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
 from vizformer.config import ModelConfig
-from vizformer.messages import N_
 
 FUSED = "self_attention.query_key_value"
 ONE, FIRST, SECOND = "input_layernorm", "ln_attn", "ln_mlp"
@@ -32,7 +31,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     all_are_turned(fields)
     fields.only("n_embed", None, width)
     if fields.flag("alibi"):
-        fields.refuse("alibi", N_("what it takes off the scores is rounded to bfloat16, which is not followed here"))
+        fields.refuse("alibi", "what it takes off the scores is rounded to bfloat16, which is not followed here")
     new, parallel = fields.flag("new_decoder_architecture"), fields.flag("parallel_attn")
     kv_heads = fields.size("num_kv_heads", heads)
     if new:

@@ -121,7 +121,7 @@ def _bloom(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     fields.only("n_embed", None, options["d_model"])
     # How it is computed on several devices; the length of its training.
     fields.ignore("slow_but_exact", "seq_length", "skip_bias_add", "skip_bias_add_qkv", "offset_alibi")
-    fields.assume(N_("texts up to {limit:,} tokens are accepted; config.json names no limit", limit=LONGEST_OF_BLOOM))
+    fields.assume("texts up to {limit:,} tokens are accepted; config.json names no limit", limit=LONGEST_OF_BLOOM)
     return {
         **options,
         "d_ff": 4 * options["d_model"],

@@ -14,7 +14,6 @@ from vizformer.checkpoints.hugging_face.missing_parameters import Made, zeros
 from vizformer.checkpoints.hugging_face.sliding_window import MOST_LAYERS
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.config import ModelConfig
-from vizformer.messages import N_
 
 ATTENTION = {f"attn.attention.{letter}_proj": [f"self_attention.W_{letter.upper()}"] for letter in "qkv"}
 LAYER = {
@@ -29,7 +28,7 @@ LAYER = {
 
 def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     options, has_head = decoder(fields, names, "hidden_size", "num_heads", "num_layers")
-    fields.assume(N_("queries, keys and values of this family have no biases: those of the model here are 0"))
+    fields.assume("queries, keys and values of this family have no biases: those of the model here are 0")
     return {
         **options,
         **_window(fields, options["n_decoder_layers"], options["max_positions"]),
@@ -51,7 +50,7 @@ def _window(fields: Fields, n_layers: int, longest: int) -> Options:
     if kinds is None:
         kinds = _repeated(repeated)
     if not isinstance(kinds, list) or len(kinds) != n_layers or any(kind not in ("global", "local") for kind in kinds):
-        fields.refuse(name, N_("it must list global or local for each of the {n} layers", n=n_layers))
+        fields.refuse(name, "it must list global or local for each of the {n} layers", n=n_layers)
         return {}
     local = tuple(layer for layer, kind in enumerate(kinds) if kind == "local")
     if not local or size >= longest:

@@ -16,7 +16,6 @@ from vizformer.checkpoints.hugging_face.rotary import rope, turned
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.config import ModelConfig
-from vizformer.messages import N_
 
 HEAD = "embed_out"
 
@@ -26,7 +25,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     d_head = max(1, options["d_model"] // options["n_heads"])
     fields.ignore("is_decoder")  # no forward reads it
     fields.assume(
-        N_("of all linear layers only the last one of attention in the last layer has a bias: those of attention are 0")
+        "of all linear layers only the last one of attention in the last layer has a bias: those of attention are 0"
     )
     return {
         **options,

@@ -14,7 +14,6 @@ from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.llama_like import LIKE, attention_bias, decoder, tensors
 from vizformer.checkpoints.tensors.tensor_map import Part, linear
 from vizformer.config import ModelConfig
-from vizformer.messages import N_
 
 
 def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -24,10 +23,8 @@ def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     if any(name.endswith("_blocks") for name in names):
         fields.refuse(
             "quantization_config",
-            N_(
-                "the experts are stored in 4 bits (MXFP4): open the model in `transformers` with "
-                "Mxfp4Config(dequantize=True), and save it again"
-            ),
+            "the experts are stored in 4 bits (MXFP4): open the model in `transformers` with "
+            "Mxfp4Config(dequantize=True), and save it again",
         )
     options, has_head = decoder(fields, names, windowed=lambda layer: layer % 2 == 0)
     fields.only("hidden_act", "silu")  # which the experts do not read

@@ -34,7 +34,6 @@ from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tokenizers.sentencepiece_files import sentencepiece_or_refuse
 from vizformer.checkpoints.tokenizers.vocabularies import qwen
 from vizformer.config import ModelConfig
-from vizformer.messages import N_
 
 WINDOWED = {**FITS, "bias": [False], "attention_bias": ["same", "none"]}  # what Mistral and Ministral are written from
 BETA = "llama_4_scaling_beta"
@@ -59,10 +58,8 @@ def _gemma(fields: Fields, options: Options) -> Options:
     fields.only("hidden_activation", None, "gelu_pytorch_tanh")
     if fields.value("hidden_act") == "gelu":
         fields.assume(
-            N_(
-                "hidden_act={value} stands for the approximation by tanh in this family, as `transformers` reads it",
-                value='"gelu"',
-            )
+            "hidden_act={value} stands for the approximation by tanh in this family, as `transformers` reads it",
+            value='"gelu"',
         )
     return {
         **attention_bias("all")(fields, options),
@@ -74,7 +71,7 @@ def _gemma(fields: Fields, options: Options) -> Options:
 
 def _olmo(fields: Fields, options: Options) -> Options:
     fields.only("clip_qkv", None)
-    fields.assume(N_("the norms of this family learn nothing: those of the model here multiply by 1 and add 0"))
+    fields.assume("the norms of this family learn nothing: those of the model here multiply by 1 and add 0")
     return {"norm": "layer_norm", "norm_eps": 1e-5}
 
 
@@ -94,7 +91,7 @@ def _seed_oss(fields: Fields, options: Options) -> Options:
 def _helium(fields: Fields, options: Options) -> Options:
     width = options["d_model"]
     if options["head_dim"] is not None:
-        fields.refuse("head_dim", N_("supported are heads as wide as their share of hidden_size={n}", n=width))
+        fields.refuse("head_dim", "supported are heads as wide as their share of hidden_size={n}", n=width)
     return {**attention_bias("qkv")(fields, options), "bias": fields.flag("mlp_bias")}
 
 
@@ -127,18 +124,16 @@ def _ministral_3(fields: Fields, names: Collection[str]) -> tuple[Options, bool]
     unread = {BETA, "max_position_embeddings", TRAINED} - known
     fields.raw[name] = {key: value for key, value in said.items() if key not in unread}
     if type(reach) is not int or reach < 1 or type(scaled) not in (int, float):
-        fields.refuse(name, N_("it must say {field} and {other}, a number each", field=TRAINED, other=BETA))
+        fields.refuse(name, "it must say {field} and {other}, a number each", field=TRAINED, other=BETA)
         reach = LARGEST
     options, has_head = decoder(fields, names)
     if reach < options["max_positions"]:
         fields.assume(
-            N_(
-                "texts up to {limit:,} tokens are accepted: from there on queries are multiplied by a number for their "
-                "place ({field}), which the model here does not do; config.json allows {longest:,}",
-                limit=reach,
-                field=BETA,
-                longest=options["max_positions"],
-            )
+            "texts up to {limit:,} tokens are accepted: from there on queries are multiplied by a number for their "
+            "place ({field}), which the model here does not do; config.json allows {longest:,}",
+            limit=reach,
+            field=BETA,
+            longest=options["max_positions"],
         )
         options = {**options, "max_positions": reach}
     return options, has_head
@@ -154,9 +149,7 @@ def _of_texts(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     if fields.kind != "qwen3_vl_text" and not (
         isinstance(sections, list) and all(type(n) is int for n in sections) and sum(sections) == pairs
     ):
-        fields.refuse(
-            name, N_("mrope_section: it must list whole numbers that sum to the pairs of a head, {n}", n=pairs)
-        )
+        fields.refuse(name, "mrope_section: it must list whole numbers that sum to the pairs of a head, {n}", n=pairs)
     return options, has_head
 
 

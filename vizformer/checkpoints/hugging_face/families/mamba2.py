@@ -16,7 +16,6 @@ from vizformer.checkpoints.hugging_face.gpt_like import head
 from vizformer.checkpoints.hugging_face.sliding_window import MOST_LAYERS
 from vizformer.checkpoints.tensors.tensor_map import Part, linear
 from vizformer.config import ModelConfig
-from vizformer.messages import N_
 
 _INFINITE = {"__float__": "Infinity"}  # as `transformers` writes it
 LONGEST = 2**17  # the layers have no limit of their own
@@ -29,9 +28,9 @@ def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     )
     n_layers, tied = fields.size("num_hidden_layers"), fields.flag("tie_word_embeddings")
     if fields.size("expand") * width != heads * d_head:
-        fields.refuse("expand", N_("expand * hidden_size must be num_heads * head_dim"))
+        fields.refuse("expand", "expand * hidden_size must be num_heads * head_dim")
     if n_layers > MOST_LAYERS:
-        fields.refuse("num_hidden_layers", N_("supported are at most {limit} layers", limit=MOST_LAYERS))
+        fields.refuse("num_hidden_layers", "supported are at most {limit} layers", limit=MOST_LAYERS)
         n_layers = 1
     fields.only("hidden_act", "silu")
     fields.ignore(
@@ -39,13 +38,11 @@ def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         *("time_step_min", "time_step_max", "time_step_floor"),
     )
     fields.assume(
-        N_(
-            "the layers have no feed-forward network: the one shown is made of zeros and adds nothing, and its {n:,} "
-            "parameters, which are counted with the others, are not in the file",
-            n=3 * width * n_layers,
-        )
+        "the layers have no feed-forward network: the one shown is made of zeros and adds nothing, and its {n:,} "
+        "parameters, which are counted with the others, are not in the file",
+        n=3 * width * n_layers,
     )
-    fields.assume(N_("texts up to {limit:,} tokens are accepted; config.json names no limit", limit=LONGEST))
+    fields.assume("texts up to {limit:,} tokens are accepted; config.json names no limit", limit=LONGEST)
     fields.only("use_conv_bias", True)
     has_head = tied or "lm_head.weight" in names or says_head(fields.architecture)
     return dict(
@@ -83,7 +80,7 @@ def _limits(fields: Fields) -> Options:
     if not numbers or not 0 <= pair[0] < pair[1]:
         fields.refuse(
             "time_step_limit",
-            N_("it must be two numbers from 0 on and below 1e30, the second one above the first or Infinity"),
+            "it must be two numbers from 0 on and below 1e30, the second one above the first or Infinity",
         )
         return {}
     return {

@@ -33,7 +33,7 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     activation = fields.choice("hidden_activation", ACTIVATIONS)
     of_head = fields.value("classifier_activation")
     if has_head and ACTIVATIONS.get(str(of_head)) != activation:
-        fields.refuse("classifier_activation", N_("supported is the same as hidden_activation"))
+        fields.refuse("classifier_activation", "supported is the same as hidden_activation")
     every = fields.size("global_attn_every_n_layers")
     local = windowed_layers(fields, depth, lambda layer: layer % every != 0)
     fields.assume(NO_NORM_BIASES)

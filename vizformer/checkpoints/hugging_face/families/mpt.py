@@ -48,7 +48,7 @@ def _attention(fields: Fields) -> float | None:
     """The table of attention's own fields; what the scores are multiplied by."""
     said = fields.value("attn_config")
     if said is not None and not isinstance(said, dict):
-        fields.refuse("attn_config", N_("it must be a table of fields"))
+        fields.refuse("attn_config", "it must be a table of fields")
         return None
     inner = Fields(said or {}, ATTENTION)
     for name, only in ATTENTION.items():

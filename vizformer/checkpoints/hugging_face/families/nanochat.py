@@ -17,7 +17,6 @@ from vizformer.checkpoints.hugging_face.missing_parameters import Made, norms_of
 from vizformer.checkpoints.hugging_face.rotary import GAIN, table_of
 from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.config import ModelConfig
-from vizformer.messages import N_
 
 LAYER = {**ATTENTION, **OUT, "mlp.fc1": ["feedforward.W_in"], "mlp.fc2": ["feedforward.W_out"]}
 
@@ -27,9 +26,9 @@ def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     if options.pop(GAIN, 1.0) != 1:
         fields.refuse(
             table_of(fields)[0],
-            N_("queries and keys are normalised after they are turned: yarn multiplies nothing there"),
+            "queries and keys are normalised after they are turned: yarn multiplies nothing there",
         )
-    fields.assume(N_("the norms of this family learn nothing: those of the model here multiply by 1"))
+    fields.assume("the norms of this family learn nothing: those of the model here multiply by 1")
     return {
         **options,
         **attention_bias("all")(fields, options),

@@ -13,7 +13,6 @@ from vizformer.checkpoints.hugging_face.rotary import all_are_turned, rope
 from vizformer.checkpoints.tensors.tensor_map import Part, layers, linear
 from vizformer.checkpoints.tokenizers.vocabularies import wordpiece_or_refuse
 from vizformer.config import ModelConfig
-from vizformer.messages import N_
 
 # What files for the authors' own code call the options, and what `transformers` calls them.
 OLDER = {
@@ -75,7 +74,7 @@ def _older_names(fields: Fields) -> None:
         return
     for older, newer in OLDER.items():
         if older in fields.raw and newer not in fields.raw and fields.value(older) != fields.defaults[newer]:
-            fields.refuse(older, N_("`transformers` reads {field} instead: write it under that name", field=newer))
+            fields.refuse(older, "`transformers` reads {field} instead: write it under that name", field=newer)
     for name, neutral in ONLY.items():
         if name in fields.raw:
             fields.only(name, None, *neutral)

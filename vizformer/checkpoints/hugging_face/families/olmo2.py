@@ -27,7 +27,6 @@ from vizformer.checkpoints.hugging_face.llama_like import (
 from vizformer.checkpoints.hugging_face.rope_layers import turning_in
 from vizformer.checkpoints.hugging_face.rotary import rope_of_layer_types
 from vizformer.checkpoints.hugging_face.sliding_window import windowed_layers
-from vizformer.messages import N_
 
 LAYER = {
     **ATTENTION,
@@ -58,7 +57,7 @@ def _exaone_4(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     n_layers, every = fields.size("num_hidden_layers"), 1
     if fields.value("sliding_window") is None:
         if fields.value("layer_types") is None:  # `transformers` would count the layers by 0
-            fields.refuse("layer_types", N_("where sliding_window is null it must have an entry for each layer"))
+            fields.refuse("layer_types", "where sliding_window is null it must have an entry for each layer")
         fields.ignore("sliding_window_pattern")
         return decoder(fields, names)
     if fields.value("layer_types") is None:

@@ -51,14 +51,14 @@ def _state_layers(fields: Fields, n_layers: int) -> list[int]:
     """Those that layer_types lists, or all but every full_attention_interval-th one."""
     kinds, every = fields.value("layer_types"), fields.size("full_attention_interval")
     if n_layers > MOST_LAYERS:
-        fields.refuse("num_hidden_layers", N_("supported are at most {limit} layers", limit=MOST_LAYERS))
+        fields.refuse("num_hidden_layers", "supported are at most {limit} layers", limit=MOST_LAYERS)
         return []
     if kinds is None:
         return [layer for layer in range(n_layers) if (layer + 1) % every]
     if not isinstance(kinds, list) or any(kind not in (FULL, LINEAR) for kind in kinds):
-        fields.refuse("layer_types", N_("supported are full_attention and linear_attention"))
+        fields.refuse("layer_types", "supported are full_attention and linear_attention")
     elif len(kinds) != n_layers:
-        fields.refuse("layer_types", N_("it must have an entry for each of the {n} layers", n=n_layers))
+        fields.refuse("layer_types", "it must have an entry for each of the {n} layers", n=n_layers)
     else:
         return [layer for layer, kind in enumerate(kinds) if kind == LINEAR]
     return []

@@ -37,7 +37,6 @@ from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
 from vizformer.checkpoints.tokenizers.sentencepiece_files import find
 from vizformer.checkpoints.tokenizers.vocabularies import byte_level, wordpiece_or_refuse
 from vizformer.config import ModelConfig
-from vizformer.messages import N_
 
 PRE_NORM: Options = {"norm_order": "pre", "final_norm": True}
 
@@ -49,18 +48,14 @@ def config(fields: Fields, names: Collection[str], *, segments: bool = True) -> 
     if pad is None or pad + 1 >= rows:
         fields.refuse(
             "pad_token_id",
-            N_(
-                "positions are counted from the row after the padding's: it must be a token "
-                "id below max_position_embeddings - 1"
-            ),
+            "positions are counted from the row after the padding's: it must be a token "
+            "id below max_position_embeddings - 1",
         )
         pad, rows = 0, 2
     fields.assume(
-        N_(
-            "positions count from row {row} of the table, as long as token {id} (the padding) is not in the text",
-            row=pad + 1,
-            id=pad,
-        )
+        "positions count from row {row} of the table, as long as token {id} (the padding) is not in the text",
+        row=pad + 1,
+        id=pad,
     )
     if has_head:
         fields.only("hidden_act", "gelu")  # the head's own activation is always this one

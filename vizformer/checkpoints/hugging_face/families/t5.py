@@ -44,10 +44,8 @@ def config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     has_head = not alone and ("lm_head.weight" in names or says_head(fields.architecture))
     pad = fields.token("pad_token_id", vocab_size)
     fields.assume(
-        N_(
-            "texts up to {limit} tokens are accepted, the length of its training; relative positions set no limit",
-            limit=fields.size("n_positions", otherwise=READ),
-        )
+        "texts up to {limit} tokens are accepted, the length of its training; relative positions set no limit",
+        limit=fields.size("n_positions", otherwise=READ),
     )
     return dict(
         vocab_size=vocab_size,

@@ -12,7 +12,7 @@ from vizformer.web.link.view import LEVELS, OVERS, WITHOUTS, Kind
 from vizformer.web.widgets import attention_selector
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded, plain
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_info
 
 SHOWN = 6  # keys that are named
 
@@ -155,13 +155,11 @@ def fits(subject: Subject, kind: Kind) -> bool:
     longest = max(len(subject.trace.tokens[stack]) for stack in labels.stacks(kind))
     if longest <= head_pictures.MOST_TOGETHER:
         return True
-    st.info(
-        _(
-            "Heads are put together for texts of at most {most} tokens; this one has {n}. Beyond that the maps of all "
-            "layers would take minutes, and more memory than one reader may have on a server for many. One head can be "
-            "shown.",
-            most=f"{head_pictures.MOST_TOGETHER:,}",
-            n=f"{longest:,}",
-        )
+    show_info(
+        "Heads are put together for texts of at most {most} tokens; this one has {n}. Beyond that the maps of all "
+        "layers would take minutes, and more memory than one reader may have on a server for many. One head can be "
+        "shown.",
+        most=f"{head_pictures.MOST_TOGETHER:,}",
+        n=f"{longest:,}",
     )
     return False

@@ -1,7 +1,6 @@
 """What of a head's weights can reach its output: effective attention beside the weights."""
 
 import numpy as np
-import streamlit as st
 
 from vizformer import figures
 from vizformer.analysis import EffectiveAttention, effective_attention, site_name
@@ -14,7 +13,7 @@ from vizformer.web.widgets.folded_box import folded
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded, plain
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _, show_note
+from vizformer.web.words.i18n import _, show_markdown, show_note
 
 LONGEST, DRAWN = 512, 64  # tokens: each row is taken apart by itself; a map is read up to so many
 computed = of_trace(effective_attention)
@@ -36,24 +35,20 @@ def _draw(here: Heads) -> None:
     key = int(lost.argmax())
     values = {"query": plain(here.queries[query].text), "free": int(found.free[query])}
     if found.free[query]:
-        st.markdown(
-            _(
-                "The keys that “{query}” sees are **{free}** more than the values tell apart: so many ways to move its "
-                "weights change nothing of what the head puts out. Without them most changes at “{key}”: **{weight}** "
-                "becomes **{effective}**.",
-                **values,
-                key=plain(here.keys[key].text),
-                weight=f"{found.weights[query, key]:.3f}",
-                effective=f"{found.effective[query, key]:.3f}".replace("-", "−"),
-            )
+        show_markdown(
+            "The keys that “{query}” sees are **{free}** more than the values tell apart: so many ways to move its "
+            "weights change nothing of what the head puts out. Without them most changes at “{key}”: **{weight}** "
+            "becomes **{effective}**.",
+            **values,
+            key=plain(here.keys[key].text),
+            weight=f"{found.weights[query, key]:.3f}",
+            effective=f"{found.effective[query, key]:.3f}".replace("-", "−"),
         )
     else:
-        st.markdown(
-            _(
-                "Every weight of “{query}” counts: it sees no more keys than their values tell apart, so that no other "
-                "weights would give the same output. Longer texts have keys to spare.",
-                **values,
-            )
+        show_markdown(
+            "Every weight of “{query}” counts: it sees no more keys than their values tell apart, so that no other "
+            "weights would give the same output. Longer texts have keys to spare.",
+            **values,
         )
     if found.free.any():  # else it is the map above
         _map(here, found, query, key)

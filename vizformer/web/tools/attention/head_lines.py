@@ -3,8 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-import streamlit as st
-
 from vizformer.components import lines
 from vizformer.web.catalogue import head_pictures, subject_cache
 from vizformer.web.link import line_settings, state
@@ -14,7 +12,7 @@ from vizformer.web.tools.attention.heads_of_kind import Heads
 from vizformer.web.widgets import head_downloads
 from vizformer.web.widgets.downloads import take_away
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import show_info
 
 
 def as_lines(heads: Heads) -> None:
@@ -54,7 +52,7 @@ def as_lines_together(heads: Heads) -> None:
     """The heads of a layer as one: a line for each weight of their mean, their largest weights, or the rollout."""
     view, shape = state.view(), (heads.shape[0], 1, *heads.shape[2:])
     if not lines.fits((1, *shape[1:]), scored=False):
-        st.info(_("The text is too long for lines. The map shows every head of it."))
+        show_info("The text is too long for lines. The map shows every head of it.")
         return
     wanted = replace(wanted_lines(), heads=(0,))
     layer = min(lines.peek(key="lines.together", selected=wanted).layer, shape[0] - 1)

@@ -29,7 +29,7 @@ from vizformer.web.widgets.in_python import opening
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _, show_note
+from vizformer.web.words.i18n import _, show_info, show_markdown, show_note
 from vizformer.web.words.part_names import part_name
 from vizformer.web.words.signed_roles import role_or_none, role_said
 
@@ -71,19 +71,17 @@ def _draw(here: Heads, site: str, head: int, query: int) -> None:
     key = state.view().key
     key = int(weights.argmax()) if key is None else key
     if record.reason(head)[query, key]:
-        st.info(_("The mask blocks this key, whatever the score. Choose another one."))
+        show_info("The mask blocks this key, whatever the score. Choose another one.")
         return
     split = split_of(subject, site, head, query, key)
     asks, answers = here.queries[query].text, here.keys[key].text
-    st.markdown(
-        _(
-            "“{query}” gives “{key}” a weight of **{weight}**: its score is **{score}** above the mean of the keys that it "
-            "sees. That is a sum over what was written into the two rows, what asks and what answers:",
-            query=plain(asks),
-            key=plain(answers),
-            weight=f"{weights[key]:.3f}",
-            score=f"{split.score:.3f}".replace("-", "−"),
-        )
+    show_markdown(
+        "“{query}” gives “{key}” a weight of **{weight}**: its score is **{score}** above the mean of the keys that it "
+        "sees. That is a sum over what was written into the two rows, what asks and what answers:",
+        query=plain(asks),
+        key=plain(answers),
+        weight=f"{weights[key]:.3f}",
+        score=f"{split.score:.3f}".replace("-", "−"),
     )
     texts = {**words(TERMS), "logit_share": _("share of the score")}
     sides: tuple[tuple[Side, str], ...] = (

@@ -7,7 +7,7 @@ from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.compare import computations
-from vizformer.web.words.i18n import _, show_note, translate
+from vizformer.web.words.i18n import _, show_markdown, show_note, translate
 
 LOGITS = "logits"
 
@@ -17,14 +17,14 @@ def steps_wanted(subject: Subject) -> None:
     steps = computations.named(subject)
     layers = list(dict.fromkeys(_layer(step.name) for step in steps))
     with st.expander(_("What my program has to read, and what it can hand in")):
-        st.markdown(_("**The ids of your sentence**"))
+        show_markdown("**The ids of your sentence**")
         st.code(_ids(subject), language="python", wrap_lines=True)
         layer = st.selectbox(_("Layer"), layers, format_func=lambda name: _("the end") if name == LOGITS else name)
         shown = [step for step in steps if _layer(step.name) == layer]
         st.html(table.style())
         rows = [Row(step.name, translate(step.title), "\u00a0×\u00a0".join(map(str, step.shape))) for step in shown]
         st.html(table.to_html((_("name"), _("what it is"), _("shape")), rows))
-        st.markdown(_("**These lines write the file**"))
+        show_markdown("**These lines write the file**")
         st.code(_snippet(shown), language="python", wrap_lines=True)
         show_note(
             "Hand in as few steps as you like, of any layers. A batch of one in front of the shape does no harm. "

@@ -14,7 +14,7 @@ from vizformer.web.widgets import chart
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _, show_note, show_text, translate
+from vizformer.web.words.i18n import _, show_info, show_markdown, show_note, show_text, show_warning, translate
 
 UNKNOWN = 8  # names that are listed
 
@@ -22,18 +22,16 @@ UNKNOWN = 8  # names that are listed
 def show(checked: Checked, current: Subject) -> None:
     """All of it, for the sentence with which it was compared."""
     if checked.subject != current:
-        st.info(
-            _(
-                "This was compared with “{text}” in {model}, not with what is chosen now.",
-                text=plain(checked.subject.text),
-                model=plain(checked.subject.title),
-            )
+        show_info(
+            "This was compared with “{text}” in {model}, not with what is chosen now.",
+            text=plain(checked.subject.text),
+            model=plain(checked.subject.title),
         )
     comparison = checked.comparison
     if comparison.unknown:
         names = ", ".join(plain(name) for name in comparison.unknown[:UNKNOWN])
         dots = " …" if len(comparison.unknown) > UNKNOWN else ""
-        st.warning(_("There are no steps of these names: {names}", names=names + dots))
+        show_warning("There are no steps of these names: {names}", names=names + dots)
     if not comparison.steps:
         return
     first = comparison.first
@@ -51,12 +49,10 @@ def show(checked: Checked, current: Subject) -> None:
 
 
 def _first(first: Compared, checked: Checked) -> None:
-    st.warning(
-        _(
-            "The first step that departs: **{name}** · {title}",
-            name=plain(first.name),
-            title=translate(first.title, plain),
-        )
+    show_warning(
+        "The first step that departs: **{name}** · {title}",
+        name=plain(first.name),
+        title=translate(first.title, plain),
     )
     if first.problem == "shape":
         show_text(
@@ -67,7 +63,7 @@ def _first(first: Compared, checked: Checked) -> None:
     elif first.problem == "nan":
         show_text("Some of its numbers are not numbers (NaN), or infinite, where the model has numbers.")
     if checked.hints:
-        st.markdown(_("**What gives exactly these numbers**"))
+        show_markdown("**What gives exactly these numbers**")
         for hint in checked.hints:
             st.markdown("- " + translate(hint, plain))
         show_note("Each known mistake was tried at this place and just before it; these give what was handed in.")

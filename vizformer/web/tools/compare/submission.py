@@ -14,7 +14,7 @@ from vizformer.web.widgets import dropzone
 from vizformer.web.widgets.choices import BESIDE
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words import errors
-from vizformer.web.words.i18n import _, language, show_note
+from vizformer.web.words.i18n import _, language, show_markdown, show_note
 
 _CHECKED = "compare.checked"
 _ERROR = "compare.error"  # of what was handed in last, until it is shown
@@ -26,13 +26,11 @@ def hand_in(subject: Subject) -> None:
     """What was found last in this session, or an example; beside it the form."""
     picture, beside = st.columns(BESIDE, gap="medium")
     with beside:
-        st.markdown(
-            _(
-                "Write a Transformer of your own, give it this model's weights and this sentence, and hand in the numbers "
-                "that it computes on the way. The page finds the first step that departs, and tries known mistakes on it. "
-                "Or build it function by function: twelve exercises that are checked on your computer, as a notebook or, "
-                "by `vizformer exercises FOLDER`, as files."
-            )
+        show_markdown(
+            "Write a Transformer of your own, give it this model's weights and this sentence, and hand in the numbers "
+            "that it computes on the way. The page finds the first step that departs, and tries known mistakes on it. "
+            "Or build it function by function: twelve exercises that are checked on your computer, as a notebook or, "
+            "by `vizformer exercises FOLDER`, as files."
         )
         notebook = asset("exercises", language(), "exercises.ipynb")
         st.download_button(

@@ -23,7 +23,7 @@ from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.words import counts
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _, show_note, translate
+from vizformer.web.words.i18n import _, show_info, show_note, translate
 
 _ARRAYS = Cache(lambda: limit() // 2)  # of all sessions, and what is made of them: payloads, small maps
 _FOUND = "elsewhere.found"
@@ -172,7 +172,7 @@ def _as_map(name: str, arrays: AttentionArrays, packed: HeadsPayload | None) -> 
 
 def _as_lines(name: str, arrays: AttentionArrays, packed: HeadsPayload | None) -> None:
     if not lines.fits((1, *arrays.shape[1:]), scored=False):
-        st.info(_("The text is too long for lines. The map shows every head of it."))
+        show_info("The text is too long for lines. The map shows every head of it.")
         return
     last = st.session_state.get(f"{_SELECTED}.lines")
     layer = min(lines.peek(key="elsewhere.lines", selected=last).layer, arrays.shape[0] - 1)

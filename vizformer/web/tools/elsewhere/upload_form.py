@@ -13,7 +13,7 @@ from vizformer.web.frame import presses
 from vizformer.web.tools.elsewhere import pictures
 from vizformer.web.widgets import dropzone
 from vizformer.web.words import errors
-from vizformer.web.words.i18n import _, show_note
+from vizformer.web.words.i18n import _, show_info, show_markdown, show_note
 
 _ROUND = "elsewhere.round"  # of uploads: a new one begins with an empty box
 _CHARACTERS = 100_000  # of tokens
@@ -22,15 +22,13 @@ _ONE_AT_A_TIME = Lock()  # while a file is read, it takes several times the memo
 
 def hand_in() -> None:
     """Takes a file, and says why it cannot be shown; what is in it belongs to this session alone."""
-    st.markdown(
-        _(
-            "Attention weights of any program, as `.npz`, `.npy` or `.safetensors`: one array `[layers, heads, queries, "
-            "keys]`, or `[heads, queries, keys]` for each layer. No model is needed. In a notebook "
-            "`vf.view(arrays, tokens)` shows the same."
-        )
+    show_markdown(
+        "Attention weights of any program, as `.npz`, `.npy` or `.safetensors`: one array `[layers, heads, queries, "
+        "keys]`, or `[heads, queries, keys]` for each layer. No model is needed. In a notebook "
+        "`vf.view(arrays, tokens)` shows the same."
     )
     if not uploads.is_on():
-        st.info(_("This server takes no uploads. In Python `vf.view(arrays, tokens)` shows them."))
+        show_info("This server takes no uploads. In Python `vf.view(arrays, tokens)` shows them.")
         return
     number = st.session_state.setdefault(_ROUND, 0)
     most = min(MAX_BYTES, uploads.limit())

@@ -4,7 +4,7 @@ import streamlit as st
 
 from vizformer.components import table
 from vizformer.components.table import Row
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_markdown
 
 NAMES = (  # the tensor of a layer of d_model = 4 and dim_feedforward = 8, its shape, and what it holds
     ("self_attn.in_proj_weight", "12 × 4", "W_Qᵀ, W_Kᵀ, W_Vᵀ"),
@@ -50,18 +50,16 @@ def draw_interface() -> None:
         st.html(table.style())
         rows = [Row(name, shape, ours) for name, shape, ours in NAMES]
         st.html(table.to_html((_("tensor of PyTorch"), _("shape"), _("holds")), rows))
-        st.markdown(
-            _(
-                "- A linear layer keeps its matrix **transposed**, one row for each number that comes out. The three of "
-                "attention lie in one tensor, one below the other.\n"
-                "- **batch_first** is False unless it is said: the first axis is then the token, and the second one the "
-                "sentence.\n"
-                "- **Masks have two opposite meanings.** In nn.MultiheadAttention and nn.Transformer True means *may not be "
-                "seen*. In F.scaled_dot_product_attention True means *may be seen*. Numbers are added to the scores in "
-                "both.\n"
-                "- **Rows of padding.** A stack in eval(), without gradients and with batch_first, takes a quick way that "
-                "leaves padding out, and writes zeros where it stood. In train() the same rows hold numbers. Neither is a "
-                "result: nobody should read them."
-            )
+        show_markdown(
+            "- A linear layer keeps its matrix **transposed**, one row for each number that comes out. The three of "
+            "attention lie in one tensor, one below the other.\n"
+            "- **batch_first** is False unless it is said: the first axis is then the token, and the second one the "
+            "sentence.\n"
+            "- **Masks have two opposite meanings.** In nn.MultiheadAttention and nn.Transformer True means *may not be "
+            "seen*. In F.scaled_dot_product_attention True means *may be seen*. Numbers are added to the scores in "
+            "both.\n"
+            "- **Rows of padding.** A stack in eval(), without gradients and with batch_first, takes a quick way that "
+            "leaves padding out, and writes zeros where it stood. In train() the same rows hold numbers. Neither is a "
+            "result: nobody should read them."
         )
         st.code(CODE, language="python", wrap_lines=True)

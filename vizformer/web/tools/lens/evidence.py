@@ -20,7 +20,7 @@ from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.words import ablated_parts, labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _, show_note
+from vizformer.web.words.i18n import _, show_markdown, show_note
 from vizformer.web.words.part_names import part_name
 
 TOLD = 0.1  # of the logit: a part is told of whose two effects differ by as much
@@ -205,14 +205,12 @@ def evidence_in_words(subject: Subject, asked: Asked) -> None:
     found = computations.evidence_of(subject, asked.position, asked.token, against=asked.against)
     values = {"answer": plain(asked.text), "logit": f"{found.logit:.4f}".replace("-", "−")}
     if asked.against is None:
-        st.markdown(_("The logit of “{answer}” is **{logit}**: a sum of what every part has written.", **values))
+        show_markdown("The logit of “{answer}” is **{logit}**: a sum of what every part has written.", **values)
     else:
-        st.markdown(
-            _(
-                "The logit of “{answer}”, less {less}, is **{logit}**: a sum of what every part has written.",
-                **values,
-                less=less(subject, asked.against),
-            )
+        show_markdown(
+            "The logit of “{answer}”, less {less}, is **{logit}**: a sum of what every part has written.",
+            **values,
+            less=less(subject, asked.against),
         )
     if why := position_choice.why(subject):
         st.caption(why)

@@ -18,7 +18,7 @@ from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.running_text import tokens_with_spaces
 from vizformer.web.words.errors import plain
-from vizformer.web.words.i18n import _, show_note
+from vizformer.web.words.i18n import _, show_info, show_note
 
 WORK = 1.5e9  # parameters times tokens: above it the gradients take half a minute and more
 
@@ -35,13 +35,11 @@ def opened(subject: Subject, asked: Asked) -> None:
     n = sum(map(len, subject.trace.tokens.values()))
     parameters = sum(one.numel() for one in subject.checkpoint.model.parameters())
     if n * parameters > WORK:
-        st.info(
-            _(
-                "Gradients of {n:,} tokens of a model of {millions:,} million parameters take too long here. In Python: "
-                "vf.analysis.input_attribution.",
-                n=n,
-                millions=round(parameters / 1e6),
-            )
+        show_info(
+            "Gradients of {n:,} tokens of a model of {millions:,} million parameters take too long here. In Python: "
+            "vf.analysis.input_attribution.",
+            n=n,
+            millions=round(parameters / 1e6),
         )
         return
     names = {"integrated": _("integrated gradients"), "gradient": _("gradient × input")}

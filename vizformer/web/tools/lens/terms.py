@@ -20,7 +20,7 @@ from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.running_text import tokens_with_spaces
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _, show_note, translate
+from vizformer.web.words.i18n import _, show_markdown, show_note, translate
 from vizformer.web.words.part_names import part_name
 
 ANCHOR = "lens-terms"
@@ -88,15 +88,13 @@ def head(subject: Subject, asked: Asked, term: Term) -> None:
     stack = "encoder" if term.place.endswith("cross") else term.place.split(".")[0]
     tokens = subject.trace.tokens[stack]
     top = int(np.abs(shares).argmax())
-    st.markdown(
-        _(
-            "Most of it comes from token {key} “{token}”: {value}, with the attention weight {weight}. Blue raises the "
-            "logit, orange lowers it.",
-            key=top,
-            token=plain(tokens[top].text),
-            value=f"{shares[top]:+.3f}",
-            weight=f"{weights[top]:.3f}",
-        )
+    show_markdown(
+        "Most of it comes from token {key} “{token}”: {value}, with the attention weight {weight}. Blue raises the "
+        "logit, orange lowers it.",
+        key=top,
+        token=plain(tokens[top].text),
+        value=f"{shares[top]:+.3f}",
+        weight=f"{weights[top]:.3f}",
     )
     label = _("The text, each token tinted by what it adds through this head")
     st.html(tinted_text.to_html(tokens_with_spaces(subject, stack), shares, label=label, marked=top))

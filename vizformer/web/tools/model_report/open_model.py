@@ -16,7 +16,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import dropzone
 from vizformer.web.words import errors
 from vizformer.web.words.errors import guarded, plain
-from vizformer.web.words.i18n import _, show_note, show_text, translate
+from vizformer.web.words.i18n import _, show_info, show_note, show_text, translate
 
 _WANTED = "vizformer.fetching"  # the name of the download that this session waits for
 _BESIDE = "vizformer.opening.beside"  # whether what is opened stands beside the model that is shown, not in its place
@@ -95,7 +95,7 @@ def offer(model: ModelRef) -> bool:
     if model.source != "hub" or not hub.is_on():
         return False
     if st.session_state.get(_WANTED) != model.id:
-        st.info(_("{name} has not been fetched to this server yet.", name=plain(model.id)))
+        show_info("{name} has not been fetched to this server yet.", name=plain(model.id))
         st.button(_("Fetch {name}", name=plain(model.id)), on_click=_fetch, args=(model.id,), type="primary")
     return True
 
@@ -109,8 +109,8 @@ def box(*, unfolded: bool = False, beside: bool = False) -> None:
     ways = [way for way, on in ((_from_hub, hub.is_on()), (_from_files, uploads.is_on())) if on]
     if not ways and not by_path:
         if unfolded:
-            st.info(
-                _("This server opens no models of its visitors. Start VizFormer on your own computer to open yours.")
+            show_info(
+                "This server opens no models of its visitors. Start VizFormer on your own computer to open yours."
             )
         return
     with st.container() if unfolded else st.expander(_("Open another model")):

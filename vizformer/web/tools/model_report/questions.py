@@ -13,7 +13,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.model_report import open_model, report_words
 from vizformer.web.words import errors
 from vizformer.web.words.errors import guarded
-from vizformer.web.words.i18n import _, show_text, translate
+from vizformer.web.words.i18n import _, show_text, show_warning, translate
 
 
 def read(model: ModelRef) -> Report | None:
@@ -76,7 +76,7 @@ def ask(model: ModelRef, questions: tuple[Question, ...], known: dict[str, objec
         q.name not in chosen and (q.usual is None or q.insists) and not q.optional and q.decides(chosen)
         for q in questions
     ):
-        st.warning(_("Some questions are still open."))
+        show_warning("Some questions are still open.")
         return
     given = {q.name: chosen[q.name] for q in questions if q.name in chosen and (q.insists or chosen[q.name] != q.usual)}
     assume(model, given | {name: False for name, is_known in fixed.items() if not is_known})

@@ -10,7 +10,7 @@ from vizformer.web.frame import sitemap
 from vizformer.web.tools.model_report import report_words
 from vizformer.web.widgets import data_table
 from vizformer.web.words.errors import guarded, plain
-from vizformer.web.words.i18n import _, translate
+from vizformer.web.words.i18n import _, show_markdown, translate
 
 ROW, MOST = 35, 12  # pixels of a row; rows that are shown before the table scrolls
 
@@ -61,12 +61,10 @@ def assumptions(report: Report) -> None:
 @guarded()
 def example(title: str, report: Report) -> None:
     """A model that is open, before the reader opens one: what most of it is made of."""
-    st.markdown(
-        _(
-            "**{model}** is open: {n} parameters, by part. A model of yours is shown in the same way, on every page.",
-            model=plain(title),
-            n=f"{report.n_parameters:,}",
-        )
+    show_markdown(
+        "**{model}** is open: {n} parameters, by part. A model of yours is shown in the same way, on every page.",
+        model=plain(title),
+        n=f"{report.n_parameters:,}",
     )
     st.html(report_words.parts_table(report_words.parts(report)))
     st.page_link(sitemap.REPORT.file, label=_("All that its files hold: Model report"))

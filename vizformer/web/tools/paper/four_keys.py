@@ -6,7 +6,7 @@ import streamlit as st
 from vizformer.explain import examples
 from vizformer.web.tools.paper.matrices import editable, tables
 from vizformer.web.widgets.laboratories import laboratory
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_markdown
 
 
 @laboratory
@@ -22,15 +22,13 @@ def draw_four_keys() -> None:
         v = editable("v", "V", examples.VALUES)
     printed, plain, scaled = st.columns(3, gap="medium", border=True)
     with printed:
-        st.markdown(_("**As widely printed**"))
+        show_markdown("**As widely printed**")
         tables((_("weights"), examples.PRINTED_WEIGHTS), (_("output"), np.array([examples.PRINTED_OUTPUT])))
-        st.markdown(
-            _(
-                "These are no softmax: weights must sum to 1, and these sum to {total:.1f}. Nor do they give the printed "
-                "output: with them it would be {honest:.1f}.",
-                total=examples.PRINTED_SUM,
-                honest=examples.PRINTED_WEIGHTS_GIVE,
-            )
+        show_markdown(
+            "These are no softmax: weights must sum to 1, and these sum to {total:.1f}. Nor do they give the printed "
+            "output: with them it would be {honest:.1f}.",
+            total=examples.PRINTED_SUM,
+            honest=examples.PRINTED_WEIGHTS_GIVE,
         )
     for column, title, run in (
         (plain, _("**Right, without the division**"), examples.paper_attention(q, k, v, scaled=False)),
@@ -41,9 +39,7 @@ def draw_four_keys() -> None:
             tables((_("weights"), run.weights[0]), (_("output"), run.output[0]))
             st.latex(rf"\frac{{q \cdot k_j}}{{{run.divisor:.4g}}}")
     if np.array_equal(q, examples.QUERY) and np.array_equal(k, examples.KEYS):
-        st.markdown(
-            _(
-                "Keys 0 and 2 agree with the query equally well (q·k = 1), keys 1 and 3 not at all (q·k = 0). But a "
-                "score of 0 is not a weight of 0: e⁰ = 1, so the softmax still gives them a share."
-            )
+        show_markdown(
+            "Keys 0 and 2 agree with the query equally well (q·k = 1), keys 1 and 3 not at all (q·k = 0). But a "
+            "score of 0 is not a weight of 0: e⁰ = 1, so the softmax still gives them a share."
         )

@@ -6,7 +6,7 @@ import streamlit as st
 from vizformer.explain import examples
 from vizformer.web.tools.paper.matrices import editable, tables
 from vizformer.web.widgets.laboratories import laboratory
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_markdown
 
 
 @laboratory
@@ -24,9 +24,7 @@ def draw_two_rows() -> None:
         )
         tables((_("scores ÷ √3"), run.scores), (_("weights"), run.weights), (_("output"), run.output))
         if np.array_equal(x, examples.TWO_ROWS):  # true of these numbers, not of any
-            st.markdown(
-                _(
-                    "Each row is most like itself, so it keeps most of itself; what both have in common, the last "
-                    "column, stays as it is."
-                )
+            show_markdown(
+                "Each row is most like itself, so it keeps most of itself; what both have in common, the last "
+                "column, stays as it is."
             )

@@ -11,7 +11,7 @@ from vizformer.web.tools.side_by_side.pair import Pair
 from vizformer.web.widgets import position_choice
 from vizformer.web.widgets.answer_question import ask_why
 from vizformer.web.words import labels
-from vizformer.web.words.i18n import _, show_note, show_text
+from vizformer.web.words.i18n import _, show_info, show_note, show_text
 
 
 def draw_answers(pair: Pair) -> None:
@@ -20,7 +20,7 @@ def draw_answers(pair: Pair) -> None:
         return
     st.subheader(_("What they predict"), anchor=False)
     if not all(model_cache.predicts(one.model) for one in (pair.first, pair.second)):
-        st.info(_("A model whose files hold no head that predicts tokens says nothing that could be compared."))
+        show_info("A model whose files hold no head that predicts tokens says nothing that could be compared.")
         return
     rows = chosen_rows(pair)
     found = computations.answers(pair, *rows)

@@ -15,7 +15,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import model_assumptions
 from vizformer.web.widgets.model_input import readable
 from vizformer.web.widgets.other_sentence import ask_other_sentence
-from vizformer.web.words.i18n import _, show_note
+from vizformer.web.words.i18n import _, show_info, show_note
 
 MODEL, EXAMPLE = "side_by_side.model", "side_by_side.example"
 SAME, OWN = "", "own"  # in the place of a second model
@@ -78,7 +78,7 @@ def choose(subject: Subject) -> Pair | None:
         model_assumptions.line(model)
     text = text or (subject.text if model is not None else "")
     if not text or (model in (None, state.view().model) and text == subject.text.strip()):
-        st.info(_("Choose a second model, write a second sentence, or take an example."))
+        show_info("Choose a second model, write a second sentence, or take an example.")
         return None
     if subject.edited:
         show_note("Numbers set by hand are left out here: this is the model as it is.")

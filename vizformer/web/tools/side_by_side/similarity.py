@@ -22,7 +22,7 @@ from vizformer.web.widgets.choices import BESIDE
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_info, show_markdown
 
 POOLING = "beside.pooling"
 BARS = 10
@@ -35,14 +35,12 @@ def draw_similarity(pair: Pair) -> None:
         return
     sizes = [len(one.tokens) for one in (pair.first, pair.second)]
     if max(sizes) > LONGEST:
-        st.info(
-            _(
-                "The texts have {first} and {second} tokens; how alike they are is taken apart for at most {limit} each. "
-                "Choose shorter ones.",
-                first=sizes[0],
-                second=sizes[1],
-                limit=LONGEST,
-            )
+        show_info(
+            "The texts have {first} and {second} tokens; how alike they are is taken apart for at most {limit} each. "
+            "Choose shorter ones.",
+            first=sizes[0],
+            second=sizes[1],
+            limit=LONGEST,
         )
         return
     said = pooling_of(pair.first.model)
@@ -84,16 +82,14 @@ def draw_similarity(pair: Pair) -> None:
             key="side_by_side.similarity.parts",
         )
         proof_badge.show(parts.proof)
-    st.markdown(
-        _(
-            "“{first}” and “{second}” add most, {share} of {value}; an even share would be {even}. What the model has "
-            "written into the first text, part by part, adds up to the same number.",
-            first=plain(tokens[0][first]),
-            second=plain(tokens[1][second]),
-            share=number(float(found.pairs[first, second]), 4),
-            value=number(found.cosine),
-            even=number(found.cosine / found.pairs.size, 4),
-        )
+    show_markdown(
+        "“{first}” and “{second}” add most, {share} of {value}; an even share would be {even}. What the model has "
+        "written into the first text, part by part, adds up to the same number.",
+        first=plain(tokens[0][first]),
+        second=plain(tokens[1][second]),
+        share=number(float(found.pairs[first, second]), 4),
+        value=number(found.cosine),
+        even=number(found.cosine / found.pairs.size, 4),
     )
     st.caption(
         _("The model's files say how the rows of a text become one vector.")

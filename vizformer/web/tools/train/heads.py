@@ -16,7 +16,7 @@ from vizformer.web.link.view import usual_query
 from vizformer.web.widgets import chart, row_names, telling
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_markdown
 
 CHOSEN = "train.place_chosen"  # whether the reader chose a head, of models of which size
 
@@ -87,12 +87,10 @@ def _telling(name: str, now: State, kind: Kind, text: str) -> tuple[tuple[int, i
 def induction(name: str, plan: Plan, now: State, index: int) -> None:
     """The two halves of an induction head, in every head, along the training."""
     st.subheader(_("Do induction heads form?"), anchor=False)
-    st.markdown(
-        _(
-            "Measured on random tokens that come twice. A **previous-token head** looks at the token before. An "
-            "**induction head** looks at what followed the same token the first time: it builds on the previous-token "
-            "head of a layer before it, which is why one layer is not enough."
-        )
+    show_markdown(
+        "Measured on random tokens that come twice. A **previous-token head** looks at the token before. An "
+        "**induction head** looks at what followed the same token the first time: it builds on the previous-token "
+        "head of a layer before it, which is why one layer is not enough."
     )
     kept = now.progress.snapshots
     steps = np.array([snapshot.step for snapshot in kept], dtype=np.int32)

@@ -7,7 +7,7 @@ from vizformer.training.live import Plan
 from vizformer.training.training_queue import State
 from vizformer.web.catalogue import trainings
 from vizformer.web.words import labels
-from vizformer.web.words.i18n import _, show_note
+from vizformer.web.words.i18n import _, show_error, show_info, show_note, show_warning
 
 LEARNED = 0.5  # of the new examples answered right: below, a word of advice
 
@@ -27,7 +27,7 @@ def draw_status(name: str, plan: Plan, now: State) -> None:
             else _("Waiting: you are next. It begins by itself; keep this page open.")
         )
     elif now.phase == "starting":
-        st.info(_("Starting …"))
+        show_info("Starting …")
     else:
         step = int(progress.steps[-1]) if len(progress.steps) else 0
         last = progress.snapshots[-1].marks
@@ -51,66 +51,54 @@ def _stop(name: str) -> None:
 def _ended(plan: Plan, now: State) -> None:
     progress = now.progress
     if progress.ending == "full":
-        st.error(
-            _(
-                "The disk of this server is full, so the training ended; there was no room for what it learned. Ask "
-                "whoever runs this server to make some, then train again."
-            )
+        show_error(
+            "The disk of this server is full, so the training ended; there was no room for what it learned. Ask "
+            "whoever runs this server to make some, then train again."
         )
         return
     if not progress.snapshots:
-        st.info(_("It ended before it began. Train again."))
+        show_info("It ended before it began. Train again.")
         return
     kept = progress.snapshots[-1]
     values = {"step": kept.step, "accuracy": labels.percent(kept.marks.accuracy), "seconds": f"{progress.seconds:.0f}"}
     if progress.ending == "done":
         st.success(_("Trained: {step} steps in {seconds} s. New examples answered right: {accuracy}", **values))
         if kept.marks.accuracy < LEARNED and (without := trainings.left_out(plan)):
-            st.info(
-                _(
-                    "It has not learned the task yet, and it had to do without something: {without}. Train again with "
-                    "it: both curves are then drawn.",
-                    without=" · ".join(without),
-                )
+            show_info(
+                "It has not learned the task yet, and it had to do without something: {without}. Train again with "
+                "it: both curves are then drawn.",
+                without=" · ".join(without),
             )
         elif kept.marks.accuracy < LEARNED:
-            st.info(
-                _("It has not learned the task yet. More steps, a learning rate near 0.003 or a larger width help.")
-            )
+            show_info("It has not learned the task yet. More steps, a learning rate near 0.003 or a larger width help.")
     elif progress.ending == "diverged":
         loss = float(progress.losses[-1]) if len(progress.losses) else float("nan")
-        st.error(
-            _(
-                "The training diverged: the loss was {first} before the first step and is {loss} after step {at}. "
-                "Everything until step {step} is kept. Choose a smaller learning rate than {rate}; "
-                "“before the sublayer” as the place of the norm also helps.",
-                first=f"{progress.snapshots[0].marks.loss:.2f}",
-                loss=_number(loss),
-                at=int(progress.steps[-1]),
-                step=kept.step,
-                rate=f"{plan.learning_rate:g}",
-            )
+        show_error(
+            "The training diverged: the loss was {first} before the first step and is {loss} after step {at}. "
+            "Everything until step {step} is kept. Choose a smaller learning rate than {rate}; "
+            "“before the sublayer” as the place of the norm also helps.",
+            first=f"{progress.snapshots[0].marks.loss:.2f}",
+            loss=_number(loss),
+            at=int(progress.steps[-1]),
+            step=kept.step,
+            rate=f"{plan.learning_rate:g}",
         )
     elif progress.ending == "time":
-        st.warning(
-            _(
-                "Two minutes of computing are over. Everything until step {step} is kept. Choose fewer steps, fewer "
-                "layers or a smaller width.",
-                **values,
-            )
+        show_warning(
+            "Two minutes of computing are over. Everything until step {step} is kept. Choose fewer steps, fewer "
+            "layers or a smaller width.",
+            **values,
         )
     elif progress.ending == "abandoned":
-        st.info(_("Nobody was watching any more, so it ended. Everything until step {step} is kept.", **values))
+        show_info("Nobody was watching any more, so it ended. Everything until step {step} is kept.", **values)
     elif progress.ending == "failed":
-        st.error(
-            _(
-                "The training broke off, and it is not your mistake. Everything until step {step} is kept. Whoever runs "
-                "this server finds the reason in its log.",
-                **values,
-            )
+        show_error(
+            "The training broke off, and it is not your mistake. Everything until step {step} is kept. Whoever runs "
+            "this server finds the reason in its log.",
+            **values,
         )
     else:
-        st.info(_("Stopped. Everything until step {step} is kept.", **values))
+        show_info("Stopped. Everything until step {step} is kept.", **values)
 
 
 def _number(value: float) -> str:

@@ -20,7 +20,7 @@ from vizformer.web.widgets import chart, lesson, watched_work
 from vizformer.web.widgets.choices import BESIDE
 from vizformer.web.words import ablated_parts
 from vizformer.web.words.ablated_parts import signed
-from vizformer.web.words.i18n import _, show_note
+from vizformer.web.words.i18n import _, show_markdown, show_note
 
 MOST_PROMPTS, DRAWS, MOST_LISTED = 12, 3, 40
 """Prompts of a set that are read here; drawn circuits of each size; edges in the table."""
@@ -91,15 +91,13 @@ def draw_circuit(subject: Subject, model: Subject, prompts: PromptSet) -> None:
         )
     with beside:
         enough = next((at for at, share in enumerate(found.curve.circuit) if share > 0.8), len(sizes) - 1)
-        st.markdown(
-            _(
-                "Of {all} edges, **{n}** keep {share} of the difference between the prompts; as many drawn ones keep "
-                "{drawn}.",
-                all=f"{sizes[-1]:,}",
-                n=f"{sizes[enough]:,}",
-                share=f"{found.curve.circuit[enough]:.0%}",
-                drawn=f"{round(found.curve.random[enough].mean(), 2) + 0.0:.0%}",
-            )
+        show_markdown(
+            "Of {all} edges, **{n}** keep {share} of the difference between the prompts; as many drawn ones keep "
+            "{drawn}.",
+            all=f"{sizes[-1]:,}",
+            n=f"{sizes[enough]:,}",
+            share=f"{found.curve.circuit[enough]:.0%}",
+            drawn=f"{round(found.curve.random[enough].mean(), 2) + 0.0:.0%}",
         )
         show_note(
             "An edge is what one part writes and another reads: the query, the key or the value of a head, a network, "

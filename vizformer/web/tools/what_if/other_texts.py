@@ -1,14 +1,12 @@
 """The other texts from which means, outputs and gates come: bundled ones, or the reader's own; and whether they fit."""
 
-import streamlit as st
-
 from vizformer.analysis.corpus_heads import Corpus
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if import computations
 from vizformer.web.widgets import own_texts
 from vizformer.web.widgets.choices import one_of
 from vizformer.web.words import labels
-from vizformer.web.words.i18n import _, show_note
+from vizformer.web.words.i18n import _, show_note, show_warning
 
 MOST_CHARACTERS = 6_000  # of the reader's own: about as many as the bundled ones that are read
 TOO_MANY_UNKNOWN = 0.05
@@ -35,12 +33,10 @@ def notes(subject: Subject, texts: Corpus | None, count: int) -> None:
     show_note("Only the first {n} texts are read. One that is too long for the model is halved until it fits.", n=count)
     share = computations.unknown_share(Subject(subject.model, "", ""), texts, count)
     if share > TOO_MANY_UNKNOWN:
-        st.warning(
-            _(
-                "{share} of the tokens of these texts are unknown to the model's vocabulary, so that what is measured on "
-                "them says little of this model. Give texts of its own kind.",
-                share=labels.percent(share),
-            )
+        show_warning(
+            "{share} of the tokens of these texts are unknown to the model's vocabulary, so that what is measured on "
+            "them says little of this model. Give texts of its own kind.",
+            share=labels.percent(share),
         )
 
 

@@ -13,7 +13,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import lesson, position_choice
 from vizformer.web.widgets.other_sentence import ask_other_sentence
 from vizformer.web.words import labels
-from vizformer.web.words.i18n import _, show_note, show_text
+from vizformer.web.words.i18n import _, show_info, show_note, show_text, show_warning
 
 OWN = -1  # the token that the model itself finds most probable
 EXAMPLE = "what_if.example"
@@ -48,7 +48,7 @@ class Prompts:
 def choose(subject: Subject, corrupted: str) -> Prompts | None:
     """Draws the choices beside the second prompt; None, with the reason, where the two cannot be compared."""
     if not corrupted:
-        st.info(_("Write a second prompt that differs from the sentence above in a word or two, or choose an example."))
+        show_info("Write a second prompt that differs from the sentence above in a word or two, or choose an example.")
         return None
     both = readings(subject, corrupted)
     if not comparable(*both):
@@ -112,14 +112,12 @@ def comparable(clean: Subject, corrupted: Subject) -> bool:
     stack = next(iter(runs[0]))  # the target of the others is the same
     first, other = runs[0][stack], runs[1][stack]
     if len(first) != len(other):
-        st.warning(
-            _(
-                "The two prompts must have equally many tokens, since every number takes the place of the one at its own "
-                "position: the clean one has {clean}, the corrupted one {corrupted}. Change a word for another one that is "
-                "cut into as many tokens, or choose an example.",
-                clean=len(first),
-                corrupted=len(other),
-            )
+        show_warning(
+            "The two prompts must have equally many tokens, since every number takes the place of the one at its own "
+            "position: the clean one has {clean}, the corrupted one {corrupted}. Change a word for another one that is "
+            "cut into as many tokens, or choose an example.",
+            clean=len(first),
+            corrupted=len(other),
         )
         for title, sequence in ((_("clean"), first), (_("corrupted"), other)):
             st.text(f"{title}: {' | '.join(labels.texts(sequence))}")
@@ -130,7 +128,7 @@ def comparable(clean: Subject, corrupted: Subject) -> bool:
         if a.id != b.id
     ]
     if not changed:
-        st.warning(_("The two prompts are the same: change a word in the second one."))
+        show_warning("The two prompts are the same: change a word in the second one.")
         return False
     show_text("They differ at {places}.", places=_("; ").join(changed))
     return True

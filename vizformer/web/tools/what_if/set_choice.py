@@ -10,7 +10,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if.circuit_edges import has_edges
 from vizformer.web.widgets.choices import box
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, show_info
 from vizformer.word_tables import words_of
 
 _WORDS = words_of(__file__)
@@ -44,12 +44,10 @@ def own_set() -> PromptSet | None:
     )
     check_characters(written or "", LARGEST // 4)
     if not (written or "").strip():
-        st.info(
-            _(
-                "Paste 2 to {most} prompts. Only the column clean is needed. A template has a line “clean: The {{who}} "
-                "lost” and a line “who: boy, king, man” with the words for it.",
-                most=MOST,
-            )
+        show_info(
+            "Paste 2 to {most} prompts. Only the column clean is needed. A template has a line “clean: The {{who}} "
+            "lost” and a line “who: boy, king, man” with the words for it.",
+            most=MOST,
         )
         return None
     return read(written)

@@ -23,7 +23,7 @@ from vizformer.web.tools.what_if.share_map import chosen_cell, one_map, window
 from vizformer.web.widgets import in_python, strongest_parts, watched_work
 from vizformer.web.widgets.choices import BESIDE, kind_of_attention, more
 from vizformer.web.words.ablated_parts import signed
-from vizformer.web.words.i18n import _, show_note, show_text, translate
+from vizformer.web.words.i18n import _, show_markdown, show_note, show_text, show_warning, translate
 
 LISTED = 10
 
@@ -156,27 +156,23 @@ def said(found: SetEffects) -> None:
     )
     at = found.strongest()[0]
     low, high = found.interval()[:, at]
-    st.markdown(
-        _(
-            "**{part}** has the largest mean: {mean}, between {low} and {high} in 95% of the sets that are drawn again from "
-            "these prompts; {against} of {n} prompts go against it.",
-            part=strongest_parts.part_name(found, at),
-            mean=signed(float(found.mean[at])),
-            low=signed(float(low)),
-            high=signed(float(high)),
-            against=len(found.against(at)),
-            n=len(found.rows),
-        )
+    show_markdown(
+        "**{part}** has the largest mean: {mean}, between {low} and {high} in 95% of the sets that are drawn again from "
+        "these prompts; {against} of {n} prompts go against it.",
+        part=strongest_parts.part_name(found, at),
+        mean=signed(float(found.mean[at])),
+        low=signed(float(low)),
+        high=signed(float(high)),
+        against=len(found.against(at)),
+        n=len(found.rows),
     )
     if found.refused:
         number, why = found.refused[0]
-        st.warning(
-            _(
-                "{n} prompts are left out. Of row {row}: {why}",
-                n=len(found.refused),
-                row=number + 1,
-                why=translate(why),
-            )
+        show_warning(
+            "{n} prompts are left out. Of row {row}: {why}",
+            n=len(found.refused),
+            row=number + 1,
+            why=translate(why),
         )
 
 
