@@ -200,8 +200,8 @@ def test_what_is_right_is_the_models_own() -> None:
     ]
     assert answered("heads")[1].endswith(str(int(np.argmax(shares))))
     table = checkpoint.model.embedding.weight
-    row = table[trace.tokens["encoder"][about.found.followed].id]
     ask, right = answered("rows")
+    row = table[next(token.id for token in trace.tokens["encoder"] if f"“{token.text}”" in ask.words)]
     cosines = {
         option.text: max(
             float(np.dot(row, table[id]) / (row.norm() * table[id].norm()))
@@ -392,3 +392,25 @@ def test_the_path_names_every_exercise_at_its_station(code: str) -> None:
 def test_the_notebook_that_the_app_hands_out_is_that_of_the_exercises(code: str) -> None:
     """Else: make reference."""
     assert asset("exercises", code, NOTEBOOK).read_text(encoding="utf-8") == contents(code)[NOTEBOOK]
+
+
+@pytest.mark.parametrize(
+    "text", ["The old lamp was broken because it fell.", "奶奶把旧灯放在桌子下面，因为它坏了。", "老。"]
+)
+def test_what_is_said_of_a_count_of_tokens_is_so(text: str) -> None:
+    [station] = [one for one in walked(("zh-en", text)) if one.name == "tokens"]
+    [question] = [step for step in station.steps if isinstance(step, Ask)]
+    [ways] = [step for step in station.steps if isinstance(step, Turn)]
+    counts = dict(re.fullmatch(r"(.+): (\d+) tokens?", tick).groups() for tick in ways.ticks)
+    for i, option in enumerate(question.options):
+        named = re.search("“(.+)”", option.because)
+        assert (i == question.right) == (option.text == counts["this model"])
+        assert option.text == counts[named[1]] if named else i == question.right or option.text not in counts.values()
+
+
+def test_the_row_that_is_asked_for_has_the_clearest_neighbour() -> None:
+    """What is said of it, that training makes tokens of like places alike, is not shown on a rare token."""
+    [station] = [one for one in walked(("zh-en", "The old lamp was broken because it fell.")) if one.name == "rows"]
+    [question] = [step for step in station.steps if isinstance(step, Ask)]
+    assert "“lamp”" in question.words
+    assert question.options[question.right].text == "lamps"

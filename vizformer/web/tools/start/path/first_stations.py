@@ -62,10 +62,7 @@ def _candidates(about: Sentence, row: int) -> Frame:
 def tokens(about: Sentence) -> Station:
     """Characters, tokens, numbers; other ways to cut."""
     say, found, text = words_of("tokens"), about.found, about.subject.text.strip()
-    n, words = found.count, max(len(text.split()), len(text) // 2)
-    counts = sorted({n, len(text), words, n + 3})
-    chosen = sorted({n, *[one for one in counts if one != n][:2]} | {max(counts)})
-    given = [Option(f"{one}", say("because.right" if one == n else "because.wrong")) for one in chosen]
+    n = found.count
     characters = Chips([sign if sign.strip() else "␣" for sign in text[:_MOST_PIECES]])
     values = {"n": len(text), "vocabulary": f"{about.subject.config.input_vocab_size:,}"}
     ids = [str(token.id) for token in found.tokens]
@@ -73,6 +70,12 @@ def tokens(about: Sentence) -> Station:
     ways = [[piece.text for piece in cut(scheme, text)] for scheme in SCHEMES]
     named = [lesson_words.say("tokens", "pieces", f"scheme.{scheme}") for scheme in SCHEMES]
     frames: list[Frame] = [[own], *([Chips(pieces[:_MOST_PIECES])] for pieces in ways)]
+    by_count = {len(pieces): name for pieces, name in zip(ways[::-1], named[::-1], strict=True)}  # the first of a kind
+    others = {count: name for count, name in by_count.items() if count != n}
+    chosen = sorted({n, min(others, default=n), max(others, default=n), n + 3})
+    why = {n: say("because.right"), n + 3: say("because.none")}
+    why |= {count: say("because.way", way=name) for count, name in others.items()}
+    given = [Option(f"{one}", why[one]) for one in chosen]
     ticks = [
         f"{name}: {say('counted', n=count)}"
         for name, count in zip([say("own"), *named], [n, *map(len, ways)], strict=True)
@@ -103,14 +106,16 @@ def rows(about: Sentence) -> Station:
         cosines = [cosine for _, cosine in rows_like[:_NEAREST]]
         bars = Bars(say("nearest", token=token.text), labels.told_apart(best), cosines, list(map(number, cosines)), 1.0)
         frames.append([bars])
-    candidates = [near[at][0], near[at][len(near[at]) // 2], near[at][-1]]
+    rated = [(-1.0 if token.special else like[0][1]) for token, like in zip(found.tokens, near, strict=True)]
+    clearest = rated.index(max(rated))
+    candidates = [near[clearest][0], near[clearest][len(near[clearest]) // 2], near[clearest][-1]]
     names = [token.text for token in reader.tokens([id for id, _ in candidates])]
     steps: list[Step] = [Show(say("see", **values), one), Show(say("all"), every)]
     if len({*names}) == len(names) and all(name.strip() for name in names):
         order = sorted(range(len(names)), key=lambda i: names[i])
         given = each(say, names, order, 0, [number(cosine) for _, cosine in candidates])
-        steps.append(asked(say, given, order.index(0), every, token=about.token))
-    steps.append(Turn(say("turn"), say("token"), labels.numbered(found.tokens), frames, at))
+        steps.append(asked(say, given, order.index(0), every, token=found.tokens[clearest].text))
+    steps.append(Turn(say("turn"), say("token"), labels.numbered(found.tokens), frames, clearest))
     return Station("rows", say("title"), steps)
 
 
