@@ -5,6 +5,7 @@ A `words.toml` has a table for each module, and in it a text for each name; ever
 
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,9 +16,14 @@ def words_of(file: str) -> dict[str, Any]:
     Args:
         file: its `__file__`.
     """
-    tables = tomllib.loads(Path(file).with_name("words.toml").read_text(encoding="utf-8"))
-    found: dict[str, Any] = tables[Path(file).stem]
+    found: dict[str, Any] = _tables(Path(file).with_name("words.toml"))[Path(file).stem]
     return found
+
+
+@cache
+def _tables(path: Path) -> dict[str, Any]:
+    """Of a folder: each of its modules asks."""
+    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def data_of(file: str) -> dict[str, Any]:
