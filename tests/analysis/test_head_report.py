@@ -22,7 +22,7 @@ from recipes.handmade_models import (
 from tests import tiny
 from tests.checkpoints import folders
 from vizformer import load
-from vizformer.analysis import head_maps, kinds
+from vizformer.analysis import head_maps, kinds, logit_attribution
 from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, head_report, read_texts, worker
 from vizformer.analysis.corpus_heads.clustering import clusters
 from vizformer.analysis.corpus_heads.corpus import MOST_CHARACTERS
@@ -33,6 +33,7 @@ from vizformer.analysis.corpus_heads.report import COLUMNS
 from vizformer.analysis.corpus_heads.report_file import read_report, write_report
 from vizformer.analysis.corpus_heads.running import GROUP
 from vizformer.analysis.corpus_heads.sums import CORNER
+from vizformer.analysis.masks.runs import rerun
 from vizformer.errors import VizformerError
 from vizformer.jobs import worker as jobs
 
@@ -378,7 +379,7 @@ def test_the_rows_are_written_as_csv_and_as_parquet(tmp_path):
     assert pyarrow.parquet.read_table(tmp_path / "heads.parquet").column("entropy").to_pylist() == [
         row["entropy"] for row in rows
     ]
-    with pytest.raises(VizformerError, match=r"neither in \.csv nor in \.parquet"):
+    with pytest.raises(VizformerError, match=r"none of the endings \.csv, \.parquet\."):
         report.save(tmp_path / "heads.txt")
 
 
@@ -404,6 +405,116 @@ def test_it_is_counted_how_many_texts_are_cut():
         (MOST_CHARACTERS, 0),
         (1, MOST_CHARACTERS),
     ]
+
+
+@pytest.mark.parametrize("name", ["decoder-only", "decoder-only, window", "encoder-only, bert", "encoder-decoder"])
+def test_largest_weights_tenths_and_tokens_are_what_plain_loops_give(name, monkeypatch):
+    monkeypatch.setattr("vizformer.analysis.corpus_heads.sums.MOST", 0.2)  # (untrained heads hardly give more)
+    checkpoint = made(name)
+    corpus = corpus_of(checkpoint)
+    report = head_report(checkpoint, corpus, threads=2)
+    for kind, found in report.kinds.items():
+        largest, picks = np.zeros_like(found.largest), np.zeros_like(found.picks)
+        counted = {"key": {}, "query": {}, "rows": {}}
+        for passage in corpus.passages:
+            read = read_tokens(checkpoint, passage)
+            maps = head_maps(run(checkpoint, read), kind)
+            queries, keys = read["decoder" if kind == "cross" else kind], read["encoder" if kind == "cross" else kind]
+            for layer, head in np.ndindex(*maps.weights.shape[:2]):
+                for i, query in enumerate(queries):
+                    if (maps.reasons[layer, i] == 0).sum() < 2:
+                        continue
+                    row = maps.weights[layer, head, i]
+                    best = int(row.argmax())
+                    largest[layer, head, min(19, int(row[best] * 20))] += 1
+                    add(counted["rows"], (layer, head, query))
+                    if row[best] > 0.2 and not keys[best].special and (best > 0 or kind == "cross"):
+                        picks[layer, head] += 1
+                        add(counted["key"], (layer, head, keys[best]))
+                        add(counted["query"], (layer, head, query))
+        assert np.array_equal(found.largest, largest)
+        assert np.array_equal(found.picks, picks)
+        assert picks.any()
+        for layer, head in np.ndindex(*found.shape):
+            for role in ("key", "query"):
+                mine = {id: n for (at, one, id), n in counted[role].items() if (at, one) == (layer, head)}
+                names, counts = (found.tokens[part][layer, head] for part in (role, f"{role}_count"))
+                n = int((counts > 0).sum())
+                assert n == min(10, len(mine))
+                found_ids = [the_one(mine, name, count) for name, count in zip(names[:n], counts[:n], strict=True)]
+                assert all(found_ids)
+                if role == "key":
+                    assert counts[:n].tolist() == sorted(mine.values(), reverse=True)[:n]
+                    continue
+                rows = found.tokens["query_rows"][layer, head][:n]
+                known = [{counted["rows"][layer, head, id] for id in ids} for ids in found_ids]
+                assert all(one in of for one, of in zip(rows.tolist(), known, strict=True))
+                above = counts[:n] - rows * picks[layer, head] / largest[layer, head].sum()
+                assert (np.diff(above) <= 1e-9).all()
+        values = [
+            one[kind][0][0] for one in (by_loops(checkpoint, replace(corpus, passages=(p,))) for p in corpus.passages)
+        ]
+        for measure in ("entropy", "first", "delimiter"):
+            for layer, head in np.ndindex(*found.shape):
+                said = [(float(one[measure][layer, head]), n) for n, one in enumerate(values)]
+                said = sorted(one for one in said if math.isfinite(one[0]))
+                expected = [said[(2 * tenth + 1) * len(said) // 20] for tenth in range(10)]
+                assert found.tenth_values[measure][layer, head] == pytest.approx([one[0] for one in expected], abs=2e-6)
+                texts = found.tenths[measure][layer, head].tolist()
+                assert [values[n][measure][layer, head] for n in texts] == pytest.approx([one[0] for one in expected])
+
+
+def add(counts, what):
+    layer, head, token = what
+    text[token.id] = token.text
+    counts[layer, head, token.id] = counts.get((layer, head, token.id), 0) + 1
+
+
+text = {}  # of tokens by their ids
+
+
+def the_one(counts, name, count):
+    """The tokens that this may be: of those that read the same, one that was counted so often."""
+    return [id for id, n in counts.items() if n == count and name in (text[id], f"␣{text[id]}", f"{text[id]} #{id}")]
+
+
+def test_values_and_tokens_are_kept_of_the_first_texts_alone(monkeypatch):
+    checkpoint = made("decoder-only")
+    monkeypatch.setattr("vizformer.analysis.corpus_heads.sums.Sums.keeps", 3)
+    few = head_report(checkpoint, Corpus.of(TEXTS[:3])).kinds["decoder"]
+    all_of_them = head_report(checkpoint, Corpus.of(TEXTS)).kinds["decoder"]
+    for name in ("largest", "picks"):
+        assert np.array_equal(getattr(few, name), getattr(all_of_them, name))
+    assert all_of_them.tenths["entropy"].max() == 2
+    assert all_of_them.texts["entropy"].max() > 3
+
+
+@pytest.mark.parametrize("name", ["decoder-only, llama", "encoder-decoder"])
+def test_the_effect_on_the_logit_is_the_heads_own_term_of_the_next_token(name):
+    checkpoint = made(name)
+    corpus = replace(corpus_of(checkpoint), passages=corpus_of(checkpoint).passages[:2])
+    report = head_report(checkpoint, corpus)
+    trace = [rerun(checkpoint, read_tokens(checkpoint, one), None) for one in corpus.passages]
+    places = [(one, row) for one in trace for row in range(len(one.tokens["decoder"]) - 1)]
+    assert len(places) <= 24
+    for kind, found in report.kinds.items():
+        if kind == "encoder":
+            assert np.isnan(found.mean["logit_effect"]).all()
+            continue
+        for layer, head in np.ndindex(*found.shape):
+            site = f"decoder.{layer}.{'cross' if kind == 'cross' else 'self'}"
+            values = []
+            for one, row in places:
+                terms = logit_attribution(checkpoint, one, row, one.tokens["decoder"][row + 1].id).terms
+                values += [term.value for term in terms if (term.part, term.place, term.head) == ("head", site, head)]
+            assert found.mean["logit_effect"][layer, head] == pytest.approx(np.mean(values), abs=1e-6)
+            assert found.spread["logit_effect"][layer, head] == pytest.approx(np.std(values), abs=1e-6)
+
+
+def test_a_file_of_another_version_is_refused(tmp_path):
+    np.savez(tmp_path / "report.npz", said=np.array(["a", "b"]), n=[1, 1])
+    with pytest.raises(VizformerError, match="another version"):
+        read_report(tmp_path / "report.npz")
 
 
 @pytest.mark.parametrize("name", ["en", "zh"])

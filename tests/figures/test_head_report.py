@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from vizformer import figures
-from vizformer.figures.head_report import MOST_MARKED
+from vizformer.figures.head_report import MOST_MARKED, Measure
 from vizformer.figures.svg import svg
 from vizformer.figures.svg.map_marks import filled
 
@@ -73,3 +73,36 @@ def test_eigenvalues_are_points_of_the_plane() -> None:
     assert list(points.x) == [1, -3]
     assert list(points.y) == [2, 0]
     assert figure.layout.xaxis.range[1] == -figure.layout.xaxis.range[0] >= 3
+
+
+def test_heads_are_points_and_a_head_without_a_number_is_not_drawn() -> None:
+    up = Measure("a<b", np.array([[0.1, np.nan, 0.3], [0.2, 0.5, 1.0]]), share=True)
+    across = Measure("layer", np.array([[0, 0, 0], [1, 1, 1]]))
+    colour = Measure("effect", np.array([[-2.0, 0.0, 1.0], [np.nan, 0.5, 0.25]]), signed=True)
+    figure = figures.head_scatter(across, up, colour, chosen=(1, 2))
+    points, ring = figure.data
+    assert np.array_equal(points.y, up.values.astype(np.float32).ravel(), equal_nan=True)
+    assert points.customdata[5] == "layer 1, head 2. layer: 1; a&lt;b: 100.0%; effect: 0.25"
+    assert points.customdata[3].endswith("effect: –")
+    assert (points.marker.cmin, points.marker.cmax) == (-2, 2)
+    assert (ring.x[0], ring.y[0]) == (1, 1)
+    assert figure.layout.yaxis.tickformat == ".0%"
+    drawn = svg(figure)
+    assert "effect" in drawn
+    assert "#808080" in drawn  # the head without a colour
+    assert "#7a3803" in drawn.lower()  # and that at the lower end
+    alone = figures.head_scatter(*(Measure("one", np.array([[0.5]])),) * 3, chosen=(0, 0))
+    assert len(alone.data) == 2
+    nothing = figures.head_scatter(*(Measure("none", np.full((1, 1), np.nan)),) * 3, chosen=(0, 0))
+    assert len(nothing.data) == 1
+    assert drawn.count("<circle") - svg(nothing).count("<circle") == 6  # five heads and the ring
+    with pytest.raises(ValueError, match="do not fit"):
+        figures.head_scatter(across, up, Measure("other", np.zeros((1, 2))))
+
+
+def test_the_largest_weights_are_shares_of_the_queries() -> None:
+    figure = figures.weight_histogram(np.array([0, 1, 0, 3]))
+    assert figure.data[0].y.tolist() == [0, 0.25, 0, 0.75]
+    assert figure.data[0].x.tolist() == [0.125, 0.375, 0.625, 0.875]
+    assert list(figure.data[0].customdata[3]) == ["0.75", "1.00", "3"]
+    assert figures.weight_histogram(np.zeros(4, int)).data[0].y.tolist() == [0] * 4

@@ -11,11 +11,14 @@ import streamlit as st
 
 from tests.bundled import load
 from tests.components.test_mount import sent
+from tests.pages.reading import array, chart
 from vizformer.analysis import signed_role
 from vizformer.analysis.circuits import compositions, copying_scores, ov_pairs, qk_pairs
 from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, head_report
 from vizformer.analysis.corpus_heads.bundled_report import WEIGHTS, path_of_bundled_report
+from vizformer.analysis.corpus_heads.one_text import read_tokens, run
 from vizformer.analysis.corpus_heads.report_file import read_report, write_report
+from vizformer.analysis.corpus_heads.report_folder import report_folder
 from vizformer.analysis.corpus_heads.worker import Request
 from vizformer.assets import asset, bundled_models
 from vizformer.errors import VizformerError
@@ -24,6 +27,7 @@ from vizformer.web.catalogue import head_reports, model_cache
 from vizformer.web.catalogue.head_reports import Reports
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import computations
+from vizformer.web.widgets import chart as chart_widget
 from vizformer.web.widgets import folded_box
 from vizformer.web.words.signed_roles import role_said
 
@@ -134,7 +138,7 @@ def test_the_sentence_and_the_table_say_what_the_library_says(open_app, measured
     assert words in said(app)
     assert f"{found.most['previous'][2, 1]:.0%}" in said(app)
     assert f"{int(found.rows['previous'][2, 1]):,}" in said(app)
-    table = app.dataframe[0].value
+    table = app.dataframe[2].value
     assert len(table) == 40
     first = table.iloc[0]
     assert (first.iloc[0], first.iloc[1]) == (2, 1)
@@ -164,7 +168,7 @@ def test_the_slider_leaves_heads_out(open_app, measured):
     app = open_app(PAGE, model="stories")
     app.slider[0].set_value(0.5).run()
     values = measured.kinds["decoder"].mean["previous"]
-    assert len(app.dataframe[0].value) == (values >= 0.5).sum() == 2
+    assert len(app.dataframe[2].value) == (values >= 0.5).sum() == 2
 
 
 def test_the_head_opens_on_the_page_attention_on_its_strongest_text(open_app, measured):
@@ -300,7 +304,7 @@ def test_the_circuits_are_what_the_library_says(open_app, measured, boxes_open, 
     assert not app.error
     checkpoint = load("stories")
     assert app.metric[0].value == f"{copying_scores(checkpoint)[2, 1]:+.2f}"
-    composing, looks, says = (box.value for box in app.dataframe[1:4])
+    composing, looks, says = (box.value for box in app.dataframe[3:6])
     assert composing.iloc[0].tolist()[:3] == ["K", "L2 H1", "L3 H3"]
     for table, pairs in ((looks, qk_pairs(checkpoint, 2, 1, distance=1)), (says, ov_pairs(checkpoint, 2, 1))):
         texts = [checkpoint.tokenizer.tokens([pairs[0].row, pairs[0].column])[at].text for at in (0, 1)]
@@ -355,7 +359,7 @@ def test_the_strongest_head_of_the_measure_is_shown_until_one_is_chosen(open_app
 
 
 def test_choosing_head_0_of_layer_0_stays_chosen_in_the_link(open_app, measured, monkeypatch):
-    app = open_app(PAGE, model="stories")
+    app = open_app(PAGE, model="stories", dials="headreport.picture:grid")
     version = next(data["version"] for data in components(app) if "columns" in data)
     app.session_state["head_report.cells"] = {"selected": {"row": 0, "column": 0, "version": version, "seq": 1}}
     app.run()
@@ -364,6 +368,106 @@ def test_choosing_head_0_of_layer_0_stays_chosen_in_the_link(open_app, measured,
     assert [app.query_params[name] for name in ("layer", "head")] in (["0", "0"], [["0"], ["0"]])
     again = open_app(PAGE, model="stories", layer=0, head=0)
     assert again.subheader[0].value == "Layer 0, head 0"
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize(
+    ("locale", "hover"),
+    [("en-US", "layer 2, head 1. Distance (tokens): "), ("zh-CN", "第 2 层，第 1 个头。距离 (词元)：")],
+)
+def test_all_heads_are_points_between_the_chosen_axes(open_app, measured, locale, hover):
+    found = measured.kinds["decoder"].mean
+    dials = "headreport.measure:first~headreport.across:distance~headreport.colour:logit_effect"
+    app = open_app(PAGE, locale=locale, model="stories", layer=2, head=1, dials=dials)
+    assert not app.exception
+    points, ring = chart(app, 0)["data"]
+    for shown, measure in (
+        (points["x"], "distance"),
+        (points["y"], "first"),
+        (points["marker"]["color"], "logit_effect"),
+    ):
+        assert np.array_equal(array(shown), found[measure].astype(np.float32).ravel())
+    assert array(ring["x"]).tolist() == [np.float32(found["distance"][2, 1])]
+    assert points["customdata"][17].startswith(hover)
+    assert points["text"][17] == "2.1"
+
+
+def test_a_second_click_on_a_point_is_meant_as_well(monkeypatch):
+    state, chosen = {}, []
+    monkeypatch.setattr(chart_widget.st, "session_state", state)
+    for points in ([{"curve_number": 0, "point_index": 21}], [], [{"curve_number": 1, "point_index": 0}]):
+        state["key"] = {"selection": {"points": points}}
+        chart_widget._clicked("key", chosen.append)
+    assert chosen == [21, 21, 21]
+
+
+def test_a_text_from_each_tenth_is_shown(open_app, measured):
+    found, corpus = measured.kinds["decoder"], bundled_corpus("en")
+    for tenth in (1, 10):
+        app = open_app(PAGE, model="stories", layer=2, head=1, dials=f"headreport.text:{tenth}")
+        number = int(found.tenths["previous"][2, 1][tenth - 1])
+        assert corpus.passages[number].text in said(app)
+        value = f"{tenth} · {found.tenth_values['previous'][2, 1][tenth - 1]:.1%}"
+        assert value in app.segmented_control(key="setting.headreport.text").proto.options[11 - tenth].content
+    on = computations.on_passage(ModelRef("bundled", "stories"), corpus.passages[number], "decoder", 2, 1, "previous")
+    shown = array(chart(app, 1)["data"][0]["z"])
+    assert np.isfinite(shown).sum() == (on.reasons[:64, :64] == 0).sum()
+    assert np.nan_to_num(shown) == pytest.approx(on.pattern[:64, :64])
+
+
+def test_largest_weights_and_tokens_are_those_of_the_report(open_app, measured):
+    found = measured.kinds["decoder"]
+    app = open_app(PAGE, model="stories", layer=2, head=1)
+    shares = found.largest[2, 1] / found.largest[2, 1].sum()
+    assert array(chart(app, 2)["data"][0]["y"]) == pytest.approx(shares, abs=1e-6)
+    keys, queries = app.dataframe[0].value, app.dataframe[1].value
+    assert keys.iloc[:, 0].tolist() == found.tokens["key"][2, 1].tolist()
+    assert keys.iloc[0, 2] == f"{found.tokens['key_count'][2, 1][0] / found.picks[2, 1]:.1%}"
+    assert queries.iloc[:, 1].tolist() == found.tokens["query_count"][2, 1].tolist()
+    share = found.tokens["query_count"][2, 1][0] / found.tokens["query_rows"][2, 1][0]
+    assert queries.iloc[0, 2] == f"{share:.1%}"
+
+
+def test_vectors_of_the_head_lie_where_their_two_main_directions_say(open_app, measured, boxes_open):
+    app = open_app(PAGE, model="stories", layer=2, head=1)
+    assert not app.exception
+    passage = bundled_corpus("en").passages[int(measured.kinds["decoder"].strongest["previous"][2, 1])]
+    checkpoint = load("stories")
+    record = run(checkpoint, read_tokens(checkpoint, passage))["decoder.2.self"]
+    parts = [record.q[1], record.k[record.kv_head(1)], record.v[record.kv_head(1)], record.z(1)]
+    shown = [chart(app, index) for index in range(len(app.get("plotly_chart")))]
+    shown = [
+        one for one in shown if one["layout"].get("title", {}).get("text") in ("Queries", "Keys", "Values", "Outputs")
+    ]
+    for one, rows in zip(shown, parts, strict=True):
+        centred = rows[:64].double().numpy() - rows[:64].double().numpy().mean(0)
+        __, s, vt = np.linalg.svd(centred, full_matrices=False)
+        for axis, name in enumerate("xy"):
+            assert np.abs(array(one["data"][0][name])) == pytest.approx(np.abs(centred @ vt[axis]), abs=1e-4)
+            percent = f"({s[axis] ** 2 / (s**2).sum():.0%} of the variance)"
+            assert percent in one["layout"][f"{name}axis"]["title"]["text"]
+        assert one["data"][0]["customdata"][1].startswith("1 · ")
+
+
+def test_a_report_from_a_file_is_shown_and_says_where_it_is_of_another_model(open_app, measured, boxes_open):
+    packed = report_folder(measured, bundled_corpus("en"))
+    for model, own in (("stories", True), ("cloze", False)):
+        app = open_app(PAGE, model=model, dials="headreport.texts:file", layer=2, head=1)
+        assert not app.get("plotly_chart")
+        app.file_uploader[0].upload("heads.zip", packed, "application/zip").run()
+        assert not app.exception
+        assert not app.error
+        assert array(chart(app, 0)["data"][0]["y"]) == pytest.approx(measured.kinds["decoder"].mean["previous"].ravel())
+        assert f"{measured.kinds['decoder'].most['previous'][2, 1]:.0%}" in said(app)
+        assert any("on another model, stories" in one.value for one in app.info) != own
+        assert bool(app.metric) == own  # the circuits
+
+
+def test_a_file_that_is_no_report_is_refused(open_app, reports):
+    app = open_app(PAGE, model="stories", dials="headreport.texts:file")
+    app.file_uploader[0].upload("heads.zip", b"PK not really", "application/zip").run()
+    assert not app.exception
+    assert "no whole ZIP file" in app.error[0].value
 
 
 @pytest.mark.parametrize("name", bundled_models())

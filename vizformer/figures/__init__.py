@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from vizformer.figures.drawing import model_drawing
     from vizformer.figures.embeddings import norm_bars, similarity_curves
     from vizformer.figures.generation import cache_growth, multiplications
-    from vizformer.figures.head_report import eigenvalue_plane, likeness, marked_map, measure_of_heads
+    from vizformer.figures.head_report import (
+        eigenvalue_plane,
+        head_scatter,
+        likeness,
+        marked_map,
+        measure_of_heads,
+        weight_histogram,
+    )
     from vizformer.figures.head_sharing import head_costs, shared_heads
     from vizformer.figures.head_split import head_parts, head_slices
     from vizformer.figures.heads import head_grid

@@ -1,6 +1,7 @@
-"""The pictures of the head report: a number of every head, and one head's map with cells marked."""
+"""The pictures of the head report: numbers of every head, and of one head its map and its largest weights."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,11 +10,13 @@ from vizformer.figures import style
 from vizformer.figures.attention import attention_heatmap
 from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import VIRIDIS, fill, heights
+from vizformer.figures.names import sides
+from vizformer.figures.style import VIRIDIS, fill, heights, safe
 from vizformer.word_tables import words_of
 
 MOST_MARKED = 400  # squares: more would hide the map
 PRINTED_UP_TO = 16
+NAMED_UP_TO = 64  # heads of a scatter, where a name may stand beside each
 
 ENGLISH: Mapping[str, str] = {**style.ENGLISH, **words_of(__file__)}
 """Every text of these figures; pages pass the same names in the reader's language."""
@@ -30,19 +33,17 @@ def measure_of_heads(
 ) -> Figure:
     """Draws one number of every head [layers, heads]; NaN leaves a cell empty.
 
-    `signed`: whether it lies between -1 and 1 and its sign says something.
+    `signed`: whether its sign says something; colours go from -1 to 1, or further where it does.
     """
     words = {**ENGLISH, **words}
     values = np.ascontiguousarray(values, dtype=np.float32)
     if values.ndim != 2:
         raise ValueError(f"values must be [layers, heads], not of shape {values.shape}")
-    last = len(VIRIDIS) - 1
+    end = max(1.0, style.reach(values))
     figure = Figure().add_heatmap(
         z=values,
-        zmin=-1.0 if signed else None,
-        zmax=1.0 if signed else None,
-        colorscale=style.signed_scale() if signed else [(i / last, colour) for i, colour in enumerate(VIRIDIS)],
-        colorbar={"title": {"text": style.safe(measure)}, "thickness": 14},
+        **(style.signed(end) if signed else {"colorscale": _viridis()}),
+        colorbar={"title": {"text": safe(measure)}, "thickness": 14},
         xgap=1,
         ygap=1,
         hoverongaps=False,
@@ -53,6 +54,136 @@ def measure_of_heads(
     heads = [words["head_short"].replace("{head}", str(head)) for head in range(values.shape[1])]
     name_axes(figure, rows, columns or heads, square=False)
     return frame(figure, title, height=heights(*values.shape))
+
+
+def _viridis() -> style.Scale:
+    return [(i / (len(VIRIDIS) - 1), colour) for i, colour in enumerate(VIRIDIS)]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number of every head [layers, heads], NaN where there is none: an axis of a scatter, or its colour.
+
+    Attributes:
+        share: whether it is a share of 1.
+        signed: whether its sign says something.
+    """
+
+    title: str
+    values: NDArray[np.floating]
+    share: bool = False
+    signed: bool = False
+
+    def said(self) -> list[str]:
+        """Its number for every head, as a reader is told it."""
+        many = self.values.dtype.kind == "f"
+        return [
+            "–" if value != value else f"{value:.1%}" if self.share else f"{value:.3g}" if many else str(value)
+            for value in self.values.ravel().tolist()
+        ]
+
+    def ticks(self) -> dict[str, object]:
+        """How an axis or a colour bar says it."""
+        if self.values.dtype.kind == "i":
+            return {"tickformat": "d", "dtick": max(1, (int(np.ptp(self.values)) + 9) // 10)}
+        return {"tickformat": ".0%"} if self.share else {}
+
+
+def head_scatter(
+    across: Measure,
+    up: Measure,
+    colour: Measure,
+    *,
+    chosen: tuple[int, int] | None = None,
+    title: str = "",
+    words: Mapping[str, str] = ENGLISH,
+) -> Figure:
+    """Draws every head as a point, with a ring around the chosen one.
+
+    Its number in the first trace is layer * n_heads + head.  A head without a number on an axis is not drawn.
+    Names stand beside the points, as layer.head, where there is room.
+    """
+    words = {**ENGLISH, **words}
+    shape = up.values.shape
+    if len(shape) != 2 or across.values.shape != shape or colour.values.shape != shape:
+        raise ValueError(f"measures of the shapes {across.values.shape}, {shape}, {colour.values.shape} do not fit")
+    x, y, c = (one.values.astype(np.float32).ravel() for one in (across, up, colour))
+    places = [f"{layer}.{head}" for layer, head in np.ndindex(shape)]
+    at = 0 if chosen is None else chosen[0] * shape[1] + chosen[1]
+    there = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+    named = there if len(there) <= NAMED_UP_TO else there[there == at]
+    names, positions = [""] * len(x), ["top center"] * len(x)
+    first = int(np.flatnonzero(named == at)[0]) if at in named else 0
+    if len(named):
+        points = np.stack([x[named], y[named]], axis=1)
+        beside = sides(points, [places[i] for i in named], [0] * len(named), first)
+        for i, side in zip(named.tolist(), beside, strict=True):
+            names[i], positions[i] = places[i] if side else "", side or "top center"
+    said = {
+        name: [words["number_of"].format(measure=safe(one.title), value=text) for text in one.said()]
+        for name, one in (("across", across), ("up", up), ("colour", colour))
+    }
+    hover = [
+        words["on_scatter"].format(layer=str(layer), head=str(head), **{name: said[name][i] for name in said})
+        for i, (layer, head) in enumerate(np.ndindex(shape))
+    ]
+    end = style.reach(c)
+    scale = (
+        {"cmin": -end, "cmax": end, "colorscale": style.signed_scale()} if colour.signed else {"colorscale": _viridis()}
+    )
+    bar = {"title": {"text": safe(colour.title)}, "thickness": 14, **colour.ticks()}
+    figure = Figure().add_scatter(
+        x=x,
+        y=y,
+        mode="markers+text",
+        text=names,
+        textposition=positions,
+        cliponaxis=False,
+        customdata=hover,
+        marker={"size": 12, "color": c, "colorbar": bar, "line": {"color": style.MASKED_LINE, "width": 1}, **scale},
+        selected={"marker": {"opacity": 1.0}},
+        unselected={"marker": {"opacity": 1.0}},
+        hovertemplate="%{customdata}<extra></extra>",
+    )
+    if chosen is not None and at in there:
+        figure.add_scatter(
+            x=x[[at]],
+            y=y[[at]],
+            mode="markers",
+            marker={"symbol": "circle-open", "size": 22, "color": style.QUALITATIVE[1], "line": {"width": 3}},
+            hoverinfo="skip",
+        )
+    frame(figure, title, height=440, hovermode="closest")
+    for one, values, update in ((across, x, figure.update_xaxes), (up, y, figure.update_yaxes)):
+        low, high = (float(values[there].min()), float(values[there].max())) if len(there) else (0.0, 1.0)
+        room = 0.08 * max(high - low, 1e-3)
+        update(title=safe(one.title), range=[low - room, high + room], **one.ticks())
+    return figure
+
+
+def weight_histogram(counts: NDArray[np.integer], *, title: str = "", words: Mapping[str, str] = ENGLISH) -> Figure:
+    """Draws in which share of its queries the largest weight of a head lies in which of equal parts of 0 to 1 [bins]."""
+    words = {**ENGLISH, **words}
+    bins, total = len(counts), max(int(np.sum(counts)), 1)
+    ends = [f"{at / bins:.2f}" for at in range(bins + 1)]
+    figure = Figure().add_bar(
+        x=((np.arange(bins) + 0.5) / bins).astype(np.float32),
+        y=(np.asarray(counts) / total).astype(np.float32),
+        width=1 / bins,
+        marker={"color": VIRIDIS[3], "line": {"color": style.GRID, "width": 1}},
+        customdata=[[low, high, f"{n:,}"] for low, high, n in zip(ends, ends[1:], counts.tolist(), strict=False)],
+        hovertemplate=fill(
+            words["largest_between"],
+            low="%{customdata[0]}",
+            high="%{customdata[1]}",
+            n="%{customdata[2]}",
+            value="%{y:.1%}",
+            total=f"{total:,}",
+        ),
+    )
+    frame(figure, title, height=300)
+    figure.update_xaxes(title=safe(words["largest"]), range=[0, 1])
+    return figure.update_yaxes(title=safe(words["rows"]), tickformat=".0%", rangemode="tozero")
 
 
 def likeness(

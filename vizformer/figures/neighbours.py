@@ -111,7 +111,9 @@ def embedding_map(
             hovertemplate=fill(words["on_map"], token="%{customdata}"),
         )
     frame(figure, title, height=460)
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.18, "traceorder": "reversed"})
+    figure.update_layout(
+        showlegend=len(set(kinds)) > 1, legend={"orientation": "h", "y": -0.18, "traceorder": "reversed"}
+    )
     figure.update_layout(margin={"l": 64, "b": 96})  # fixed: margins that are searched for are drawn several times
     for number, update in enumerate((figure.update_xaxes, figure.update_yaxes)):
         said = words["direction"].replace("{number}", str(number)).replace("{percent}", f"{explained[number]:.0%}")

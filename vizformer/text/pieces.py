@@ -6,8 +6,13 @@ and "ing" - and where a token holds only part of a character, the bytes it holds
 """
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from functools import cache
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from vizformer.text.tokenizer import Token
 
 Spelling = Literal["byte-level", "metaspace", "wordpiece", "plain"]
 
@@ -71,3 +76,14 @@ def _visible_character(char: str) -> str:
 
 def _hexadecimal(raw: bytes) -> str:
     return f"⟨{raw.hex(' ').upper()}⟩"
+
+
+def told_apart(tokens: "Sequence[Token]") -> list[str]:
+    """Token texts of a list of candidates: where several read the same, with the space before them, or else their ids."""
+    names = {token.id: token.text for token in tokens}
+    alike = Counter(names.values())
+    for token in tokens:
+        if alike[token.text] > 1 and token.piece.startswith(("Ġ", "▁")):
+            names[token.id] = "␣" + token.text
+    alike = Counter(names.values())
+    return [f"{name} #{token.id}" if alike[name] > 1 else name for token in tokens for name in [names[token.id]]]

@@ -54,22 +54,27 @@ def measure_text(checkpoint: Checkpoint, passage: Passage, number: int, sums: di
     same = checkpoint.source_tokenizer is None
     for kind in kinds(trace):
         queries, keys = (read[stack] for stack in stacks_of(kind))
+        ids = [torch.tensor([token.id for token in row]) for row in (queries, keys)]
         wanted = targets(
-            torch.tensor([token.id for token in queries]),
-            torch.tensor([token.id for token in keys]),
+            *ids,
             torch.tensor([is_delimiter(token) for token in keys]),
             cross=kind == "cross",
             same=same or kind != "cross",
         )
         sinks = torch.tensor([token.special or (j == 0 and kind != "cross") for j, token in enumerate(keys)])
-        beside = []
+        beside, values, looks, keeps = [], [], [], number < sums[kind].keeps
         for layer in range(n_layers(trace, kind)):
             record = trace[site_name(kind, layer)]
             patterns, visible = layer_patterns(record).cpu(), visible_keys(record).cpu()
-            sums[kind].add_layer(number, layer, measure_layer(patterns, visible, wanted))
+            values.append((found := measure_layer(patterns, visible, wanted)).values)
+            sums[kind].add_layer(number, layer, found)
+            if keeps:
+                looks.append(sums[kind].looks(layer, patterns, visible, sinks, *ids))
             sums[kind].add_corner(layer, patterns, visible)
             beside.append(sums[kind].beside_sinks(layer, patterns, visible, sinks))
         sums[kind].add_likeness(beside)
+        if keeps:
+            sums[kind].add_values(number, values, looks)
     return True
 
 

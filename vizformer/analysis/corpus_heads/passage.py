@@ -1,5 +1,6 @@
 """One head on one passage of the corpus, with the cells of a target marked."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,10 @@ from vizformer.text import Token
 class HeadOnPassage:
     """A head's map on a passage.
 
-    `marked`: the visible cells of the target; of what is no target, the strongest key of each query.
+    Attributes:
+        marked: the visible cells of the target; of what is no target, the strongest key of each query.
+        vectors: the head's "Q", "K" and "V" of each token as the scores read them, after norms and rotary positions, and
+            "O", the sum of the values that it makes, z = pattern V.
     """
 
     queries: tuple[Token, ...]
@@ -27,6 +31,7 @@ class HeadOnPassage:
     pattern: Float[ndarray, "n_q n_k"]
     reasons: UInt8[ndarray, "n_q n_k"]
     marked: Bool[ndarray, "n_q n_k"]
+    vectors: Mapping[str, Float[ndarray, "n d"]]
 
 
 def head_on_passage(
@@ -49,4 +54,7 @@ def head_on_passage(
         marked = (found.keys[TARGETS.index(measure)] & visible).numpy()
     else:
         marked = np.eye(len(keys), dtype=bool)[pattern.argmax(-1).numpy()]
-    return HeadOnPassage(queries, keys, pattern.numpy(), record.reason(head).cpu().numpy(), marked)
+    kv = record.kv_head(head)
+    parts = {"Q": record.q[head], "K": record.k[kv], "V": record.v[kv], "O": record.z(head)}
+    vectors = {name: rows.float().cpu().numpy() for name, rows in parts.items()}
+    return HeadOnPassage(queries, keys, pattern.numpy(), record.reason(head).cpu().numpy(), marked, vectors)

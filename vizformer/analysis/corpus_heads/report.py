@@ -5,13 +5,13 @@ heads rest that have nothing to do), and do not do opposite things there: of two
 neither is redundant.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from numpy import ndarray
 from torch import Tensor
 
@@ -19,19 +19,24 @@ from vizformer.analysis.circuits import copying_scores, predicting_kind
 from vizformer.analysis.corpus_heads.clustering import clusters
 from vizformer.analysis.corpus_heads.corpus import Corpus
 from vizformer.analysis.corpus_heads.measures import CROSS, MEASURES, TARGETS
+from vizformer.analysis.corpus_heads.one_text import stacks_of
 from vizformer.analysis.corpus_heads.sums import Sums
 from vizformer.analysis.frames import frame
 from vizformer.analysis.heads.maps import Kind
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import VizformerError
 from vizformer.figures.files import written
+from vizformer.text import Tokenizer
+from vizformer.text.pieces import told_apart
 
 POSITIONAL, CONTENT, REPEATED, REDUNDANCY = "positional", "content", "induction_repeated", "redundancy"
-BESIDE, COPYING = "beside_sinks", "copying"
-COLUMNS = (*MEASURES, REPEATED, POSITIONAL, CONTENT, REDUNDANCY, BESIDE, COPYING)
+BESIDE, COPYING, EFFECT = "beside_sinks", "copying", "logit_effect"
+COLUMNS = (*MEASURES, REPEATED, POSITIONAL, CONTENT, REDUNDANCY, BESIDE, COPYING, EFFECT)
 """The measures of a finished report, in the order in which they are shown."""
 LEAST_COMPARED = 0.1
 """Two heads are compared where both leave enough beside the sinks in this share of the rows."""
+TENTHS, MOST_TOKENS, LONGEST_TOKEN = 10, 10, 40  # tokens of a head that are kept, and their characters
+TOKEN_COUNTS = ("key_count", "query_count", "query_rows")
 SIGNS = {1: "copying", -1: "anti-copying", 0: ""}
 """The names of the signs of OV in a row of the report."""
 
@@ -52,6 +57,14 @@ class KindReport:
         cluster: the number of each head's cluster, from 0 in the order of the heads.
         nearest: which head is most alike, as layer * n_heads + head; -1 where none is compared.
         sign: of OV: 1 where a head copies, -1 where it anti-copies, 0 where it clearly does neither or nobody knows.
+        tenths, tenth_values: of a measure the kept texts in the order of its value there, the smallest first, cut into ten
+            parts: the number of the text in the middle of each, and the value; -1 and NaN where none says something.
+            Kept are the first texts (`Sums.keeps`).
+        largest: in how many rows of the kept texts the largest weight is in which of 20 equal parts of 0 to 1.
+        picks: in how many of these rows more than half of the attention is on one key that is no sink.
+        tokens: of the rows that pick, "key" and "query": what is picked most often, and what picks more often than the
+            rows of this head do on average, MOST_TOKENS of each (empty texts where there are fewer); how often
+            ("key_count", "query_count"), and how many rows that query has in all ("query_rows").
     """
 
     kind: Kind
@@ -66,6 +79,11 @@ class KindReport:
     cluster: Int[ndarray, "n_layers n_heads"]
     nearest: Int[ndarray, "n_layers n_heads"]
     sign: Int[ndarray, "n_layers n_heads"]
+    tenths: Mapping[str, Int[ndarray, "n_layers n_heads tenths"]]
+    tenth_values: Mapping[str, Float[ndarray, "n_layers n_heads tenths"]]
+    largest: Int[ndarray, "n_layers n_heads bins"]
+    picks: Int[ndarray, "n_layers n_heads"]
+    tokens: Mapping[str, Shaped[ndarray, "n_layers n_heads tokens"]]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -85,6 +103,7 @@ class HeadReport:
         model, corpus: their names.
         texts: how many of the corpus the model could read; `given` is how many there are.
         kinds: in the order of the data flow.
+        weights: `Checkpoint.key` of the model that was measured.
     """
 
     model: str
@@ -92,6 +111,7 @@ class HeadReport:
     texts: int
     given: int
     kinds: Mapping[Kind, KindReport]
+    weights: str
 
     def rows(self) -> list[dict[str, Any]]:
         """One row a head: kind, layer, head, its group, each measure with its spread and the share of rows where the
@@ -141,36 +161,53 @@ class HeadReport:
         path.write_text(self.csv(), encoding="utf-8", newline="")
 
 
-def check_name(path: Path) -> None:
+def check_name(path: Path, *more: str) -> None:
     """Before anything is measured.
 
+    `more`: endings of other files than tables.
+
     Raises:
-        VizformerError: the name says neither of the two ways to write.
+        VizformerError: the name says none of the ways to write.
     """
-    if path.suffix not in (".csv", ".parquet"):
+    if path.suffix not in (endings := (".csv", ".parquet", *more)):
         raise VizformerError(
-            "{path} ends neither in .csv nor in .parquet. Give it one of these endings.", path=path.name
+            "{path} has none of the endings {endings}. Give it one of them.",
+            path=path.name,
+            endings=", ".join(endings),
         )
 
 
 def make_report(
-    checkpoint: Checkpoint, corpus: Corpus, read: int, sums: Mapping[Kind, Sums], repeated: Mapping[Kind, Tensor]
+    checkpoint: Checkpoint,
+    corpus: Corpus,
+    read: int,
+    sums: Mapping[Kind, Sums],
+    repeated: Mapping[Kind, Tensor],
+    effects: Mapping[Kind, Float[ndarray, "rows n_layers n_heads"]],
 ) -> HeadReport:
     """The report of a corpus whose texts were all added up.
 
     Args:
         read: how many texts could be read.
         repeated: the induction score on random tokens that come twice, see `repeated_induction`.
+        effects: see `logit_effects`.
     """
     config = checkpoint.model.config
     copying = {predicting_kind(checkpoint): copying_scores(checkpoint)} if checkpoint.has_head else {}
     kinds = {
         kind: kind_report(
-            kind, config.kv_heads, part, repeated.get(kind), copying.get(kind), clear_copying(config.d_head)
+            kind,
+            config.kv_heads,
+            part,
+            [checkpoint.tokenizer_of(stack) for stack in stacks_of(kind)],  # type: ignore[arg-type]
+            repeated.get(kind),
+            copying.get(kind),
+            clear_copying(config.d_head),
+            effects.get(kind),
         )
         for kind, part in sums.items()
     }
-    return HeadReport(checkpoint.name, corpus.name, read, len(corpus.passages), kinds)
+    return HeadReport(checkpoint.name, corpus.name, read, len(corpus.passages), kinds, checkpoint.key)
 
 
 def clear_copying(d_head: int) -> float:
@@ -186,13 +223,16 @@ def kind_report(
     kind: Kind,
     n_kv_heads: int,
     sums: Sums,
+    tokenizers: Sequence[Tokenizer],
     repeated: Tensor | None,
     copying: Float[ndarray, "n_layers n_heads"] | None = None,
     clear: float = 1.0,
+    effects: Float[ndarray, "rows n_layers n_heads"] | None = None,
 ) -> KindReport:
     """Mean = total / count, spread^2 = squares / count - mean^2, and what is computed of all texts together.
 
     Args:
+        tokenizers: of the queries and the keys.
         copying: the copying scores, where they are known; heads above `clear` copy, heads below its negative anti-copy.
     """
     n_layers, n_heads = sums.count.shape[1:]
@@ -230,6 +270,11 @@ def kind_report(
         nearest[has], redundancy[has] = others.argmax(1)[has], best[has]
     mean[REDUNDANCY] = redundancy.reshape(n_layers, n_heads)
     spread |= dict.fromkeys((POSITIONAL, CONTENT, REDUNDANCY, BESIDE, COPYING), unknown)
+    mean[EFFECT], spread[EFFECT] = unknown, unknown
+    if effects is not None and len(effects):
+        mean[EFFECT], spread[EFFECT] = effects.mean(0), effects.std(0)
+    tenths, tenth_values = _tenths(sums, [bool(np.isfinite(mean[name]).any()) for name in MEASURES])
+    picks, tokens = _tokens(sums, tokenizers)
     return KindReport(
         kind,
         n_kv_heads,
@@ -243,7 +288,59 @@ def kind_report(
         clusters(same, n_layers * n_heads).reshape(n_layers, n_heads),
         nearest.reshape(n_layers, n_heads),
         sign,
+        dict(zip(MEASURES, tenths, strict=True)),
+        dict(zip(MEASURES, tenth_values, strict=True)),
+        sums.largest,
+        picks,
+        tokens,
     )
+
+
+def _tenths(sums: Sums, meant: list[bool]) -> tuple[ndarray, ndarray]:
+    """Numbers of texts and values there, [n_measures, n_layers, n_heads, TENTHS]; see `KindReport`."""
+    if not len(sums.numbers):
+        shape = (*sums.count.shape, TENTHS)
+        return np.full(shape, -1), np.full(shape, np.nan)
+    values = np.where(np.isfinite(sums.values) & np.reshape(meant, (-1, 1, 1)), sums.values, np.inf)
+    order = np.argsort(values, axis=0, kind="stable")  # [n_kept, n_measures, n_layers, n_heads], nothing last
+    n = np.isfinite(values).sum(0)
+    middle = (2 * np.arange(TENTHS).reshape(-1, 1, 1, 1) + 1) * n // (2 * TENTHS)
+    at = np.take_along_axis(order, middle.clip(max=len(values) - 1), 0)
+    chosen = np.take_along_axis(values, at, 0)
+    known = n > 0
+    return (
+        np.moveaxis(np.where(known, sums.numbers[at], -1), 0, -1),
+        np.moveaxis(np.where(known, chosen, np.nan), 0, -1).round(6),
+    )
+
+
+def _tokens(sums: Sums, tokenizers: Sequence[Tokenizer]) -> tuple[ndarray, dict[str, ndarray]]:
+    """How many rows of each head pick, and the tokens of these rows; see `KindReport` and `Sums.looks`."""
+    shape = (n_layers, n_heads) = sums.cells.shape[0], sums.count.shape[2]
+    heads = n_layers * n_heads
+    place, ids = sums.codes >> 32, sums.codes & 0xFFFFFFFF
+    picks = np.bincount(place[place < heads], sums.counts[place < heads], heads).astype(np.int64)
+    share = picks / np.maximum(sums.largest.sum(2).ravel(), 1)
+    tokens = {name: np.zeros((heads, MOST_TOKENS), np.int64) for name in TOKEN_COUNTS}
+    for role, (name, tokenizer) in enumerate(zip(("key", "query"), reversed(tokenizers), strict=True)):
+        mine = place // max(heads, 1) == role
+        head, id, count = place[mine] - role * heads, ids[mine], sums.counts[mine]
+        rows = count
+        if name == "query":
+            layer = head // n_heads * n_heads
+            rows = sums.counts[np.searchsorted(sums.codes, (2 * heads + layer) << 32 | id)]
+        above = count - rows * share[head] if name == "query" else count
+        order = np.lexsort((id, -above, head))
+        rank = np.arange(len(order)) - np.searchsorted(head[order], head[order])
+        order, rank = order[rank < MOST_TOKENS], rank[rank < MOST_TOKENS]
+        unique, at = np.unique(id[order], return_inverse=True)
+        texts = np.array([text[:LONGEST_TOKEN] for text in told_apart(tokenizer.tokens(unique.tolist()))] or [""])
+        tokens[name] = np.full((heads, MOST_TOKENS), "", texts.dtype)
+        tokens[name][head[order], rank] = texts[at]
+        tokens[f"{name}_count"][head[order], rank] = count[order]
+        if name == "query":
+            tokens["query_rows"][head[order], rank] = rows[order]
+    return picks.reshape(shape), {name: found.reshape(*shape, -1) for name, found in tokens.items()}
 
 
 def positional_share(sums: Sums) -> Float[ndarray, "n_layers n_heads"]:

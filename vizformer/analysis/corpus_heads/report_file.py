@@ -1,45 +1,95 @@
 """A finished report as a file of arrays: written by the process that measured, read by the one that shows it."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from vizformer.analysis.corpus_heads.report import HeadReport, KindReport
+from vizformer.analysis.corpus_heads.measures import MEASURES, TARGETS
+from vizformer.analysis.corpus_heads.report import (
+    COLUMNS,
+    MOST_TOKENS,
+    TENTHS,
+    TOKEN_COUNTS,
+    HeadReport,
+    KindReport,
+)
+from vizformer.analysis.corpus_heads.sums import BINS
+from vizformer.analysis.heads.maps import Kind
+from vizformer.errors import VizformerError
 
-_TABLES = ("mean", "spread", "texts", "strongest", "rows", "most")
-_ARRAYS = ("similarity", "cluster", "nearest", "sign")
+PER_HEAD: Mapping[str, tuple[tuple[int, ...], type]] = {
+    **{f"{table}/{name}": ((), float) for table in ("mean", "spread") for name in COLUMNS},
+    **{f"{table}/{name}": ((), int) for table in ("texts", "strongest") for name in MEASURES},
+    **{f"rows/{name}": ((), int) for name in TARGETS},
+    **{f"most/{name}": ((), float) for name in TARGETS},
+    **{f"tenths/{name}": ((TENTHS,), int) for name in MEASURES},
+    **{f"tenth_values/{name}": ((TENTHS,), float) for name in MEASURES},
+    **{f"tokens/{name}": ((MOST_TOKENS,), int) for name in TOKEN_COUNTS},
+    **{f"tokens/{name}": ((MOST_TOKENS,), str) for name in ("key", "query")},
+    **dict.fromkeys(("cluster", "nearest", "sign", "picks"), ((), int)),
+    "largest": ((BINS,), int),
+}
+"""What is said of every head, by fields of a `KindReport` or its tables: shape after [n_layers, n_heads], and type."""
+
+
+def arrays_of(found: KindReport) -> dict[str, Any]:
+    """The arrays of PER_HEAD by their names."""
+    split = {name: name.partition("/") for name in PER_HEAD}
+    return {
+        name: getattr(found, field)[key] if slash else getattr(found, field)
+        for name, (field, slash, key) in split.items()
+    }
+
+
+def kind_of_arrays(kind: Kind, n_kv_heads: int, arrays: Mapping[str, Any], similarity: Any) -> KindReport:
+    """The same from its arrays by their names."""
+    fields: dict[str, Any] = {}
+    for name in PER_HEAD:
+        field, slash, key = name.partition("/")
+        if slash:
+            fields.setdefault(field, {})[key] = arrays[name]
+        else:
+            fields[field] = arrays[name]
+    return KindReport(kind=kind, n_kv_heads=n_kv_heads, similarity=similarity, **fields)
 
 
 def write_report(report: HeadReport, path: Path) -> None:
     """Wholly or not at all: what has the name is complete."""
-    arrays: dict[str, Any] = {"said": np.array([report.model, report.corpus]), "n": [report.texts, report.given]}
+    said = [report.model, report.corpus, report.weights]
+    arrays: dict[str, Any] = {"said": np.array(said), "n": [report.texts, report.given]}
     for kind, found in report.kinds.items():
-        arrays[f"{kind}/n_kv_heads"] = found.n_kv_heads
-        arrays |= {f"{kind}/{name}": getattr(found, name) for name in _ARRAYS}
-        arrays |= {
-            f"{kind}/{table}/{name}": values for table in _TABLES for name, values in getattr(found, table).items()
-        }
+        own = {"n_kv_heads": found.n_kv_heads, "similarity": found.similarity, **arrays_of(found)}
+        arrays |= {f"{kind}/{name}": values for name, values in own.items()}
     new = path.with_suffix(".new")
     with new.open("wb") as file:
-        np.savez(file, **arrays)
+        np.savez_compressed(file, **arrays)
     new.replace(path)
 
 
 def read_report(path: Path) -> HeadReport:
+    """
+    Raises:
+        VizformerError: a file of another version.
+    """
     with np.load(path, allow_pickle=False) as file:
         arrays = dict(file)
-    kinds: dict[Any, KindReport] = {}
-    for name in arrays:
-        kind, slash, __ = name.partition("/")
-        if not slash or kind in kinds:
-            continue
-        tables: dict[str, Any] = {
-            table: {key.split("/")[2]: values for key, values in arrays.items() if key.startswith(f"{kind}/{table}/")}
-            for table in _TABLES
+    try:
+        kinds = {
+            kind: kind_of_arrays(
+                kind,
+                int(arrays[f"{kind}/n_kv_heads"]),
+                {name: arrays[f"{kind}/{name}"] for name in PER_HEAD},
+                arrays[f"{kind}/similarity"],
+            )
+            for kind in get_args(Kind)
+            if f"{kind}/n_kv_heads" in arrays
         }
-        others: dict[str, Any] = {one: arrays[f"{kind}/{one}"] for one in _ARRAYS}
-        kinds[kind] = KindReport(kind=kind, n_kv_heads=int(arrays[f"{kind}/n_kv_heads"]), **tables, **others)
-    model, corpus = (str(one) for one in arrays["said"])
-    texts, given = (int(one) for one in arrays["n"])
-    return HeadReport(model, corpus, texts, given, kinds)
+        model, corpus, weights = (str(one) for one in arrays["said"])
+        texts, given = (int(one) for one in arrays["n"])
+    except (KeyError, ValueError) as error:
+        raise VizformerError(
+            "{path} was written by another version of VizFormer. Measure the heads again.", path=path.name
+        ) from error
+    return HeadReport(model, corpus, texts, given, kinds, weights)

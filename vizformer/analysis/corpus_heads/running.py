@@ -22,6 +22,7 @@ import numpy as np
 import torch
 
 from vizformer.analysis.corpus_heads.corpus import Corpus, Passage
+from vizformer.analysis.corpus_heads.logit_effects import logit_effects
 from vizformer.analysis.corpus_heads.one_text import MOST_TOKENS, heads_of, measure_text, repeated_induction
 from vizformer.analysis.corpus_heads.report import HeadReport, make_report
 from vizformer.analysis.corpus_heads.sums import CORNER, Sums
@@ -31,7 +32,7 @@ from vizformer.errors import VizformerError
 
 GROUP = 8  # texts
 LOOK = 0.2  # seconds between two looks whether it is to stop
-VERSION = 2  # of what is measured: another one makes the files of before useless
+VERSION = 3  # of what is measured: another one makes the files of before useless
 
 
 class Tell(Protocol):
@@ -173,7 +174,8 @@ def head_report(
             raise VizformerError(
                 "{model} can read none of the texts of {name}.", model=checkpoint.name, name=corpus.name
             )
-        return make_report(checkpoint, corpus, read, sums, repeated_induction(checkpoint))
+        repeated, effects = repeated_induction(checkpoint), logit_effects(checkpoint, corpus)
+        return make_report(checkpoint, corpus, read, sums, repeated, effects)
     finally:
         torch.set_num_threads(before)
 

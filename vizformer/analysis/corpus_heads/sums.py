@@ -13,11 +13,14 @@ from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.corpus_heads.measures import MEASURES, SMALL_IS_STRONG, TARGETS, LayerMeasures
+from vizformer.analysis.corpus_heads.measures import MEASURES, MOST, SMALL_IS_STRONG, TARGETS, LayerMeasures
 
 CORNER = 32
 """Positions of a text, from its first one, of which maps are compared with each other."""
 MOST_COMPARED = 1024  # heads of a kind that are compared with each other: a number for every pair
+BINS = 20
+"""Of the largest weight of a row, from 0 to 1."""
+MOST_KEPT, MOST_VALUES = 1000, 1 << 22  # texts of which values and tokens are kept, and values of a kind, of 4 bytes
 LEAST_BESIDE = 0.1
 """A row of a map is compared where at least this much of its attention lies beside the sinks."""
 _SIGN = np.array([-1.0 if name in SMALL_IS_STRONG else 1.0 for name in MEASURES])
@@ -39,6 +42,10 @@ class Sums:
         choice: in how many rows of the corners two keys or more are seen beside the sinks.
         beside: in how many of these a head leaves LEAST_BESIDE or more beside them.
         products, lengths, compared: of every two heads, see `add_likeness`; empty for more than MOST_COMPARED.
+        numbers, values: of the first `n_kept` texts: their numbers, and every measure there.
+        largest: in how many rows of these texts, of those that see two keys or more, the largest weight is in which of BINS
+            equal parts of 0 to 1.
+        codes, counts: how often which token was looked at or did look, see `looks`; codes ascend.
     """
 
     count: Int[ndarray, "n_measures n_layers n_heads"]
@@ -56,6 +63,11 @@ class Sums:
     products: Float[ndarray, "heads heads"]
     lengths: Float[ndarray, "heads heads"]
     compared: Int[ndarray, "heads heads"]
+    numbers: Int[ndarray, " n_kept"]
+    values: Float[ndarray, "n_kept n_measures n_layers n_heads"]
+    largest: Int[ndarray, "n_layers n_heads bins"]
+    codes: Int[ndarray, " n_codes"]
+    counts: Int[ndarray, " n_codes"]
 
     @classmethod
     def empty(cls, n_layers: int, n_heads: int) -> "Sums":
@@ -78,7 +90,17 @@ class Sums:
             np.zeros(pairs),
             np.zeros(pairs),
             np.zeros(pairs, np.int64),
+            np.zeros(0, np.int64),
+            np.zeros((0, *of_measures), np.float32),
+            np.zeros((n_layers, n_heads, BINS), np.int64),
+            np.zeros(0, np.int64),
+            np.zeros(0, np.int64),
         )
+
+    @property
+    def keeps(self) -> int:
+        """Of how many texts, the first ones, values and tokens are kept: all of few, so that memory has an end."""
+        return max(10, min(MOST_KEPT, MOST_VALUES // max(1, self.count.size)))
 
     def add_layer(self, text: int, layer: int, found: LayerMeasures) -> None:
         """What text number `text` says of a layer; the numbers of texts only grow."""
@@ -136,10 +158,55 @@ class Sums:
         self.lengths += (maps.square().sum(-1) @ counts.T).numpy()
         self.compared += (counts @ counts.T).long().numpy()
 
+    def add_values(
+        self, text: int, layers: list[Float[Tensor, "n_measures n_heads"]], looks: list[Int[Tensor, " n"]]
+    ) -> None:
+        """What the measures of one text are, and the codes of `looks` of its layers."""
+        self._count(*np.unique(torch.cat(looks).numpy(), return_counts=True))
+        self.numbers = np.append(self.numbers, text)
+        self.values = np.concatenate([self.values, torch.stack(layers, 1).float().cpu().numpy()[None]])
+
+    def looks(
+        self,
+        layer: int,
+        patterns: Float[Tensor, "n_heads n_q n_k"],
+        visible: Bool[Tensor, "n_q n_k"],
+        sinks: Bool[Tensor, " n_k"],
+        queries: Int[Tensor, " n_q"],
+        keys: Int[Tensor, " n_k"],
+    ) -> Int[Tensor, " n"]:
+        """Counts the largest weights of one text's rows; codes of the tokens of rows that *pick*.
+
+        A row picks where it gives more than MOST of its attention to one key that is no sink.  There is, for each time,
+        code = (role * heads + head) << 32 | id with the number of a head among all layers,
+
+            role 0    the key that is picked      role 1    the query that picks
+            role 2    every query that sees two keys or more, for head 0 of a layer
+        """
+        several, at_head = visible.sum(-1) > 1, layer * len(patterns)
+        best, key = patterns[:, several].nan_to_num().max(-1)  # [n_heads, rows]
+        bins = (best * BINS).long().clamp(0, BINS - 1)
+        self.largest[layer] += torch.nn.functional.one_hot(bins, BINS).sum(1).numpy()
+        head, row = torch.nonzero((best > MOST) & ~sinks[key], as_tuple=True)
+        heads = self.count.shape[1] * self.count.shape[2]
+        looking = queries[several]
+        codes = [(at_head + head) << 32 | keys[key[head, row]], (heads + at_head + head) << 32 | looking[row]]
+        return torch.cat([*codes, (2 * heads + at_head) << 32 | looking])
+
+    def _count(self, codes: Int[ndarray, " n"], counts: Int[ndarray, " n"]) -> None:
+        self.codes, place = np.unique(np.concatenate([self.codes, codes]), return_inverse=True)
+        total = np.zeros(len(self.codes), np.int64)
+        np.add.at(total, place, np.concatenate([self.counts, counts]))
+        self.counts = total
+
     def add(self, later: "Sums") -> None:
         """The sums of texts that come after those of these."""
-        for name in {field.name for field in fields(self)} - {"strongest", "where"}:
+        kept = {"numbers", "values", "codes", "counts"}
+        for name in {field.name for field in fields(self)} - {"strongest", "where"} - kept:
             getattr(self, name)[...] += getattr(later, name)
+        self.numbers = np.concatenate([self.numbers, later.numbers])
+        self.values = np.concatenate([self.values, later.values])
+        self._count(later.codes, later.counts)
         for layer in range(self.count.shape[1]):
             self._strongest(layer, later.strongest[:, layer], later.where[:, layer])
 

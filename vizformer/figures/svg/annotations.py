@@ -7,7 +7,7 @@ from vizformer.figures.svg.axes import Axis, line, nice_step
 from vizformer.figures.svg.bar_marks import HATCHES
 from vizformer.figures.svg.ink import LETTERS, SIZE, letters, number, paint, plain, tag, width_of
 from vizformer.figures.svg.line_marks import point, trace_colour
-from vizformer.figures.svg.map_marks import ends
+from vizformer.figures.svg.map_marks import ends, of_points
 
 BAR_ROOM = 78.0  # px that a scale of colours takes
 ROW = 20.0  # px of a row of the legend
@@ -94,7 +94,7 @@ def paper(said: Mapping[str, Any], axes: Axes, box: Box) -> dict[str, Any]:
 
 
 def colour_bars(traces: Sequence[Mapping[str, Any]], box: Box) -> str:
-    """A scale for each map that has one of its own, to the right of everything."""
+    """A scale for each map and each trace of points that has one of its own, to the right of everything."""
     drawn = []
     for index, trace in enumerate(scaled(traces)):
         x, top, bottom = box[2] + 14 + index * BAR_ROOM, box[1] + 16, box[3]
@@ -118,8 +118,9 @@ def colour_bars(traces: Sequence[Mapping[str, Any]], box: Box) -> str:
 
 
 def scaled(traces: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The maps whose colours are explained by a scale."""
-    return [trace for trace in traces if trace["type"] == "heatmap" and trace.get("showscale", True)]
+    """The maps whose colours are explained by a scale, and the points."""
+    maps = [trace for trace in traces if trace["type"] == "heatmap" and trace.get("showscale", True)]
+    return [*maps, *(of_points(trace) for trace in traces if trace.get("marker", {}).get("colorbar"))]
 
 
 def legend_rows(

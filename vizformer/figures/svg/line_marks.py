@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from vizformer.figures.style import QUALITATIVE
 from vizformer.figures.svg.axes import Axis, dashes, line
-from vizformer.figures.svg.ink import LETTERS, SIZE, letters, paint, plain, tag
+from vizformer.figures.svg.ink import LETTERS, SIZE, letters, paint, plain, shades, tag
+from vizformer.figures.svg.map_marks import ends, of_points
 
 Trace = Mapping[str, Any]
+GREY = "#808080"  # a point without a number
 
 
 def scatter(trace: Trace, x: Axis, y: Axis, *, below: "NDArray[np.floating] | None" = None, number: int = 0) -> str:
@@ -81,6 +83,17 @@ def _written(points: NDArray[np.floating]) -> str:
 
 def _points(trace: Trace, points: NDArray[np.floating], colour: str) -> str:
     marker = trace.get("marker", {})
+    if "colorscale" in marker:
+        low, high = ends(of_points(trace))
+        values = (np.asarray(marker["color"], dtype=float) - low) / (high - low)
+        colours = shades(np.nan_to_num(values), marker["colorscale"]).round().astype(int).tolist()
+        known = zip(np.isfinite(values).tolist(), colours, strict=True)
+        marker = {
+            **marker,
+            "color": [
+                f"rgb({red},{green},{blue})" if is_number else GREY for is_number, (red, green, blue, _) in known
+            ],
+        }
     edge, drawn = marker.get("line", {}), []
     for i, (a, b) in enumerate(points.T.tolist()):
         if not (math.isfinite(a) and math.isfinite(b)):

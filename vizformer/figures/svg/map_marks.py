@@ -69,6 +69,13 @@ def ends(trace: Trace) -> tuple[float, float]:
     return float(low), float(high) if high > low else float(low) + 1.0
 
 
+def of_points(trace: Trace) -> dict[str, Any]:
+    """The numbers that colour the points of a trace, as a map has its own."""
+    marker = trace["marker"]
+    given = {"zmin": marker.get("cmin"), "zmax": marker.get("cmax"), "colorbar": marker.get("colorbar", {})}
+    return {"z": marker["color"], "colorscale": marker["colorscale"], **given}
+
+
 def _size(step: float, axis: Axis) -> float:
     """The px of a length along an axis."""
     return abs(float(axis.px(step) - axis.px(0.0)))

@@ -49,10 +49,12 @@ def show(
     on: DeltaGenerator | None = None,
     title_above: bool = False,
     code: Callable[[], Mapping[str, str]] | None = None,
+    chooses: Callable[[int], None] | None = None,
 ) -> None:
     """Draws a figure, here or in the container `on`, without Plotly's checks of every property; it can be taken away.
 
     `code`: makes the same in Python, as `Picture.code`.
+    `chooses`: told which point of the first trace was clicked, by its number; a second click on it tells it again.
     `title_above`: a long title stands above the figure, as text that is broken into lines on a narrow page; Plotly would
     cut it.
     """
@@ -69,8 +71,20 @@ def show(
         with st.container(key=f"first.{key}" if image else None):  # there also without one: the chart keeps its place
             if image:
                 st.html(image)
-        st.plotly_chart(made, config=_CONFIG, key=key, alt=_said(figure) or None)
+        on_click: Any = {}
+        if chooses is not None:
+            on_click = {"on_select": lambda: _clicked(key, chooses), "selection_mode": "points"}
+        st.plotly_chart(made, config=_CONFIG, key=key, alt=_said(figure) or None, **on_click)
     take_away(Picture(key, on_page(html.unescape(figure.title)), lambda: figure, code=code), key=key, on=on)
+
+
+def _clicked(key: str, chooses: Callable[[int], None]) -> None:
+    """A click on a point that is selected takes it away from the selection: it is meant all the same."""
+    points = [one["point_index"] for one in st.session_state[key]["selection"]["points"] if one["curve_number"] == 0]
+    last = f"_last of {key}"
+    st.session_state[last] = found = points[0] if points else st.session_state.get(last)
+    if found is not None:
+        chooses(found)
 
 
 def _is_awaited(key: str) -> bool:

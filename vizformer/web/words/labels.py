@@ -2,13 +2,13 @@
 
 import math
 import re
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vizformer.config import ModelConfig
 from vizformer.messages import N_, Message
 from vizformer.text.pieces import piece_bytes
+from vizformer.text.pieces import told_apart as told_apart
 from vizformer.web.words.i18n import _, translate
 
 POSITIONS: dict[str, Message] = {
@@ -47,17 +47,6 @@ def stacks(kind: str) -> tuple[str, str]:
 
 def texts(tokens: "Sequence[Token]") -> list[str]:
     return [token.text for token in tokens]
-
-
-def told_apart(tokens: "Sequence[Token]") -> list[str]:
-    """Token texts of a list of candidates: where several read the same, with the space before them, or else their ids."""
-    names = {token.id: token.text for token in tokens}
-    alike = Counter(names.values())
-    for token in tokens:
-        if alike[token.text] > 1 and token.piece.startswith(("Ġ", "▁")):
-            names[token.id] = "␣" + token.text
-    alike = Counter(names.values())
-    return [f"{name} #{token.id}" if alike[name] > 1 else name for token in tokens for name in [names[token.id]]]
 
 
 def numbered(tokens: "Sequence[Token]") -> list[str]:

@@ -1,5 +1,6 @@
-"""One head of the report: what it does in a sentence, and its map on the text where the measure is strongest."""
+"""One head of the report: what it does in a sentence, on texts where it does more or less of it, and over all of them."""
 
+import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -7,17 +8,21 @@ from vizformer import figures
 from vizformer.analysis import Kind
 from vizformer.analysis.corpus_heads import Corpus, HeadReport, KindReport
 from vizformer.analysis.corpus_heads.report import LEAST_COMPARED
+from vizformer.analysis.vectors.embeddings import project
 from vizformer.figures import head_report as head_figures
+from vizformer.figures import neighbours
 from vizformer.web.frame import presses, sitemap
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import computations, wording
-from vizformer.web.widgets import chart
+from vizformer.web.widgets import chart, data_table, lesson
+from vizformer.web.widgets.choices import one_of
 from vizformer.web.words import labels
 from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _, show_note, show_text, translate
+from vizformer.web.words.i18n import _, show_note, translate
 from vizformer.web.words.signed_roles import role_said
 
+STRONGEST = "strongest"
 SHOWN = 64  # tokens of a text, around which a map is still read
 
 
@@ -50,13 +55,15 @@ def to_logits(slot: DeltaGenerator, model: ModelRef, corpus: Corpus, kind: Kind,
         slot.text(role_said(done))
 
 
-def its_map(model: ModelRef, corpus: Corpus, found: KindReport, measure: str, place: tuple[int, int]) -> None:
-    """The chosen head on the text where the measure is strongest."""
+def on_a_text(model: ModelRef | None, corpus: Corpus, found: KindReport, measure: str, place: tuple[int, int]) -> None:
+    """The chosen head on one of the texts, chosen by what the measure is there; without a model the text alone."""
     layer, head = place
-    number = int(found.strongest[measure][place]) if measure in found.strongest else -1
-    if number < 0:
+    measure, number = a_text(found, measure, place, ask=True)
+    if number < 0 or not (passage := corpus.passages[number]).text:
         return
-    passage = corpus.passages[number]
+    st.text(passage.text if not passage.target else f"{passage.text}  →  {passage.target}")
+    if model is None:
+        return
     shown = computations.on_passage(model, passage, found.kind, layer, head, measure)
     rows, keys = slice(0, SHOWN), slice(0, SHOWN)
     figure = figures.marked_map(
@@ -67,8 +74,6 @@ def its_map(model: ModelRef, corpus: Corpus, found: KindReport, measure: str, pl
         reasons=shown.reasons[rows, keys],
         words=words(head_figures.ENGLISH),
     )
-    show_text("Text {number}, where this is strongest:", number=number + 1)
-    st.text(passage.text if not passage.target else f"{passage.text}  →  {passage.target}")
     chart.show(figure, key="head_report.map")
     if max(len(shown.queries), len(shown.keys)) > SHOWN:
         show_note("The first {n} tokens. The squares are the cells that the measure counts.", n=SHOWN)
@@ -88,3 +93,90 @@ def its_map(model: ModelRef, corpus: Corpus, found: KindReport, measure: str, pl
             picture="map",
         )
         st.switch_page(sitemap.ATTENTION.file)
+
+
+def a_text(found: KindReport, measure: str, place: tuple[int, int], *, ask: bool = False) -> tuple[str, int]:
+    """The number of the text on which the head is shown, and by which measure; -1 where there is none.
+
+    Measures of all texts together have none: then it is the entropy.
+
+    `ask`: draws the choice: the strongest, or the one in the middle of each tenth.
+    """
+    measure = measure if measure in found.strongest else "entropy"
+    values = found.tenth_values[measure][place]
+    names = {STRONGEST: _("strongest")}
+    if found.tenths[measure][place][0] >= 0:
+        shown = [wording.number(measure, float(value)) for value in values]
+        names |= {str(tenth + 1): f"{tenth + 1} · {shown[tenth]}" for tenth in reversed(range(len(values)))}
+    label = _("A text from each tenth of all, by “{measure}”", measure=wording.title(measure))
+    if ask:
+        chosen = one_of(label, "headreport.text", names)
+    else:
+        chosen = lesson.value("headreport.text", STRONGEST, list(names))
+    if chosen == STRONGEST:
+        return measure, int(found.strongest[measure][place])
+    return measure, int(found.tenths[measure][place][int(chosen) - 1])
+
+
+def over_the_texts(found: KindReport, place: tuple[int, int]) -> None:
+    """How large the largest weights of its queries are, and the tokens that pick one key and that are picked."""
+    tokens = {name: values[place] for name, values in found.tokens.items()}
+    bars, keys, queries = st.columns([4, 3, 4], gap="medium")
+    with bars:
+        st.markdown("**" + _("How sharply it looks") + "**")
+        figure = figures.weight_histogram(found.largest[place], words=words(head_figures.ENGLISH))
+        chart.show(figure, key="head_report.largest")
+    picks, rows = int(found.picks[place]), max(int(found.largest[place].sum()), 1)
+    n_keys, n_queries = (int((tokens[f"{name}_count"] > 0).sum()) for name in ("key", "query"))
+    with keys:
+        if n_keys:
+            st.markdown("**" + _("Keys that it picks") + "**")
+            counts = tokens["key_count"][:n_keys]
+            shares = [f"{n / picks:.1%}" for n in counts]
+            said = {_("Key"): tokens["key"][:n_keys], _("Times"): counts, _("Share of its picks"): shares}
+            data_table.show(said, hide_index=True)
+    with queries:
+        if n_queries:
+            st.markdown("**" + _("Queries that pick") + "**")
+            counts = tokens["query_count"][:n_queries]
+            shares = [f"{n / of:.1%}" for n, of in zip(counts, tokens["query_rows"], strict=False)]
+            said = {_("Query"): tokens["query"][:n_queries], _("Times"): counts}
+            data_table.show(said | {_("Share of this token's queries"): shares}, hide_index=True)
+    show_note(
+        "The head picks a key where a query gives it more than half of the attention, the first token and the tokenizer's "
+        "marks aside: {picks} of {rows} queries ({share}). On the right: the tokens that pick more often than that.",
+        picks=f"{picks:,}",
+        rows=f"{rows:,}",
+        share=f"{picks / rows:.1%}",
+    )
+
+
+def vectors(model: ModelRef, corpus: Corpus, found: KindReport, measure: str, place: tuple[int, int]) -> None:
+    """The head's vectors of the tokens of the text that is shown, each kind on the plane of its two main directions."""
+    measure, number = a_text(found, measure, place)
+    if number < 0 or not (passage := corpus.passages[number]).text:
+        return
+    shown = computations.on_passage(model, passage, found.kind, *place, measure)
+    names = {"Q": _("Queries"), "K": _("Keys"), "V": _("Values"), "O": _("Outputs")}
+    places = [*st.columns(2, gap="medium"), *st.columns(2, gap="medium")]  # on a phone in this order too
+    for at, (name, rows) in enumerate(shown.vectors.items()):
+        tokens = labels.numbered(shown.keys if name in "KV" else shown.queries)[:SHOWN]
+        if not np.isfinite(rows[:SHOWN]).all():
+            continue
+        found_plane = project(rows[:SHOWN])
+        figure = figures.embedding_map(
+            found_plane.points,
+            tokens,
+            [0] * len(tokens),
+            (float(found_plane.explained[0]), float(found_plane.explained[1])),
+            title=names[name],
+            words=words(neighbours.ENGLISH),
+        )
+        with places[at]:
+            chart.show(figure, key=f"head_report.vectors.{name}")
+    show_note(
+        "Of the text above, its first {n} tokens. Queries and keys are as the scores read them, after rotary positions; the "
+        "outputs are the sums of values that the head makes. Each picture has its own two directions, those in which its "
+        "points differ most (PCA).",
+        n=SHOWN,
+    )

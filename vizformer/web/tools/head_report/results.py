@@ -1,4 +1,4 @@
-"""A finished report: a picture of all heads coloured by a measure, a table of them, and which heads are alike."""
+"""A finished report: all heads in one picture, one of them, a table of all, and which are alike."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.analysis.corpus_heads import Corpus, HeadReport, KindReport
+from vizformer.analysis.corpus_heads.report_folder import MOST_HEADS, report_folder
 from vizformer.figures import head_report as head_figures
 from vizformer.figures.figure import Figure
 from vizformer.web.link import state
@@ -14,7 +15,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import one_head, wording
 from vizformer.web.tools.head_report.circuits import draw_circuits
 from vizformer.web.widgets import chart, folded_box, heads_grid, lesson, telling
-from vizformer.web.widgets.choices import BESIDE, box, kind_of_attention, line
+from vizformer.web.widgets.choices import BESIDE, box, kind_of_attention, line, one_of
 from vizformer.web.widgets.downloads import Picture, caption
 from vizformer.web.widgets.lab import aside
 from vizformer.web.widgets.laboratories import laboratory
@@ -25,52 +26,80 @@ MOST_ROWS = 12  # of the table before it scrolls
 
 
 @laboratory
-def draw_results(model: ModelRef, corpus: Corpus, report: HeadReport) -> None:
-    """Everything that is shown of a report; what is clicked in it draws nothing else."""
+def draw_results(model: ModelRef, corpus: Corpus, report: HeadReport, *, foreign: bool = False) -> None:
+    """Everything that is shown of a report; what is clicked in it draws nothing else.
+
+    `foreign`: it is a report on another model than the one that is open: then only its numbers are shown.
+    """
     with line():
         found = report.kinds[kind_of_attention(list(report.kinds))]
         measure = chosen_measure(found)
+        axes = chosen_axes(found, measure)
     state.fit(layer=found.shape[0], head=found.shape[1])
-    open_on_a_head(model, found, measure)
+    open_on_a_head(None if foreign else model, found, measure)
     left, beside = st.columns(BESIDE, gap="medium")
     with left:
-        picture(found, measure, (state.view().layer, state.view().head))
-        aside(open_on_a_head(model, found, measure))  # nothing, where a click has just chosen
+        picture(found, measure, axes, (state.view().layer, state.view().head))
+        aside(open_on_a_head(None if foreign else model, found, measure))  # nothing, where a click has just chosen
     place = state.view().layer, state.view().head
     with beside:
         st.caption(wording.meaning(measure))
         slot = one_head.in_words(report, found, measure, place)
-    one_head.its_map(model, corpus, found, measure, place)
+    one_head.on_a_text(None if foreign else model, corpus, found, measure, place)
+    one_head.over_the_texts(found, place)
     table(found, measure)
-    one_head.to_logits(slot, model, corpus, found.kind, place)
+    if foreign:
+        st.info(
+            _(
+                "This report is on another model, {model}: its numbers are shown, but no maps and no circuits. Open that "
+                "model to see them.",
+                model=report.model,
+            )
+        )
+    else:
+        one_head.to_logits(slot, model, corpus, found.kind, place)
     if report.texts < report.given:
         show_note("{n} of {given} texts could be read by this model.", n=f"{report.texts:,}", given=f"{report.given:,}")
-    if model.source == "bundled" and model.name == wording.BY_HAND:
+    if not foreign and model.source == "bundled" and model.name == wording.BY_HAND:
         with st.expander(_("Why each weight of this model is what it is")):
             for message in wording.WHY:
                 st.text(translate(message))
-    with folded_box.folded(_("Circuits from the weights"), key="head_report.circuits") as is_open:
-        if is_open:
-            draw_circuits(model, found.kind, place)
+    if not foreign:
+        with folded_box.folded(_("Its queries, keys, values and outputs"), key="head_report.vectors") as is_open:
+            if is_open:
+                one_head.vectors(model, corpus, found, measure, place)
+        with folded_box.folded(_("Circuits from the weights"), key="head_report.circuits") as is_open:
+            if is_open:
+                draw_circuits(model, found.kind, place)
     with folded_box.folded(_("Which heads are alike"), key="head_report.alike") as is_open:
         if is_open:
             alike(found)
-    st.download_button(
-        _("All numbers as a table (CSV)"),
-        data=lambda: report.csv().encode(),
-        file_name=f"heads-{report.model}.csv",
-        mime="text/csv",
-        on_click="ignore",
-        key="head_report.csv",
-    )
+    with st.container(horizontal=True):
+        st.download_button(
+            _("All numbers as a table (CSV)"),
+            data=lambda: report.csv().encode(),
+            file_name=f"heads-{report.model}.csv",
+            mime="text/csv",
+            on_click="ignore",
+            key="head_report.csv",
+        )
+        if sum(int(np.prod(one.shape)) for one in report.kinds.values()) <= MOST_HEADS:
+            st.download_button(
+                _("The report as a folder (ZIP of JSON)"),
+                data=lambda: report_folder(report, corpus),
+                file_name=f"heads-{report.model}.zip",
+                mime="application/zip",
+                on_click="ignore",
+                key="head_report.zip",
+            )
 
 
-def open_on_a_head(model: ModelRef, found: KindReport, measure: str) -> str:
+def open_on_a_head(model: ModelRef | None, found: KindReport, measure: str) -> str:
     """Shows the head of which the measure is largest, where nobody has chosen one; why, in a sentence.
 
     Of a model that the reader opened it is the head that the page Attention begins with.
     """
-    if why := telling.open_elsewhere(model, found.kind):
+    if model is not None and (why := telling.open_elsewhere(model, found.kind)):
         return why
     chosen_before = lesson.value("headreport.first", False)  # of a link from before: head 0 of layer 0 was chosen
     if chosen_before or not heads_grid.open_on_the_largest(found.mean[measure]):
@@ -91,11 +120,40 @@ def chosen_measure(found: KindReport) -> str:
     return box(_("Measure"), "headreport.measure", titles, width=320)
 
 
-def picture(found: KindReport, measure: str, place: tuple[int, int]) -> None:
+def chosen_axes(found: KindReport, measure: str) -> tuple[str, str] | None:
+    """What lies across and what colours the scatter, beside the measure, which goes up; None of the grid."""
+    ways = {"scatter": _("Scatter"), "grid": _("Grid")}
+    if one_of(_("Picture"), "headreport.picture", ways, labelled=False) == "grid":
+        return None
+    names = {name: wording.title(name) for name in wording.TITLES if np.isfinite(found.mean[name]).any()}
+    names = {wording.LAYER: _("Layer")} | names
+    usual = next((name for name in ("entropy", "effective_rank") if name in names and name != measure), wording.LAYER)
+    with st.popover(_("Axes and colour")):
+        across = box(_("Across"), "headreport.across", names, usual)
+        colour = box(_("Colour"), "headreport.colour", names)
+        show_note("The measure is the vertical axis.")
+    return across, colour
+
+
+def picture(found: KindReport, measure: str, axes: tuple[str, str] | None, place: tuple[int, int]) -> None:
+    """All heads: as points, of which a click shows one, or as a grid."""
+    if axes is not None:
+        chart.show(
+            figures.head_scatter(
+                wording.axis(found, axes[0]),
+                wording.axis(found, measure),
+                wording.axis(found, axes[1]),
+                chosen=place,
+                words=words(head_figures.ENGLISH),
+            ),
+            key="head_report.scatter",
+            chooses=lambda at: state.update(layer=at // found.shape[1], head=at % found.shape[1]),
+        )
+        return
     values, name, figure_words = found.mean[measure], wording.title(measure), words(head_figures.ENGLISH)
 
     def figure() -> Figure:
-        return figures.measure_of_heads(values, measure=name, signed=measure == "copying", words=figure_words)
+        return figures.measure_of_heads(values, measure=name, signed=measure in wording.SIGNED, words=figure_words)
 
     taken = Picture(f"heads-{measure}", caption(name, sentence=False), figure)
     if measure in wording.SHARES:

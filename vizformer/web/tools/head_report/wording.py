@@ -1,6 +1,9 @@
 """The measures of the head report in words, and what a head does in a sentence."""
 
+import numpy as np
+
 from vizformer.analysis.corpus_heads import KindReport
+from vizformer.figures.head_report import Measure
 from vizformer.messages import N_, Message
 from vizformer.web.words.i18n import _, translate
 
@@ -19,6 +22,7 @@ TITLES: dict[str, Message] = {
     "redundancy": N_("Redundancy"),
     "beside_sinks": N_("Outside the sinks"),
     "copying": N_("Copying score"),
+    "logit_effect": N_("Effect on the logit"),
     "entropy": N_("Entropy"),
     "distance": N_("Distance"),
     "effective_rank": N_("Effective rank"),
@@ -50,6 +54,10 @@ MEANINGS: dict[str, Message] = {
     "copying": N_(
         "1: whatever token the head looks at, its logit rises (copying); −1: it falls (anti-copying); near 0: neither. From "
         "the weights, see the circuits below."
+    ),
+    "logit_effect": N_(
+        "How much the head itself raises the logit of the token that comes next in the text, in nats above the mean of all "
+        "tokens: a mean over up to 24 places in the first texts. What later layers make of it does not count."
     ),
     "entropy": N_("How evenly a row is spread, in nats: 0 where it reads one token, ln n where n alike."),
     "distance": N_("From how far away a row reads on average, in tokens."),
@@ -120,6 +128,9 @@ _MANY = 0.02  # of the most rows that any target has: fewer say little
 
 SHARES = frozenset((*DOES, "induction_repeated", "positional", "content", "beside_sinks"))
 """The measures that are shares of 1."""
+UNITS = {"entropy": N_("nats"), "distance": N_("tokens"), "logit_effect": N_("nats")}
+SIGNED = ("copying", "logit_effect")
+LAYER = "layer"
 
 
 def title(measure: str) -> str:
@@ -128,6 +139,14 @@ def title(measure: str) -> str:
 
 def meaning(measure: str) -> str:
     return translate(MEANINGS[measure])
+
+
+def axis(found: KindReport, name: str) -> Measure:
+    """A measure, or the layer, as an axis or a colour of the scatter."""
+    if name == LAYER:
+        return Measure(_("Layer"), np.indices(found.shape)[0])
+    unit = f" ({translate(UNITS[name])})" if name in UNITS else ""
+    return Measure(title(name) + unit, found.mean[name], share=name in SHARES, signed=name in SIGNED)
 
 
 def number(measure: str, value: float) -> str:
