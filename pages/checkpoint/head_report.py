@@ -32,8 +32,8 @@ def below(settings: DeltaGenerator) -> None:
     if corpus is None:
         return
     if isinstance(corpus, tuple):
-        report, texts = corpus
-        draw_results(model, texts, report, foreign=report.weights != computations.weights(model))
+        given, texts = corpus
+        draw_results(model, texts, given, foreign=given.weights != computations.weights(model))
         return
     if (report := head_reports.bundled(model, corpus)) is not None:
         draw_results(model, corpus, report)

@@ -38,8 +38,9 @@ def logit_effects(checkpoint: Checkpoint, corpus: Corpus) -> dict[Kind, Float[nd
             break
     rows = [(trace, row) for trace in traces for row in range(len(trace.tokens[stack]) - 1)]
     kept = np.unique(np.linspace(0, len(rows) - 1, ROWS).round().astype(int)) if rows else ()
-    shapes = {kind: shape for kind, shape in heads_of(checkpoint).items() if kind != "encoder"}
-    found = {kind: np.full((len(kept), *shape), np.nan) for kind, shape in shapes.items()}
+    found: dict[Kind, ndarray] = {
+        kind: np.full((len(kept), *shape), np.nan) for kind, shape in heads_of(checkpoint).items() if kind != "encoder"
+    }
     for number, at in enumerate(kept):
         trace, row = rows[at]
         with suppress(VizformerError):  # of a part that is not linear

@@ -54,9 +54,10 @@ def measure_text(checkpoint: Checkpoint, passage: Passage, number: int, sums: di
     same = checkpoint.source_tokenizer is None
     for kind in kinds(trace):
         queries, keys = (read[stack] for stack in stacks_of(kind))
-        ids = [torch.tensor([token.id for token in row]) for row in (queries, keys)]
+        asking, asked = (torch.tensor([token.id for token in row]) for row in (queries, keys))
         wanted = targets(
-            *ids,
+            asking,
+            asked,
             torch.tensor([is_delimiter(token) for token in keys]),
             cross=kind == "cross",
             same=same or kind != "cross",
@@ -69,7 +70,7 @@ def measure_text(checkpoint: Checkpoint, passage: Passage, number: int, sums: di
             values.append((found := measure_layer(patterns, visible, wanted)).values)
             sums[kind].add_layer(number, layer, found)
             if keeps:
-                looks.append(sums[kind].looks(layer, patterns, visible, sinks, *ids))
+                looks.append(sums[kind].looks(layer, patterns, visible, sinks, asking, asked))
             sums[kind].add_corner(layer, patterns, visible)
             beside.append(sums[kind].beside_sinks(layer, patterns, visible, sinks))
         sums[kind].add_likeness(beside)

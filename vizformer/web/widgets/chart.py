@@ -49,7 +49,7 @@ def show(
     on: DeltaGenerator | None = None,
     title_above: bool = False,
     code: Callable[[], Mapping[str, str]] | None = None,
-    chooses: Callable[[int], None] | None = None,
+    chooses: Callable[[int], object] | None = None,
 ) -> None:
     """Draws a figure, here or in the container `on`, without Plotly's checks of every property; it can be taken away.
 
@@ -78,7 +78,7 @@ def show(
     take_away(Picture(key, on_page(html.unescape(figure.title)), lambda: figure, code=code), key=key, on=on)
 
 
-def _clicked(key: str, chooses: Callable[[int], None]) -> None:
+def _clicked(key: str, chooses: Callable[[int], object]) -> None:
     """A click on a point that is selected takes it away from the selection: it is meant all the same."""
     points = [one["point_index"] for one in st.session_state[key]["selection"]["points"] if one["curve_number"] == 0]
     last = f"_last of {key}"
