@@ -40,7 +40,7 @@ def measured(name="decoder-only"):
 @pytest.fixture(scope="module")
 def packed():
     report, corpus, _ = measured()
-    return report_folder.report_folder(report, corpus)
+    return report_folder.packed_report(report, corpus)
 
 
 def changed(packed, name, change):
@@ -78,7 +78,7 @@ def test_a_report_is_read_back_as_it_was_written(name, tmp_path):
             assert np.array_equal(other, values, equal_nan=values.dtype.kind == "f"), array
     assert again.csv() == report.csv()
     assert texts.passages == corpus.passages  # each is the strongest or in a tenth
-    assert report_folder.report_folder(report, corpus) == path.read_bytes()
+    assert report_folder.packed_report(report, corpus) == path.read_bytes()
 
 
 def test_other_programs_find_what_the_documentation_says(packed):
@@ -179,13 +179,13 @@ def test_more_heads_than_are_read_back_are_not_written(packed, monkeypatch):
     report, corpus, _ = measured()
     monkeypatch.setattr(report_folder, "MOST_HEADS", 3)
     with pytest.raises(VizformerError, match="at most 3"):
-        report_folder.report_folder(report, corpus)
+        report_folder.packed_report(report, corpus)
 
 
 def test_the_bundled_reports_fit_into_a_folder():
     for path in asset("head_reports").iterdir():
         report = read_report(path)
-        again, texts = read_report_folder(report_folder.report_folder(report, bundled_corpus(report.corpus)))
+        again, texts = read_report_folder(report_folder.packed_report(report, bundled_corpus(report.corpus)))
         assert again.rows()[0].keys() == report.rows()[0].keys()
         number = int(next(iter(report.kinds.values())).tenths["entropy"][0, 0, 0])
         assert texts.passages[number] == bundled_corpus(report.corpus).passages[number]

@@ -18,7 +18,7 @@ from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, head_report
 from vizformer.analysis.corpus_heads.bundled_report import WEIGHTS, path_of_bundled_report
 from vizformer.analysis.corpus_heads.one_text import read_tokens, run
 from vizformer.analysis.corpus_heads.report_file import read_report, write_report
-from vizformer.analysis.corpus_heads.report_folder import report_folder
+from vizformer.analysis.corpus_heads.report_folder import packed_report
 from vizformer.analysis.corpus_heads.worker import Request
 from vizformer.assets import asset, bundled_models
 from vizformer.errors import VizformerError
@@ -450,7 +450,7 @@ def test_vectors_of_the_head_lie_where_their_two_main_directions_say(open_app, m
 
 
 def test_a_report_from_a_file_is_shown_and_says_where_it_is_of_another_model(open_app, measured, boxes_open):
-    packed = report_folder(measured, bundled_corpus("en"))
+    packed = packed_report(measured, bundled_corpus("en"))
     for model, own in (("stories", True), ("cloze", False)):
         app = open_app(PAGE, model=model, dials="headreport.texts:file", layer=2, head=1)
         assert not app.get("plotly_chart")

@@ -18,7 +18,7 @@ from vizformer.errors import VizformerError
 TEXTS, TOKENS, ROWS = 6, 64, 24  # of the corpus, of a text, and of all of them, evenly: each is a way back
 
 
-def logit_effects(checkpoint: Checkpoint, corpus: Corpus) -> dict[Kind, Float[ndarray, "rows n_layers n_heads"]]:
+def next_token_effects(checkpoint: Checkpoint, corpus: Corpus) -> dict[Kind, Float[ndarray, "rows n_layers n_heads"]]:
     """The direct effects on ROWS rows of the first texts; empty of a model that does not predict what comes next.
 
     effect = z_i W_O . g_i(t) for the token t after row i, less the mean logit of all tokens: its term of the logit of t

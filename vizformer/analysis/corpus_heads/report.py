@@ -190,7 +190,7 @@ def make_report(
     Args:
         read: how many texts could be read.
         repeated: the induction score on random tokens that come twice, see `repeated_induction`.
-        effects: see `logit_effects`.
+        effects: see `next_token_effects`.
     """
     config = checkpoint.model.config
     copying = {predicting_kind(checkpoint): copying_scores(checkpoint)} if checkpoint.has_head else {}

@@ -35,7 +35,7 @@ _WHOLE = 2**53  # whole numbers below it are the same in every program
 _LONGEST: dict[str, int] = {"tokens/key": LONGEST_TOKEN, "tokens/query": LONGEST_TOKEN}
 
 
-def report_folder(report: HeadReport, corpus: Corpus) -> bytes:
+def packed_report(report: HeadReport, corpus: Corpus) -> bytes:
     """The ZIP file; the same report gives the same bytes.
 
     Raises:
@@ -85,7 +85,7 @@ def write_report_folder(report: HeadReport, corpus: Corpus, path: Path) -> None:
     Raises:
         VizformerError: more heads than are read back.
     """
-    content = report_folder(report, corpus)
+    content = packed_report(report, corpus)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
 

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from vizformer.analysis.corpus_heads.corpus import Corpus, Passage
-from vizformer.analysis.corpus_heads.logit_effects import logit_effects
+from vizformer.analysis.corpus_heads.logit_effects import next_token_effects
 from vizformer.analysis.corpus_heads.one_text import MOST_TOKENS, heads_of, measure_text, repeated_induction
 from vizformer.analysis.corpus_heads.report import HeadReport, make_report
 from vizformer.analysis.corpus_heads.sums import CORNER, Sums
@@ -174,7 +174,7 @@ def head_report(
             raise VizformerError(
                 "{model} can read none of the texts of {name}.", model=checkpoint.name, name=corpus.name
             )
-        repeated, effects = repeated_induction(checkpoint), logit_effects(checkpoint, corpus)
+        repeated, effects = repeated_induction(checkpoint), next_token_effects(checkpoint, corpus)
         return make_report(checkpoint, corpus, read, sums, repeated, effects)
     finally:
         torch.set_num_threads(before)

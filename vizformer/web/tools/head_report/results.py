@@ -7,7 +7,7 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.analysis.corpus_heads import Corpus, HeadReport, KindReport
-from vizformer.analysis.corpus_heads.report_folder import MOST_HEADS, report_folder
+from vizformer.analysis.corpus_heads.report_folder import MOST_HEADS, packed_report
 from vizformer.figures import head_report as head_figures
 from vizformer.figures.figure import Figure
 from vizformer.web.link import state
@@ -86,7 +86,7 @@ def draw_results(model: ModelRef, corpus: Corpus, report: HeadReport, *, foreign
         if sum(int(np.prod(one.shape)) for one in report.kinds.values()) <= MOST_HEADS:
             st.download_button(
                 _("The report as a folder (ZIP of JSON)"),
-                data=lambda: report_folder(report, corpus),
+                data=lambda: packed_report(report, corpus),
                 file_name=f"heads-{report.model}.zip",
                 mime="application/zip",
                 on_click="ignore",
