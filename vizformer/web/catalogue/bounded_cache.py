@@ -153,12 +153,15 @@ class Cache:
         """The newest value is kept even where it alone is above the budget: its reader needs it several times."""
         self._entries[key] = entry
         self._bytes += entry.bytes
-        allowed = self._limit()
-        for old in list(self._entries)[:-1]:
-            if self._bytes <= allowed and (self._most is None or len(self._entries) <= self._most):
+        allowed, most, dropped = self._limit(), self._most or len(self._entries), list[Hashable]()
+        for old, one in self._entries.items():  # (as far as needed: a list of all keys would be made for every value)
+            if old == key or (self._bytes <= allowed and len(self._entries) - len(dropped) <= most):
                 break
             if not self._spares(old):
-                self._bytes -= self._entries.pop(old).bytes
+                self._bytes -= one.bytes
+                dropped.append(old)
+        for old in dropped:
+            del self._entries[old]
 
 
 def _handed_out(entry: _Entry) -> Any:
