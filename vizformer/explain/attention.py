@@ -109,11 +109,7 @@ def _input(o: Operands) -> Step:
         o.x,
         "x = r" if norm is None else norms.code(norm, "x", "r"),
         Proof.compare(
-            recorded_head("q", o),
-            o.q_recomputed,
-            o.record.q[o.head, i],
-            direct=False,
-            terms=o.projection_sizes("Q"),
+            recorded_head("q", o), o.q_recomputed, o.record.q[o.head, i], direct=False, terms=o.projection_sizes("Q")
         ),
         operands=(row, *(() if norm is None else norms.operands(norm))),
         inputs={"r": o.trace.residual(o.site.before)[i]} | ({} if norm is None else norms.inputs(norm)),

@@ -57,11 +57,7 @@ class MixtureNumbers:
 
 
 def mixture_numbers(
-    x: Float[ndarray, "n d_model"],
-    network: MixtureOfExperts,
-    trace: Trace,
-    site: str,
-    rows: slice = slice(None),
+    x: Float[ndarray, "n d_model"], network: MixtureOfExperts, trace: Trace, site: str, rows: slice = slice(None)
 ) -> MixtureNumbers:
     """All of it in float64, rounded where the model rounds; `rows` are those of the trace that `x` are.
 

@@ -34,11 +34,7 @@ def feedforward_sublayer(at: Sublayer, feedforward: FeedForward) -> list[Step]:
 
 
 def network_steps(
-    at: Sublayer,
-    x: Float[ndarray, "n d_model"],
-    feedforward: FeedForward,
-    numbers: FeedForwardNumbers,
-    through: Proof,
+    at: Sublayer, x: Float[ndarray, "n d_model"], feedforward: FeedForward, numbers: FeedForwardNumbers, through: Proof
 ) -> list[Step]:
     """From the rows that a network reads to what it makes of them; they are proved `through` what that goes into."""
     W_in, b_in = float64(feedforward.W_in.weight).T, bias_of(feedforward.W_in)

@@ -105,10 +105,7 @@ def in_transformers(
     if len(ids) == 2:
         call = "ids, decoder_input_ids=target, output_attentions=True"
         maps = "cross_attentions" if kind == "cross" else f"{stack}_attentions"
-        texts = [
-            f"ids = torch.tensor([{list(ids['encoder'])}])",
-            f"target = torch.tensor([{list(ids['decoder'])}])",
-        ]
+        texts = [f"ids = torch.tensor([{list(ids['encoder'])}])", f"target = torch.tensor([{list(ids['decoder'])}])"]
     else:
         call, maps = "ids, output_attentions=True", "attentions"
         texts = [f"ids = torch.tensor([{list(ids[stack])}])"]

@@ -211,8 +211,7 @@ def _steps(
             "k",
             N_("Keys: what each position offers to be found by"),
             N_(
-                "In each head the shared part, and after it {n} numbers of its own, made of the latent.",
-                n=W_K.shape[1],
+                "In each head the shared part, and after it {n} numbers of its own, made of the latent.", n=W_K.shape[1]
             ),
             rf"k_j = \left[\,r_j \mid c_j\,W_K{h}\,\right]",
             rf"k_{{0,{layer.turned}}} = {latex.sum_of_products(n.latent[0], W_K[:, 0])} = {latex.number(n.k[head, 0, layer.turned])}",

@@ -196,10 +196,7 @@ def _tile_step(make: Maker, index: int, tile: Tile, count: int, m: float, total:
         first=tile.first,
         last=tile.last - 1,
     )
-    also = (
-        _made("m", N_("the running maximum m"), tile.largest),
-        _made("l", N_("the running sum l"), tile.total),
-    )
+    also = (_made("m", N_("the running maximum m"), tile.largest), _made("l", N_("the running sum l"), tile.total))
     scores = Operand("s", N_("the scores of this tile, with the mask"), tile.scores, ("keys",))
     if tile.skipped:
         return make(

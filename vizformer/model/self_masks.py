@@ -28,10 +28,7 @@ def decoder_masks(
 
 
 def encoder_masks(
-    n: int,
-    padding: Bool[Tensor, "b n"] | None = None,
-    window: int | None = None,
-    device: torch.device | None = None,
+    n: int, padding: Bool[Tensor, "b n"] | None = None, window: int | None = None, device: torch.device | None = None
 ) -> tuple[Mask | None, Mask | None]:
     """The same of an encoder, whose window reaches as far to both sides."""
     padded = None if padding is None else padding_mask(padding)

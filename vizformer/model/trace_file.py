@@ -217,11 +217,7 @@ class _Opened:
         )
 
     def record(
-        self,
-        site: str,
-        scoring: Scoring,
-        labels: Mapping[str, tuple[str, ...]],
-        assumed: tuple[str, ...],
+        self, site: str, scoring: Scoring, labels: Mapping[str, tuple[str, ...]], assumed: tuple[str, ...]
     ) -> AttentionRecord:
         """One attention call, its tensors checked against each other."""
         parts = {name: self.tensor(f"{site}.{name}", 3) for name in "qkv"}

@@ -30,13 +30,7 @@ STATIONS: tuple[type[CommonOptions], ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Options(
-    MarkOptions,
-    PredictionOptions,
-    FeedForwardOptions,
-    NormOptions,
-    EmbeddingOptions,
-    AttentionOptions,
-    PositionOptions,
+    MarkOptions, PredictionOptions, FeedForwardOptions, NormOptions, EmbeddingOptions, AttentionOptions, PositionOptions
 ):
     """Everything that decides the shape and the arithmetic of a model: the options of all stations.
 

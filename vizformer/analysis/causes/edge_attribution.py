@@ -241,11 +241,7 @@ def faithfulness(
 
 
 def circuit_differences(
-    checkpoint: Checkpoint,
-    prompts: PromptSet,
-    circuits: Sequence[Collection[Edge]],
-    *,
-    heard: Heard | None = None,
+    checkpoint: Checkpoint, prompts: PromptSet, circuits: Sequence[Collection[Edge]], *, heard: Heard | None = None
 ) -> Float[ndarray, " circuits"]:
     """The faithfulness of each circuit over a set.
 

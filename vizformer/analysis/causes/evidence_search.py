@@ -28,13 +28,7 @@ FEW = 16  # tokens of a head that are told apart; the others are summed
 
 
 def answer_evidence(
-    checkpoint: Checkpoint,
-    trace: Trace,
-    position: int,
-    token: int,
-    *,
-    against: Against = "mean",
-    most: int = MOST,
+    checkpoint: Checkpoint, trace: Trace, position: int, token: int, *, against: Against = "mean", most: int = MOST
 ) -> Evidence:
     """The largest edges of the graph whose end is one token's logit at one position.
 

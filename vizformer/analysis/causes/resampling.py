@@ -61,12 +61,7 @@ def _rows(n: int, there: int, rng: np.random.Generator) -> Tensor:
 
 
 def resampled_logits(
-    checkpoint: Checkpoint,
-    trace: Trace,
-    parts: Iterable[Part],
-    drawn: Sequence[Outputs],
-    *,
-    rows: slice = slice(None),
+    checkpoint: Checkpoint, trace: Trace, parts: Iterable[Part], drawn: Sequence[Outputs], *, rows: slice = slice(None)
 ) -> Float[Tensor, "draws rows vocab_size"]:
     """The same tokens with the outputs of each draw in the place of those of some parts.
 

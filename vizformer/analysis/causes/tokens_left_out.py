@@ -58,14 +58,7 @@ def ways(checkpoint: Checkpoint, stack: Stack) -> tuple[Way, ...]:
 
 @torch.inference_mode()
 def token_sweep(
-    checkpoint: Checkpoint,
-    trace: Trace,
-    stack: Stack,
-    row: int,
-    token: int,
-    way: Way,
-    *,
-    heard: Heard | None = None,
+    checkpoint: Checkpoint, trace: Trace, stack: Stack, row: int, token: int, way: Way, *, heard: Heard | None = None
 ) -> tuple[TokenEffect, ...]:
     """Takes out one token of a stack's input after the other, many in one batch.
 

@@ -207,8 +207,7 @@ def _latent_attention(config: ModelConfig, queries: int, keys: int, projected: i
     absorbed = queries == 1 < keys
     compared = 2 * latent + turned if absorbed else config.d_head + d_value
     return Multiplications(
-        attention=queries * keys * heads * compared,
-        projections=rows + (queries if absorbed else keys) * latent * made,
+        attention=queries * keys * heads * compared, projections=rows + (queries if absorbed else keys) * latent * made
     )
 
 

@@ -164,8 +164,7 @@ def gained(fields: Fields, options: Options) -> Options:
     d_head: int = options.get("head_dim") or options["d_model"] // options["n_heads"]
     if dynamic and (options.get("rope_dims") or d_head) == 2:
         fields.refuse(
-            table_of(fields)[0],
-            "dynamic raises the base to d / (d - 2), and here one pair of numbers is turned, d = 2",
+            table_of(fields)[0], "dynamic raises the base to d / (d - 2), and here one pair of numbers is turned, d = 2"
         )
     if gain == 1:
         return options

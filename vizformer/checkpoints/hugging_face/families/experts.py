@@ -54,8 +54,7 @@ def _qwen_3(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     said = [fields.written[name] for name in ("num_experts", "num_local_experts") if name in fields.written]
     if len(said) == 2 and said[0] != said[1]:  # here `transformers` follows the first name, elsewhere the second
         fields.refuse(
-            "num_local_experts",
-            "num_experts and num_local_experts are two names of one thing: leave one of them out",
+            "num_local_experts", "num_experts and num_local_experts are two names of one thing: leave one of them out"
         )
     options, has_head = decoder(fields, names)
     return {**options, **qwen_experts(fields, options, names, "num_local_experts"), "qk_norm": True}, has_head

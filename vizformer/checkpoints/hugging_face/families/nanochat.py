@@ -25,8 +25,7 @@ def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     options, has_head = decoder(fields, names)
     if options.pop(GAIN, 1.0) != 1:
         fields.refuse(
-            table_of(fields)[0],
-            "queries and keys are normalised after they are turned: yarn multiplies nothing there",
+            table_of(fields)[0], "queries and keys are normalised after they are turned: yarn multiplies nothing there"
         )
     fields.assume("the norms of this family learn nothing: those of the model here multiply by 1")
     return {

@@ -72,10 +72,7 @@ def draw(subject: Subject) -> None:
         live=rf"\mathrm{{out}}_0 = {latex.sum_of(np.array(parts)[:, 0])} = {cut.out[0]:.4f}",
         code=f"parts = [z[h] @ W_O[h * {config.d_value} : (h + 1) * {config.d_value}] for h in range({config.n_heads})]\n"
         f"out = sum(parts){biased}",
-        given={
-            "z": cut.z.reshape(config.n_heads, -1),
-            **output_matrix(subject.checkpoint, subject.trace, site),
-        },
+        given={"z": cut.z.reshape(config.n_heads, -1), **output_matrix(subject.checkpoint, subject.trace, site)},
     )
 
 

@@ -4,15 +4,7 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
-from vizformer.analysis import (
-    ScoreSplit,
-    SignedRole,
-    Writer,
-    circuits,
-    score_split,
-    site_name,
-    writer_tokens,
-)
+from vizformer.analysis import ScoreSplit, SignedRole, Writer, circuits, score_split, site_name, writer_tokens
 from vizformer.analysis.attribution.lens import predicting_stack
 from vizformer.analysis.attribution.score_writers import Side
 from vizformer.errors import TraceError

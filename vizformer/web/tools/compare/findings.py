@@ -50,9 +50,7 @@ def show(checked: Checked, current: Subject) -> None:
 
 def _first(first: Compared, checked: Checked) -> None:
     show_warning(
-        "The first step that departs: **{name}** · {title}",
-        name=plain(first.name),
-        title=translate(first.title, plain),
+        "The first step that departs: **{name}** · {title}", name=plain(first.name), title=translate(first.title, plain)
     )
     if first.problem == "shape":
         show_text(

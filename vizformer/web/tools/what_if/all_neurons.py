@@ -58,10 +58,7 @@ def how_many(subject: Subject, block: Part) -> int:
     n = subject.config.d_ff
     if n <= LIKELY or cost(subject, block, n) < watched_work.AT_ONCE or subject.checkpoint.model.is_streamed:
         return n  # (through layers that are streamed there is no gradient)
-    names = {
-        "likely": _("the {n} of which a gradient expects most", n=LIKELY),
-        "all": _("all {n}", n=f"{n:,}"),
-    }
+    names = {"likely": _("the {n} of which a gradient expects most", n=LIKELY), "all": _("all {n}", n=f"{n:,}")}
     return n if one_of(_("Which neurons"), "whatif.which", names) == "all" else LIKELY
 
 
@@ -142,10 +139,7 @@ def code(subject: Subject, place: Place, block: Part, instead: Literal["zero"] |
     if instead != "zero":
         names, given = "mean_neurons, neuron_sweep", ", means"
         imports, texts = other_texts.in_python(subject, instead.texts, computations.MEAN_TEXTS)
-        lines = [
-            f"texts = {texts}",
-            f"means = mean_neurons(checkpoint, texts, {stack!r}, {layer})",
-        ]
+        lines = [f"texts = {texts}", f"means = mean_neurons(checkpoint, texts, {stack!r}, {layer})"]
     place_in = f"checkpoint, trace, {stack!r}, {layer}, {place.row}, {place.token}{given}"
     only = ""
     if most < subject.config.d_ff:

@@ -155,10 +155,7 @@ def roles(found: HeadGates) -> None:
 
 def code(subject: Subject, on: computations.GateTexts | Corpus, push: float, seeds: int) -> str:
     """The gates in Python."""
-    imports = [
-        "import vizformer as vf",
-        "from vizformer.analysis.causes.head_gates import fit_gates",
-    ]
+    imports = ["import vizformer as vf", "from vizformer.analysis.causes.head_gates import fit_gates"]
     if on == "repeated":
         imports.append("from vizformer.analysis.causes.other_texts import read_repeated_tokens")
         lines = [f"texts, prompts = read_repeated_tokens(checkpoint, {computations.GATE_TEXTS})"]

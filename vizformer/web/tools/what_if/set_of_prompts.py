@@ -169,10 +169,7 @@ def said(found: SetEffects) -> None:
     if found.refused:
         number, why = found.refused[0]
         show_warning(
-            "{n} prompts are left out. Of row {row}: {why}",
-            n=len(found.refused),
-            row=number + 1,
-            why=translate(why),
+            "{n} prompts are left out. Of row {row}: {why}", n=len(found.refused), row=number + 1, why=translate(why)
         )
 
 

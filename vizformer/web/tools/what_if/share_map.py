@@ -60,12 +60,7 @@ def read_cell(written: str, values: NDArray[np.floating]) -> Place | None:
 
 
 def one_map(
-    values: NDArray[np.floating],
-    title: str,
-    names: tuple[list[str], list[str]],
-    chosen: Place,
-    first: Place,
-    key: str,
+    values: NDArray[np.floating], title: str, names: tuple[list[str], list[str]], chosen: Place, first: Place, key: str
 ) -> None:
     """One of the maps; a click chooses a cell."""
     st.markdown(f"**{title}**")

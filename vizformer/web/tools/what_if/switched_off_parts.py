@@ -111,10 +111,7 @@ def snippet(subject: Subject, chosen: tuple[Part, ...], instead: computations.In
         ]
     else:
         imports = ["from vizformer.analysis.causes.ablation import Part, without"]
-        lines = [
-            f"other = without(checkpoint, trace, [{parts}])",
-            "print((other.logits - trace.logits).abs().max())",
-        ]
+        lines = [f"other = without(checkpoint, trace, [{parts}])", "print((other.logits - trace.logits).abs().max())"]
     return "\n".join([*in_python.opening(subject, *imports), *lines])
 
 
