@@ -6,11 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure, Trace, frame, scatter
-from vizformer.figures.style import GRID, QUALITATIVE, fill, safe
-from vizformer.word_tables import words_of
-
-ENGLISH: Mapping[str, str] = words_of(__file__)
-"""Every text of these figures; pages pass the same names in the reader's language."""
+from vizformer.figures.style import ENGLISH, GRID, QUALITATIVE, fill, safe
 
 ACROSS = 4  # clocks in a row: still legible on a phone
 _CIRCLE = 2 * np.pi * np.arange(49, dtype=np.float32) / 48

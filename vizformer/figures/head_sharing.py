@@ -6,11 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import DASHES, MASKED_LINE, QUALITATIVE, fill, safe
-from vizformer.word_tables import words_of
-
-ENGLISH: Mapping[str, str] = words_of(__file__)
-"""Every text of these figures; pages pass the same names in the reader's language."""
+from vizformer.figures.style import DASHES, ENGLISH, MASKED_LINE, QUALITATIVE, fill, safe
 
 _SYMBOLS = ("circle", "square", "diamond")
 
@@ -36,11 +32,13 @@ def head_costs(
             x=np.arange(len(heads), dtype=np.int32),
             y=np.asarray(counts, dtype=np.float64),
             mode="lines+markers",
-            name=safe(words[name]),
+            name=safe(words[f"heads_{name}"]),
             customdata=np.array(heads, dtype=np.int32),
             line={"color": QUALITATIVE[order], "dash": DASHES[order], "width": 2.5},
             marker={"size": 9, "symbol": _SYMBOLS[order % len(_SYMBOLS)]},
-            hovertemplate=fill(words["cost_at"], heads="%{customdata}", name=safe(words[name]), value="%{y:,.0f}"),
+            hovertemplate=fill(
+                words["heads_cost_at"], heads="%{customdata}", name=safe(words[f"heads_{name}"]), value="%{y:,.0f}"
+            ),
         )
     frame(figure, title, height=390)
     if at in heads:

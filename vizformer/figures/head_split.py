@@ -8,11 +8,7 @@ from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_rows
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import QUALITATIVE, fill, reach, safe, signed
-from vizformer.word_tables import words_of
-
-ENGLISH: Mapping[str, str] = words_of(__file__)
-"""Every text of these figures; pages pass the same names in the reader's language."""
+from vizformer.figures.style import ENGLISH, QUALITATIVE, fill, reach, safe, signed
 
 BAND, STRIP = 0.24, 0.54
 """Heights, where a row has 1: of the band that says whose columns these are, and of the strip below it."""

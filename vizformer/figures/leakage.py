@@ -7,11 +7,7 @@ from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, frame, heatmap
-from vizformer.figures.style import GRID, QUALITATIVE, VIRIDIS, fill, safe
-from vizformer.word_tables import words_of
-
-ENGLISH: Mapping[str, str] = words_of(__file__)
-"""Every text of these figures; pages pass the same names in the reader's language."""
+from vizformer.figures.style import ENGLISH, GRID, QUALITATIVE, VIRIDIS, fill, safe
 
 PRINTED_UP_TO = 12  # tokens: numbers above the bars and in the cells of the map, in letters that can be read
 DIGITS = 13  # px

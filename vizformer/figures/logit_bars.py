@@ -5,14 +5,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures import style
 from vizformer.figures.axes import name_rows
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import GRID, QUALITATIVE, fill, safe
-from vizformer.word_tables import words_of
+from vizformer.figures.style import ENGLISH, GRID, QUALITATIVE, fill, safe
 
-ENGLISH: Mapping[str, str] = {**style.ENGLISH, **words_of(__file__)}
-"""Every text of this figure; pages pass the same names in the reader's language."""
 ROW = 26  # px
 
 

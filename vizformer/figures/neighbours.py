@@ -8,11 +8,7 @@ from numpy.typing import NDArray
 from vizformer.figures.bars import token_bars
 from vizformer.figures.figure import Figure, frame
 from vizformer.figures.names import sides
-from vizformer.figures.style import GRID, QUALITATIVE, fill, room, safe
-from vizformer.word_tables import words_of
-
-ENGLISH: Mapping[str, str] = words_of(__file__)
-"""Every text of these figures; pages pass the same names in the reader's language."""
+from vizformer.figures.style import ENGLISH, GRID, QUALITATIVE, fill, room, safe
 
 _MARKS = ("circle", "square", "diamond")
 

@@ -7,11 +7,7 @@ from numpy.typing import NDArray
 
 from vizformer.figures import style
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import fill
-from vizformer.word_tables import words_of
-
-ENGLISH: Mapping[str, str] = {**style.ENGLISH, **words_of(__file__)}
-"""Every text of this figure; pages pass the same names in the reader's language."""
+from vizformer.figures.style import ENGLISH, fill
 
 
 def patch_picture(

@@ -6,11 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import DASHES, MASKED_LINE, QUALITATIVE, fill, safe
-from vizformer.word_tables import words_of
-
-ENGLISH: Mapping[str, str] = words_of(__file__)
-"""Every text of these figures; pages pass the same names in the reader's language."""
+from vizformer.figures.style import DASHES, ENGLISH, MASKED_LINE, QUALITATIVE, fill, safe
 
 
 def variance_growth(

@@ -15,10 +15,7 @@ from numpy.typing import NDArray
 from vizformer.figures.figure import Figure
 from vizformer.figures.hovers import number
 from vizformer.figures.series import Series, all_series, ints
-from vizformer.word_tables import words_of
-
-ENGLISH: Mapping[str, str] = words_of(__file__)
-"""Every text of the sentences; pages pass the same names in the reader's language."""
+from vizformer.figures.style import ENGLISH
 
 
 def sentence(figure: Figure, words: Mapping[str, str] = ENGLISH) -> str:

@@ -6,16 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.figures import style
 from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import VIRIDIS, fill, heights, reach, safe, signed
-from vizformer.word_tables import words_of
+from vizformer.figures.style import ENGLISH, VIRIDIS, fill, heights, reach, safe, signed
 
 PRINTED_UP_TO = 16
-
-ENGLISH: Mapping[str, str] = {**style.ENGLISH, **words_of(__file__)}
-"""Every text of these figures; pages pass the same names in the reader's language."""
 
 
 _PLACES = {"query": "%{pointNumber[0]}", "key": "%{pointNumber[1]}", "query_token": "%{y}", "key_token": "%{x}"}

@@ -6,11 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import AXIS, Figure, frame
-from vizformer.figures.style import DASHES, QUALITATIVE, fill, safe
-from vizformer.word_tables import words_of
-
-ENGLISH: Mapping[str, str] = words_of(__file__)
-"""Every text of this figure; pages pass the same names in the reader's language."""
+from vizformer.figures.style import DASHES, ENGLISH, QUALITATIVE, fill, safe
 
 
 def stream_points(
@@ -51,7 +47,9 @@ def stream_points(
             customdata=shown,
             line={"color": QUALITATIVE[3 + order], "dash": DASHES[order], "width": 2.5},
             marker={"size": 8, "symbol": ("circle", "square")[order]},
-            hovertemplate=fill(words["cosine_at"], place="%{customdata}", name=safe(words[name]), value="%{y:.4f}"),
+            hovertemplate=fill(
+                words["stream_cosine_at"], place="%{customdata}", name=safe(words[name]), value="%{y:.4f}"
+            ),
         )
     frame(figure, title, height=420)
     figure.update_xaxes(tickvals=places, ticktext=shown, anchor="y2", showgrid=False)
@@ -62,7 +60,7 @@ def stream_points(
         yaxis={
             "domain": [0.5, 0.97],
             "range": [0.0, 1.15 * max(float(np.max(lengths)), 1e-6)],
-            "title": {"text": safe(words["length"])},
+            "title": {"text": safe(words["vector_length"])},
         },
         yaxis2={"domain": [0.0, 0.4], "range": [low - 0.08, 1.08], "title": {"text": safe(words["cosine"])}, **AXIS},
     )

@@ -17,15 +17,12 @@ from numpy.typing import NDArray
 from vizformer.figures.figure import Figure
 from vizformer.figures.hovers import named, number, one_line
 from vizformer.figures.series import Series, all_series, ints
-from vizformer.word_tables import words_of
+from vizformer.figures.style import ENGLISH
 
 MOST_ROWS = 1000
 """Rows of a table; of more, the strongest are kept."""
 
 _AT_ONCE = 1 << 20  # cells that are sorted at once
-
-ENGLISH: Mapping[str, str] = words_of(__file__)
-"""Every text of the tables; pages pass the same names in the reader's language."""
 
 Cell = str | float | int
 

@@ -27,7 +27,7 @@ from vizformer.web.link import state
 from vizformer.web.widgets import model_assumptions
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.words.errors import plain
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures, words
 from vizformer.web.words.i18n import _, language, show_note, translate
 
 LONGEST_TEXT = 120  # characters of the sentence in a caption
@@ -136,7 +136,7 @@ def _told(picture: Picture) -> tuple[str, Table]:
 
 def _told_by_figure(picture: Picture) -> tuple[str, Table]:
     assert picture.figure is not None
-    figure, texts = picture.figure(), words({**sentences.ENGLISH, **table.ENGLISH})
+    figure, texts = picture.figure(), of_figures()
     return sentences.sentence(figure, texts), table.table(figure, texts)
 
 

@@ -23,7 +23,7 @@ from vizformer.web.link.view import Without
 from vizformer.web.widgets import in_python
 from vizformer.web.widgets.downloads import Picture, caption
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _
 
 MOST_IN_A_GRID = 256 * 2**20
@@ -41,7 +41,7 @@ def one_head(
     scores: bool = False,
     page: Callable[[], str] | None = None,
 ) -> Picture:
-    view, texts = state.view(), words(figures.ENGLISH)
+    view, texts = state.view(), of_figures()
     without, level = view.without, view.level if view.picture == "map" else "tokens"
     told = head_name(kind, layer, head)
 
@@ -121,7 +121,7 @@ def by_words(
 
 def all_heads(subject: Subject, kind: Kind, shape: Sequence[int]) -> list[Picture]:
     """The small maps of all heads, where they are few enough to be held at once."""
-    without, texts = state.view().without, words(figures.ENGLISH)
+    without, texts = state.view().without, of_figures()
     if int(np.prod(shape)) * 4 > MOST_IN_A_GRID:
         return []
 
@@ -150,7 +150,7 @@ def together(
     page: Callable[[], str],
 ) -> Picture:
     """The map of all heads of a layer together."""
-    view, texts = state.view(), words(figures.ENGLISH)
+    view, texts = state.view(), of_figures()
     told = f"{labels.kind_label(kind)} · {name.format(layer=layer)}"
 
     def drawn() -> Figure:
@@ -171,7 +171,7 @@ def text_of(
     content: Hashable,
 ) -> Picture:
     """The text, coloured by what a query (`side`) looks at, or by which queries look at a key; of the head `told`."""
-    texts = words(figures.ENGLISH)
+    texts = of_figures()
     said = (_("from query {query}") if side == "query" else _("to key {query}")).format(query=token)
 
     def weights() -> NDArray[np.floating]:
@@ -201,7 +201,7 @@ def lines(
     page: Callable[[], str],
 ) -> Picture:
     """The lines of some heads of a layer, between the queries and keys of a part of the text."""
-    without, texts = state.view().without, words(figures.ENGLISH)
+    without, texts = state.view().without, of_figures()
     heads = list(chosen.heads or ())
     said = ", ".join(map(str, heads[:12])) + (" …" if len(heads) > 12 else "")
     told = _(
@@ -242,7 +242,7 @@ def lines_together(
     key_tokens: Sequence[str],
     page: Callable[[], str],
 ) -> Picture:
-    texts = words(figures.ENGLISH)
+    texts = of_figures()
     told = f"{labels.kind_label(kind)} · {name.format(layer=chosen.layer)}"
 
     def drawn() -> Figure:
@@ -257,7 +257,7 @@ def lines_together(
 
 def mask(view: MaskView, told: str, said: Mapping[str, str]) -> list[Picture]:
     """A mask, and the scores and the weights of a head where they are shown too: a picture of each panel."""
-    texts = words(figures.ENGLISH)
+    texts = of_figures()
 
     def added() -> Figure:
         return figures.added_mask(view.reasons, view.queries, view.keys, words={**texts, "score": said["mask"]})

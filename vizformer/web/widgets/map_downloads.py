@@ -4,7 +4,7 @@ from vizformer import figures
 from vizformer.components import heatmap
 from vizformer.figures.figure import Figure
 from vizformer.web.widgets.downloads import Picture, caption, take_away
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures, words
 
 
 def show(drawn: heatmap.Heatmap, *, key: str) -> None:
@@ -21,7 +21,7 @@ def show(drawn: heatmap.Heatmap, *, key: str) -> None:
             reasons=drawn.reasons,
             kind="weights" if weighted else "scores",
             title=drawn.title,
-            words=words(figures.ENGLISH),
+            words=of_figures(),
         )
 
     take_away(Picture(key, caption(drawn.title), figure, page=lambda: heatmap.to_html(drawn, words=said)), key=key)

@@ -5,6 +5,7 @@ Figures and components import nothing of ours: they list their texts in English 
 
 from collections.abc import Mapping
 
+from vizformer import figures
 from vizformer.components import attention
 from vizformer.config import ModelConfig
 from vizformer.web.link.languages import catalogue
@@ -14,6 +15,11 @@ from vizformer.web.words.i18n import language
 def of_heads(config: ModelConfig) -> dict[str, str]:
     """The texts of the component of attention, for a model of these options."""
     return words(attention.texts_of(sinks=config.sinks, with_states=config.state_layers is not None))
+
+
+def of_figures() -> dict[str, str]:
+    """The texts of all figures."""
+    return words(figures.ENGLISH)
 
 
 def words(english: Mapping[str, str]) -> dict[str, str]:

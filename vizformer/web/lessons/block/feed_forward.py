@@ -7,7 +7,6 @@ from vizformer import figures
 from vizformer.explain import activations, feedforward_rows, latex
 from vizformer.explain.block_rows import feedforward_input, find_block, one_network
 from vizformer.explain.feedforward_rows import Alone, OneMatrix, RowOfNumbers
-from vizformer.figures import leakage as change_words
 from vizformer.options.feedforward import ACTIVATION_NAMES
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
@@ -17,7 +16,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson, proof_badge
 from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("block", "ffn")
 OTHERS = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)  # what SwiGLU multiplies by, in the curves
@@ -124,7 +123,7 @@ def _alone(subject: Subject, place: Place) -> None:
     changed = lab.box("changed", labels.numbered(tokens), place.row)
     lesson.ask(question(subject, place.stack))
     found = each_alone(subject, place.stack, place.layer, changed)
-    moved, said = found.moved.astype(np.float32), words(change_words.ENGLISH)
+    moved, said = found.moved.astype(np.float32), of_figures()
     chart.show(figures.change_bars(moved, labels.texts(tokens), changed, words=said), key="block.alone")
     if len(tokens) > 1:
         proof_badge.show(found.proof, lab.text("others", difference=f"{found.proof.difference:.1g}"))

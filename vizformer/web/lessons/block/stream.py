@@ -7,13 +7,12 @@ from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.explain import block_rows, latex
 from vizformer.explain.block_rows import BlockStream, StackStream
-from vizformer.figures import stream as stream_figure
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.subject_functions import of_trace
 from vizformer.web.lessons.block.place import Place, block_stream, choose, line, usual
 from vizformer.web.widgets import chart, lesson, proof_badge
 from vizformer.web.widgets.lab import Laboratory, aside
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("block", "stream")
 POINTS = ("pre", "mid", "mid_self", "mid_cross", "post", "final")
@@ -48,7 +47,7 @@ def draw(subject: Subject) -> None:
         drawn = (names, found.lengths, found.to_start, found.to_end)
         kinds = [7 if point.name == "start" else 1 if point.name.endswith(".sum") else 0 for point in found.points]
     title = lab.text("row", row=place.row, token=subject.trace.tokens[place.stack][place.row].text)
-    said = words(stream_figure.ENGLISH)
+    said = of_figures()
     chart.show(figures.stream_points(*drawn, kinds=kinds, title=title, words=said), key="block.stream")
     aside(below)
     rows = [

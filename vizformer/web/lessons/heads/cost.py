@@ -8,7 +8,6 @@ from vizformer.analysis.costs import head_sharing
 from vizformer.analysis.costs.head_sharing import LayerCost
 from vizformer.components import table
 from vizformer.components.table import Number, Row
-from vizformer.figures import head_sharing as figure_words
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
@@ -17,7 +16,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson, no_attention_note
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts, labels
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("heads", "cost")
 COUNTS = ("projections", "products", "exponentials")
@@ -46,9 +45,7 @@ def draw(subject: Subject) -> None:
     chosen, title = costs[numbers.index(h)], lab.text("layer", n=f"{n:,}")
     lines = {name: np.array([getattr(one, name) for one in costs]) for name in COUNTS}
     lesson.ask(question(subject), folded=True)
-    chart.show(
-        figures.head_costs(numbers, lines, at=h, title=title, words=words(figure_words.ENGLISH)), key="heads.costs"
-    )
+    chart.show(figures.head_costs(numbers, lines, at=h, title=title, words=of_figures()), key="heads.costs")
     d, w = config.d_model, config.n_heads * config.d_head  # the same width, but for models that say otherwise
     square, wide, live, also = (
         (r"d_\mathrm{model}^2", r"d_\mathrm{model}", f"{d}^2", "")

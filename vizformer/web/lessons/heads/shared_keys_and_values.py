@@ -9,7 +9,6 @@ from vizformer.analysis.costs.generation_cost import cache_bytes
 from vizformer.analysis.costs.head_sharing import SharingCost
 from vizformer.components import table
 from vizformer.components.table import Number, Row
-from vizformer.figures import head_sharing as figure_words
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
@@ -19,7 +18,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson, no_attention_note, rolling_cache_note, telling
 from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import counts, labels
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("heads", "groups")
 
@@ -47,7 +46,7 @@ def draw(subject: Subject) -> None:
             g = lab.steps("kv", numbers, g)
     state.fit(head=config.n_heads)
     why = telling.open_on_a_head(subject, kinds(subject.trace)[0])
-    title, said = _sharing(config.n_heads, g), words(figure_words.ENGLISH)
+    title, said = _sharing(config.n_heads, g), of_figures()
     drawn = figures.shared_heads(config.n_heads, g, chosen=state.view().head, title=title, words=said)
     lesson.ask(question(subject), folded=True)
     chart.show(drawn, key="heads.sharing")

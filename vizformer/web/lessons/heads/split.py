@@ -11,7 +11,6 @@ from vizformer.components import table
 from vizformer.components.table import Row
 from vizformer.config import ModelConfig
 from vizformer.explain import latex
-from vizformer.figures import head_split
 from vizformer.presets import PRESETS
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.subject_functions import of_run
@@ -21,7 +20,7 @@ from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge
 from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.words import labels
 from vizformer.web.words.cells import share
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("heads", "split")
 VECTORS = ("x", "q", "k", "v", "z", "out")
@@ -38,7 +37,7 @@ def draw(subject: Subject) -> None:
     why = attention_selector.choose(subject, suggest=True)
     view, query, config = state.view(), attention_selector.query(subject), subject.config
     site = attention_selector.site()
-    found, said = contributions(subject, site, query), words(head_split.ENGLISH)
+    found, said = contributions(subject, site, query), of_figures()
     cut, token = found.slices, subject.trace.tokens[labels.stacks(view.kind)[0]][query].text
     slices = dict(zip(VECTORS, (0, config.n_heads, config.kv_heads, config.kv_heads, config.n_heads, 0), strict=True))
     rows = {name: row for name in VECTORS if (row := getattr(cut, name)) is not None}

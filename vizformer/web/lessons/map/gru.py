@@ -12,7 +12,6 @@ from vizformer.analysis.training import recurrent
 from vizformer.analysis.training.recurrent import felt, jacobian_cost, least_felt
 from vizformer.assets import asset
 from vizformer.explain import latex
-from vizformer.figures import reach as reach_figures
 from vizformer.text import Token, Tokenizer
 from vizformer.training.gru import GRULanguageModel, load_gru
 from vizformer.web.catalogue import model_cache, sources
@@ -25,7 +24,7 @@ from vizformer.web.widgets import chart, lesson, source_language
 from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("map", "gru")
 STORIES = ModelRef("bundled", "stories")  # the tokens and the training text of the GRU
@@ -103,7 +102,7 @@ def draw(subject: Subject) -> None:
     with settings:
         back = lab.slider("back", 0, furthest, furthest) if furthest > 0 else furthest
         logarithmic = lab.buttons("scale", ("log", "linear")) == "log"
-    title, said = lab.text("strongly"), words(reach_figures.ENGLISH)
+    title, said = lab.text("strongly"), of_figures()
     chart.show(
         figures.gradient_reach(curves, spread, back=back, logarithmic=logarithmic, title=title, words=said),
         key="map.gradients",

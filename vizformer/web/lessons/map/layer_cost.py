@@ -6,14 +6,13 @@ import streamlit as st
 from vizformer import figures
 from vizformer.analysis.costs import layer_types
 from vizformer.analysis.costs.layer_types import LayerType, Sizes, full_cost, table_cost
-from vizformer.figures import reach as reach_figures
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import sitemap
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("map", "cost")
 FORMULAS: dict[LayerType, tuple[str, str]] = {  # in the paper's table, and of every matrix product
@@ -52,7 +51,7 @@ def draw(subject: Subject) -> None:
             crossing=(d, cost("attention", Sizes(d, d, k, r), full)),
             crossing_name=lab.text("crossing", d=d),
             title=lab.text("layer", d=d),
-            words=words(reach_figures.ENGLISH),
+            words=of_figures(),
         ),
         key="map.costs",
     )

@@ -10,13 +10,12 @@ from vizformer import figures
 from vizformer.analysis.costs import layer_types
 from vizformer.analysis.costs.layer_types import LAYER_TYPES, LayerType
 from vizformer.config import ModelConfig
-from vizformer.figures import reach as reach_figures
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts, labels
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("map", "rnn")
 DRAWN = 40  # tokens in the picture
@@ -63,7 +62,7 @@ def draw(subject: Subject) -> None:
     with controls():
         kind = lab.buttons("kind", LAYER_TYPES, "recurrent")
         k, r = lab.slider("k", 2, 9, 3), lab.slider("r", 2, 32, 8)
-    drawn, said = path(kind, len(shown), k, r), words(reach_figures.ENGLISH)
+    drawn, said = path(kind, len(shown), k, r), of_figures()
     states, title = kind == "recurrent", lab.text("way")
     chart.show(
         figures.path_picture(shown, drawn.levels, drawn.edges, drawn.way, states=states, title=title, words=said),

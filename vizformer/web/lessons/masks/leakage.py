@@ -5,14 +5,13 @@ import numpy as np
 from vizformer import figures
 from vizformer.analysis.masks import leakage as leaks
 from vizformer.analysis.masks.leakage import Leak, RunMask, Stack
-from vizformer.figures import leakage as figure_words
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.widgets import chart, lesson, row_names
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts, labels
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("masks", "leak", wide=True)
 RUNS: dict[Stack, tuple[RunMask, ...]] = {"encoder": ("own", "causal", "window"), "decoder": ("own", "window", "open")}
@@ -46,7 +45,7 @@ def draw(subject: Subject) -> None:
         token_id = lab.box("by", names, offered[0].id)
         reach = lab.slider("reach", 0, 8, 1) if run == "window" else 1
     found = measured(subject, stack, position, token_id, run, reach)
-    outputs, said = row_names.queries(subject, stack), words(figure_words.ENGLISH)
+    outputs, said = row_names.queries(subject, stack), of_figures()
     bars, spread = lab.text("bars"), lab.text("spread")
     moved = figures.change_bars(found.outputs.astype(np.float32), outputs, position, title=bars, words=said)
     chart.show(moved, key="masks.bars")

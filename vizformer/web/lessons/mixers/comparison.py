@@ -13,7 +13,7 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("mixers", "comparison")
 MOST = 16  # tokens
@@ -49,7 +49,7 @@ def draw(subject: Subject) -> None:
         names,
         kind="scores" if mixer in ("delta", "space") else "weights",
         title=title,
-        words=words(figures.ENGLISH),
+        words=of_figures(),
     )
     drawn.update_traces(texttemplate="%{z:.2f}" if len(tokens) <= 8 else None)  # the numbers of M are small
     with picture:

@@ -6,13 +6,12 @@ import streamlit as st
 from vizformer import figures
 from vizformer.analysis.positions.sinusoidal_code import shift_matrix
 from vizformer.components import matrix
-from vizformer.figures import clocks
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions.sinusoid import ROWS, code, facts, length, position, say_whose, width
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("positions", "clock")
 CLOCKS = 8
@@ -40,7 +39,7 @@ def draw(subject: Subject) -> None:
             [lab.text("hand", pair=i) + f"\nλ = {length(d, i)}" for i in shown],
             pos,
             moved=(pairs[pos + k], pos + k),
-            words=words(clocks.ENGLISH),
+            words=of_figures(),
         ),
         key="positions.clocks",
     )

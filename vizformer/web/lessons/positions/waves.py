@@ -15,7 +15,7 @@ from vizformer.web.link.whole_number import whole
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("positions", "waves")
 SPANS = (16, 64, 256, 1024)
@@ -68,7 +68,7 @@ def draw(subject: Subject) -> None:
             rows[:shown],
             end=1.0,
             names=[*labels.texts(tokens), *[""] * (shown - len(tokens))],
-            words=words(figures.ENGLISH),
+            words=of_figures(),
         ),
         key="positions.code",
     )

@@ -8,7 +8,6 @@ from vizformer.analysis.heads import score_scaling
 from vizformer.analysis.heads.score_scaling import KEYS, PAIRS, WIDTHS
 from vizformer.components import table
 from vizformer.components.table import Row
-from vizformer.figures import scaling as scaling_figures
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.catalogue.subject_functions import of_trace
@@ -17,7 +16,7 @@ from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, chart, lesson, row_names
 from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("qkv", "scale", wide=True)
 
@@ -36,7 +35,7 @@ def draw(subject: Subject) -> None:
     with controls():
         d, temperature = lab.steps("d", WIDTHS, 64), lab.steps("t", TEMPERATURES, 1.0)
         st.button(lab.text("again"), on_click=lesson.change, args=("qkv.seed", (seed + 1) % 1000, 0), key="qkv.again")
-    measured, curves, said = variances(seed), saturation(seed), words(scaling_figures.ENGLISH)
+    measured, curves, said = variances(seed), saturation(seed), of_figures()
     marks = [(lab.text("plain"), d**0.5 / temperature), (lab.text("divided"), 1.0 / temperature)]
     left, right = st.columns(2)
     title = lab.text("pairs", n=f"{PAIRS:,}")

@@ -9,7 +9,7 @@ from vizformer.analysis.vectors.contextual import Contexts
 from vizformer.analysis.vectors.senses import SenseGap, sense_gap
 from vizformer.components import table
 from vizformer.components.table import Number, Row, numbers
-from vizformer.figures.embeddings import ENGLISH, Curve
+from vizformer.figures.embeddings import Curve
 from vizformer.model import Trace
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
@@ -22,7 +22,7 @@ from vizformer.web.widgets import chart, lesson, model_suggestions
 from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.widgets.other_sentence import ask_other_sentence
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("tokens", "context")
 AFFORDABLE = 100_000_000  # parameters of a model that reads sixty sentences while a reader waits
@@ -103,7 +103,7 @@ def draw(subject: Subject) -> None:
             found.high,
             added=subject.config.positions in ("sinusoidal", "learned"),
             title=lab.text("picture", token=tokens[i].text),
-            words=words(ENGLISH),
+            words=of_figures(),
         ),
         key="tokens.curves",
     )

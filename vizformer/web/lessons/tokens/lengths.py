@@ -11,7 +11,6 @@ from vizformer.analysis.vectors import embeddings
 from vizformer.analysis.vectors.embeddings import Norms
 from vizformer.config import ModelConfig
 from vizformer.explain.snippets import Given
-from vizformer.figures.embeddings import ENGLISH
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
@@ -19,7 +18,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("tokens", "norms")
 SOME = 64  # tokens whose ids are written into the code
@@ -53,7 +52,7 @@ def draw(subject: Subject) -> None:
             found.entering(scaled),
             found.positions,
             title=lab.text("picture"),
-            words=words(ENGLISH),
+            words=of_figures(),
         ),
         key="tokens.norms",
     )

@@ -7,7 +7,6 @@ from jaxtyping import Float
 from vizformer import figures
 from vizformer.analysis.vectors import embeddings
 from vizformer.analysis.vectors.embeddings import Neighbours, Projection
-from vizformer.figures.neighbours import ENGLISH
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
@@ -16,7 +15,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("tokens", "neighbours")
 NEAREST = 8  # neighbours of the chosen token
@@ -61,7 +60,7 @@ def draw(subject: Subject) -> None:
             nearest.cosines,
             directions(subject.model, centred)[1],
             title=lab.text("nearest", token=chosen.text),
-            words=words(ENGLISH),
+            words=of_figures(),
         ),
         key="tokens.bars",
         on=left,
@@ -74,7 +73,7 @@ def draw(subject: Subject) -> None:
             plane.shares,
             chosen=shown.index(chosen.id),
             title=lab.text("map"),
-            words=words(ENGLISH),
+            words=of_figures(),
         ),
         key="tokens.map",
         on=right,

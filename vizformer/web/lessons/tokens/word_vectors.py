@@ -8,7 +8,6 @@ from vizformer.analysis.vectors.word_vectors import WordVectors, read_word_vecto
 from vizformer.assets import asset
 from vizformer.components import table
 from vizformer.components.table import Row, numbers
-from vizformer.figures.neighbours import ENGLISH
 from vizformer.text.word_splitting import plain_words
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
@@ -18,7 +17,7 @@ from vizformer.web.lessons.tokens.sentences import Occasion, occasions
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("tokens", "vectors")
 SHOWN = 8  # neighbours in a picture
@@ -71,7 +70,7 @@ def draw(subject: Subject) -> None:
             np.array([cosine for __, cosine in near]),
             found.average,
             title=lab.text("nearest", token=word),
-            words=words(ENGLISH),
+            words=of_figures(),
         ),
         key="tokens.static",
         on=left,

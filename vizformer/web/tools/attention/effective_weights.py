@@ -4,7 +4,6 @@ import numpy as np
 
 from vizformer import figures
 from vizformer.analysis import EffectiveAttention, effective_attention, site_name
-from vizformer.figures import ENGLISH
 from vizformer.web.catalogue.subject_functions import of_trace
 from vizformer.web.link import state
 from vizformer.web.tools.attention.heads_of_kind import Heads
@@ -12,7 +11,7 @@ from vizformer.web.widgets import chart, proof_badge
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded, plain
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_markdown, show_note
 
 LONGEST, DRAWN = 512, 64  # tokens: each row is taken apart by itself; a map is read up to so many
@@ -79,7 +78,7 @@ def _map(here: Heads, found: EffectiveAttention, query: int, key: int) -> None:
             reasons=record.reason(view.head).cpu().numpy()[rows, keys],
             kind="effective",
             title=_("Effective attention"),
-            words={**words(ENGLISH), "weight": _("effective weight")},
+            words={**of_figures(), "weight": _("effective weight")},
         ),
         key="attention.effective.map",
     )

@@ -11,7 +11,7 @@ from vizformer.web.link.view import Kind
 from vizformer.web.widgets import chart, proof_badge
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded, plain
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _
 
 
@@ -61,7 +61,7 @@ def terms(subject: Subject, kind: Kind, layer: int, head: int, query: int, key: 
                 found.terms[order],
                 found.query[order],
                 found.key[order],
-                words=words(figures.ENGLISH),
+                words=of_figures(),
             ),
             key="attention.pair.bars",
         )

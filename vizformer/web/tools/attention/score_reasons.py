@@ -8,7 +8,6 @@ from vizformer.analysis import ScoreSplit, SignedRole, Writer, circuits, score_s
 from vizformer.analysis.attribution.lens import predicting_stack
 from vizformer.analysis.attribution.score_writers import Side
 from vizformer.errors import TraceError
-from vizformer.figures.logit_bars import ENGLISH as TERMS
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
@@ -20,7 +19,7 @@ from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.in_python import opening
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_info, show_markdown, show_note
 from vizformer.web.words.part_names import part_name
 from vizformer.web.words.signed_roles import role_or_none, role_said
@@ -75,7 +74,7 @@ def _draw(here: Heads, site: str, head: int, query: int) -> None:
         weight=f"{weights[key]:.3f}",
         score=f"{split.score:.3f}".replace("-", "−"),
     )
-    texts = {**words(TERMS), "logit_share": _("share of the score")}
+    texts = {**of_figures(), "logit_share": _("share of the score")}
     sides: tuple[tuple[Side, str], ...] = (
         ("query", _("What asks, in “{token}”", token=asks)),
         ("key", _("What answers, in “{token}”", token=answers)),

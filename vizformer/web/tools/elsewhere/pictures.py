@@ -22,7 +22,7 @@ from vizformer.web.widgets.choices import line
 from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.words import counts
 from vizformer.web.words.errors import plain
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures, words
 from vizformer.web.words.i18n import _, show_info, show_note, translate
 
 _ARRAYS = Cache(lambda: limit() // 2)  # of all sessions, and what is made of them: payloads, small maps
@@ -153,7 +153,7 @@ def _as_map(name: str, arrays: AttentionArrays, packed: HeadsPayload | None) -> 
 
     def drawn() -> Figure:
         weights = arrays.weights[chosen.layer, chosen.head]
-        texts = words(figures.ENGLISH)
+        texts = of_figures()
         tokens = (arrays.query_tokens, arrays.key_tokens)
         return figures.attention_heatmap(weights, *tokens, reasons=arrays.reasons, words=texts)
 
@@ -193,7 +193,7 @@ def _as_lines(name: str, arrays: AttentionArrays, packed: HeadsPayload | None) -
             arrays.key_tokens,
             heads=heads,
             threshold=chosen.threshold,
-            words=words(figures.ENGLISH),
+            words=of_figures(),
         )
 
     told = _("layer {layer}", layer=chosen.layer)

@@ -6,7 +6,7 @@ from vizformer import figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.generation import computations
 from vizformer.web.widgets import chart, rolling_cache_note
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_text
 
 
@@ -35,7 +35,7 @@ def draw_costs(subject: Subject, text: computations.Text, step: int) -> None:
             text.costs.memory_bytes,
             at=step,
             title=_("The KV cache grows with every token"),
-            words=words(figures.ENGLISH),
+            words=of_figures(),
         ),
         key="generation.cache",
         on=growth,
@@ -46,7 +46,7 @@ def draw_costs(subject: Subject, text: computations.Text, step: int) -> None:
             text.costs.uncached,
             at=step,
             title=_("Multiplications of each step"),
-            words=words(figures.ENGLISH),
+            words=of_figures(),
         ),
         key="generation.multiplications",
         on=products,

@@ -21,7 +21,7 @@ from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures, words
 from vizformer.web.words.i18n import _, show_note
 
 _BASIS, _SHOWN = "generation.basis", "generation.shown"
@@ -106,7 +106,7 @@ def why_chosen(subject: Subject, settings: Settings, text: computations.Text, ch
 
 def _picture(shown: Written, chosen: PlayerSelection, page: Callable[[], str]) -> Picture:
     """The map of the rows that have been written, as a file; the page is the player itself."""
-    texts, payload = words(figures.ENGLISH), shown.kinds[chosen.kind]
+    texts, payload = of_figures(), shown.kinds[chosen.kind]
     names = [token["text"] for token in shown.tokens]
     keys = list(shown.source) if chosen.kind == "cross" else names
     told = _(

@@ -8,7 +8,6 @@ import streamlit as st
 from vizformer import figures
 from vizformer.analysis import Kind, LogitAttribution, Term, site_name
 from vizformer.components import tinted_text
-from vizformer.figures.logit_bars import ENGLISH as TERMS
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.frame import presses, sitemap
 from vizformer.web.link import state
@@ -19,7 +18,7 @@ from vizformer.web.widgets.choices import box
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.running_text import tokens_with_spaces
 from vizformer.web.words.errors import plain
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_markdown, show_note, translate
 from vizformer.web.words.part_names import part_name
 
@@ -126,5 +125,5 @@ def network(subject: Subject, asked: Asked, term: Term) -> None:
     names = [_("neuron {n}", n=int(one)) for one in order]
     values, rest = shares[order], float(shares.sum() - shares[order].sum())
     names.append(_("{n} others together", n=len(shares) - len(order)))
-    figure = figures.logit_terms(names, np.append(values, rest), words=words(TERMS))
+    figure = figures.logit_terms(names, np.append(values, rest), words=of_figures())
     chart.show(figure, key="lens.neurons")

@@ -8,7 +8,6 @@ from streamlit.delta_generator import DeltaGenerator
 from vizformer import figures
 from vizformer.analysis import Kind
 from vizformer.errors import VizformerError
-from vizformer.figures import head_report as head_figures
 from vizformer.figures.figure import Figure
 from vizformer.web.link import state
 from vizformer.web.tools.side_by_side import computations
@@ -20,7 +19,7 @@ from vizformer.web.widgets.choices import BESIDE, kind_of_attention
 from vizformer.web.widgets.downloads import Picture, caption
 from vizformer.web.widgets.lab import aside
 from vizformer.web.words.errors import plain
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_note, show_text, translate
 
 MOST_ROWS = 4  # of the table before it scrolls
@@ -152,7 +151,7 @@ def open_on_a_head(pair: Pair) -> str:
 
 def picture(found: NDArray[np.floating], chosen: heads_grid.Place) -> None:
     title, measure = _("How far the heads are apart"), _("divergence, bits")
-    figure_words = words(head_figures.ENGLISH)
+    figure_words = of_figures()
 
     def figure() -> Figure:
         return figures.measure_of_heads(found, measure=measure, title=title, words=figure_words)

@@ -9,8 +9,6 @@ from vizformer import figures
 from vizformer.analysis import Term
 from vizformer.analysis.side_by_side import POOLINGS
 from vizformer.checkpoints.hugging_face.sentence_vectors import Pooling, sentence_pooling
-from vizformer.figures import side_by_side as pictures
-from vizformer.figures.logit_bars import ENGLISH as TERMS
 from vizformer.web.catalogue import sources
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.link import state
@@ -21,7 +19,7 @@ from vizformer.web.widgets import chart, lesson, proof_badge
 from vizformer.web.widgets.choices import BESIDE
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_info, show_markdown
 
 POOLING = "beside.pooling"
@@ -61,7 +59,7 @@ def draw_similarity(pair: Pair) -> None:
                 found.pairs,
                 *tokens,
                 title=_("Similarity {value}, pair by pair of tokens", value=number(found.cosine)),
-                words=words(pictures.ENGLISH),
+                words=of_figures(),
             ),
             key="side_by_side.similarity",
         )
@@ -77,7 +75,7 @@ def draw_similarity(pair: Pair) -> None:
         state.suggest(layer=strongest.layer, head=strongest.head)  # for the maps below
         chart.show(
             figures.logit_terms(
-                *bars(parts.sorted), words=words(TERMS) | {"logit_share": _("share of the similarity")}
+                *bars(parts.sorted), words=of_figures() | {"logit_share": _("share of the similarity")}
             ),
             key="side_by_side.similarity.parts",
         )

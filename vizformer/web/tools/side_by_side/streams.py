@@ -5,12 +5,11 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.analysis.side_by_side.streams import DOMINANT
-from vizformer.figures import side_by_side as pictures
 from vizformer.web.tools.side_by_side import computations
 from vizformer.web.tools.side_by_side.one_head import both_texts, window
 from vizformer.web.tools.side_by_side.pair import Pair
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_text
 
 STACK = "beside.stack"
@@ -43,7 +42,7 @@ def draw_streams(pair: Pair) -> None:
             points,
             columns,
             title=_("Cosine of the residual streams of both runs"),
-            words=words(pictures.ENGLISH),
+            words=of_figures(),
         ),
         key="side_by_side.streams",
     )

@@ -10,14 +10,13 @@ from vizformer.analysis import Kind
 from vizformer.analysis.side_by_side import MovedPart, MovedWeights
 from vizformer.analysis.side_by_side.weights import PARTS
 from vizformer.errors import TraceError
-from vizformer.figures import head_report as head_figures
 from vizformer.figures.figure import Figure
 from vizformer.web.tools.side_by_side import computations
 from vizformer.web.tools.side_by_side.pair import Pair
 from vizformer.web.widgets import data_table, heads_grid, watched_work
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_note
 
 AT_ONCE = 200_000_000  # parameters that are compared without being asked for: about two seconds
@@ -110,9 +109,7 @@ def draw_parts(found: MovedWeights, kind: Kind) -> None:
     grid, columns = grid[:, there], [column(PARTS[at]) for at in there]
 
     def figure() -> Figure:
-        return figures.measure_of_heads(
-            grid, measure=_("share"), columns=columns, title=title, words=words(head_figures.ENGLISH)
-        )
+        return figures.measure_of_heads(grid, measure=_("share"), columns=columns, title=title, words=of_figures())
 
     def head(cell: heads_grid.Place) -> heads_grid.Place:
         st.session_state[_CHOSEN] = cell

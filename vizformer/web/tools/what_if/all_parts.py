@@ -9,7 +9,6 @@ from vizformer.analysis import Kind, kinds
 from vizformer.analysis.causes.ablation import Effect, by_head
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
-from vizformer.figures import head_report as head_figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.tools.what_if import computations
@@ -20,7 +19,7 @@ from vizformer.web.widgets.choices import BESIDE, box, kind_of_attention, more
 from vizformer.web.words import ablated_parts, labels
 from vizformer.web.words.ablated_parts import signed
 from vizformer.web.words.errors import plain
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_note
 
 LISTED = 10
@@ -51,7 +50,7 @@ def draw_all_parts(subject: Subject, settings: DeltaGenerator) -> None:
                     divergences(effects, kind),
                     measure=_("KL, nats"),
                     title=_("How far the answer moves without each head, {kind}", kind=labels.kind_label(kind)),
-                    words=words(head_figures.ENGLISH),
+                    words=of_figures(),
                 ),
                 key="what_if.heads",
                 title_above=True,

@@ -11,14 +11,13 @@ from vizformer.analysis.causes.head_gates import MOST_TOKENS, TEXTS_AT_ONCE, Hea
 from vizformer.analysis.corpus_heads import Corpus
 from vizformer.components import table
 from vizformer.components.table import Number, Row
-from vizformer.figures import head_report as head_figures
 from vizformer.web.catalogue.bounded_cache import Cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if import computations, other_texts
 from vizformer.web.widgets import chart, in_python, watched_work
 from vizformer.web.widgets.choices import BESIDE, kind_of_attention, more, one_of
 from vizformer.web.words import ablated_parts, labels
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_note, show_text
 
 PUSHES = (0.001, 0.003, 0.01, 0.03, 0.1)
@@ -49,7 +48,7 @@ def draw_learned_gates(subject: Subject, settings: DeltaGenerator) -> None:
                     table_of(found, role, kind),
                     measure=_("score"),
                     title=_("{role}, {kind}", role=names[role], kind=labels.kind_label(kind)),
-                    words=words(head_figures.ENGLISH),
+                    words=of_figures(),
                 ),
                 key="what_if.gates.map",
                 title_above=True,

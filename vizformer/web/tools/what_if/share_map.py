@@ -6,10 +6,9 @@ from numpy.typing import NDArray
 
 from vizformer import figures
 from vizformer.components import cells
-from vizformer.figures import style
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.downloads import Picture, caption, take_away
-from vizformer.web.words.figure_words import words
+from vizformer.web.words.figure_words import of_figures, words
 from vizformer.web.words.i18n import _
 
 CELL, ACROSS, DOWN = "whatif.cell", "whatif.across", "whatif.down"
@@ -79,7 +78,7 @@ def one_map(
         words=said,
         key=key,
     )
-    figure_words = words(style.ENGLISH)
+    figure_words = of_figures()
     take_away(
         Picture(
             "patches",
