@@ -124,7 +124,7 @@ def test_the_snippet_puts_the_same_means_in_the_place_of_parts(open_app: Open) -
 def test_code_opens_a_model_by_a_name_that_it_has_outside_of_this_server(model: str, opened: str) -> None:
     subject = Subject(ModelRef.parse(model), "a", "", edited="decoder.0.self!unscaled")
     for written in (
-        snippet(subject, (Part("decoder.0.self"),), "zero"),
+        "\n".join(snippet(subject, (Part("decoder.0.self"),), "zero")),
         in_python.code(subject, Asked(0, 1, "a", None)),
     ):
         assert f"checkpoint = {opened}\n" in written
@@ -241,7 +241,7 @@ def test_texts_that_do_not_fit_are_said_and_the_readers_own_take_their_place(
     assert any(table[0][1].startswith(strongest) for table in tables(app))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "your_texts.txt").write_text(OWN, encoding="utf-8")
-    exec(snippet(subject, (Part("decoder.1.self", 2),), place), space := {})
+    exec("\n".join(snippet(subject, (Part("decoder.1.self", 2),), place)), space := {})
     assert [len(text.tokens["decoder"]) for text in space["texts"]] == [7, 7, 4]
 
 

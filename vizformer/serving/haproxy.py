@@ -65,37 +65,13 @@ def configuration(host: str, port: int, sockets: Sequence[Path], connections: in
         f"    server worker-{number} unix@{socket} cookie {number} check inter 2s fall 3 rise 1"
         for number, socket in enumerate(sockets, 1)
     )
-    return f"""\
-global
-    log stderr format raw daemon err
-    maxconn {connections}
-    nbthread 1
-    tune.bufsize {LARGEST_HEAD + 2048}
-
-defaults
-    mode http
-    log global
-    option http-server-close
-    option redispatch 1
-    option httpchk
-    http-check send meth GET uri /_stcore/health ver HTTP/1.1 hdr Host localhost
-    http-check expect ! rstatus ^5
-    retries 3
-    retry-on conn-failure empty-response
-    timeout connect 5s
-    timeout check 10s
-    timeout http-request 30s
-    timeout http-keep-alive 15s
-    timeout client 60s
-    timeout server 300s
-    timeout tunnel 1h
-    timeout client-fin 10s
-
-listen vizformer
-    bind {listening}:{port}{" v4v6" if host == "::" else ""}
-    http-request set-header {CLIENT} %[src]
-    http-request disable-l7-retry unless METH_GET
-    balance leastconn
-    cookie vizformer-{port} insert indirect nocache httponly attr SameSite=Lax
-{servers}
-"""
+    written = Path(__file__).with_suffix(".cfg").read_text(encoding="utf-8")
+    return written.format(
+        connections=connections,
+        buffer=LARGEST_HEAD + 2048,
+        listening=listening,
+        port=port,
+        both=" v4v6" if host == "::" else "",
+        client=CLIENT,
+        servers=servers,
+    )

@@ -17,57 +17,15 @@ from vizformer.checkpoints.gguf import rotary_scaling
 from vizformer.checkpoints.gguf.header import Header
 from vizformer.errors import CheckpointError
 from vizformer.messages import N_, Message
+from vizformer.word_tables import data_of
 
 ARCHITECTURES = ("llama", "qwen2", "qwen3", "gpt2")
 _PERMUTED = "llama"
-_LLAMA = {
-    "token_embd": "model.embed_tokens",
-    "output_norm": "model.norm",
-    "output": "lm_head",
-    "blk.#.attn_norm": "model.layers.#.input_layernorm",
-    "blk.#.attn_q": "model.layers.#.self_attn.q_proj",
-    "blk.#.attn_k": "model.layers.#.self_attn.k_proj",
-    "blk.#.attn_v": "model.layers.#.self_attn.v_proj",
-    "blk.#.attn_output": "model.layers.#.self_attn.o_proj",
-    "blk.#.attn_q_norm": "model.layers.#.self_attn.q_norm",
-    "blk.#.attn_k_norm": "model.layers.#.self_attn.k_norm",
-    "blk.#.ffn_norm": "model.layers.#.post_attention_layernorm",
-    "blk.#.ffn_gate": "model.layers.#.mlp.gate_proj",
-    "blk.#.ffn_up": "model.layers.#.mlp.up_proj",
-    "blk.#.ffn_down": "model.layers.#.mlp.down_proj",
-}
-_GPT2 = {
-    "token_embd": "transformer.wte",
-    "position_embd": "transformer.wpe",
-    "output_norm": "transformer.ln_f",
-    "output": "lm_head",
-    "blk.#.attn_norm": "transformer.h.#.ln_1",
-    "blk.#.attn_qkv": "transformer.h.#.attn.c_attn",
-    "blk.#.attn_output": "transformer.h.#.attn.c_proj",
-    "blk.#.ffn_norm": "transformer.h.#.ln_2",
-    "blk.#.ffn_up": "transformer.h.#.mlp.c_fc",
-    "blk.#.ffn_down": "transformer.h.#.mlp.c_proj",
-}
+_NAMES = data_of(__file__)
+_LLAMA, _GPT2 = _NAMES["tensors"]["llama"], _NAMES["tensors"]["gpt2"]
 _TURNED = re.compile(r"blk\.\d+\.(?:attn_qkv|attn_output|ffn_up|ffn_down)\.weight")  # GPT-2's Conv1D is [in, out]
 _QK = re.compile(r"blk\.\d+\.attn_(?P<letter>[qk])\.(?:weight|bias)")
-_SIZES = {  # field of the file, after the architecture -> field of config.json
-    "llama": {
-        "embedding_length": "hidden_size",
-        "block_count": "num_hidden_layers",
-        "feed_forward_length": "intermediate_size",
-        "attention.head_count": "num_attention_heads",
-        "attention.head_count_kv": "num_key_value_heads",
-        "attention.key_length": "head_dim",
-        "context_length": "max_position_embeddings",
-    },
-    "gpt2": {
-        "embedding_length": "n_embd",
-        "block_count": "n_layer",
-        "feed_forward_length": "n_inner",
-        "attention.head_count": "n_head",
-        "context_length": "n_positions",
-    },
-}
+_SIZES = _NAMES["sizes"]
 _NEEDED = ("embedding_length", "block_count", "feed_forward_length", "attention.head_count", "context_length")
 
 

@@ -1,5 +1,7 @@
 """The same in Python: the lines that open the model of a page and run it, which every page's code begins with."""
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from vizformer.analysis import Kind, site_name
@@ -12,9 +14,9 @@ from vizformer.web.words.i18n import show_note, translate
 ELSEWHERE = "path/to/the/model"  # a folder that the reader fills in
 
 
-def show(code: str) -> None:
+def show(lines: Sequence[str]) -> None:
     show_note("The same in Python")
-    st.code(code, language="python", wrap_lines=True)
+    st.code("\n".join(lines), language="python", wrap_lines=True)
 
 
 def loaded(model: ModelRef, path: str = ELSEWHERE) -> str:

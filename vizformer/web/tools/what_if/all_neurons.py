@@ -131,7 +131,9 @@ def strongest(subject: Subject, place: Place, effects: NeuronEffects) -> None:
     )
 
 
-def code(subject: Subject, place: Place, block: Part, instead: Literal["zero"] | computations.Mean, most: int) -> str:
+def code(
+    subject: Subject, place: Place, block: Part, instead: Literal["zero"] | computations.Mean, most: int
+) -> list[str]:
     """The sweep in Python."""
     stack, layer = computations.block_of(block)
     names, lines, given = "neuron_sweep", list[str](), ""
@@ -150,9 +152,7 @@ def code(subject: Subject, place: Place, block: Part, instead: Literal["zero"] |
         "for at in effects.strongest(10):",
         "    print(effects.neurons[at], effects.divergence[at], effects.probability[at])",
     ]
-    return "\n".join(
-        [
-            *in_python.opening(subject, *imports, f"from vizformer.analysis.causes.neurons_left_out import {names}"),
-            *lines,
-        ]
-    )
+    return [
+        *in_python.opening(subject, *imports, f"from vizformer.analysis.causes.neurons_left_out import {names}"),
+        *lines,
+    ]

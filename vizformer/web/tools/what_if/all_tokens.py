@@ -91,13 +91,11 @@ def explained(way: Way) -> None:
         )
 
 
-def code(subject: Subject, place: Place, stack: Stack, way: Way) -> str:
+def code(subject: Subject, place: Place, stack: Stack, way: Way) -> list[str]:
     """The sweep in Python."""
-    return "\n".join(
-        [
-            *in_python.opening(subject, "from vizformer.analysis.causes.tokens_left_out import token_sweep"),
-            f"effects = token_sweep(checkpoint, trace, {stack!r}, row={place.row}, token={place.token}, way={way!r})",
-            "for one in effects:",
-            f"    print(trace.tokens[{stack!r}][one.position].text, one.divergence, one.probability, one.best.text)",
-        ]
-    )
+    return [
+        *in_python.opening(subject, "from vizformer.analysis.causes.tokens_left_out import token_sweep"),
+        f"effects = token_sweep(checkpoint, trace, {stack!r}, row={place.row}, token={place.token}, way={way!r})",
+        "for one in effects:",
+        f"    print(trace.tokens[{stack!r}][one.position].text, one.divergence, one.probability, one.best.text)",
+    ]

@@ -152,7 +152,7 @@ def roles(found: HeadGates) -> None:
     )
 
 
-def code(subject: Subject, on: computations.GateTexts | Corpus, push: float, seeds: int) -> str:
+def code(subject: Subject, on: computations.GateTexts | Corpus, push: float, seeds: int) -> list[str]:
     """The gates in Python."""
     imports = ["import vizformer as vf", "from vizformer.analysis.causes.head_gates import fit_gates"]
     if on == "repeated":
@@ -167,4 +167,4 @@ def code(subject: Subject, on: computations.GateTexts | Corpus, push: float, see
         "for part, role in zip(found.heads, found.roles(), strict=True):",
         "    print(part, role)",
     ]
-    return "\n".join([*imports, "", f"checkpoint = {in_python.loaded(subject.model)}", *lines])
+    return [*imports, "", f"checkpoint = {in_python.loaded(subject.model)}", *lines]

@@ -67,7 +67,7 @@ def opening(prompts: Prompts, *imports: str) -> list[str]:
     ]
 
 
-def code(prompts: Prompts, asked: Asked, place: Sequence[int] | None) -> str:
+def code(prompts: Prompts, asked: Asked, place: Sequence[int] | None) -> list[str]:
     """Both maps, and the run of the chosen cell, in Python."""
     clean = prompts.clean
     target = f", target={clean.target!r}" if clean.target else ""
@@ -92,4 +92,4 @@ def code(prompts: Prompts, asked: Asked, place: Sequence[int] | None) -> str:
             f"patched = {ids}",
             "print(*(pair.difference(run.logits) for run in (pair.corrupted, patched, pair.clean)))",
         ]
-    return "\n".join(lines)
+    return lines

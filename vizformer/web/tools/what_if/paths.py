@@ -119,7 +119,7 @@ def _shares_keys(prompts: Prompts) -> bool:
     return config.kv_heads < config.n_heads
 
 
-def code(prompts: Prompts, asked: Path, sender: tuple[str, int] | None) -> str:
+def code(prompts: Prompts, asked: Path, sender: tuple[str, int] | None) -> list[str]:
     """The map, and the run of the chosen path."""
     names = "path_patch_runs, prompt_pair" if asked.head is None else "Receiver, path_patch_runs, prompt_pair"
     receivers = "[]"
@@ -147,4 +147,4 @@ def code(prompts: Prompts, asked: Path, sender: tuple[str, int] | None) -> str:
             f"patched = checkpoint.trace({held_text!r}{target}, edit=edit)",
             "print(*(pair.difference(run.logits) for run in (pair.corrupted, patched, pair.clean)))",
         ]
-    return "\n".join(lines)
+    return lines

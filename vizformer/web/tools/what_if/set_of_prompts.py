@@ -194,7 +194,7 @@ def row_by_row(found: SetEffects, part: int) -> None:
     )
 
 
-def code(subject: Subject, prompts: PromptSet, measure: str, texts: Corpus | None) -> str:
+def code(subject: Subject, prompts: PromptSet, measure: str, texts: Corpus | None) -> list[str]:
     """The measure in Python."""
     given = f"bundled_set({prompts.name!r})" if prompts.name != OWN else 'read_prompt_set(Path("your_prompts.csv"))'
     imports, more_given, lines = ["import vizformer as vf"], "", list[str]()
@@ -213,13 +213,11 @@ def code(subject: Subject, prompts: PromptSet, measure: str, texts: Corpus | Non
         ],
     }
     call = f"found = vf.analysis.over_prompts(checkpoint, prompts, {measure!r}{more_given})"
-    return "\n".join(
-        [
-            *imports,
-            "",
-            f"checkpoint = {in_python.loaded(subject.model)}",
-            f"prompts = vf.analysis.{given}",
-            *lines,
-            *calls.get(measure, [call, "print(found.to_frame())"]),
-        ]
-    )
+    return [
+        *imports,
+        "",
+        f"checkpoint = {in_python.loaded(subject.model)}",
+        f"prompts = vf.analysis.{given}",
+        *lines,
+        *calls.get(measure, [call, "print(found.to_frame())"]),
+    ]

@@ -77,7 +77,7 @@ def write_anew(subject: Subject, chosen: tuple[Part, ...], instead: Literal["zer
     show_text("Without these parts: {text}", text=less.strip())
 
 
-def snippet(subject: Subject, chosen: tuple[Part, ...], instead: computations.Instead) -> str:
+def snippet(subject: Subject, chosen: tuple[Part, ...], instead: computations.Instead) -> list[str]:
     """The forward without the parts, in Python."""
     parts = ", ".join(f"Part({one.sublayer!r}{'' if one.head is None else f', {one.head}'})" for one in chosen)
     corpus, texts = (
@@ -112,7 +112,7 @@ def snippet(subject: Subject, chosen: tuple[Part, ...], instead: computations.In
     else:
         imports = ["from vizformer.analysis.causes.ablation import Part, without"]
         lines = [f"other = without(checkpoint, trace, [{parts}])", "print((other.logits - trace.logits).abs().max())"]
-    return "\n".join([*in_python.opening(subject, *imports), *lines])
+    return [*in_python.opening(subject, *imports), *lines]
 
 
 def _take() -> None:
