@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from vizformer.figures.bars import token_bars
 from vizformer.figures.figure import Figure, frame
 from vizformer.figures.names import sides
-from vizformer.figures.style import ENGLISH, GRID, QUALITATIVE, fill, room, safe
+from vizformer.figures.style import ENGLISH as ENGLISH
+from vizformer.figures.style import GRID, QUALITATIVE, fill, room, safe
 
 _MARKS = ("circle", "square", "diamond")
 
