@@ -511,6 +511,23 @@ def test_the_effect_on_the_logit_is_the_heads_own_term_of_the_next_token(name):
             assert found.spread["logit_effect"][layer, head] == pytest.approx(np.std(values), abs=1e-6)
 
 
+@pytest.mark.parametrize("options", [tiny.MAMBA2, tiny.DEEPSEEK], ids=["state", "latent"])
+def test_a_model_of_whose_heads_no_copying_is_known_has_a_report(options):
+    checkpoint = tiny.checkpoint("decoder-only", vocab_size=320, max_positions=64, **options)
+    corpus = Corpus.of(TEXTS[:3])
+    found = head_report(checkpoint, corpus).kinds["decoder"]
+    assert np.isnan(found.mean["copying"]).all()
+    assert np.isfinite(found.mean["entropy"]).all()
+    on = head_on_passage(checkpoint, corpus.passages[0], "decoder", 1, 1, "entropy")
+    assert {name: len(rows) for name, rows in on.vectors.items()} == dict.fromkeys("QKVO", len(on.queries))
+
+
+def test_layers_with_different_numbers_of_heads_are_refused():
+    checkpoint = tiny.checkpoint("decoder-only", vocab_size=320, max_positions=64, **tiny.HYBRID)
+    with pytest.raises(VizformerError, match="different numbers of heads"):
+        head_report(checkpoint, Corpus.of(TEXTS))
+
+
 def test_a_file_of_another_version_is_refused(tmp_path):
     np.savez(tmp_path / "report.npz", said=np.array(["a", "b"]), n=[1, 1])
     with pytest.raises(VizformerError, match="another version"):

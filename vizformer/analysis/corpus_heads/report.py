@@ -6,6 +6,7 @@ neither is redundant.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from vizformer.analysis.corpus_heads.sums import Sums
 from vizformer.analysis.frames import frame
 from vizformer.analysis.heads.maps import Kind
 from vizformer.checkpoints import Checkpoint
-from vizformer.errors import VizformerError
+from vizformer.errors import TraceError, VizformerError
 from vizformer.figures.files import written
 from vizformer.text import Tokenizer
 from vizformer.text.pieces import told_apart
@@ -193,7 +194,10 @@ def make_report(
         effects: see `next_token_effects`.
     """
     config = checkpoint.model.config
-    copying = {predicting_kind(checkpoint): copying_scores(checkpoint)} if checkpoint.has_head else {}
+    copying = {}
+    if checkpoint.has_head:
+        with suppress(TraceError):  # of latent keys and values, and of a state, no one matrix is known
+            copying[predicting_kind(checkpoint)] = copying_scores(checkpoint)
     kinds = {
         kind: kind_report(
             kind,
