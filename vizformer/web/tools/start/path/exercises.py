@@ -1,6 +1,6 @@
 """What the reader builds herself at a station, out of the notebook of the exercises.
 
-The notebook is a file of the app's: no page can come to `vizformer.exercises`, which runs the functions of its readers.
+The notebook is a file of the app's: no page can come to the room of the exercises, which runs the functions of its readers.
 """
 
 import json
