@@ -120,6 +120,21 @@ def test_a_wrong_prediction_is_asked_again_at_the_next_station(open_file: OpenFi
     expect(page.locator(".vf-stations-words")).to_have_text("Turn it.")  # not asked a third time today
 
 
+def test_a_question_that_is_passed_over_does_not_come_at_each_station(open_file: OpenFile) -> None:
+    page = open_file(stations.to_html(stations.pack(path(), MODEL)))
+    onwards(page).click()
+    page.locator(".vf-stations-option", has_text="cat").click()
+    onwards(page).click()
+    onwards(page).click()
+    expect(page.locator(".vf-stations-words")).to_have_text("Once more: which?")
+    onwards(page).click()
+    expect(page.locator(".vf-stations-words")).to_have_text("Turn it.")
+    page.locator(".vf-stations-back").click()
+    step(page, "one", 2)
+    onwards(page).click()
+    expect(page.locator(".vf-stations-words")).to_have_text("Turn it.")
+
+
 def test_what_was_right_is_asked_again_the_next_day(open_file: OpenFile) -> None:
     page = open_file(stations.to_html(stations.pack(path(), MODEL)))
     onwards(page).click()

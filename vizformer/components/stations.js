@@ -13,7 +13,7 @@ import { drawInside } from "./js/opened_box.js";
 import { drawSecondHalf } from "./js/second_half.js";
 import { drawLine } from "./js/station_line.js";
 import { clock } from "./js/path_clock.js";
-import { readKept, writeKept } from "./js/station_memory.js";
+import { counted, dueStation, passOver, questionOf, readKept, writeKept } from "./js/station_memory.js";
 import { drawFrame } from "./js/station_parts.js";
 import { drawQuestion, plainButton } from "./js/station_questions.js";
 import { fill } from "./js/text.js";
@@ -98,21 +98,13 @@ class Stations {
     this.built = null;
     this.station = within(station, this.data.stations.length);
     this.step = within(step, this.here.steps.length);
-    const asked = this.here.steps.findIndex(({ kind }) => kind === "ask");
-    if (asked >= 0 && this.step > asked && !this.answer) this.step = asked;
+    const first = this.here.steps.findIndex(({ kind }) => kind === "ask");
+    if (first >= 0 && this.step > first && !this.answer) this.step = first;
     this.kept.at = this.here.name;
-    this.recalled = comes && this.step === 0 ? this.due() : null;
+    const asked = comes && this.step === 0 && dueStation(this.data.stations.slice(0, this.station), this.kept, this.data.next_day);
+    this.recalled = asked ? { station: asked, chosen: -1 } : null;
     if (tell) this.tell(false);
     this.show();
-  }
-
-  // The first station before this one whose question is due again: at once where the prediction was wrong, else next day.
-  due() {
-    const station = this.data.stations.slice(0, this.station).find((one) => {
-      const kept = this.kept.answers[one.name];
-      return kept && questionOf(one)?.again && ((!kept.right && !kept.again) || Date.now() - (kept.when ?? 0) > this.data.next_day);
-    });
-    return station ? { station, chosen: -1 } : null;
   }
 
   get here() {
@@ -129,6 +121,7 @@ class Stations {
   go(by) {
     const { steps } = this.here;
     if (this.recalled) {
+      if (this.recalled.chosen < 0) passOver(this.kept, this.recalled.station);
       this.recalled = null;
       if (by > 0) {
         this.show();
@@ -196,7 +189,8 @@ class Stations {
     const following = all[this.station + 1];
     this.next.textContent = last && following ? fill(words.onwards, { title: following.title }) : words.next;
     this.next.disabled = (now.kind === "ask" && !this.answer) || (last && !following);
-    this.place.textContent = last && !following ? this.result() : fill(words.place, { number: step + 1, count: here.steps.length });
+    const at = { number: step + 1, count: here.steps.length };
+    this.place.textContent = last && !following ? fill(words.finished, counted(all, this.kept)) : fill(words.place, at);
     this.root.dataset.station = here.name;
     this.root.dataset.step = String(step);
     this.drawModel();
@@ -235,11 +229,6 @@ class Stations {
         this.show();
       },
     }));
-  }
-
-  result() {
-    const answers = this.data.stations.map(({ name }) => this.kept.answers[name]).filter(Boolean);
-    return fill(this.data.words.finished, { right: answers.filter(({ right }) => right).length, count: answers.length });
   }
 
   // The numbers of the stations, between the two tests.
@@ -320,11 +309,6 @@ class Stations {
   close() {
     this.root.remove();
   }
-}
-
-/** @param {StationData} station */
-function questionOf({ steps }) {
-  return steps.find(({ kind }) => kind === "ask");
 }
 
 /** @param {Component<SentStations>} component */

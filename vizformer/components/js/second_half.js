@@ -27,7 +27,12 @@ export function drawSecondHalf(place, part, box, exercises, kept, here, words, {
   ];
   const minutes = Math.round((part?.minutes ?? 0) + (box?.minutes ?? 0));
   const said = ways.length ? [element("span", "vf-caption", fill(words.second, { minutes }))] : [];
-  const built = exercises.map((one) => button(fill(words.build, { title: one.title }), false, () => build(one)));
+  const built = exercises.map((one) => {
+    const made = button(one.title, false, () => build(one));
+    made.setAttribute("aria-label", fill(words.build, { title: one.title }));
+    return made;
+  });
+  const named = built.length ? [element("span", "vf-caption", fill(words.build, { title: "" }).trim())] : [];
   place.hidden = !ways.length && !built.length;
-  place.replaceChildren(...said, ...ways, ...built);
+  place.replaceChildren(...said, ...ways, ...named, ...built);
 }
