@@ -90,9 +90,10 @@
     const text = all.map((block) => here.has(block) ? "" : `${block.at} { position: absolute !important; visibility: hidden; height: 0 !important; overflow: hidden; }`);
     if (screens > 1) text.push(`.st-key-slide-steps [data-testid=stCaptionContainer] p::after { content: " · ${screen + 1}/${screens}"; }`);
     let over = 0;
+    const filled = all.filter((block) => here.has(block) && !head.includes(block)); // the highest of them gives way
+    const most = screen ? Math.min(room - bar, Math.max(...filled.map(({ height }) => height))) : room - above;
     for (let tries = 0; tries < 8; tries += 1) { // what stands around the blocks takes a little room too
-      const free = room - (screen ? bar : above) - over;
-      const fits = all.filter((block) => here.has(block) && !head.includes(block)).map((block) => fitted(block, free, !screen));
+      const fits = filled.map((block) => fitted(block, most - over, !screen));
       rules.textContent = [...text, ...fits].filter(Boolean).join("\n");
       if (one.scrollHeight <= one.clientHeight) break;
       over += one.scrollHeight - one.clientHeight;
