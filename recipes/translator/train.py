@@ -34,7 +34,7 @@ SIZES: Mapping[str, Mapping[str, int]] = {
 WARMUP, AVERAGE_DECAY = {"full": 1500, "small": 500}, {"full": 0.999, "small": 0.9}
 """By size; the small model is for comparisons of a few hundred updates, of which an average over a thousand says nothing."""
 EVERY: Mapping[str, int] = {"grammar": 2, "dictionary": 2}
-EVERY_LATER: Mapping[str, int] = {"grammar": 4, "dictionary": 4, "senses": 4, "coreference": 2, "names": 2}
+EVERY_LATER: Mapping[str, int] = {"grammar": 2, "dictionary": 4, "senses": 4, "coreference": 2, "names": 2}
 """In how many turns over the lines those of a source come once; the others come in each."""
 LATER = 160
 """The slice from which EVERY_LATER holds: by then the made sentences are learned, those that people wrote are not."""

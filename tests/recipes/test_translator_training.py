@@ -118,8 +118,10 @@ def test_every_line_of_a_turn_comes_once_and_those_of_the_grammar_every_other_tu
 
 
 def test_what_is_learned_comes_more_rarely_from_a_later_slice_on(folder):
-    later = [line for turn in range(4) for line in slice_of(LINES, recipe.LATER + turn, seed=0)]
-    assert all(later.count(line) == (4 if line.source == "tatoeba" else 1) for line in LINES)
+    turns = 2 * recipe.EVERY_LATER["grammar"]
+    later = [line for turn in range(turns) for line in slice_of(LINES, recipe.LATER + turn, seed=0)]
+    assert all(later.count(line) == (turns if line.source == "tatoeba" else 2) for line in LINES)
+    assert recipe.EVERY_LATER["senses"] > recipe.EVERY.get("senses", 1)
 
 
 IT = Line("en-zh", "The apple is next to the book. Tom ate it.", "苹果在书旁边。汤姆把苹果吃了。", "coreference it 1")
