@@ -4,6 +4,7 @@ import ast
 import gzip
 import random
 import re
+import tomllib
 from itertools import product
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from recipes.pairs import sentence_key
 from recipes.translator.dictionary import Word, character_counts, entries, words
 from recipes.translator.near_copies import NearCopies, units, within
 from recipes.translator.training_set import build, judged_by, main, read_lines
+from tests.test_words import leaves
 from tests.translation.everyday import sentences
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -127,17 +129,21 @@ def test_changes_are_counted(one, other, changes):
 
 @pytest.mark.sweep
 def test_every_sentence_that_the_course_quotes_is_kept_out():
-    """Whole Chinese sentences in the code, those with gaps and brackets apart."""
-    quoted = set()
+    """Whole Chinese sentences in the code and in the tables beside it, those with gaps and brackets apart."""
+    texts = [
+        text
+        for path in [*ROOT.glob("vizformer/web/**/*.toml"), *ROOT.glob("vizformer/analysis/**/*.toml")]
+        for _, text in leaves(tomllib.loads(path.read_text(encoding="utf-8")))
+    ]
     for path in [
         *ROOT.glob("vizformer/web/**/*.py"),
         *ROOT.glob("vizformer/analysis/**/*.py"),
         *ROOT.glob("recipes/bundled_models/*.py"),
     ]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
-            if re.fullmatch("[一-鿿，]{4,}[。？！]", text):
-                quoted.add(text)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.append(node.value)
+    quoted = {text for text in texts if re.fullmatch("[一-鿿，]{4,}[。？！]", text)}
     assert len(quoted) > 20
     judged = judged_by()
     assert [text for text in sorted(quoted) if text not in judged] == []
