@@ -15,7 +15,6 @@ from recipes.pairs import sentence_key
 from recipes.translator.dictionary import Word, character_counts, entries, words
 from recipes.translator.near_copies import NearCopies, units, within
 from recipes.translator.training_set import build, judged_by, main, read_lines
-from tests.test_words import leaves
 from tests.translation.everyday import sentences
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -128,12 +127,19 @@ def test_changes_are_counted(one, other, changes):
 
 
 @pytest.mark.sweep
+def strings(value):
+    if isinstance(value, str):
+        yield value
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from strings(one)
+
+
 def test_every_sentence_that_the_course_quotes_is_kept_out():
     """Whole Chinese sentences in the code and in the tables beside it, those with gaps and brackets apart."""
     texts = [
         text
         for path in [*ROOT.glob("vizformer/web/**/*.toml"), *ROOT.glob("vizformer/analysis/**/*.toml")]
-        for _, text in leaves(tomllib.loads(path.read_text(encoding="utf-8")))
+        for text in strings(tomllib.loads(path.read_text(encoding="utf-8")))
     ]
     for path in [
         *ROOT.glob("vizformer/web/**/*.py"),
