@@ -388,6 +388,12 @@ def test_the_path_names_every_exercise_at_its_station(code: str) -> None:
             assert one.code.endswith(f'.check({", ".join(asked.names)}, text="a \\"b\\"")')
 
 
+def test_a_long_text_stays_out_of_the_code_of_an_exercise() -> None:
+    """It would travel twelve times, and nobody reads such a line."""
+    usual = exercises.of_station("heads", SOURCE, CHINESE[1])
+    assert exercises.of_station("heads", SOURCE, "word " * 4000) == usual
+
+
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_the_notebook_that_the_app_hands_out_is_that_of_the_exercises(code: str) -> None:
     """Else: make reference."""

@@ -22,15 +22,16 @@ EXERCISES: Mapping[str, tuple[str, ...]] = {
     "loss": ("loss", "training"),
 }
 """By the name of a station, by their names in the notebook."""
+LONGEST_TEXT = 200  # characters
 _SAID = re.compile(r"## (?P<number>\d+)\. (?P<title>.*)\n\n(?P<text>.*)\n\n```\n(?P<symbols>.*)\n```", re.DOTALL)
 
 
 def of_station(name: str, code: str, text: str) -> tuple[Exercise, ...]:
-    """Those of a station, in the language `code`; what is written is checked on `text`."""
-    found, on = (
-        [_exercises(code)[one] for one in EXERCISES.get(name, ())],
-        f"text={json.dumps(text, ensure_ascii=False)})",
-    )
+    """Those of a station, in the language `code`; what is written is checked on `text`, if a line of code can hold it."""
+    found = [_exercises(code)[one] for one in EXERCISES.get(name, ())]
+    if len(text) > LONGEST_TEXT:
+        return tuple(found)
+    on = f"text={json.dumps(text, ensure_ascii=False)})"
     return tuple(replace(one, code=re.sub(r'text="[^"]*"\)$', lambda _: on, one.code)) for one in found)
 
 
