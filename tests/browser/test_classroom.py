@@ -210,7 +210,10 @@ def test_a_part_that_moves_away_below_the_pointer_is_not_told_as_the_pointers_pl
                 const there = { clientX: left + 4, clientY: top + 4, bubbles: true };
                 button.dispatchEvent(new PointerEvent("pointermove", there));
                 const away = new CSSStyleSheet();  // (what is drawn again keeps it, unlike a style of the button)
-                away.replaceSync(".st-key-present-begin { transform: translateY(600px) }");
+                // Without a transition: where no frame was drawn since, one would still be at its beginning.
+                away.replaceSync(
+                    ".st-key-present-begin { transform: translateY(600px); transition: none !important }"
+                );
                 document.adoptedStyleSheets = [...document.adoptedStyleSheets, away];
             }"""
         )
