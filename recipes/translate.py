@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from vizformer.analysis.decoding.read_back import all_read_back
 from vizformer.checkpoints.own.checkpoint import Checkpoint
 from vizformer.generation import greedy_batch
 
@@ -17,3 +18,9 @@ def translate_all(checkpoint: Checkpoint, sources: Sequence[str], *, max_new: in
         for index, ids in zip(chosen, outputs, strict=True):
             translations[index] = checkpoint.tokenizer.decode(ids).strip()
     return [translations[i] for i in range(len(sources))]
+
+
+def translate_and_read_back(checkpoint: Checkpoint, source: str, *, width: int, max_new: int = 80) -> str:
+    """Of what a beam of this width finds, the translation from which the source is found again best."""
+    found = checkpoint.beam(source, width=width, max_new=max_new)
+    return all_read_back(checkpoint, source, found)[0].text

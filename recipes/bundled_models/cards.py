@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from recipes.bundled_models.zh_en_measures import BEAM
+from recipes.bundled_models.zh_en_measures import BEAM, READ_BACK
 from recipes.corpus import TEST_BOOK
 from recipes.translator import left_out
 from vizformer.checkpoints.own.checkpoint import Checkpoint
@@ -73,7 +73,9 @@ DATA is the folder with cmn.txt.
 ## Evaluation
 
 Greedy on {results["pairs"]} held-out pairs of Tatoeba each way, one reference each (sacrebleu: words from Chinese,
-characters from English); beam search with {BEAM} hypotheses, length penalty 0.6. Everyday: of the 300 sentences each way in
+characters from English); beam search with {BEAM} hypotheses, length penalty 0.6; read back: of the texts that a beam of
+{READ_BACK} finds, the one with the largest log P(translation | sentence) + log P(sentence | translation), both of this model
+(`vizformer.analysis.decoding.read_back`). Everyday: of the 300 sentences each way in
 `tests/translation/everyday.tsv`, written by somebody else than the grammar, those whose translations hold all the words that
 they must.
 
@@ -81,8 +83,10 @@ they must.
 |---|---|---|
 | BLEU | **{results["zh-en BLEU"]}** | **{results["en-zh BLEU"]}** |
 | BLEU with beam search | {results["zh-en beam BLEU"]} | {results["en-zh beam BLEU"]} |
+| BLEU, read back | {results["zh-en read back BLEU"]} | {results["en-zh read back BLEU"]} |
 | chrF | {results["zh-en chrF"]} | {results["en-zh chrF"]} |
 | everyday sentences | {results["zh-en everyday"]:.0f} % | {results["en-zh everyday"]:.0f} % |
+| everyday sentences, read back | {results["zh-en read back everyday"]:.0f} % | {results["en-zh read back everyday"]:.0f} % |
 | who is meant, held-out nouns | | {results["en-zh coreference"]:.0f} % |
 
 Words with two senses beside held-out nouns, both ways: {results["senses"]:.0f} %.

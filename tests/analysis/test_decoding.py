@@ -1,12 +1,16 @@
 """Several ways of choosing on one prompt, and what the KV cache saves."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
 
 from tests.bundled import load
 from vizformer.analysis.costs.generation_cost import generation_costs
+from vizformer.analysis.decoding.read_back import all_read_back, back_probability, goes_both_ways
 from vizformer.analysis.decoding.ways import beams, cache_difference, first_token, growth, written, written_from
+from vizformer.errors import TraceError
 from vizformer.generation import Sampling, leading_candidates, length_penalty
 
 TEXTS = {"zh-en": "今天天气", "stories": "Once upon a time"}
@@ -92,3 +96,35 @@ def test_growth_sums_every_step() -> None:
             ]
     np.testing.assert_allclose(without[1] / without[0], [8, 4, 4, 2], rtol=0.04)  # n^3, n^2, n^2, n
     np.testing.assert_allclose(kept[1] / kept[0], [4, 2, 2, 2], rtol=0.04)
+
+
+READ_BACK = {"西瓜又大又甜。": ("big", "large"), "我们全家一起吃晚饭。": ("family",)}  # and what greedy may leave out
+
+
+@pytest.mark.parametrize("text", READ_BACK)
+def test_a_sentence_is_read_back_best_from_a_translation_that_leaves_nothing_out(text: str) -> None:
+    checkpoint = load("zh-en")
+    judged = all_read_back(checkpoint, text, checkpoint.beam(text, width=6, max_new=24))
+    assert [one.score for one in judged] == sorted((one.score for one in judged), reverse=True)
+    assert any(word in judged[0].text for word in READ_BACK[text])
+
+
+@pytest.mark.parametrize(
+    ("text", "translation"), [("我爱北京。", "I love Beijing."), ("I love Beijing.", "我爱北京。")]
+)
+def test_the_way_back_is_the_probability_of_the_sentence_and_its_end(text: str, translation: str) -> None:
+    checkpoint = load("zh-en")
+    trace = checkpoint.trace(translation, target=text)
+    wanted = [*(token.id for token in trace.tokens["decoder"][1:]), checkpoint.model.config.eos_id]
+    log_p = torch.log_softmax(trace.logits.double(), -1)
+    total = sum(float(log_p[row, id]) for row, id in enumerate(wanted))
+    assert back_probability(checkpoint, text, translation) == pytest.approx(total, abs=1e-4)
+    assert back_probability(checkpoint, text, " ") == -math.inf
+
+
+def test_who_translates_one_way_reads_nothing_back() -> None:
+    stories = load("stories")
+    assert goes_both_ways(load("zh-en"))
+    assert not goes_both_ways(stories)
+    with pytest.raises(TraceError, match="one way only"):
+        back_probability(stories, "Once", "upon")

@@ -7,13 +7,14 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from recipes.bundled_models import evaluate, train
+from recipes.bundled_models import evaluate, train, zh_en_measures
 from recipes.bundled_models.attention_measures import measure_alignment
 from recipes.translator import remake
 from recipes.translator import train as training
 from recipes.translator.training_set import of_grammar
 from tests.bundled import load as load_bundled
 from tests.recipes.test_translator_training import LINES
+from tests.translation import everyday
 from vizformer.analysis import alignment_score, read_alignments
 from vizformer.assets import asset
 from vizformer.checkpoints import load
@@ -37,6 +38,8 @@ def test_train_then_evaluate_writes_model_notes_and_card(tmp_path: Path, monkeyp
     for name, value in dict(SIZE="small", VOCABULARY=320, UPDATES=2).items():
         monkeypatch.setattr(remake, name, value)
     monkeypatch.setattr(training, "SLICE", 20)
+    monkeypatch.setattr(zh_en_measures, "READ_BACK", 2)
+    monkeypatch.setattr(zh_en_measures, "sentences", lambda way: everyday.sentences(way)[:5])
     out, work, dictionary = tmp_path / "toy", tmp_path / "work", tmp_path / "words.whl"
     dictionary.touch()
     asked = ("zh-en", "--data", tmp_path, "--dictionary", dictionary, "--work", work, "--threads", 1)
@@ -50,6 +53,7 @@ def test_train_then_evaluate_writes_model_notes_and_card(tmp_path: Path, monkeyp
     (out / "alignment.tsv").write_text("我喝茶。\tI drink tea.\ttea=茶\n", encoding="utf-8")
     results = json.loads(run(evaluate.main, out, "--data", work / "set").splitlines()[-1])
     assert {"zh-en BLEU", "en-zh BLEU", "zh-en everyday", "senses", "en-zh beam BLEU", "alignment"} <= results.keys()
+    assert {"zh-en read back BLEU", "en-zh read back everyday"} <= results.keys()
     card = (out / "README.md").read_text(encoding="utf-8")
     assert f"**{results['en-zh BLEU']}**" in card
     assert "python -m recipes.bundled_models.train toy --data DATA --dictionary" in card

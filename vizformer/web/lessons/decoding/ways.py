@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 from torch import Tensor
 
-from vizformer.analysis.decoding import ways
+from vizformer.analysis.decoding import read_back, ways
 from vizformer.analysis.decoding.ways import Written
 from vizformer.components import table
 from vizformer.components.table import Number, Row
@@ -41,6 +41,11 @@ def beams(subject: Subject, width: int, alpha: float) -> list[Written]:
 
 
 @cached
+def way_back(subject: Subject, translation: str) -> float:
+    return read_back.back_probability(subject.checkpoint, subject.text, translation)
+
+
+@cached
 def first_distribution(subject: Subject) -> Tensor:
     return ways.first_distribution(subject.checkpoint, subject.text)
 
@@ -66,20 +71,20 @@ def draw(subject: Subject) -> None:
         found[lab.text("beam", width=width, place=place)] = one
     found[lab.text("drawn", seed=seed)] = sampled(subject, temperature, seed)
     best = max(one.log_probability for one in found.values())
-    rows = [
-        Row(
-            name,
-            one.text + ("" if one.ended else " …"),
-            Number(one.length, str(one.length)),
-            one.log_probability,
-            one.score(alpha),
-            kind="marked" if one.log_probability == best else "",
-        )
-        for name, one in found.items()
-    ]
-    columns = lab.columns("way", "text", "tokens", "log", "score")
+    is_read_back = read_back.goes_both_ways(subject.checkpoint)
+    rows = []
+    for name, one in found.items():
+        cells = [one.log_probability, one.score(alpha)]
+        if is_read_back:
+            back = way_back(subject, one.text)
+            cells += [back, one.log_probability + back]
+        text, length = one.text + ("" if one.ended else " …"), Number(one.length, str(one.length))
+        rows.append(Row(name, text, length, *cells, kind="marked" if one.log_probability == best else ""))
+    columns = lab.columns("way", "text", "tokens", "log", "score", *(("back", "both") if is_read_back else ()))
     st.html(table.style() + table.to_html(columns, rows))
     lab.note("framed", n=MOST_NEW)
+    if is_read_back:
+        lab.note("read_back")
     tokens = first_token(subject, temperature)
     names = labels.told_apart([token for token, *__ in tokens])
     heads = lab.columns("token", "probability")

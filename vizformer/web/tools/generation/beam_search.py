@@ -6,6 +6,8 @@ from vizformer.components import sortable, tree
 from vizformer.figures.tables import Table
 from vizformer.generation import Hypothesis
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.frame import sitemap
+from vizformer.web.link import state
 from vizformer.web.link.generation_settings import Settings
 from vizformer.web.tools.generation import computations, in_python
 from vizformer.web.widgets import data_table
@@ -55,17 +57,33 @@ def beam(subject: Subject, settings: Settings) -> None:
         key="beam",
     )
     st.subheader(_("What was found"), anchor=False)
-    rows = [(text, found.log_probability, found.score) for text, found in search.found]
-    data_table.show(
-        {
-            _("text"): [text or _("(nothing)") for text, *__ in rows],
-            "log p": [log_p for __, log_p, ___ in rows],
-            _("score"): [score for *__, score in rows],
-        },
-        hide_index=True,
-    )
+    columns = {
+        _("text"): [text or _("(nothing)") for text, __ in search.found],
+        "log p": [found.log_probability for __, found in search.found],
+        _("score"): [found.score for __, found in search.found],
+    }
+    if judged := search.read_back:
+        columns |= {
+            _("log p back"): [judged[text].back for text, __ in search.found],
+            _("both ways"): [judged[text].score for text, __ in search.found],
+        }
+    data_table.show(columns, hide_index=True)
     new = subject.checkpoint.tokenizer.decode(list(plain.steps.ids)).strip()
     show_text("Greedy writes: {text}", text=new or _("(nothing)"))
+    if judged:
+        _read_back(subject, max(judged.values(), key=lambda one: one.score).text, greedy=new)
+
+
+def _read_back(subject: Subject, best: str, *, greedy: str) -> None:
+    """Which text is the best both ways, and its attention one press away."""
+    show_text("Read back, the best is: {text}", text=best or _("(nothing)"))
+    show_note(
+        "Back: log p of your sentence, given the text, by the same model. A text that leaves something out may be "
+        "probable, but the sentence is hard to find again from it."
+    )
+    if best and best != greedy and st.button(_("Look at the attention of this translation")):
+        state.update(target=best)
+        st.switch_page(sitemap.ATTENTION.file)
 
 
 def _told(nodes: list[tree.Node], best: tuple[str, Hypothesis] | None, texts: dict[str, str]) -> tuple[str, Table]:

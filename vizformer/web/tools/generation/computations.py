@@ -6,6 +6,7 @@ import numpy as np
 
 from vizformer.analysis import Kind, TraceNumbers
 from vizformer.analysis.costs.generation_cost import TextCosts, text_costs
+from vizformer.analysis.decoding.read_back import ReadBack, all_read_back, goes_both_ways
 from vizformer.components.packing import pack_lines
 from vizformer.components.payload import HeadsPayload
 from vizformer.components.player import DecoderKind, Steps, read_branch
@@ -105,11 +106,17 @@ def heads(subject: Subject, settings: Settings, branch: str, kind: Kind, layer: 
 
 @dataclass(frozen=True)
 class Beam:
-    """A beam search: its tree, the texts of the ids in it, and what it found, best first."""
+    """A beam search: its tree, the texts of the ids in it, and what it found, best first.
+
+    Attributes:
+        read_back: by the text that was found, how well the sentence is found again from it; empty where the model
+            translates one way only, or was given how the translation begins.
+    """
 
     tree: BeamTree
     names: dict[int, str]
     found: list[tuple[str, Hypothesis]]
+    read_back: dict[str, ReadBack]
 
 
 @cached
@@ -123,7 +130,9 @@ def beam(subject: Subject, settings: Settings) -> Beam:
         max_new=min(settings.new, MOST_IN_A_BEAM),
         tree=tree,
     )
-    return Beam(tree, _names(loaded.tokenizer, sorted({node.id for node in tree.nodes})), found)
+    judged = all_read_back(loaded, subject.text, found) if goes_both_ways(loaded) and not subject.target.strip() else []
+    names = _names(loaded.tokenizer, sorted({node.id for node in tree.nodes}))
+    return Beam(tree, names, found, {one.text: one for one in judged})
 
 
 def _names(tokenizer: Tokenizer, ids: list[int]) -> dict[int, str]:
