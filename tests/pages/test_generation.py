@@ -11,6 +11,7 @@ from tests.bundled import load
 from tests.refs import ref
 from vizformer.analysis import head_maps
 from vizformer.analysis.costs.generation_cost import cache_bytes, generation_costs
+from vizformer.analysis.decoding.read_back import all_read_back
 from vizformer.checkpoints import Checkpoint
 from vizformer.generation import Sampling
 from vizformer.web.catalogue import model_cache, model_list
@@ -297,3 +298,24 @@ def test_in_chinese(open_app):
     assert player(app)["words"]["play"] == "播放"
     assert any("KV 缓存" in text for text in text_of(app))
     assert not app.error
+
+
+def test_a_translator_of_both_directions_reads_what_it_found_back(open_app):
+    text = "西瓜又大又甜。"
+    app = open_app(PAGE, model="zh-en", text=text, sampling="beam,w6")
+    assert not app.exception
+    judged = all_read_back(load("zh-en"), text, load("zh-en").beam(text, width=6, max_new=24))
+    shown = app.dataframe[0].value
+    by_text = {one.text: one for one in judged}
+    assert list(shown["log p back"]) == pytest.approx([by_text[one].back for one in shown["text"]])
+    assert list(shown["both ways"]) == pytest.approx([by_text[one].score for one in shown["text"]])
+    assert any(f"Read back, the best is: {judged[0].text}" in one.value for one in app.text)
+    greedy = load("zh-en").generate(text).text
+    leads = [one for one in app.button if one.label == "Look at the attention of this translation"]
+    assert len(leads) == (judged[0].text != greedy)
+
+
+def test_what_is_found_behind_a_given_beginning_is_not_read_back(open_app):
+    app = open_app(PAGE, model="zh-en", text="西瓜又大又甜。", target="The", sampling="beam,w2")
+    assert not app.exception
+    assert "both ways" not in app.dataframe[0].value
