@@ -34,6 +34,7 @@ RAW: tuple[Mapping[str, Any], ...] = (
     {},
     {"use_sliding_window": True},
     {"rope_scaling": {"rope_type": "linear", "factor": 2.0}},
+    {"rope_scaling": {"rope_type": "longrope", "short_factor": [], "long_factor": []}},
 )
 
 

@@ -209,7 +209,7 @@ class Eager:
             dots = q @ k.T
             scaled = dots / math.sqrt(d_head) if c.attention_scale is None else dots * c.attention_scale
             capped = scaled if c.score_cap is None else c.score_cap * torch.tanh(scaled / c.score_cap)
-            scores = capped if memory is not None else capped + self._place(site.split(".")[0], head, len(q), len(k))
+            scores = capped if memory is not None else capped + self._place(site, head, len(q), len(k))
             if c.disentangled != "none":
                 scores = scores + self._distances(site.split(".")[0], path, head, q, k)
             masked = scores + mask
@@ -350,9 +350,9 @@ class Eager:
         turned = pairs * torch.polar(torch.ones_like(angle), angle)
         return torch.cat([turned.real, turned.imag, rest], dim=-1)
 
-    def _place(self, stack: str, head: int, n_q: int, n_k: int) -> Tensor:
+    def _place(self, site: str, head: int, n_q: int, n_k: int) -> Tensor:
         """What is added to the scores for the distance between query and key, cell by cell."""
-        place = torch.zeros(n_q, n_k).double()
+        place, (stack, layer, __) = torch.zeros(n_q, n_k).double(), site.split(".")
         for query in range(n_q):
             for key in range(n_k):
                 if self.config.positions == "alibi":
@@ -361,7 +361,8 @@ class Eager:
                     row = bucket(
                         key - query, self.config.relative_buckets, self.config.relative_max_distance, stack == "encoder"
                     )
-                    place[query, key] = self.weights[f"{stack}.relative_bias.weight"][row, head]
+                    owner = f"{stack}.layers.{layer}" if self.config.relative_in_layers else stack
+                    place[query, key] = self.weights[f"{owner}.relative_bias.weight"][row, head]
         return place
 
     def _distances(self, stack: str, path: str, head: int, q: Tensor, k: Tensor) -> Tensor:
@@ -474,6 +475,9 @@ def slowed(config: ModelConfig, frequency: float) -> float:
         return frequency
     if config.rope_scaling == "yarn":
         return mixed_by_pair(config, frequency)
+    if config.rope_divisors is not None:
+        pair = -math.log(frequency) / math.log(config.rope_theta) * (config.rope_dims or config.d_head) / 2
+        return frequency / config.rope_divisors[round(pair)]
     length = 2 * math.pi / frequency
     if config.rope_scaling == "linear" or length > config.rope_trained_positions / config.rope_low_turns:
         return frequency / config.rope_factor

@@ -213,6 +213,12 @@ YARN: dict[str, Any] = {
     "rope_factor": 4.0,
     "attention_scale": 0.25 * 1.2,
 }
+LONGROPE: dict[str, Any] = {
+    **LLAMA,
+    "rope_scaling": "longrope",
+    "rope_divisors": (1.25, 3.0),
+    "attention_scale": 0.6,
+}
 
 MARIAN: dict[str, Any] = dict(
     sinusoids="halves", scaled_embedding=True, activation="silu", logit_bias=True, decoder_start_id=0, never_pad=True

@@ -163,7 +163,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("gpt2", dict(configuration_files=["config.4.0.0.json"]), "configuration_files=.*: it names other files that stan"),
     ("gpt2", dict(transformers_weights="b.safetensors"), "transformers_weights=.*: it names another file of weights"),
     ("gpt_neox", dict(head_dim=4), "head_dim=4: supported is null / 8"),
-    ("llama", dict(rope_parameters={"rope_type": "longrope", "factor": 2.0}), "rope_parameters={.*}: rotary posit"),
+    ("llama", dict(rope_parameters={"rope_type": "ntk", "factor": 2.0}), "rope_parameters={.*}: rotary posit"),
     ("llama", dict(rope_parameters={"rope_type": "yarn", "factor": "2"}), "rope_parameters: factor=.*a number above 0"),
     ("llama", dict(rope_parameters={"rope_type": "yarn", "factor": 2.0, "truncate": None}), "truncate=null: it must"),
     ("llama", dict(rope_parameters=None, rope_scaling={"type": "dynamic", "alpha": 2.0}), "rope_scaling={.*}: rotary"),

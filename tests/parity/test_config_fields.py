@@ -20,7 +20,7 @@ from tests.parity.test_encoder_decoder_families import written as written_both
 from tests.parity.test_encoder_families import KINDS as ENCODERS
 from tests.parity.test_encoder_families import written as written_encoder
 from tests.parity.test_pictures import written as written_whole
-from tests.parity.test_relatives import mbart, mt5, phi, stablelm
+from tests.parity.test_relatives import mbart, mt5, phi, stablelm, umt5
 from vizformer.checkpoints import load
 from vizformer.checkpoints.hugging_face.families import BY_TYPE
 from vizformer.checkpoints.hugging_face.fields import HARMLESS, KNOWN, NEUTRAL, fields_of, unknown_fields
@@ -54,6 +54,7 @@ KINDS: dict[str, tuple[Callable[..., Path], str]] = {
     "mbart": (partial(mbart, **DEEP), BOTH),
     "t5": (partial(folders.t5, num_layers=LAYERS), BOTH),
     "mt5": (partial(mt5, num_layers=LAYERS), BOTH),
+    "umt5": (partial(umt5, num_layers=LAYERS), BOTH),
     **{
         kind: (
             partial(written, kind, **{name: LAYERS for name in options if name.endswith(("_layers", "_layer"))}),

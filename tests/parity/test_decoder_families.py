@@ -408,12 +408,10 @@ def test_variants(kind: str, changes: dict[str, Any], tmp_path: Path) -> None:
     same(kind, tmp_path, **changes)
 
 
-LONGROPE = {"rope_type": "longrope", "short_factor": [1.0] * 4, "long_factor": [2.0] * 4}
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("falcon", dict(alibi=True), "alibi=true: what it takes off the scores is rounded to bfloat16"),
     ("falcon", dict(num_ln_in_parallel_attn=2), "num_ln_in_parallel_attn=2: supported is null / 1"),
-    ("phi3", dict(rope_scaling=LONGROPE), "rope_scaling=.*: rotary positions are supported as they are, or with"),
-    ("phi3", dict(rope_scaling=LINEAR), "rope_scaling=.*: supported here are rotary positions that are not scaled"),
+    ("phi3", dict(rope_scaling=LINEAR), "rope_scaling=.*: supported here are rotary positions as they are"),
     ("cohere", dict(use_qk_norm=True), "use_qk_norm=true: supported is false"),
     ("cohere2", dict(sliding_window=None), "sliding_window=null: it must be a whole number"),
     ("cohere2", dict(layer_types=[FULL]), "layer_types=.*: it must have an entry for each of the 3 layers"),
@@ -545,7 +543,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("gpt_neo", dict(attention_layers=..., attention_types=[[["local"], 10**9]]), "attention_types=.*: it must list"),
     (
         "gpt_neox_japanese",
-        dict(rope_scaling={"rope_type": "longrope"}),
+        dict(rope_scaling={"rope_type": "ntk"}),
         "rope_scaling=.*: rotary positions are supported",
     ),
 ]

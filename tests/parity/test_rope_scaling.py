@@ -48,7 +48,7 @@ TWO_BASES = ("gemma3_text", "olmo3", "modernbert")  # a table of rope_parameters
 HALF = ("gpt_neox", "gpt_neox_japanese", "phi", "stablelm", "glm", "glm4", "qwen3_next", "qwen3_5_text", "glm4_moe")
 LATENT = ("deepseek_v2", "deepseek_v3", "glm4_moe_lite")
 PARTLY = (*HALF, *LATENT, "cohere2", "smollm3", "exaone4", *TWO_BASES)
-UNREAD = ("phi3",)  # has kinds of its own
+UNREAD = ("phi3",)  # has longrope alone, of which yarn was an older name
 OTHERWISE = ("nanochat", "ministral3")  # a norm after the turn; a scale of the queries by place
 
 
@@ -156,11 +156,78 @@ def test_dynamic_up_to_the_length_of_the_first_training(kind: str, tmp_path: Pat
         opened.model(tiny.ids(longest + 1))
 
 
-@pytest.mark.parametrize("rope", [YARN, DYNAMIC], ids=str)
 @pytest.mark.parametrize("kind", UNREAD)
-def test_families_with_kinds_of_their_own(kind: str, rope: dict[str, Any], tmp_path: Path) -> None:
-    folder = folders.change(written(kind, tmp_path), rope_parameters=rope)
-    with pytest.raises(CheckpointError, match=r"rope_parameters=.*: supported here are rotary positions that are not"):
+def test_families_with_kinds_of_their_own(kind: str, tmp_path: Path) -> None:
+    folder = folders.change(written(kind, tmp_path), rope_parameters=DYNAMIC)
+    with pytest.raises(CheckpointError, match=r"rope_parameters=.*: supported here are rotary positions as they are"):
+        load(folder)
+
+
+def longrope(pairs: int, **changes: Any) -> dict[str, Any]:
+    factors = {"short_factor": [1.0 + 0.3 * m for m in range(pairs)], "long_factor": [5.0 - m for m in range(pairs)]}
+    return {"rope_type": "longrope", **factors, "rope_theta": 100.0, **changes}
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("kind", [kind for kind in TURNING if kind not in (*TWO_BASES, *OTHERWISE)])
+def test_longrope_up_to_the_length_of_the_first_training(kind: str, tmp_path: Path) -> None:
+    """It divides by short_factor there; longer texts, which are turned by others, are not accepted."""
+    plain = load(folder_of(kind, tmp_path / "plain", {"rope_type": "default"})[0]).model.config
+    rope = longrope(plain.turned_dims // 2, original_max_position_embeddings=48)
+    rope |= {"attention_factor": 1.0} if kind in (*PARTLY, *OTHERWISE) else {}
+    changes = {"original_max_position_embeddings": 48} if kind == "phi3" else {}  # (which comes first there)
+    folder, model = folder_of(kind, tmp_path / "long", rope)
+    opened = opened_alike(folders.change(folder, **changes), model)
+    config = opened.model.config
+    assert (config.rope_scaling, config.max_positions) == ("longrope", 48)
+    assert any("texts up to 48 tokens are accepted" in str(note) for note in opened.report.assumptions)
+    with pytest.raises(TraceError):
+        opened.model(tiny.ids(49))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        dict(rope_type="yarn"),
+        dict(factor=3.0),
+        dict(factor=0.5),
+        dict(attention_factor=0.8),
+        dict(original_max_position_embeddings=64),
+        dict(partial_rotary_factor=0.5, attention_factor=1.0, short_factor=[2.0, 3.0], long_factor=[1.0, 1.0]),
+    ],
+    ids=str,
+)
+@pytest.mark.sample(2)
+def test_what_longrope_may_say(changes: dict[str, Any], tmp_path: Path) -> None:
+    folder = written("phi3", tmp_path)
+    folders.change(
+        folder, original_max_position_embeddings=48, rope_parameters=..., rope_scaling=longrope(4, **changes)
+    )
+    opened_alike(folder, "Phi3ForCausalLM")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (dict(long_factor=...), "long_factor"),
+        (dict(rope_type="su"), "supported here are rotary positions as they are"),
+        (
+            dict(short_factor=[1.0] * 3, long_factor=[1.0] * 3),
+            "short_factor: it must list a number for each of the 4 pairs",
+        ),
+        (dict(long_factor=[1.0] * 3), "long_factor.* as long as short_factor"),
+        (dict(short_factor=[1.0, 2.0, 3.0, 0.0]), "short_factor.* above 0"),
+        (dict(beta_fast=3.0), "longrope and what belongs to it"),
+        (dict(partial_rotary_factor=0.5, short_factor=[1.0] * 2, long_factor=[1.0] * 2), "longrope multiplies what"),
+    ],
+    ids=str,
+)
+def test_longrope_that_is_refused(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
+    rope = {name: value for name, value in longrope(4, **changes).items() if value is not ...}
+    folder = folders.change(
+        written("phi3", tmp_path), original_max_position_embeddings=32, rope_parameters=..., rope_scaling=rope
+    )
+    with pytest.raises(CheckpointError, match=rf"rope_scaling.*{said}"):
         load(folder)
 
 

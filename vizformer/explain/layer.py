@@ -55,7 +55,7 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
         steps += state_sublayer(at, block.self_attention, f"{layer}.self")
     else:
         turns = angles(model.config, len(at.x), int(number)) if model.config.turns(int(number)) else None
-        distances = position_bias(model, stack) or distance_terms(model, stack, int(number), len(at.x))
+        distances = position_bias(model, stack, int(number)) or distance_terms(model, stack, int(number), len(at.x))
         steps += attention_sublayer(
             at,
             block.self_attention,

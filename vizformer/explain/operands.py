@@ -376,7 +376,9 @@ def gather(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: in
     turned = config.turns(layer) and not found.is_cross
     turns = angles(config, n_q, layer) if turned else None
     model, stack = checkpoint.model, site.partition(".")[0]
-    distances = None if found.is_cross else position_bias(model, stack) or distance_terms(model, stack, layer, n_q)
+    distances: Slopes | Buckets | DistanceTerms | None = None
+    if not found.is_cross:
+        distances = position_bias(model, stack, layer) or distance_terms(model, stack, layer, n_q)
     divided = divisors(config, layer) if turned else None
     theta = config.theta(layer)
     o = Operands(trace, found, record, head, query, turns, divided, theta, distances)

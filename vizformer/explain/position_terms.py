@@ -28,7 +28,7 @@ class Buckets:
     """T5: table[bucket(j - i), h].
 
     Attributes:
-        table: the stack's learned numbers, a row per bucket and a column per head.
+        table: the learned numbers of the stack, or of the layer, a row per bucket and a column per head.
         max_distance: the last bucket serves every distance from here on.
         both_sides: whether the stack looks both ways (an encoder).
         stack: "encoder" or "decoder", whose table it is.
@@ -64,16 +64,16 @@ class Buckets:
         return np.moveaxis(self.table[self.rows(relative)], -1, 0)
 
 
-def position_bias(model: Transformer, stack: str) -> Slopes | Buckets | None:
-    """How the self-attention of a stack is told distances; None where positions come in another way."""
+def position_bias(model: Transformer, stack: str, layer: int = 0) -> Slopes | Buckets | None:
+    """How the self-attention of a layer is told distances; None where positions come in another way."""
     config = model.config
     if config.positions == "alibi":
         slopes = np.array([slope(head, config.n_heads) for head in range(config.n_heads)])
         return Slopes(slopes, model.embedding.weight.dtype)
     module = model.encoder if stack == "encoder" else model.decoder
-    if module is None or module.relative_bias is None:
+    if module is None or not config.has_relative_bias:
         return None
-    return Buckets(float64(module.relative_bias.weight), config.relative_max_distance, stack == "encoder", stack)
+    return Buckets(float64(module.table_of(layer)), config.relative_max_distance, stack == "encoder", stack)
 
 
 def slope(head: int, n_heads: int) -> float:

@@ -28,6 +28,8 @@ def divisors(config: ModelConfig, layer: int) -> Float[ndarray, " pairs"] | None
     frequency: ndarray = config.rope_theta ** (-2.0 * np.arange(config.turned_dims // 2) / config.turned_dims)
     if config.rope_scaling == "linear":
         return np.full_like(frequency, config.rope_factor)
+    if config.rope_divisors is not None:
+        return np.array(config.rope_divisors)
     if config.rope_scaling == "yarn":
         return _yarn_divisors(config)
     length = 2 * np.pi / frequency  # tokens in which a pair turns once

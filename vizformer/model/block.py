@@ -1,5 +1,7 @@
 """One layer of a stack, and the stack."""
 
+from dataclasses import replace
+
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -12,6 +14,7 @@ from vizformer.model.feedforward import FeedForward
 from vizformer.model.forward_pass import AttentionCall, ForwardPass
 from vizformer.model.latent_attention import LatentAttention
 from vizformer.model.norms import Around, Norm, norm
+from vizformer.model.positions import bucket_bias
 from vizformer.model.state_layers import GatedDeltaRule, StateSpace
 from vizformer.model.streamed_layers import StreamedLayers, refused
 
@@ -59,6 +62,8 @@ class Block(nn.Module):
         self.self_output_norm = norm(config) if twice else None
         self.cross_output_norm = norm(config) if cross and twice else None
         self.feedforward_output_norm = norm(config) if twice else None
+        tables = config.relative_in_layers  # UMT5's
+        self.relative_bias = embedding_table(config.relative_buckets, config.n_heads) if tables else None
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: Float[Tensor, "b n d_model"], run: ForwardPass, name: str) -> Float[Tensor, "b n d_model"]:
@@ -91,7 +96,10 @@ class Block(nn.Module):
         return self.self_attention.keys_and_values(_through(self.around("self").before, x), self._call(run, name))
 
     def _call(self, run: ForwardPass, name: str) -> AttentionCall:
-        return run.self_attention(name, windowed=self.windowed, turned=self.turned, local=self.local)
+        call = run.self_attention(name, windowed=self.windowed, turned=self.turned, local=self.local)
+        if self.relative_bias is None or run.buckets is None:
+            return call
+        return replace(call, position_bias=bucket_bias(self.relative_bias.weight, run.buckets))
 
     def _add(self, x: Tensor, y: Tensor, around: Around) -> Tensor:
         """x with what a sublayer brings, y, or y in its place."""
@@ -140,7 +148,7 @@ class Stack(nn.Module):
         )
         self.final_norm = norm(config) if config.ends_with_norm(name) else None
         self.relative_bias = None  # T5's: a number per bucket of distances and head, the same in all layers
-        if config.has_relative_bias:
+        if config.has_relative_bias and not config.relative_in_layers:
             self.relative_bias = embedding_table(config.relative_buckets, config.n_heads)
         self.distances = RelativeTable(config) if config.disentangled != "none" else None  # DeBERTa's, likewise
 
@@ -154,3 +162,9 @@ class Stack(nn.Module):
                 raise refused()  # the gradient would hold on to the weights of every layer
         x = x if self.final_norm is None else self.final_norm(x)
         return run.point(f"{self.name}.final", x)
+
+    def table_of(self, layer: int) -> Float[Tensor, "buckets n_heads"]:
+        """The numbers of a layer for distances, its own or those of the stack."""
+        module = self.layers[layer].relative_bias if self.relative_bias is None else self.relative_bias
+        assert isinstance(module, nn.Embedding)
+        return module.weight

@@ -7,7 +7,7 @@ model can serve many threads.
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from vizformer.model.cache import Cache
@@ -136,7 +136,8 @@ class ForwardPass:
         windowed: takes its place in the layers that have a sliding window.
         rotation: of self-attention, for positions that turn queries and keys.
         local_rotation: takes its place in the layers that turn by another base.
-        position_bias: of self-attention, for positions that are told to the scores.
+        position_bias: of self-attention, for positions that are told to the scores, in all layers alike.
+        buckets: of the distances between queries and keys, where every layer has its own numbers for them.
         distances: of self-attention, for scores that compare contents with distances.
         memory: the encoder's output, which cross-attention looks at.
         memory_mask: which of its positions may be seen.
@@ -150,6 +151,7 @@ class ForwardPass:
     rotation: Rotation | None = None
     local_rotation: Rotation | None = None
     position_bias: Float[Tensor, "1 n_heads n n_all"] | None = None
+    buckets: Int[Tensor, "n n_all"] | None = None
     distances: Distances | None = None
     memory: Float[Tensor, "b n_memory d_model"] | None = None
     memory_mask: Mask | None = None

@@ -76,11 +76,14 @@ def rope_frequencies(config: ModelConfig, *, local: bool = False) -> Float[Tenso
 
     first = pair(high) and last = pair(low), rounded outwards where rope_whole_pairs says so, within 0 and d - 1.
 
+    "longrope" divides that of pair m by rope_divisors[m].
+
     `local`: in the layers that turn by rope_local_theta, where nothing is slowed down.
 
     Source: Su et al. 2021, "RoFormer", section 3.2.2; Chen et al. 2023, "Extending Context Window of Large Language
     Models via Position Interpolation"; Grattafiori et al. 2024, "The Llama 3 Herd of Models"; Peng et al. 2023, "YaRN:
-    Efficient Context Window Extension of Large Language Models", section 3.2, and the code published with it.
+    Efficient Context Window Extension of Large Language Models", section 3.2, and the code published with it; Ding et al.
+    2024, "LongRoPE", section 3.
     """
     pair = torch.arange(0, config.turned_dims, 2, dtype=torch.float64)  # [pairs]
     theta = config.rope_theta if not local or config.rope_local_theta is None else config.rope_local_theta
@@ -89,6 +92,8 @@ def rope_frequencies(config: ModelConfig, *, local: bool = False) -> Float[Tenso
         return frequency
     if config.rope_scaling == "linear":
         return frequency / config.rope_factor
+    if config.rope_divisors is not None:
+        return frequency / torch.tensor(config.rope_divisors, dtype=torch.float64)
     if config.rope_scaling == "llama3":
         turns = config.rope_trained_positions * frequency / (2 * math.pi)
         kept = ((turns - config.rope_low_turns) / (config.rope_high_turns - config.rope_low_turns)).clamp(0, 1)
@@ -185,5 +190,11 @@ def relative_bias(
     Source: Raffel et al. 2019, "Exploring the Limits of Transfer Learning" (T5), section 2.1.
     """
     relative = relative_positions(n_q, n_k, table.device)
-    rows = relative_buckets(relative, table.shape[0], max_distance, both_sides=both_sides)  # [n_q, n_k]
+    return bucket_bias(table, relative_buckets(relative, table.shape[0], max_distance, both_sides=both_sides))
+
+
+def bucket_bias(
+    table: Float[Tensor, "buckets n_heads"], rows: Int[Tensor, "n_q n_k"]
+) -> Float[Tensor, "1 n_heads n_q n_k"]:
+    """The numbers of every head in the row that belongs to each query and key."""
     return F.embedding(rows, table).permute(2, 0, 1)[None].contiguous()  # [1, n_heads, n_q, n_k]

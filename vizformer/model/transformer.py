@@ -24,7 +24,7 @@ from vizformer.model.masks import padding_mask
 from vizformer.model.mixing import soft_cap
 from vizformer.model.mlm_head import PredictionTransform
 from vizformer.model.norms import norm
-from vizformer.model.positions import Rotation, alibi_bias, relative_bias
+from vizformer.model.positions import Rotation, alibi_bias, relative_bias, relative_buckets, relative_positions
 from vizformer.model.self_masks import decoder_masks, encoder_masks
 from vizformer.model.streamed_layers import StreamedLayers
 from vizformer.model.trace import Trace
@@ -299,7 +299,7 @@ class Transformer(nn.Module):
             windowed,
             self.rotations(n, before),
             self.rotations(n, before, local=True),
-            self.position_bias(stack, n, before),
+            *self._told(stack, n, before),
             self.distances(stack, n),
             memory,
             memory_mask,
@@ -331,10 +331,23 @@ class Transformer(nn.Module):
             return Rotation(self.rope_local_cos, self.rope_local_sin)[first : first + n]
         return Rotation(self.rope_cos, self.rope_sin)[first : first + n]
 
+    def _told(self, stack: Literal["encoder", "decoder"], n: int, first: int) -> tuple[Tensor | None, Tensor | None]:
+        """What is added to the scores of all layers, and the buckets of distances where each has its own numbers."""
+        if not self.config.relative_in_layers:
+            return self.position_bias(stack, n, first), None
+        return None, relative_buckets(
+            relative_positions(n, first + n, self.embedding.weight.device),
+            self.config.relative_buckets,
+            self.config.relative_max_distance,
+            both_sides=stack == "encoder",
+        )
+
     def position_bias(
-        self, stack: Literal["encoder", "decoder"], n: int, first: int = 0
+        self, stack: Literal["encoder", "decoder"], n: int, first: int = 0, layer: int = 0
     ) -> Float[Tensor, "1 n_heads n n_k"] | None:
-        """What is added to the scores of queries first..first+n-1 with keys 0..first+n-1, the same in all layers.
+        """What is added to the scores of queries first..first+n-1 with keys 0..first+n-1.
+
+        It is the same in all layers, whichever `layer` is asked for, but for models with relative_in_layers.
 
         None where distances are not told to the scores ("alibi", "relative" and relative_bias do), and in cross-attention
         always.
@@ -345,10 +358,10 @@ class Transformer(nn.Module):
             return None
         both_sides = stack == "encoder"  # the decoder sees only what is before it
         module = self.encoder if both_sides else self.decoder
-        if module is None or module.relative_bias is None:
+        if module is None:
             raise TraceError(N_("This model has no encoder.") if both_sides else N_("This model has no decoder."))
-        table, furthest = module.relative_bias.weight, self.config.relative_max_distance
-        return relative_bias(table, n, first + n, furthest, both_sides=both_sides)
+        furthest = self.config.relative_max_distance
+        return relative_bias(module.table_of(layer), n, first + n, furthest, both_sides=both_sides)
 
     def distances(self, stack: Literal["encoder", "decoder"], n: int) -> Distances | None:
         """The vectors of the distances between `n` tokens; None where no score compares anything with them."""

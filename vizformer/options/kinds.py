@@ -24,6 +24,7 @@ Fraction = Annotated[float, Bound(lambda x: 0 < x < 1, N_("{name}={value}: must 
 Probability = Annotated[float, Bound(lambda x: 0 <= x < 1, N_("{name}={value}: must be at least 0 and below 1"))]
 Layers = tuple[int, ...]
 """Numbers of layers, counted from 0, in order."""
+Numbers = tuple[float, ...]
 
 
 def are_layers(layers: Layers, n: int) -> bool:
@@ -37,6 +38,7 @@ class Kind(NamedTuple):
     types: tuple[Any, ...] = ()
     choices: tuple[Any, ...] = ()
     bound: Bound | None = None
+    items: tuple[Any, ...] = (int,)  # the types of what a list holds
 
     def wrong_type(self, name: str, value: object) -> Message | None:
         """What is said of a value of another type, or of none of those to choose from."""
@@ -46,9 +48,10 @@ class Kind(NamedTuple):
             options = ", ".join(map(repr, self.choices))
             return N_("{name}={value!r}: choose one of {options}", name=name, value=value, options=options)
         if tuple in self.types:
-            if value is None or (isinstance(value, tuple) and all(type(item) is int for item in value)):
+            if value is None or (isinstance(value, tuple) and all(type(item) in self.items for item in value)):
                 return None
-            return N_("{name}={value!r}: must be a list of int or nothing", name=name, value=value)
+            kind = self.items[-1].__name__
+            return N_("{name}={value!r}: must be a list of {kind} or nothing", name=name, value=value, kind=kind)
         if type(value) in self.types or (float in self.types and type(value) is int):
             return None
         names = " or ".join("nothing" if one is type(None) else one.__name__ for one in self.types)
@@ -70,5 +73,6 @@ def read_kinds(table: type) -> dict[str, Kind]:
         parts = [hint] if get_origin(hint) is Annotated else get_args(hint) or [hint]  # of int | None both
         bound = next((part.__metadata__[0] for part in parts if get_origin(part) is Annotated), None)
         plain = [part.__origin__ if get_origin(part) is Annotated else get_origin(part) or part for part in parts]
-        found[name] = Kind(types=tuple(plain), bound=bound)
+        items = (int, float) if Numbers in parts else (int,)
+        found[name] = Kind(types=tuple(plain), bound=bound, items=items)
     return found

@@ -6,11 +6,11 @@ from typing import Literal
 
 from vizformer.messages import N_, Message, ranges
 from vizformer.options.common import CommonOptions
-from vizformer.options.kinds import AboveOne, Count, Layers, Positive, are_layers
+from vizformer.options.kinds import AboveOne, Count, Layers, Numbers, Positive, are_layers
 
 Positions = Literal["sinusoidal", "learned", "rope", "alibi", "relative", "none"]
 Sinusoids = Literal["interleaved", "halves"]
-RopeScaling = Literal["none", "linear", "llama3", "yarn"]
+RopeScaling = Literal["none", "linear", "llama3", "yarn", "longrope"]
 Disentangled = Literal["none", "c2p", "p2c", "both"]
 
 MOST_DISTANCES = 2**20  # to either side; no text that is accepted has as many tokens
@@ -39,11 +39,14 @@ class PositionOptions(CommonOptions):
             pairs that turn fewer than rope_low_turns times in rope_trained_positions, leaves those with more than
             rope_high_turns as they are, and mixes the two in between (Grattafiori et al. 2024, "The Llama 3 Herd of
             Models", and the code published with it); "yarn" mixes pair by pair between those that turn so often (Peng
-            et al. 2023, "YaRN"). What YaRN multiplies the scores by is part of attention_scale.
+            et al. 2023, "YaRN"); "longrope" divides the angle of each pair by its own number in rope_divisors (Ding et
+            al. 2024, "LongRoPE"). What the last two multiply the scores by is part of attention_scale.
         rope_factor, rope_low_turns, rope_high_turns, rope_trained_positions: see rope_scaling.
         rope_whole_pairs: "yarn" mixes from a whole pair to a whole pair, rounded outwards; otherwise from places between.
+        rope_divisors: of "longrope", one for each pair that turns.
         relative_bias: the scores get the learned numbers of "relative" beside the vectors of positions="learned" (Song et
             al. 2020, "MPNet").
+        relative_in_layers: "relative" has a table in every layer (Chung et al. 2023, "UniMax"); otherwise one in a stack.
         relative_buckets: rows of each table of "relative"; half are for single distances, the others for ever longer
             stretches. An encoder splits them between keys before and keys behind the query.
         relative_max_distance: the last bucket of "relative" serves every distance from here on (and some before).
@@ -71,7 +74,9 @@ class PositionOptions(CommonOptions):
     rope_high_turns: float = 4.0
     rope_trained_positions: Count = 8192
     rope_whole_pairs: bool = True
+    rope_divisors: Numbers | None = None
     relative_bias: bool = False
+    relative_in_layers: bool = False
     relative_buckets: int = 32
     relative_max_distance: int = 128
     disentangled: Disentangled = "none"
@@ -120,6 +125,8 @@ class PositionOptions(CommonOptions):
                 d_model=self.d_model,
             )
         yield from self._rules_of_rope()
+        if self.relative_in_layers and self.positions != "relative":
+            yield N_("relative_in_layers=True: only positions='relative' have tables, leave it out")
         if self.relative_buckets < 4 or self.relative_buckets % 2:
             yield N_("relative_buckets={value}: must be even and at least 4", value=self.relative_buckets)
         if self.relative_max_distance <= self.relative_buckets // 2:
@@ -151,6 +158,14 @@ class PositionOptions(CommonOptions):
                 "rope_high_turns={high}: must be above rope_low_turns={low}",
                 high=self.rope_high_turns,
                 low=self.rope_low_turns,
+            )
+        given = self.rope_divisors
+        if (given is None) is (self.rope_scaling == "longrope"):
+            yield N_("rope_divisors and rope_scaling='longrope' belong together: give both or neither")
+        elif given is not None and (len(given) != self.turned_dims // 2 or not all(0 < c < 1e30 for c in given)):
+            yield N_(
+                "rope_divisors: must be numbers above 0, one for each of the {n} pairs that turn",
+                n=self.turned_dims // 2,
             )
         alone = self.positions == "rope" and self.architecture != "encoder-decoder"
         if self.rope_layers is not None:
@@ -210,8 +225,12 @@ class PositionOptions(CommonOptions):
             yield N_(
                 "rotary positions slowed down for longer texts ({kind}, factor {factor})",
                 kind=self.rope_scaling,
-                factor=f"{self.rope_factor:g}",
+                factor=" - ".join(f"{end(given):g}" for end in (min, max))
+                if (given := self.rope_divisors)
+                else f"{self.rope_factor:g}",
             )
+        if self.relative_in_layers:
+            yield N_("every layer has its own numbers for distances")
         if self.relative_bias:
             yield N_("scores get a learned number for the distance too, the same in all layers")
         if self.positions == "sinusoidal" and self.sinusoids == "halves":
@@ -234,7 +253,7 @@ class PositionOptions(CommonOptions):
             if name.startswith("rope_") and self.positions != "rope":
                 yield name
         if not self.has_relative_bias:
-            yield from ("relative_buckets", "relative_max_distance")
+            yield from ("relative_buckets", "relative_max_distance", "relative_in_layers")
         if self.rope_scaling == "none":
             yield from (
                 "rope_factor",

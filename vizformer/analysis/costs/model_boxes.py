@@ -241,8 +241,9 @@ def _inside(config: ModelConfig, stack: Stack, section: Section, n: int) -> list
         add("rotation", (config.n_heads, n, config.d_head))
     if config.positions == "alibi":
         add("alibi", scores)
-    if stack.relative_bias is not None:
-        add("relative", scores, stack.relative_bias, f"{section}.relative_bias")
+    if config.has_relative_bias:
+        table = "layers.0.relative_bias" if config.relative_in_layers else "relative_bias"
+        add("relative", scores, stack.get_submodule(table), f"{section}.{table}")
     if stack.distances is not None:
         add("disentangled", scores, stack.distances, f"{section}.distances")
     if section == "decoder" or config.sliding_window is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from vizformer.checkpoints.files.untrusted_folder import shown
 from vizformer.checkpoints.hugging_face.family import Options
-from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.fields import LARGEST, Fields
 from vizformer.checkpoints.hugging_face.sliding_window import FULL, SLIDING
 from vizformer.checkpoints.tensors.tensor_map import Part, neighbours_apart
 from vizformer.config import ModelConfig
@@ -21,10 +21,11 @@ KINDS = {
     "llama3": {"factor", "low_freq_factor", "high_freq_factor", TRAINED},
     "yarn": {"factor", "beta_fast", "beta_slow", "attention_factor", "mscale", "mscale_all_dim", "truncate", TRAINED},
     "dynamic": {"factor"},
+    "longrope": {"factor", "attention_factor", "short_factor", "long_factor", TRAINED},
 }
-# No options: what queries and keys are multiplied by beside being turned, and whether a long text has a base of its own;
-# see `gained`.
-GAIN, DYNAMIC = "rope_gain", "rope_dynamic"
+# No options: what queries and keys are multiplied by beside being turned, whether a long text has a base of its own, and
+# the longest text that turns as is written; see `gained`.
+GAIN, DYNAMIC, REACH = "rope_gain", "rope_dynamic", "rope_reach"
 PART = "partial_rotary_factor"
 
 
@@ -71,6 +72,8 @@ def rope_of_layer_types(
         or near.get("rope_type", near.get("type", "default")) != "default"
     ):
         fields.refuse("rope_parameters", "sliding_attention: supported are rotary positions as they are (default)")
+    if REACH in options:
+        fields.refuse(name, "longrope is not supported where layers of two kinds turn")
     if "truncate" in full:
         fields.refuse(name, "truncate is not read where layers of two kinds turn: leave it out")
     if PART in full:
@@ -95,8 +98,8 @@ def _scaled(
     if not isinstance(kind, str) or kind not in KINDS or extra:
         fields.refuse(
             name,
-            "rotary positions are supported as they are, or with rope_type linear, llama3, yarn or dynamic and what "
-            "belongs to it",
+            "rotary positions are supported as they are, or with rope_type linear, llama3, yarn, dynamic or longrope and "
+            "what belongs to it",
         )
         return {"rope_theta": 10_000.0}
     inner = Fields(said, {})
@@ -108,6 +111,8 @@ def _scaled(
             "max_position_embeddings={n:,}, which are not accepted here: up to there they are as without",
             n=fields.size("max_position_embeddings"),
         )
+    elif kind == "longrope":
+        options |= _longrope(fields, inner, trained(inner))
     elif kind != "default":
         options |= {"rope_scaling": kind, "rope_factor": inner.number("factor")}
     if kind == "yarn":
@@ -120,6 +125,43 @@ def _scaled(
         }
     fields.problems += [N_("{field}: {problem}", field=name, problem=problem) for problem in inner.problems]
     return options
+
+
+def _longrope(fields: Fields, inner: Fields, trained: int) -> Options:
+    """The divisors of texts up to `trained` tokens: longer ones have others, and are not accepted.
+
+    Source: `transformers`, _compute_longrope_parameters.
+    """
+    longest = fields.size("max_position_embeddings")
+    for name in ("short_factor", "long_factor"):
+        said = inner.value(name)
+        if not isinstance(said, list) or not all(type(x) in (int, float) and 0 < x < 1e30 for x in said):
+            inner.refuse(name, "it must list a number above 0 for each pair that turns")
+            return {}
+    if inner.value("attention_factor") is not None:
+        multiplied = inner.number("attention_factor")
+    else:
+        factor = longest / trained if inner.value("factor") is None else inner.number("factor")
+        if factor > 1 and trained == 1:
+            inner.refuse(TRAINED, "it must be above 1")
+            return {}
+        multiplied = math.sqrt(1 + math.log(factor) / math.log(trained)) if factor > 1 else 1.0
+    if trained < longest:
+        fields.assume(
+            "texts up to {limit:,} tokens are accepted: in longer ones rotary positions turn by other angles "
+            "(long_factor); config.json allows {longest:,}",
+            limit=trained,
+            longest=longest,
+        )
+    divisors = {name: tuple(map(float, inner.value(name))) for name in ("short_factor", "long_factor")}
+    if len(divisors["long_factor"]) != len(divisors["short_factor"]):
+        inner.refuse("long_factor", "it must be as long as short_factor")
+    return {
+        "rope_scaling": "longrope",
+        "rope_divisors": divisors["short_factor"],
+        GAIN: multiplied,
+        REACH: trained,
+    }
 
 
 def _yarn(inner: Fields, trained: int) -> Options:
@@ -151,17 +193,21 @@ def _yarn(inner: Fields, trained: int) -> Options:
 
 
 def gained(fields: Fields, options: Options) -> Options:
-    """`options` with what YaRN multiplies queries and keys by, m, as a part of the scale of their dot products.
+    """`options` with what YaRN or LongRoPE multiply queries and keys by, m, as a part of the scale of their dot products.
 
     (m q) (m k)^T / sqrt(d) = q k^T m^2 / sqrt(d),  where all numbers of a head are turned, in all layers.
 
-    Source: Peng et al. 2023, "YaRN", section 3.4.
+    Source: Peng et al. 2023, "YaRN", section 3.4; Ding et al. 2024, "LongRoPE", section 3.3.
     """
-    gain, dynamic = options.pop(GAIN, 1.0), DYNAMIC in options
+    gain, dynamic, reach = options.pop(GAIN, 1.0), DYNAMIC in options, options.pop(REACH, LARGEST)
     options.pop(DYNAMIC, None)
     if fields.problems:
         return options
     d_head: int = options.get("head_dim") or options["d_model"] // options["n_heads"]
+    options["max_positions"] = min(options["max_positions"], reach)
+    pairs = (options.get("rope_dims") or d_head) // 2
+    if len(options.get("rope_divisors") or range(pairs)) != pairs:
+        fields.refuse(table_of(fields)[0], "short_factor: it must list a number for each of the {n} pairs", n=pairs)
     if dynamic and (options.get("rope_dims") or d_head) == 2:
         fields.refuse(
             table_of(fields)[0], "dynamic raises the base to d / (d - 2), and here one pair of numbers is turned, d = 2"
@@ -171,8 +217,9 @@ def gained(fields: Fields, options: Options) -> Options:
     if any(options.get(name) is not None for name in ("rope_dims", "rope_layers", "rope_local_layers")):
         fields.refuse(
             table_of(fields)[0],
-            "yarn multiplies what it turns by {gain}, and here only a part of each head or some of the layers are "
+            "{kind} multiplies what it turns by {gain}, and here only a part of each head or some of the layers are "
             "turned by it; supported is attention_factor=1.0",
+            kind=options["rope_scaling"],
             gain=f"{gain:.4g}",
         )
     scale = options.get("attention_scale") or d_head**-0.5
@@ -184,7 +231,7 @@ def _trained(fields: Fields, inner: Fields) -> int:
 
     Source: `transformers`, RotaryEmbeddingConfigMixin.standardize_rope_params.
     """
-    if TRAINED in fields.raw:
+    if TRAINED in fields.raw or TRAINED in fields.defaults:
         return fields.size(TRAINED)
     return inner.size(TRAINED) if TRAINED in inner.raw else fields.size("max_position_embeddings")
 
@@ -217,14 +264,6 @@ def of_texts(fields: Fields) -> None:
         kept = {**kept, "rope_type": "default"}
     if kept != said:
         fields.raw[name] = kept
-
-
-def not_scaled(fields: Fields, options: Options) -> Options:
-    """Refuses slowed rotations, of `options`, where `transformers` has none of those that open here."""
-    name, said = table_of(fields)
-    if options.get("rope_scaling", "none") != "none" or "dynamic" in (said.get("rope_type"), said.get("type")):
-        fields.refuse(name, "supported here are rotary positions that are not scaled (default)")
-    return options
 
 
 def turning_neighbours(parts: Sequence[Part], config: ModelConfig, names: Mapping[str, int]) -> list[Part]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from vizformer.checkpoints.hugging_face.family import Export, Family, Options, flags, only, reading, relative
+from vizformer.checkpoints.hugging_face.family import Export, Family, Options, flags, reading, relative
 from vizformer.checkpoints.hugging_face.fields import LARGEST, Fields
 from vizformer.checkpoints.hugging_face.llama_export import FITS, WRITTEN, export
 from vizformer.checkpoints.hugging_face.llama_like import (
@@ -28,7 +28,7 @@ from vizformer.checkpoints.hugging_face.llama_like import (
 )
 from vizformer.checkpoints.hugging_face.missing_parameters import Made, norms_of
 from vizformer.checkpoints.hugging_face.rope_layers import listed_layers, turning_in
-from vizformer.checkpoints.hugging_face.rotary import KINDS, TRAINED, not_scaled, of_texts, table_of
+from vizformer.checkpoints.hugging_face.rotary import KINDS, TRAINED, of_texts, table_of
 from vizformer.checkpoints.hugging_face.sliding_window import window_fields
 from vizformer.checkpoints.tensors.activations import ACTIVATIONS
 from vizformer.checkpoints.tokenizers.sentencepiece_files import sentencepiece_or_refuse
@@ -139,6 +139,17 @@ def _ministral_3(fields: Fields, names: Collection[str]) -> tuple[Options, bool]
     return options, has_head
 
 
+def _phi_3(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    name, said = table_of(fields)
+    kind = said.get("rope_type", said.get("type", "default"))
+    if kind == "yarn":  # a name that LongRoPE had before
+        fields.raw[name] = {**said, "rope_type": "longrope"}
+    elif kind not in ("default", "longrope"):
+        fields.refuse(name, "supported here are rotary positions as they are (default), or longrope")
+    fields.ignore(TRAINED)  # (of longrope, which reads it)
+    return decoder(fields, names, part=True)
+
+
 def _of_texts(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     fields.raw.setdefault("tie_word_embeddings", False)  # which the model around it says
     name, said = table_of(fields)
@@ -213,10 +224,7 @@ FAMILIES: tuple[Family, ...] = (
         LIKE,
         name="Phi-3",
         types=("phi3",),
-        # (original_max_position_embeddings: of rotary positions of another kind, which are refused)
-        config=reading(
-            partial(decoder, part=True), not_scaled, only("original_max_position_embeddings"), {"bias": False}
-        ),
+        config=reading(_phi_3, {"bias": False}),
         weights=partial(tensors, template=PHI_3),
         tokenizer=sentencepiece_or_refuse,
     ),
