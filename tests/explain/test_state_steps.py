@@ -22,6 +22,7 @@ VARIANTS = {
     "two-layers": {**tiny.HYBRID, "state_layers": (0, 1), "state_key_heads": None, "state_value_heads": None},
     "post": {**tiny.HYBRID, "norm_order": "post", "state_kernel": 2},
     "space": tiny.MAMBA2,
+    "space-beside-attention": {**tiny.HYBRID, "state_rule": "space", "attention_gate": False, "state_bias": True},
     "limited": {**tiny.MAMBA2, "state_bias": True, "state_step_least": 0.3, "state_step_most": 0.9, "state_kernel": 2},
 }
 

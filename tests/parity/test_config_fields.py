@@ -139,6 +139,12 @@ VALUES: dict[str, tuple[Any, ...]] = {
     ),
     **dict.fromkeys(("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx"), (48,)),
     "num_key_value_heads": (1, 4),
+    "attn_layer_indices": ([0], [], None, "none", [7]),
+    **dict.fromkeys(
+        ("mamba_n_heads", "mamba_n_groups", "mamba_d_state", "mamba_d_conv", "n_groups", "state_size"), (1, 4)
+    ),
+    **dict.fromkeys(("mamba_d_head", "mamba_expand"), (4, "auto")),
+    "time_step_limit": ([0.1, 0.5], [0.5, 0.1], None),
     "num_kv_heads": (1, 2),
     "num_ln_in_parallel_attn": (1, 2),
     "rotary_dim": (8, None),
@@ -227,6 +233,9 @@ VALUES: dict[str, tuple[Any, ...]] = {
             "scale_embedding",
             "attention_bias",
             "mlp_bias",
+            "mamba_conv_bias",
+            "mamba_proj_bias",
+            "use_conv_bias",
             "use_qkv_bias",
             "qk_layernorm",
             "use_parallel_residual",
@@ -458,8 +467,8 @@ def _other(default: Any) -> Any:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
-    "kind", sorted(kind for kind in KINDS if KNOWN[kind]["aliases"] and kind not in ("internlm3", "qwen3_moe"))
-)  # (flags; refused where they say two things)
+    "kind", sorted(kind for kind in KINDS if KNOWN[kind]["aliases"] and kind not in ("internlm3", "qwen3_moe", "bamba"))
+)  # (flags; refused where they say two things; a name of what follows from another field)
 def test_a_file_with_second_names(kind: str, tmp_path: Path) -> None:
     """Instead of the first ones, beside them, and against them: the second count, and are never said to be unread."""
     pair = Pair(kind, tmp_path)

@@ -225,6 +225,21 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
             layer_norm_epsilon=1e-3,
         ),
     ),
+    "bamba": (
+        "Bamba",
+        "ForCausalLM",
+        dict(
+            LLAMA,
+            head_dim=8,
+            attn_layer_indices=[1],
+            mamba_n_heads=8,
+            mamba_d_head=8,
+            mamba_n_groups=2,
+            mamba_d_state=5,
+            mamba_chunk_size=4,
+            rms_norm_eps=3e-2,
+        ),
+    ),
     "qwen3_5_text": ("Qwen3_5", "ForCausalLM", dict(LLAMA, **DELTA)),
     "gpt_oss": (
         "GptOss",
@@ -285,6 +300,14 @@ def test_what_mamba_2_is_given_is_said(tmp_path: Path) -> None:
     said = " ".join(map(str, opened.report.assumptions))
     assert f"its {made:,} parameters" in said
     assert "texts up to 131,072 tokens are accepted" in said
+
+
+def test_mamba_2_with_the_table_by_its_first_name(tmp_path: Path) -> None:
+    folder = written("mamba2", tmp_path)
+    weights = folders.tensors(folder)
+    folders.save_tensors(folder, {name.replace("embeddings", "embedding"): w for name, w in weights.items()})
+    assert "backbone.embedding.weight" in folders.tensors(folder)
+    same_numbers(load(folder), theirs(folder, "Mamba2ForCausalLM"))
 
 
 def test_limits_of_the_step_hold(tmp_path: Path) -> None:
@@ -391,6 +414,9 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ),
     ("mamba2", dict(use_bias=True, n_groups=1, conv_kernel=2, chunk_size=256, expand=4, num_heads=12)),
     ("mamba2", dict(residual_in_fp32=False, time_step_limit=[0.0, float("inf")], n_groups=6, layer_norm_epsilon=3e-2)),
+    ("bamba", dict(attn_layer_indices=[0, 2], mamba_proj_bias=True, mamba_n_groups=1, mamba_d_conv=2)),
+    ("bamba", dict(attention_bias=True, mlp_bias=True, mamba_d_head="auto", mamba_expand=4, rope_parameters=ROPE)),
+    ("bamba", dict(attn_layer_indices=[0, 1, 2], num_key_value_heads=4, rope_parameters=dict(LINEAR))),
     ("qwen3_next", dict(attention_bias=True, linear_num_key_heads=6, linear_conv_kernel_dim=2, num_experts=0)),
     ("qwen3_5_text", dict(layer_types=None, num_hidden_layers=4, linear_key_head_dim=7, linear_conv_kernel_dim=2)),
     ("qwen3_5_text", dict(layer_types=[FULL] * 3, rope_parameters={**ROPE, "mrope_section": [1, 1, 0]})),

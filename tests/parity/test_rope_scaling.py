@@ -45,7 +45,18 @@ TURNING = [
 ]
 TWO_BASES = ("gemma3_text", "olmo3", "modernbert")  # a table of rope_parameters for each kind of layer
 # A part of each head, or not all of the layers: what is multiplied by is no scale of the scores then.
-HALF = ("gpt_neox", "gpt_neox_japanese", "phi", "stablelm", "glm", "glm4", "qwen3_next", "qwen3_5_text", "glm4_moe")
+HALF = (
+    "gpt_neox",
+    "gpt_neox_japanese",
+    "phi",
+    "stablelm",
+    "glm",
+    "glm4",
+    "qwen3_next",
+    "qwen3_5_text",
+    "glm4_moe",
+    "bamba",
+)
 LATENT = ("deepseek_v2", "deepseek_v3", "glm4_moe_lite")
 PARTLY = (*HALF, *LATENT, "cohere2", "smollm3", "exaone4", *TWO_BASES)
 UNREAD = ("phi3",)  # has longrope alone, of which yarn was an older name

@@ -3,7 +3,6 @@
 Source: Dao & Gu 2024, "Transformers are SSMs"; the weights published with it, as `transformers` has them.
 """
 
-import math
 from collections.abc import Callable, Collection
 from functools import partial
 
@@ -14,12 +13,11 @@ from vizformer.checkpoints.hugging_face.family import Family, Options, says_head
 from vizformer.checkpoints.hugging_face.fields import Fields
 from vizformer.checkpoints.hugging_face.gpt_like import head
 from vizformer.checkpoints.hugging_face.sliding_window import MOST_LAYERS
-from vizformer.checkpoints.tensors.tensor_map import Part, linear
+from vizformer.checkpoints.hugging_face.state_space import mixer, step_limits
+from vizformer.checkpoints.tensors.tensor_map import Part
 from vizformer.config import ModelConfig
 
-_INFINITE = {"__float__": "Infinity"}  # as `transformers` writes it
 LONGEST = 2**17  # the layers have no limit of their own
-MOST_STEP = 1e30  # of a limit that is one
 
 
 def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
@@ -60,7 +58,7 @@ def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
         state_key_dim=fields.size("state_size"),
         state_kernel=fields.size("conv_kernel"),
         state_bias=fields.flag("use_bias"),
-        **_limits(fields),
+        **step_limits(fields),
         norm_order="pre",
         norm="rms_norm",
         final_norm=True,
@@ -72,52 +70,13 @@ def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     ), has_head
 
 
-def _limits(fields: Fields) -> Options:
-    """Between what the step is held; [0, Infinity] says that it is not."""
-    limits = fields.value("time_step_limit")
-    pair = [math.inf if one == _INFINITE else one for one in limits] if isinstance(limits, (list, tuple)) else []
-    numbers = len(pair) == 2 and all(type(one) in (int, float) and (one < MOST_STEP or one == math.inf) for one in pair)
-    if not numbers or not 0 <= pair[0] < pair[1]:
-        fields.refuse(
-            "time_step_limit",
-            "it must be two numbers from 0 on and below 1e30, the second one above the first or Infinity",
-        )
-        return {}
-    return {
-        "state_step_least": float(pair[0]) or None,
-        "state_step_most": None if pair[1] == math.inf else float(pair[1]),
-    }
-
-
 def _weights(config: ModelConfig) -> list[Part]:
     parts = [Part("embeddings.weight", ("embedding.weight",)), Part("norm_f.weight", ("decoder.final_norm.weight",))]
-    (groups, heads), (d_key, d_value) = config.state_heads, config.state_dims
     for layer in range(config.n_decoder_layers):
-        theirs, block = f"layers.{layer}.mixer", f"decoder.layers.{layer}"
-        ours = f"{block}.self_attention"
-        order = partial(_channels, heads * d_value, groups * d_key)
-        parts += [
-            Part(f"layers.{layer}.norm.weight", (f"{block}.self_norm.weight",)),
-            *linear(
-                f"{theirs}.in_proj",
-                *(f"{ours}.W_{letter}" for letter in ("gate", "V", "K", "Q", "a")),
-                bias=config.state_bias,
-            ),
-            *linear(f"{theirs}.out_proj", f"{ours}.W_O", bias=config.state_bias),
-            Part(f"{theirs}.conv1d.weight", (f"{ours}.filters",), order=order),
-            Part(f"{theirs}.conv1d.bias", (f"{ours}.filter_bias",), order=order),
-            Part(f"{theirs}.A_log", (f"{ours}.rate",)),
-            Part(f"{theirs}.dt_bias", (f"{ours}.bias",)),
-            Part(f"{theirs}.D", (f"{ours}.skip",)),
-            Part(f"{theirs}.norm.weight", (f"{ours}.norm.weight",)),
-        ]
+        block = f"decoder.layers.{layer}"
+        parts.append(Part(f"layers.{layer}.norm.weight", (f"{block}.self_norm.weight",)))
+        parts += mixer(config, f"layers.{layer}.mixer", f"{block}.self_attention")
     return [*parts, *head(config)]
-
-
-def _channels(values: int, keys: int) -> Tensor:
-    """The rows of the file, [x B C], in our order, [C B x]."""
-    rows = torch.arange(values + 2 * keys)
-    return torch.cat([rows[values + keys :], rows[values : values + keys], rows[:values]])
 
 
 def _made(config: ModelConfig) -> dict[str, Callable[[], Tensor]]:
@@ -141,6 +100,6 @@ FAMILIES: tuple[Family, ...] = (
         weights=_weights,
         ties=tied_to("embeddings.weight"),
         made=_made,
-        renamed={r"^backbone\.embedding\.": "backbone.embeddings."},
+        renamed={r"^embedding\.": "embeddings."},
     ),
 )
