@@ -139,6 +139,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     ),
     **dict.fromkeys(("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx"), (48,)),
     "num_key_value_heads": (1, 4),
+    "attention_window": (2, 8, [4, 4], [4, 6], [4], 3, 0, "all", 128),
     "attn_layer_indices": ([0], [], None, "none", [7]),
     **dict.fromkeys(
         ("mamba_n_heads", "mamba_n_groups", "mamba_d_state", "mamba_d_conv", "n_groups", "state_size"), (1, 4)

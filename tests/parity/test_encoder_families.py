@@ -54,6 +54,7 @@ KINDS: dict[str, tuple[str, dict[str, Any], bool]] = {
     "deberta-v2": ("DebertaV2", V3, False),
     "deberta": ("Deberta", dict(BERT, relative_attention=True, pos_att_type=["c2p", "p2c"]), False),
     "mpnet": ("MPNet", dict(BERT, max_position_embeddings=66), True),
+    "longformer": ("Longformer", dict(ROBERTA, attention_window=4), True),
     "data2vec-text": ("Data2VecText", ROBERTA, True),
     "roberta-prelayernorm": ("RobertaPreLayerNorm", ROBERTA, True),
     "xlm-roberta-xl": ("XLMRobertaXL", ROBERTA, True),
@@ -93,7 +94,8 @@ def test_encoders(kind: str, tmp_path: Path) -> None:
     assert isinstance(opened, Opened)
     assert opened.model.config.architecture == "encoder-only"
     assert opened.report.has_head
-    more = {"roformer": {"unused"}, "big_bird": {"unused"}}  # its waves; its summary of the first token
+    # its waves; its summary of the first token; of tokens that see the whole text
+    more = {"roformer": {"unused"}, "big_bird": {"unused"}, "longformer": {"unused"}}
     assert {tensor.fate for tensor in opened.report.tensors} == {"used"} | more.get(kind, set())
 
 
@@ -149,6 +151,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
         "modernbert",
         dict(rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 50.0}}, layer_types=None),
     ),
+    ("longformer", dict(attention_window=[6] * 3, layer_norm_eps=1e-2)),
+    ("longformer", dict(attention_window=128)),
     ("eurobert", dict(mlp_bias=True, num_key_value_heads=4)),
     ("big_bird", dict(rescale_embeddings=True, hidden_act="relu")),
     ("nomic_bert", dict(rope_parameters={"rope_type": "linear", "factor": 2.0, "rope_theta": 77.0}, hidden_act="gelu")),

@@ -2,12 +2,14 @@
 
 XLM-RoBERTa and CamemBERT are the same with SentencePiece's tokens, data2vec under another name; XLM-RoBERTa-XL and
 RoBERTa-PreLayerNorm have the norms in front of the sublayers, and one more at the end.  MPNet has no segments, BERT's
-kind of tokens, and one table of biases for distances, which all layers share.
+kind of tokens, and one table of biases for distances, which all layers share.  Longformer has a window to both sides; the
+tokens that see all others, which a caller names there, are none for a text alone.
 
 Source: Liu et al. 2019, "RoBERTa: A Robustly Optimized BERT Pretraining Approach"; Conneau et al. 2019, "Unsupervised
 Cross-lingual Representation Learning at Scale"; Martin et al. 2019, "CamemBERT"; Baevski et al. 2022, "data2vec"; Goyal
 et al. 2021, "Larger-Scale Transformers for Multilingual Masked Language Modeling"; Ott et al. 2019, "fairseq"; Song et
-al. 2020, "MPNet: Masked and Permuted Pre-training for Language Understanding"; and the weights published with them.
+al. 2020, "MPNet: Masked and Permuted Pre-training for Language Understanding"; Beltagy et al. 2020, "Longformer: The
+Long-Document Transformer", section 3.1; and the weights published with them.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -37,6 +39,7 @@ from vizformer.checkpoints.tokenizers.refusals import no_tokenizer
 from vizformer.checkpoints.tokenizers.sentencepiece_files import find
 from vizformer.checkpoints.tokenizers.vocabularies import byte_level, wordpiece_or_refuse
 from vizformer.config import ModelConfig
+from vizformer.messages import N_
 
 PRE_NORM: Options = {"norm_order": "pre", "final_norm": True}
 
@@ -103,6 +106,22 @@ def _mpnet(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     return {**found, "relative_bias": True, "relative_buckets": BUCKETS, "relative_max_distance": FURTHEST}, has_head
 
 
+def _longformer(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    found, has_head = config(fields, names)
+    fields.only("is_decoder", None, False)
+    fields.ignore("onnx_export")
+    said, depth = fields.value("attention_window"), fields.size("num_hidden_layers")
+    sizes = said if isinstance(said, list) and len(said) == depth else [said]
+    if any(type(size) is not int or size < 4 or size % 2 or size != sizes[0] for size in sizes):
+        fields.refuse("attention_window", "supported is one even number from 4 on, the same in all layers")
+        return found, has_head
+    fields.assume(
+        "no token sees the whole text: `transformers` gives global attention only to tokens that a caller names"
+    )
+    half = sizes[0] // 2
+    return found if half + 1 >= found["max_positions"] else {**found, "sliding_window": half + 1}, has_head
+
+
 def _tensors_of_mpnet(config: ModelConfig) -> list[Part]:
     return [*weights(config, MPNET), Part("encoder.relative_attention_bias.weight", ("encoder.relative_bias.weight",))]
 
@@ -131,6 +150,19 @@ FAMILIES: tuple[Family, ...] = (
         weights=_tensors_of_mpnet,
         tokenizer=partial(wordpiece_or_refuse, usual=MPNET_MARKS),
         usual=MPNET_MARKS,
+    ),
+    relative(
+        FAMILY,
+        "Longformer",
+        "longformer",
+        _longformer,
+        prefix="longformer.",
+        unused={
+            **UNUSED,
+            r"encoder\.layer\.\d+\.attention\.self\.(query|key|value)_global\..*": N_(
+                "of tokens that see the whole text, which a caller names; here there are none"
+            ),
+        },
     ),
     relative(FAMILY, "data2vec", "data2vec-text", prefix="data2vec_text."),
     relative(
