@@ -27,6 +27,7 @@ FORGOTTEN: Mapping[str, Mapping[str, Any]] = {
     "gemma3_text": {"sliding_window_pattern": 6},
     "qwen3_5_text": {"full_attention_interval": 4},
     "qwen3_next": {"full_attention_interval": 4},
+    "nemotron_h": {"hybrid_override_pattern": None},
     "modernbert": {"global_attn_every_n_layers": 3},
 }
 # Some fields are read only beside others.

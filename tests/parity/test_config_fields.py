@@ -139,6 +139,10 @@ VALUES: dict[str, tuple[Any, ...]] = {
     ),
     **dict.fromkeys(("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx"), (48,)),
     "num_key_value_heads": (1, 4),
+    "layers_block_type": (["linear_attention", "full_attention", "mlp"], ["mlp"], ["moe"], "mlp", []),
+    "hybrid_override_pattern": ("M*-", "M-*", "ME*", "", 3),
+    **dict.fromkeys(("mamba_num_heads", "mamba_head_dim", "ssm_state_size", "conv_kernel"), (4,)),
+    "time_step_min": (0.3, 0),
     "attention_window": (2, 8, [4, 4], [4, 6], [4], 3, 0, "all", 128),
     "attn_layer_indices": ([0], [], None, "none", [7]),
     **dict.fromkeys(
@@ -206,7 +210,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("layer_norm_eps", "layer_norm_epsilon", "rms_norm_eps", "norm_epsilon"), (0.1,)),
     **dict.fromkeys(("hidden_act", "activation_function", "activation"), ("gelu_new", "silu", "quick_gelu")),
     "hidden_activation": ("silu",),
-    "dense_act_fn": ("silu",),
+    **dict.fromkeys(("dense_act_fn", "mamba_hidden_act", "mlp_hidden_act"), ("silu", "relu")),
     "is_gated_act": (True, False),
     "feed_forward_proj": ("gelu", "gated-gelu", "gated-silu"),
     "rope_theta": (50.0,),
@@ -468,8 +472,13 @@ def _other(default: Any) -> Any:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
-    "kind", sorted(kind for kind in KINDS if KNOWN[kind]["aliases"] and kind not in ("internlm3", "qwen3_moe", "bamba"))
-)  # (flags; refused where they say two things; a name of what follows from another field)
+    "kind",
+    sorted(
+        kind
+        for kind in KINDS
+        if KNOWN[kind]["aliases"] and kind not in ("internlm3", "qwen3_moe", "bamba", "nemotron_h")
+    ),
+)  # (flags; refused where they say two things; a name of what follows from another field; lists)
 def test_a_file_with_second_names(kind: str, tmp_path: Path) -> None:
     """Instead of the first ones, beside them, and against them: the second count, and are never said to be unread."""
     pair = Pair(kind, tmp_path)

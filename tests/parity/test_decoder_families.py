@@ -1,5 +1,6 @@
 """Decoders of many families against `transformers`: the same layers, stored and named in as many ways."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -240,6 +241,25 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
             rms_norm_eps=3e-2,
         ),
     ),
+    "nemotron_h": (
+        "NemotronH",
+        "ForCausalLM",
+        dict(
+            hidden_size=32,
+            intermediate_size=24,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            head_dim=6,
+            max_position_embeddings=64,
+            layers_block_type=["linear_attention", "mlp", "linear_attention", FULL, "mlp"],
+            mamba_num_heads=6,
+            mamba_head_dim=8,
+            n_groups=3,
+            ssm_state_size=5,
+            chunk_size=4,
+            layer_norm_epsilon=3e-2,
+        ),
+    ),
     "qwen3_5_text": ("Qwen3_5", "ForCausalLM", dict(LLAMA, **DELTA)),
     "gpt_oss": (
         "GptOss",
@@ -288,7 +308,7 @@ def test_decoders(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "nemotron_h"])  # (whose head is never tied)
 def test_decoders_whose_head_is_tied_otherwise(kind: str, tmp_path: Path) -> None:
     tied = load(written(kind, tmp_path / "usual")).model.config.tied_unembedding
     assert same(kind, tmp_path / "other", tie_word_embeddings=not tied).model.config.tied_unembedding is not tied
@@ -308,6 +328,34 @@ def test_mamba_2_with_the_table_by_its_first_name(tmp_path: Path) -> None:
     folders.save_tensors(folder, {name.replace("embeddings", "embedding"): w for name, w in weights.items()})
     assert "backbone.embedding.weight" in folders.tensors(folder)
     assert torch.equal(load(folder).trace(folders.TEXTS[0]).logits, now)
+
+
+def test_what_nemotron_h_is_given_is_said(tmp_path: Path) -> None:
+    """Of its three mixers, the first and the last have a network."""
+    opened = load(written("nemotron_h", tmp_path))
+    assert [layer.feedforward.W_in.weight.any().item() for layer in opened.model.decoder.layers] == [True, False, True]
+    block = "decoder.layers.1.feedforward"
+    made = sum(w.numel() for name, w in opened.model.named_parameters() if name.startswith(block))
+    assert any(f"{made:,} parameters" in str(note) for note in opened.report.assumptions)
+
+
+def test_files_of_nemotron_h_as_they_were(tmp_path: Path) -> None:
+    """A letter for each layer, first names of fields, and `backbone` before the names of the tensors."""
+    folder = written("nemotron_h", tmp_path)
+    now, weights = load(folder).trace(folders.TEXTS[0]).logits, folders.tensors(folder)
+    old = {re.sub("^(model|backbone)", "backbone", name): tensor for name, tensor in weights.items()}
+    folders.save_tensors(folder, old)
+    folders.change(
+        folder,
+        layers_block_type=...,
+        hybrid_override_pattern="M-M*-",
+        num_hidden_layers=5,
+        n_groups=1,
+        mamba_n_groups=3,
+    )
+    opened = load(folder)
+    assert torch.equal(opened.trace(folders.TEXTS[0]).logits, now)
+    same_numbers(opened, theirs(folder, "NemotronHForCausalLM"))
 
 
 def test_limits_of_the_step_hold(tmp_path: Path) -> None:
@@ -417,6 +465,9 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("bamba", dict(attn_layer_indices=[0, 2], mamba_proj_bias=True, mamba_n_groups=1, mamba_d_conv=2)),
     ("bamba", dict(attention_bias=True, mlp_bias=True, mamba_d_head="auto", mamba_expand=4, rope_parameters=ROPE)),
     ("bamba", dict(attn_layer_indices=[0, 1, 2], num_key_value_heads=4, rope_parameters=dict(LINEAR))),
+    ("nemotron_h", dict(layers_block_type=[FULL, "mlp", FULL], mlp_bias=True, num_key_value_heads=4)),
+    ("nemotron_h", dict(layers_block_type=[FULL, "linear_attention"], use_bias=True, n_groups=1, conv_kernel=2)),
+    ("nemotron_h", dict(layers_block_type=None, hybrid_override_pattern="M-*-M", mlp_hidden_act="gelu", head_dim=8)),
     ("qwen3_next", dict(attention_bias=True, linear_num_key_heads=6, linear_conv_kernel_dim=2, num_experts=0)),
     ("qwen3_5_text", dict(layer_types=None, num_hidden_layers=4, linear_key_head_dim=7, linear_conv_kernel_dim=2)),
     ("qwen3_5_text", dict(layer_types=[FULL] * 3, rope_parameters={**ROPE, "mrope_section": [1, 1, 0]})),
@@ -435,6 +486,22 @@ def test_variants(kind: str, changes: dict[str, Any], tmp_path: Path) -> None:
 
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    (
+        "nemotron_h",
+        dict(layers_block_type=["linear_attention", "moe"]),
+        "layers_block_type=.*: supported are layers of",
+    ),
+    (
+        "nemotron_h",
+        dict(layers_block_type=["mlp", FULL]),
+        "layers_block_type=.*: supported are networks .* follow a mixer",
+    ),
+    ("nemotron_h", dict(layers_block_type=[FULL, "mlp", "mlp"]), "layers_block_type=.*: supported are networks"),
+    (
+        "nemotron_h",
+        dict(layers_block_type=..., hybrid_override_pattern="ME*"),
+        "hybrid_override_pattern=.*: supported are layers",
+    ),
     ("falcon", dict(alibi=True), "alibi=true: what it takes off the scores is rounded to bfloat16"),
     ("falcon", dict(num_ln_in_parallel_attn=2), "num_ln_in_parallel_attn=2: supported is null / 1"),
     ("phi3", dict(rope_scaling=LINEAR), "rope_scaling=.*: supported here are rotary positions as they are"),

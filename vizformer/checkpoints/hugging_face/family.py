@@ -70,6 +70,7 @@ class Family:
         by_names: (parts, names of the tensors) -> the parts, for variants that only the names tell apart.
         made: (config) -> parameters of ours that no file has, and how they are made: biases of 0 where the family has
             none, positions that follow from the options.  `config` says so in an assumption.
+        made_by_names: (config, names of the tensors) -> the same, where only the names tell what there is.
         unused: pattern of names -> why such a tensor is not needed.
         renamed: pattern -> replacement, of names in old files.
         tokenizer: reads the family's vocabulary files, where there is no tokenizer.json; two of them where translations
@@ -90,6 +91,7 @@ class Family:
     computed: Callable[[ModelConfig], Mapping[str, Callable[[], Tensor]]] | None = None
     by_names: Callable[[list[Part], Collection[str]], list[Part]] | None = None
     made: Callable[[ModelConfig], Mapping[str, Callable[[], Tensor]]] | None = None
+    made_by_names: Callable[[ModelConfig, Collection[str]], Mapping[str, Callable[[], Tensor]]] | None = None
     unused: Mapping[str, Message] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
     usual: Mapping[str, str] = field(default_factory=dict)

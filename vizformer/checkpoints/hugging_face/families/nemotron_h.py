@@ -1,0 +1,196 @@
+"""Nemotron-H: state spaces of Mamba-2, attention without positions, networks with a squared ReLU, in any order.
+
+Each of its layers is one of the three behind a norm.  Here a layer is a mixer with the network that follows it; where none
+follows, the network is made of zeros and adds nothing.
+
+Source: NVIDIA 2025, "Nemotron-H: A Family of Accurate and Efficient Hybrid Mamba-Transformer Models", section 2.1; the
+weights published with it, as `transformers` has them.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from functools import partial
+
+import torch
+
+from vizformer.checkpoints.hugging_face.family import Family, Options, says_head
+from vizformer.checkpoints.hugging_face.fields import Fields
+from vizformer.checkpoints.hugging_face.gpt_like import head
+from vizformer.checkpoints.hugging_face.missing_parameters import Made
+from vizformer.checkpoints.hugging_face.sliding_window import FULL, MOST_LAYERS
+from vizformer.checkpoints.hugging_face.state_space import mixer
+from vizformer.checkpoints.tensors.activations import ACTIVATIONS
+from vizformer.checkpoints.tensors.tensor_map import Part, attention, layers, linear
+from vizformer.config import ModelConfig
+from vizformer.messages import N_
+
+SPACE, NETWORK = "linear_attention", "mlp"
+PATTERN = {"M": SPACE, "*": FULL, "-": NETWORK}  # of older files, a letter for each layer
+BEFORE = {"mamba": SPACE, "attention": FULL}
+# First names of fields, which count where both are there.
+FIRST = {
+    "mamba_n_groups": "n_groups",
+    "mamba_d_conv": "conv_kernel",
+    "mamba_dt_min": "time_step_min",
+    "mamba_conv_bias": "use_conv_bias",
+}
+ATTENTION = {**attention("mixer.{}_proj", "q k v"), "mixer.o_proj": ["self_attention.W_O"]}
+NETWORKS = {"mixer.up_proj": ["feedforward.W_in"], "mixer.down_proj": ["feedforward.W_out"]}
+UNREAD = """
+attention_bias chunk_size expand mamba_chunk_size mamba_dt_init_floor mamba_dt_limit mamba_dt_max mamba_expand
+mamba_proj_bias mamba_ssm_cache_dtype moe_intermediate_size moe_latent_size moe_shared_expert_intermediate_size
+moe_shared_expert_overlap mtp_hybrid_override_pattern mtp_layers_block_type n_group n_routed_experts n_shared_experts
+norm_topk_prob num_experts_per_tok num_hidden_layers num_logits_to_keep num_nextn_predict_layers rescale_prenorm_residual
+residual_in_fp32 routed_scaling_factor tie_word_embeddings time_step_floor time_step_limit time_step_max topk_group
+use_mamba_kernels
+"""
+_NETWORK = re.compile(r"layers\.(\d{1,9})\.mixer\.up_proj\.weight")
+_LAYER = re.compile(r"layers\.(\d{1,9})\.")
+
+
+def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
+    for first, now in FIRST.items():
+        if first in fields.raw:
+            fields.raw[now] = fields.raw.pop(first)
+    kinds = _kinds(fields)
+    mixers = [kind for kind in kinds if kind != NETWORK]
+    spaces = tuple(layer for layer, kind in enumerate(mixers) if kind == SPACE)
+    fields.ignore(*UNREAD.split())
+    fields.only("sliding_window", None)
+    fields.only("mamba_hidden_act", "silu")
+    fields.only("use_conv_bias", True)
+    vocab_size, width, heads, d_head = (
+        fields.size(name) for name in ("vocab_size", "hidden_size", "num_attention_heads", "head_dim")
+    )
+    d_ff = fields.size("intermediate_size")
+    d_ff = d_ff if NETWORK in kinds else 1
+    if (alone := 2 * len(mixers) - len(kinds)) > 0:
+        fields.assume(
+            "{n} layers have no feed-forward network: the one shown is made of zeros and adds nothing, and its {each:,} "
+            "parameters, which are counted with the others, are not in the file",
+            n=alone,
+            each=(2 * d_ff + 1) * width,
+        )
+    has_head = "lm_head.weight" in names or says_head(fields.architecture)
+    state: Options = dict(
+        state_layers=spaces,
+        state_rule="space",
+        state_key_heads=fields.size("n_groups"),
+        state_value_heads=fields.size("mamba_num_heads"),
+        state_key_dim=fields.size("ssm_state_size"),
+        state_value_dim=fields.size("mamba_head_dim"),
+        state_kernel=fields.size("conv_kernel"),
+        state_bias=fields.flag("use_bias"),
+        state_step_least=None if fields.value("time_step_min") == 0 else fields.number("time_step_min"),
+    )
+    return dict(
+        vocab_size=vocab_size,
+        d_model=width,
+        n_heads=heads,
+        head_dim=None if d_head * heads == width else d_head,
+        n_kv_heads=None if (n := fields.size("num_key_value_heads", otherwise=heads)) == heads else n,
+        d_ff=d_ff,
+        n_decoder_layers=len(mixers),
+        max_positions=fields.size("max_position_embeddings"),
+        positions="none",
+        **(state if spaces else {}),
+        norm_order="pre",
+        norm="rms_norm",
+        final_norm=True,
+        norm_eps=fields.number("layer_norm_epsilon"),
+        activation=fields.choice("mlp_hidden_act", ACTIVATIONS),
+        bias=fields.flag("mlp_bias"),
+        attention_bias="none",
+        tied_unembedding=not has_head,
+        dropout=0.0,
+        **fields.marks(vocab_size),
+    ), has_head
+
+
+def _kinds(fields: Fields) -> Sequence[str]:
+    """What each layer is: layers_block_type, or of older files hybrid_override_pattern."""
+    letters, said = fields.value("hybrid_override_pattern"), fields.value("layers_block_type")
+    name = "layers_block_type" if "layers_block_type" in fields.raw or letters is None else "hybrid_override_pattern"
+    known = PATTERN if name == "hybrid_override_pattern" else BEFORE
+    listed = list(letters) if known is PATTERN and isinstance(letters, str) else said
+    kinds = [known.get(kind, kind) for kind in listed if isinstance(kind, str)] if isinstance(listed, list) else []
+    if not 0 < len(kinds) <= MOST_LAYERS or len(kinds) != len(listed) or set(kinds) - {SPACE, FULL, NETWORK}:
+        fields.refuse(
+            name, "supported are layers of linear_attention, full_attention and mlp, in older files M, * and -"
+        )
+    elif any(pair == (NETWORK, NETWORK) for pair in zip([NETWORK, *kinds], kinds, strict=False)):
+        fields.refuse(name, "supported are networks (mlp) that follow a mixer each")
+    else:
+        return kinds
+    return [FULL]
+
+
+def _weights(config: ModelConfig) -> list[Part]:
+    """The layers by our numbers: `_as_numbered` gives them those of the file, where networks are counted too."""
+    parts = [Part("embeddings.weight", ("embedding.weight",)), Part("norm_f.weight", ("decoder.final_norm.weight",))]
+    for layer in range(config.n_decoder_layers):
+        block, space = f"decoder.layers.{layer}", config.has_state(layer)
+        parts += linear(f"mixers.{layer}.norm", f"{block}.self_norm", bias=False)
+        if space:
+            parts += mixer(config, f"mixers.{layer}.mixer", f"{block}.self_attention")
+        for name, ours in ({} if space else ATTENTION).items():
+            parts += linear(f"mixers.{layer}.{name}", *(f"{block}.{one}" for one in ours), bias=False)
+    parts += layers(NETWORKS, "networks.{}", "decoder.layers.{}", config.n_decoder_layers, bias=config.bias)
+    norm = {"norm": ["feedforward_norm"]}
+    parts += layers(norm, "networks.{}", "decoder.layers.{}", config.n_decoder_layers, bias=False)
+    return [*parts, *head(config)]
+
+
+def _numbers(names: Collection[str]) -> tuple[list[int], dict[int, int]]:
+    """Of the mixers in the file, in order, and of the network behind each, where there is one."""
+    found = sorted({int(match[1]) for name in names if (match := _LAYER.match(name))})
+    networks = {int(match[1]) for name in names if (match := _NETWORK.fullmatch(name))}
+    mixers = [layer for layer in found if layer not in networks]
+    return mixers, {ours: layer + 1 for ours, layer in enumerate(mixers) if layer + 1 in networks}
+
+
+def _as_numbered(parts: list[Part], names: Collection[str]) -> list[Part]:
+    mixers, networks = _numbers(names)
+    numbers = {"mixers": dict(enumerate(mixers)), "networks": networks}
+    found = []
+    for part in parts:
+        kind, __, rest = part.source.partition(".")
+        if kind in numbers:
+            ours, __, name = rest.partition(".")
+            part = replace(part, source=f"layers.{numbers[kind].get(int(ours), f'{kind}-{ours}')}.{name}")
+        found.append(part)
+    return found
+
+
+def _made(config: ModelConfig, names: Collection[str]) -> Made:
+    """Networks of zeros behind mixers that have none, and the norms before them."""
+    found: Made = {}
+    width, d_ff, networks = config.d_model, config.d_ff, _numbers(names)[1]
+    for layer in range(config.n_decoder_layers):
+        if layer in networks:
+            continue
+        block = f"decoder.layers.{layer}"
+        found[f"{block}.feedforward_norm.weight"] = partial(torch.ones, width)
+        for matrix, rows, columns in (("W_in", d_ff, width), ("W_out", width, d_ff)):
+            found[f"{block}.feedforward.{matrix}.weight"] = partial(torch.zeros, rows, columns)
+            if config.bias:
+                found[f"{block}.feedforward.{matrix}.bias"] = partial(torch.zeros, rows)
+    return found
+
+
+FAMILIES: tuple[Family, ...] = (
+    Family(
+        name="Nemotron-H",
+        types=("nemotron_h",),
+        prefix="model.",
+        head="lm_head.",
+        config=_config,
+        weights=_weights,
+        ties=lambda config: {},
+        by_names=_as_numbered,
+        made_by_names=_made,
+        renamed={r"^backbone\.": ""},
+        unused={r"mtp\..*": N_("layers that guess further tokens ahead, which no forward needs")},
+    ),
+)
