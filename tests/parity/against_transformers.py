@@ -44,7 +44,7 @@ def same_numbers(ours: Checkpoint, model: torch.nn.Module, text: str = TEXTS[0],
         tiny.assert_close(trace.logits, expected.logits[0], tolerance)
     *states, last = expected.hidden_states
     if type(model).__name__.startswith("NemotronH"):  # its networks are layers
-        kinds = model.config.layers_block_type  # type: ignore[union-attr]
+        kinds: list[str] = model.config.layers_block_type  # type: ignore[union-attr,assignment]
         ends = [i for i, kind in enumerate(kinds) if kind != "mlp"]
         for layer, i in enumerate(ends):
             if i + 1 < len(states):
