@@ -7,7 +7,9 @@ What comes out differs from what went in by at most 1/254 of a row's largest wei
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 import torch
@@ -45,24 +47,33 @@ def unpacked(found: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def pack(work: Path, folder: Path) -> None:
-    state = torch.load(work / STATE, map_location="cpu", weights_only=True)
     folder.mkdir(parents=True, exist_ok=True)
     save_file(packed(averaged(work).model.state_dict()), folder / WEIGHTS)
-    counts = {name: state[name] for name in ("options", "config", "epoch", "step", "seconds")}
-    (folder / COUNTS).write_text(json.dumps(counts, indent=1) + "\n", encoding="utf-8")
+    (folder / COUNTS).write_text(json.dumps(counts_of(work), indent=1) + "\n", encoding="utf-8")
     for name in (OPTIONS, TOKENIZER):
         shutil.copy(work / name, folder / name)
+
+
+def counts_of(work: Path) -> dict[str, Any]:
+    """How far the training in a folder is."""
+    state = torch.load(work / STATE, map_location="cpu", weights_only=True)
+    return {name: state[name] for name in ("options", "config", "epoch", "step", "seconds")}
 
 
 def unpack(folder: Path, work: Path) -> None:
     if (work / STATE).exists():
         raise click.ClickException(f"{work} holds a training: choose another folder.")
     counts = json.loads((folder / COUNTS).read_text(encoding="utf-8"))
+    write_state(unpacked(load_file(folder / WEIGHTS)), counts, work, like=folder)
+
+
+def write_state(weights: dict[str, Tensor], counts: Mapping[str, Any], work: Path, *, like: Path) -> None:
+    """A training that begins with these weights, after so many updates; its vocabulary and options are those of `like`."""
     model = Transformer(ModelConfig.from_dict(counts["config"]))
-    model.load_state_dict(unpacked(load_file(folder / WEIGHTS)))
+    model.load_state_dict(weights)
     work.mkdir(parents=True, exist_ok=True)
     for name in (OPTIONS, TOKENIZER):
-        shutil.copy(folder / name, work / name)
+        shutil.copy(like / name, work / name)
     state = dict(
         **counts,
         model=model.state_dict(),

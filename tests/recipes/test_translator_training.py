@@ -10,7 +10,7 @@ import torch
 from click.testing import CliRunner
 
 from recipes.bundled_models.zh_en import encode_pairs
-from recipes.translator import measure, packed_state, vocabularies
+from recipes.translator import mean_of_states, measure, packed_state, vocabularies
 from recipes.translator import train as recipe
 from recipes.translator.lexicon import lexicon
 from recipes.translator.train import averaged, main, pairs_of, read_vocabulary, slice_of
@@ -105,6 +105,23 @@ def test_a_training_goes_on_from_a_packed_state(folder):
     assert json.loads((folder / "carried" / "log.jsonl").read_text().splitlines()[-1])["updates"] == 2
     with pytest.raises(click.ClickException, match="holds a training"):
         packed_state.unpack(folder / "packed", folder / "carried")
+
+
+def test_the_mean_of_two_states_is_a_state_to_go_on_with(folder):
+    assert run(folder, "work", "--updates", "1")[0] == 0
+    shutil.copytree(folder / "work", folder / "before")
+    assert run(folder, "work", "--updates", "2")[0] == 0
+    mean = CliRunner().invoke(
+        mean_of_states.main, [str(folder / name) for name in ("before", "work", "mean")], catch_exceptions=False
+    )
+    assert mean.exit_code == 0, mean.output
+    first, second, found = (averaged(folder / name).model.state_dict() for name in ("before", "work", "mean"))
+    assert any(not torch.equal(first[name], second[name]) for name in first)
+    for name, weight in found.items():
+        torch.testing.assert_close(weight, (first[name] + second[name]) / 2)
+    assert packed_state.counts_of(folder / "mean") == packed_state.counts_of(folder / "work")
+    again = CliRunner().invoke(mean_of_states.main, [str(folder / "work"), str(folder / "mean")])
+    assert "choose another folder" in again.output
 
 
 def test_every_line_of_a_turn_comes_once_and_those_of_the_grammar_every_other_turn(monkeypatch):
