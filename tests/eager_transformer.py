@@ -347,7 +347,7 @@ class Eager:
         plain = [theta ** (-2 * m / d) for m in range(d // 2)]
         frequency = torch.tensor([f if local else slowed(self.config, f) for f in plain], dtype=torch.float64)
         angle = torch.arange(n).double()[:, None] * frequency
-        turned = pairs * torch.polar(torch.ones_like(angle), angle)
+        turned = pairs * torch.polar(torch.full_like(angle, 1.0 if local else self.config.rope_gain), angle)
         return torch.cat([turned.real, turned.imag, rest], dim=-1)
 
     def _place(self, site: str, head: int, n_q: int, n_k: int) -> Tensor:

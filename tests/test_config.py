@@ -81,6 +81,7 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
         dict(positions="rope", rope_scaling="longrope", rope_divisors=(1.0, 0.0)),
         ["rope_divisors: must be numbers above 0, one for each of the"],
     ),
+    (dict(positions="rope", rope_gain=1.2), ["rope_gain: only rope_scaling='yarn' and 'longrope' have one"]),
     (dict(rope_divisors=(1.0, "2")), ["rope_divisors=(1.0, '2'): must be a list of float or nothing"]),
     (dict(rope_scaling="ntk"), ["rope_scaling='ntk'", "choose one of 'none', 'linear', 'llama3', 'yarn', 'longrope'"]),
     (dict(rope_factor=0.0), ["rope_factor=0.0: must be above 0"]),

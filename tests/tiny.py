@@ -219,6 +219,7 @@ LONGROPE: dict[str, Any] = {
     "rope_divisors": (1.25, 3.0),
     "attention_scale": 0.6,
 }
+GAINED: dict[str, Any] = {**YARN, "attention_scale": None, "rope_dims": 12, "rope_gain": 1.3}
 
 MARIAN: dict[str, Any] = dict(
     sinusoids="halves", scaled_embedding=True, activation="silu", logit_bias=True, decoder_start_id=0, never_pad=True

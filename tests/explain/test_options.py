@@ -12,7 +12,7 @@ from tests.explain.running import run
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import Step, attention_steps, layer_steps, output_steps
 from vizformer.explain.layer_projections import worse
-from vizformer.explain.rope import angles, divisors, turn
+from vizformer.explain.rope import angles, slowing, turn
 from vizformer.explain.step import Proof
 from vizformer.messages import N_
 from vizformer.model import Cell, Edit, Trace
@@ -100,7 +100,7 @@ def test_only_the_first_numbers_are_turned() -> None:
 
 def test_pairs_are_slowed_down_for_longer_texts() -> None:
     """llama3: fast pairs as they are, slow ones by the factor, the others in between; linear: all by the factor."""
-    divided = divisors(tiny.config("decoder-only", **tiny.LLAMA3), 0)
+    divided = slowing(tiny.config("decoder-only", **tiny.LLAMA3), 0).divisors
     assert divided is not None
     assert divided[0] == 1.0
     assert divided[-1] == 8.0
@@ -114,7 +114,7 @@ def test_pairs_are_slowed_down_for_longer_texts() -> None:
     linear = tiny.config("decoder-only", **tiny.LLAMA, rope_scaling="linear", rope_factor=3.0)
     plain = angles(tiny.config("decoder-only", **tiny.LLAMA), 7, 0)
     np.testing.assert_allclose(angles(linear, 7, 0), plain / 3)
-    assert divisors(tiny.config("decoder-only", **tiny.LLAMA), 0) is None
+    assert slowing(tiny.config("decoder-only", **tiny.LLAMA), 0) is None
 
 
 def test_a_parallel_layer_reads_its_input_twice() -> None:

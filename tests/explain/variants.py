@@ -38,6 +38,15 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "llama3": ("decoder-only", tiny.LLAMA3),
     "yarn": ("decoder-only", tiny.YARN),
     "yarn-between-pairs": ("decoder-only", {**tiny.YARN, "rope_dims": 12, "rope_whole_pairs": False}),
+    "gained": ("decoder-only", tiny.GAINED),
+    "gained-in-one-layer": (
+        "decoder-only",
+        {**tiny.LONGROPE, "rope_gain": 1.3, "rope_local_theta": 30.0, "rope_local_layers": (1,)},
+    ),
+    "gained-latents": (
+        "decoder-only",
+        {**tiny.DEEPSEEK, "rope_scaling": "yarn", "rope_factor": 4.0, "rope_gain": 1.3},
+    ),
     "longrope": ("decoder-only", tiny.LONGROPE),
     "linear": ("decoder-only", {**tiny.NEOX, "rope_scaling": "linear", "rope_factor": 4.0}),
     "t5-unscaled": ("encoder-decoder", tiny.T5_1),

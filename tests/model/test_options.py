@@ -32,6 +32,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "yarn": tiny.YARN,
     "yarn between pairs": {**tiny.YARN, "rope_whole_pairs": False, "rope_trained_positions": 9},
     "longrope": tiny.LONGROPE,
+    "gained": tiny.GAINED,
+    "gained in one layer": {**tiny.LONGROPE, "rope_gain": 1.3, "rope_local_theta": 30.0, "rope_local_layers": (1,)},
     "linear": {**tiny.LLAMA, "rope_scaling": "linear", "rope_factor": 2.0},
     "by hand": {"norm": "deviation_norm", "norm_eps": 1e-3, "norm_order": "pre", "final_norm": True},
     "mixed": {**tiny.QWEN3, "norm": "layer_norm", "rope_dims": 2, "residual": "parallel", "attention_bias": "all"},

@@ -448,6 +448,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
         dict(first_k_dense_replace=0, v_head_dim=10, rope_parameters=dict(YARN, mscale=0.7, mscale_all_dim=0.7)),
     ),
     ("deepseek_v2", dict(first_k_dense_replace=3, num_experts_per_tok=4, qk_rope_head_dim=2, rope_parameters=LINEAR)),
+    ("deepseek_v3", dict(rope_parameters={**YARN, "mscale": 0.7})),
     ("deepseek_v3", dict(q_lora_rank=None, attention_bias=True, rms_norm_eps=1e-2, n_group=1, topk_group=1)),
     ("deepseek_v3", dict(norm_topk_prob=False, rope_parameters=dict(LINEAR), hidden_act="gelu", num_hidden_layers=2)),
     ("deepseek_v3", dict(rope_parameters=dict(YARN, factor=1.0), qk_nope_head_dim=3, kv_lora_rank=5, q_lora_rank=1)),
@@ -559,7 +560,6 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("deepseek_v3", dict(scoring_func="softmax"), 'scoring_func="softmax": supported is null / "sigmoid"'),
     ("deepseek_v3", dict(topk_method="greedy"), 'topk_method="greedy": supported is null / "noaux_tc"'),
     ("deepseek_v3", dict(moe_layer_freq=2), "moe_layer_freq=2: supported is null / 1"),
-    ("deepseek_v3", dict(rope_parameters={**YARN, "mscale": 0.7}), "yarn multiplies what it turns by 0.9"),
     (
         "deepseek_v3",
         dict(rope_parameters={**YARN, "mscale_all_dim": -1}),

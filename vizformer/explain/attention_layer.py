@@ -13,6 +13,7 @@ from vizformer.explain.latent_steps import latent_projections
 from vizformer.explain.layer_projections import joined_heads, projections, worse
 from vizformer.explain.position_bias_steps import layer_step
 from vizformer.explain.position_terms import Buckets, Slopes, relative_positions
+from vizformer.explain.rope import Slowing
 from vizformer.explain.site_words import in_words
 from vizformer.explain.softmax_steps import own_scale_text
 from vizformer.explain.step import Made, Operand, Proof, Step
@@ -29,22 +30,22 @@ def attention_sublayer(
     source: str | None,
     angles: ndarray | None = None,
     distances: Slopes | Buckets | DistanceTerms | None = None,
-    divided: ndarray | None = None,
+    slowed: Slowing | None = None,
     theta: float = 10_000.0,
 ) -> list[Step]:
     """Multi-head attention as `nn.MultiheadAttention` does it: packed projections, heads, scores, softmax, concat, W_O.
 
     `source` names the residual stream that keys and values come from; None is the sublayer's own input.  `angles` are
-    those by which queries and keys are turned, where positions are rotary, `theta` their base, `divided` what they were
-    divided by for longer texts; `distances` is what tells the scores distances.
+    those by which queries and keys are turned, where positions are rotary, `theta` their base, `slowed` what is
+    done to them for longer texts; `distances` is what tells the scores distances.
     """
     record = at.trace[site]
     h, kv, d_head = attention.n_heads, attention.n_kv_heads, attention.d_key
     dtype, short = at.dtype, is_half(at.dtype)
     if isinstance(attention, LatentAttention):
-        steps, qh, kh, vh = latent_projections(at, attention, site, angles, divided, theta)
+        steps, qh, kh, vh = latent_projections(at, attention, site, angles, slowed, theta)
     else:
-        steps, qh, kh, vh = projections(at, attention, site, source, angles, divided, theta)
+        steps, qh, kh, vh = projections(at, attention, site, source, angles, slowed, theta)
     anchor = N_("q, k and v recorded in {place}", place=in_words(site))
     n_q, n_k, d_value = qh.shape[1], kh.shape[1], attention.d_head
     if short:  # on from what the model wrote

@@ -20,7 +20,7 @@ from vizformer.explain.latent_numbers import LatentNumbers
 from vizformer.explain.layer_projections import worse
 from vizformer.explain.operands import Operands
 from vizformer.explain.proof_anchors import recorded_head
-from vizformer.explain.rope import turn
+from vizformer.explain.rope import Slowing, turn
 from vizformer.explain.rope_steps import layer_step as rope_step
 from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Axis, Contraction, Maker, Operand, Proof, Step
@@ -86,11 +86,11 @@ def absorbed_step(o: Operands) -> Step:
 
 
 def latent_projections(
-    at: Sublayer, layer: LatentAttention, site: str, angles: ndarray | None, divided: ndarray | None, theta: float
+    at: Sublayer, layer: LatentAttention, site: str, angles: ndarray | None, slowed: Slowing | None, theta: float
 ) -> tuple[list[Step], ndarray, ndarray, ndarray]:
     """Of all heads and rows; queries, keys and values follow the steps, as attention uses them, head by head."""
     record, n = at.trace[site], LatentNumbers(layer, at.read)
-    turned = (n.q, n.k) if angles is None else tuple(turn(t, angles, at.dtype) for t in (n.q, n.k))
+    turned = (n.q, n.k) if angles is None else tuple(turn(t, angles, slowed, at.dtype) for t in (n.q, n.k))
     q, k, v = (set_cells(at.trace, f"{site}.{name}", t) for name, t in zip("qkv", (*turned, n.v), strict=True))
     anchor = N_("q, k and v recorded in {place}", place=in_words(site))
     of_q, of_k = (Proof.compare(anchor, t, own, direct=angles is None) for t, own in ((q, record.q), (k, record.k)))
@@ -101,7 +101,7 @@ def latent_projections(
     ]
     if angles is not None:
         both = replace(worse(of_q, of_k), direct=True)
-        steps.append(rope_step(at, n.q, (q, k), angles, theta, divided, both, normed=False))
+        steps.append(rope_step(at, n.q, (q, k), angles, theta, slowed, both, normed=False))
     return steps, q, k, v
 
 

@@ -21,7 +21,7 @@ from vizformer.explain.feedforward_layer import feedforward_sublayer
 from vizformer.explain.mlm_head import mlm_head_steps, projection_step
 from vizformer.explain.position_terms import position_bias
 from vizformer.explain.proof_anchors import recorded
-from vizformer.explain.rope import angles, divisors
+from vizformer.explain.rope import angles, slowing
 from vizformer.explain.state_steps import state_sublayer
 from vizformer.explain.step import Axis, Contraction, Operand, Proof, Step, sizes
 from vizformer.explain.sublayer import Sublayer
@@ -63,7 +63,7 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
             None,
             turns,
             distances,
-            None if turns is None else divisors(model.config, int(number)),
+            None if turns is None else slowing(model.config, int(number)),
             model.config.theta(int(number)),
         )
     if block.cross_attention is not None:

@@ -10,7 +10,7 @@ from numpy import ndarray
 from vizformer.explain.arrays import float64, is_half, set_cells, stored
 from vizformer.explain.qk_norms import layer_step as norm_step
 from vizformer.explain.qk_norms import normalise_both
-from vizformer.explain.rope import turn
+from vizformer.explain.rope import Slowing, turn
 from vizformer.explain.rope_steps import layer_step as rope_step
 from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Contraction, Made, Operand, Proof, Step, sizes
@@ -25,7 +25,7 @@ def projections(
     site: str,
     source: str | None,
     angles: ndarray | None,
-    divided: ndarray | None,
+    slowed: Slowing | None,
     theta: float,
 ) -> tuple[
     list[Step], Float[ndarray, "h n_q d_head"], Float[ndarray, "kv n_k d_head"], Float[ndarray, "kv n_k d_head"]
@@ -46,7 +46,7 @@ def projections(
     q, k, v = (stored(sources[letter] @ W[letter] + b[letter], dtype) for letter in "QKV")
     qh, kh, vh = (_heads(t, d_head) for t in (q, k, v))  # [h or kv, n, d_head]
     normed = normalise_both(attention, qh, kh)
-    turned_q, turned_k = normed if angles is None else (turn(t, angles, dtype) for t in normed)
+    turned_q, turned_k = normed if angles is None else (turn(t, angles, slowed, dtype) for t in normed)
     turned_q, turned_k, vh = (
         set_cells(at.trace, f"{site}.{name}", t) for name, t in (("q", turned_q), ("k", turned_k), ("v", vh))
     )
@@ -190,7 +190,7 @@ def projections(
         steps.append(norm_step(at, attention, qh, normed, replace(changed, direct=angles is None)))
     if angles is not None:
         normalised = attention.q_norm is not None
-        steps.append(rope_step(at, normed[0], (turned_q, turned_k), angles, theta, divided, changed, normed=normalised))
+        steps.append(rope_step(at, normed[0], (turned_q, turned_k), angles, theta, slowed, changed, normed=normalised))
     return steps, turned_q, turned_k, vh
 
 

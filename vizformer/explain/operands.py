@@ -15,7 +15,7 @@ from vizformer.explain.disentangled_terms import DistanceTerms, distance_terms
 from vizformer.explain.latent_numbers import LatentNumbers
 from vizformer.explain.norms import added_sizes, brought, normalise, through
 from vizformer.explain.position_terms import Buckets, Slopes, position_bias
-from vizformer.explain.rope import angles, divisors, turn
+from vizformer.explain.rope import Slowing, angles, slowing, turn
 from vizformer.explain.site import Site, find_site
 from vizformer.explain.step import sizes
 from vizformer.model.input_check import row_at
@@ -35,7 +35,7 @@ class Operands:
     head: int
     query: int
     angles: Float[ndarray, "n pairs"] | None  # of rotary positions, one row per position; None where there are none
-    divided: Float[ndarray, " pairs"] | None = None  # by what the angles were divided for longer texts, if they were
+    slowed: Slowing | None = None  # what is done to the rotation for longer texts
     theta: float = 10_000.0  # the base of the angles
     distances: Slopes | Buckets | DistanceTerms | None = (
         None  # what tells the scores how far keys are; None where nothing does
@@ -189,12 +189,16 @@ class Operands:
 
     @cached_property
     def q_recomputed(self) -> Float[ndarray, " d_head"]:
-        q = self.q_normed if self.angles is None else turn(self.q_normed, self.angles[self.query], self.dtype)
+        q = (
+            self.q_normed
+            if self.angles is None
+            else turn(self.q_normed, self.angles[self.query], self.slowed, self.dtype)
+        )
         return set_cells(self.trace, f"{self.site.name}.q", q, (self.head, self.query))
 
     @cached_property
     def k_recomputed(self) -> Float[ndarray, "n_k d_head"]:
-        k = self.k_normed if self.angles is None else turn(self.k_normed, self.angles, self.dtype)
+        k = self.k_normed if self.angles is None else turn(self.k_normed, self.angles, self.slowed, self.dtype)
         return set_cells(self.trace, f"{self.site.name}.k", k, (self.kv_head,))
 
     @cached_property
@@ -379,9 +383,9 @@ def gather(checkpoint: Checkpoint, trace: Trace, site: str, head: int, query: in
     distances: Slopes | Buckets | DistanceTerms | None = None
     if not found.is_cross:
         distances = position_bias(model, stack, layer) or distance_terms(model, stack, layer, n_q)
-    divided = divisors(config, layer) if turned else None
+    slowed = slowing(config, layer) if turned else None
     theta = config.theta(layer)
-    o = Operands(trace, found, record, head, query, turns, divided, theta, distances)
+    o = Operands(trace, found, record, head, query, turns, slowed, theta, distances)
     if isinstance(found.attention, LatentAttention):
         return replace(o, latents=LatentNumbers(found.attention, o.source))
     return o

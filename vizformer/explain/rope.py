@@ -1,5 +1,7 @@
 """Rotary positions: the angles, and queries and keys turned by them, pair by pair."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -17,14 +19,31 @@ def angles(config: ModelConfig, n: int, layer: int) -> Float[ndarray, "n pairs"]
     """
     pair = np.arange(config.turned_dims // 2)
     frequency: ndarray = config.theta(layer) ** (-2.0 * pair / config.turned_dims)
-    divided = divisors(config, layer)
-    return np.arange(n)[:, None] * (frequency if divided is None else frequency / divided)
+    slowed = slowing(config, layer)
+    return np.arange(n)[:, None] * (frequency if slowed is None else frequency / slowed.divisors)
 
 
-def divisors(config: ModelConfig, layer: int) -> Float[ndarray, " pairs"] | None:
-    """By what a layer divides each pair's angle for longer texts: 1 where it was left; None where it does nothing of it."""
+@dataclass(frozen=True)
+class Slowing:
+    """What a layer does to its rotation for longer texts.
+
+    Attributes:
+        divisors: by what each pair's angle is divided, 1 where it was left.
+        gain: what the turned numbers are multiplied by.
+    """
+
+    divisors: Float[ndarray, " pairs"]
+    gain: float = 1.0
+
+
+def slowing(config: ModelConfig, layer: int) -> Slowing | None:
+    """None where a layer does nothing for longer texts."""
     if config.positions != "rope" or config.rope_scaling == "none" or config.turns_locally(layer):
         return None
+    return Slowing(_divisors(config), config.turned_gain(layer))
+
+
+def _divisors(config: ModelConfig) -> Float[ndarray, " pairs"]:
     frequency: ndarray = config.rope_theta ** (-2.0 * np.arange(config.turned_dims // 2) / config.turned_dims)
     if config.rope_scaling == "linear":
         return np.full_like(frequency, config.rope_factor)
@@ -59,15 +78,19 @@ def _yarn_divisors(config: ModelConfig) -> Float[ndarray, " pairs"]:
 
 
 def turn(
-    x: Float[ndarray, "... d_head"], angle: Float[ndarray, "... pairs"], dtype: torch.dtype = torch.float32
+    x: Float[ndarray, "... d_head"],
+    angle: Float[ndarray, "... pairs"],
+    slowed: Slowing | None = None,
+    dtype: torch.dtype = torch.float32,
 ) -> Float[ndarray, "... d_head"]:
-    """Each pair (x_m, x_(m + pairs)) turned by its angle, counter-clockwise; what is behind the pairs stays.
+    """Each pair (x_m, x_(m + pairs)) turned by its angle, counter-clockwise, times the gain; what is behind stays.
 
     `dtype` is what the model computes in: in half precision it rounds cosines, products and sums.
     """
     half = angle.shape[-1]
     first, second, rest = np.split(x, [half, 2 * half], axis=-1)
-    cos, sin = stored(np.cos(angle), dtype), stored(np.sin(angle), dtype)
+    gain = 1.0 if slowed is None else slowed.gain
+    cos, sin = stored(gain * np.cos(angle), dtype), stored(gain * np.sin(angle), dtype)
     products = [stored(a * b, dtype) for a, b in ((first, cos), (second, sin), (first, sin), (second, cos))]
     turned = (stored(products[0] - products[1], dtype), stored(products[2] + products[3], dtype))
     result: ndarray = np.concatenate([*turned, rest], axis=-1)

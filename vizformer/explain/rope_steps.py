@@ -9,7 +9,7 @@ from torch import Tensor
 from vizformer.explain import latex
 from vizformer.explain.operands import Operands
 from vizformer.explain.proof_anchors import recorded_head
-from vizformer.explain.rope import turn
+from vizformer.explain.rope import Slowing, turn
 from vizformer.explain.step import Axis, Made, Operand, Proof, Step
 from vizformer.explain.sublayer import ROWS, Sublayer
 from vizformer.messages import N_, Message
@@ -61,59 +61,64 @@ def rotation_steps(o: Operands) -> list[Step]:
             f"{letter}_turned",
             title,
             text,
-            formula(f"{hat}{letter}", letter, index, partial, o.divided is not None),
+            formula(f"{hat}{letter}", letter, index, partial, o.slowed),
             live,
             symbol,
             recomputed,
-            f"{angle_code(o.theta, pairs, at, o.divided)}\n{_code(letter, given, pairs, partial)}",
+            f"{angle_code(o.theta, pairs, at, o.slowed)}\n{_code(letter, given, pairs, partial)}",
             Proof.compare(recorded_head(letter, o), recomputed, recorded),
-            operands=(*operands, *(() if o.divided is None else (divisor_operand(o.divided),))),
+            operands=(*operands, *slowing_operands(o.slowed)),
             axes=operands[0].axes,
-            inputs=divisor_input(o.divided),
+            inputs=divisor_input(o.slowed),
         )
 
-    title, live = N_("Turn the query by its position"), _live("q", i, o.q_normed, o.angles[i])
+    title, live = N_("Turn the query by its position"), _live("q", i, o.q_normed, o.angles[i], o.slowed)
     query = step(
         "q", title, query_text, "i", live, rf"q'_{{{i}}}", str(i), before_q, Operand(r"\phi", angle, o.angles[i])
     )
     j = min(1, o.n_k - 1)  # key 1: key 0 is turned by nothing
-    title, live = N_("Turn every key by its position"), _live("k", j, o.k_normed[j], o.angles[j])
+    title, live = N_("Turn every key by its position"), _live("k", j, o.k_normed[j], o.angles[j], o.slowed)
     angles, at = Operand(r"\Phi", angle, o.angles, keys), f"torch.arange({o.n_k})[:, None]"
     return [query, step("k", title, keys_text, "j", live, "K'", at, before_k, angles)]
 
 
-def angle_code(theta: float, pairs: int, position: str, divided: Float[ndarray, " pairs"] | None) -> str:
+def angle_code(theta: float, pairs: int, position: str, slowed: Slowing | None) -> str:
     """The angles of all pairs at a position (a number, or a column of them), and their cosines and sines."""
-    slower = "" if divided is None else " / c"
+    slower = "" if slowed is None else " / c"
+    gain = "" if slowed is None or slowed.gain == 1 else f"{slowed.gain!r} * "
     return (
         f"m = torch.arange({pairs}, dtype=torch.float64)  # pair m: numbers m and m + {pairs}\n"
         f"phi = {position} * {theta!r} ** (-2 * m / {2 * pairs}){slower}\n"
-        "cos, sin = phi.cos().float(), phi.sin().float()"
+        f"cos, sin = {gain}phi.cos().float(), {gain}phi.sin().float()"
     )
 
 
-def divisor_input(divided: Float[ndarray, " pairs"] | None) -> dict[str, Tensor]:
+def divisor_input(slowed: Slowing | None) -> dict[str, Tensor]:
     """What `angle_code` reads."""
-    return {} if divided is None else {"c": torch.from_numpy(divided)}
+    return {} if slowed is None else {"c": torch.from_numpy(slowed.divisors)}
 
 
-def divisor_operand(divided: Float[ndarray, " pairs"]) -> Operand:
-    """What slows the rotation down, for texts longer than those of the first training."""
-    return Operand(
-        "c", N_("by what each pair's angle is divided, to reach texts longer than those of the first training"), divided
-    )
+def slowing_operands(slowed: Slowing | None) -> tuple[Operand, ...]:
+    """What is done to the rotation for texts longer than those of the first training."""
+    if slowed is None:
+        return ()
+    by = N_("by what each pair's angle is divided, to reach texts longer than those of the first training")
+    gain = N_("what the turned numbers are multiplied by, because of longer texts")
+    found = Operand("c", by, slowed.divisors)
+    return (found,) if slowed.gain == 1 else (found, Operand("g", gain, np.array([slowed.gain])))
 
 
-def formula(before: str, letter: str, position: str, partial: bool, slowed: bool) -> str:
+def formula(before: str, letter: str, position: str, partial: bool, slowed: Slowing | None) -> str:
     """Pair m of a query or key; where only the first r numbers are turned, the others too."""
     d = "r" if partial else "d"
     width = "r" if partial else r"d_\mathrm{head}"
     first, second = f"{before}_m", f"{before}_{{m + {d}/2}}"
-    by = r" / c_m" if slowed else ""
+    by = "" if slowed is None else " / c_m"
+    g = "" if slowed is None or slowed.gain == 1 else r"\, g"
     rest = rf" \\ {letter}'_m &= {first} \quad (m \geq r)" if partial else ""
     return (
-        rf"\begin{{aligned}} {letter}'_m &= {first} \cos\phi_m - {second} \sin\phi_m \\"
-        rf" {letter}'_{{m + {d}/2}} &= {first} \sin\phi_m + {second} \cos\phi_m \\"
+        rf"\begin{{aligned}} {letter}'_m &= {first}{g} \cos\phi_m - {second}{g} \sin\phi_m \\"
+        rf" {letter}'_{{m + {d}/2}} &= {first}{g} \sin\phi_m + {second}{g} \cos\phi_m \\"
         rf" \phi_m &= {position}\,\theta^{{-2m/{width}}}{by}{rest} \end{{aligned}}"
     )
 
@@ -131,17 +136,28 @@ def _code(letter: str, given: str, pairs: int, partial: bool) -> str:
     )
 
 
-def _live(letter: str, position: int, row: Float[ndarray, " d_head"], angle: Float[ndarray, " pairs"]) -> str:
-    """The first pair with its numbers."""
+def _live(
+    letter: str,
+    position: int,
+    row: Float[ndarray, " d_head"],
+    angle: Float[ndarray, " pairs"],
+    slowed: Slowing | None,
+) -> str:
+    """The first pair with its numbers, cosine and sine times the gain."""
     half = len(angle)
-    phi, first, second = angle[0], row[0], row[half]
-    cos, sin = latex.factor(np.cos(phi)), latex.factor(np.sin(phi))
+    first, second, turned = row[0], row[half], turn(row, angle, slowed)
+    cos, sin = _cosine_and_sine(angle[0], slowed)
     return (
         rf"{letter}'_{{{position},0}} = {latex.number(first)} \cdot {cos} - {latex.factor(second)} \cdot {sin} = "
-        rf"{latex.number(first * np.cos(phi) - second * np.sin(phi))}, \qquad "
+        rf"{latex.number(turned[0])}, \qquad "
         rf"{letter}'_{{{position},{half}}} = {latex.number(first)} \cdot {sin} + {latex.factor(second)} \cdot {cos} = "
-        rf"{latex.number(first * np.sin(phi) + second * np.cos(phi))}"
+        rf"{latex.number(turned[half])}"
     )
+
+
+def _cosine_and_sine(angle: float, slowed: Slowing | None) -> tuple[str, str]:
+    gain = 1.0 if slowed is None else slowed.gain
+    return latex.factor(gain * np.cos(angle)), latex.factor(gain * np.sin(angle))
 
 
 def layer_step(
@@ -150,18 +166,18 @@ def layer_step(
     turned: tuple[ndarray, ndarray],
     angles: Float[ndarray, "n pairs"],
     theta: float,
-    divided: Float[ndarray, " pairs"] | None,
+    slowed: Slowing | None,
     proof: Proof,
     *,
     normed: bool,
 ) -> Step:
     """For all heads and positions at once: `given` are the queries before, `turned` the queries and keys after.
 
-    `theta` is the base of the angles, `divided` what they were divided by for longer texts; `normed` says whether
+    `theta` is the base of the angles, `slowed` what is done to them for longer texts; `normed` says whether
     queries and keys were normalised before.
     """
     n_q, d_head, half = *given.shape[1:], angles.shape[1]
-    cos, sin, last = latex.factor(np.cos(angles[-1, 0])), latex.factor(np.sin(angles[-1, 0])), n_q - 1
+    (cos, sin), last = _cosine_and_sine(angles[-1, 0], slowed), n_q - 1
     hat, partial = r"\hat " if normed else "", 2 * half < d_head
     return Step(
         at.key("turned"),
@@ -179,12 +195,12 @@ def layer_step(
             half=half,
             rest=d_head - 2 * half,
         ),
-        formula(f"{hat}q", "q", "i", partial, divided is not None),
+        formula(f"{hat}q", "q", "i", partial, slowed),
         rf"Q'_{{0,{last},0}} = {latex.number(given[0, -1, 0])} \cdot {cos} - {latex.factor(given[0, -1, half])} \cdot "
-        rf"{sin} = {latex.number(turn(given[0, -1], angles[-1])[0])}",
+        rf"{sin} = {latex.number(turn(given[0, -1], angles[-1], slowed)[0])}",
         "Q'",
         turned[0],
-        angle_code(theta, half, f"torch.arange({n_q})[:, None]", divided)
+        angle_code(theta, half, f"torch.arange({n_q})[:, None]", slowed)
         + "\n"
         + (
             "q, k = (torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1) "
@@ -196,10 +212,10 @@ def layer_step(
         proof,
         operands=(
             Operand(r"\Phi", N_("the angle of each pair, in radians"), angles, ROWS),
-            *(() if divided is None else (divisor_operand(divided),)),
+            *slowing_operands(slowed),
         ),
         axes=("heads", "queries", "features"),
-        inputs=divisor_input(divided),
+        inputs=divisor_input(slowed),
         also=(Made("k", Operand("K'", N_("the keys, turned"), turned[1], ("heads", "keys", "features"))),),
         meaning=N_("the queries, turned"),
     )

@@ -33,7 +33,7 @@ def sinusoidal_encoding(n: int, d_model: int, sinusoids: Sinusoids = "interleave
 
 @dataclass(frozen=True)
 class Rotation:
-    """Rotary positions: cosine and sine of every angle pos * theta^(-2m/d), [n, d/2] each.
+    """Rotary positions: cosine and sine of every angle pos * theta^(-2m/d), [n, d/2] each; times rope_gain.
 
     d is d_head, or less where only the first d numbers of a query or key are turned.
     """
@@ -118,11 +118,11 @@ def _yarn_pairs(config: ModelConfig) -> tuple[float, float]:
     return first, last + 1e-3 if first == last else last  # as the published code, which never divides by 0
 
 
-def rotation(n: int, frequencies: Float[Tensor, " pairs"]) -> Rotation:
-    """The rotations of positions 0..n-1: pair m turns by pos * frequencies[m]."""
+def rotation(n: int, frequencies: Float[Tensor, " pairs"], gain: float = 1.0) -> Rotation:
+    """The rotations of positions 0..n-1: pair m turns by pos * frequencies[m], and is multiplied by `gain`."""
     position = torch.arange(n, dtype=torch.float64)[:, None]  # [n, 1]
     angle = position * frequencies  # [n, pairs]
-    return Rotation(angle.cos().float(), angle.sin().float())
+    return Rotation((gain * angle.cos()).float(), (gain * angle.sin()).float())
 
 
 def relative_positions(n_q: int, n_k: int, device: torch.device | None = None) -> Int[Tensor, "n_q n_k"]:

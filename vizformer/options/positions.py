@@ -40,10 +40,12 @@ class PositionOptions(CommonOptions):
             rope_high_turns as they are, and mixes the two in between (Grattafiori et al. 2024, "The Llama 3 Herd of
             Models", and the code published with it); "yarn" mixes pair by pair between those that turn so often (Peng
             et al. 2023, "YaRN"); "longrope" divides the angle of each pair by its own number in rope_divisors (Ding et
-            al. 2024, "LongRoPE"). What the last two multiply the scores by is part of attention_scale.
+            al. 2024, "LongRoPE"). What the last two multiply the scores by is part of attention_scale, where all numbers of
+            all layers turn, and rope_gain otherwise.
         rope_factor, rope_low_turns, rope_high_turns, rope_trained_positions: see rope_scaling.
         rope_whole_pairs: "yarn" mixes from a whole pair to a whole pair, rounded outwards; otherwise from places between.
         rope_divisors: of "longrope", one for each pair that turns.
+        rope_gain: what "yarn" and "longrope" multiply the turned numbers of queries and keys by.
         relative_bias: the scores get the learned numbers of "relative" beside the vectors of positions="learned" (Song et
             al. 2020, "MPNet").
         relative_in_layers: "relative" has a table in every layer (Chung et al. 2023, "UniMax"); otherwise one in a stack.
@@ -75,6 +77,7 @@ class PositionOptions(CommonOptions):
     rope_trained_positions: Count = 8192
     rope_whole_pairs: bool = True
     rope_divisors: Numbers | None = None
+    rope_gain: Positive = 1.0
     relative_bias: bool = False
     relative_in_layers: bool = False
     relative_buckets: int = 32
@@ -97,6 +100,10 @@ class PositionOptions(CommonOptions):
     def turns_locally(self, layer: int) -> bool:
         """Whether it does so by rope_local_theta."""
         return self.rope_local_layers is not None and layer in self.rope_local_layers
+
+    def turned_gain(self, layer: int) -> float:
+        """What it multiplies the turned numbers by."""
+        return 1.0 if self.turns_locally(layer) else self.rope_gain
 
     def theta(self, layer: int) -> float:
         """The base by which it does so."""
@@ -167,6 +174,8 @@ class PositionOptions(CommonOptions):
                 "rope_divisors: must be numbers above 0, one for each of the {n} pairs that turn",
                 n=self.turned_dims // 2,
             )
+        if self.rope_gain != 1 and self.rope_scaling not in ("yarn", "longrope"):
+            yield N_("rope_gain: only rope_scaling='yarn' and 'longrope' have one, leave it out")
         alone = self.positions == "rope" and self.architecture != "encoder-decoder"
         if self.rope_layers is not None:
             if not alone:
@@ -229,6 +238,8 @@ class PositionOptions(CommonOptions):
                 if (given := self.rope_divisors)
                 else f"{self.rope_factor:g}",
             )
+        if self.rope_gain != 1:
+            yield N_("the numbers that turn are multiplied by {gain}", gain=f"{self.rope_gain:.4g}")
         if self.relative_in_layers:
             yield N_("every layer has its own numbers for distances")
         if self.relative_bias:

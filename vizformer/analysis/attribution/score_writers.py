@@ -312,5 +312,5 @@ def _onwards(
         if isinstance(norm, nn.LayerNorm):
             constant = float64(norm.bias)[own]
     if o.angles is not None:
-        matrix, constant = turn(matrix, o.angles[row]), turn(constant, o.angles[row])
+        matrix, constant = (turn(x, o.angles[row], o.slowed) for x in (matrix, constant))
     return matrix, constant

@@ -119,12 +119,13 @@ def _eigenvalues(own: HeadWeights, through: Float[Tensor, "d_model d_model"]) ->
 def _turned(
     checkpoint: Checkpoint, layer: int, queries: Float[Tensor, "m d_head"], distance: int
 ) -> Float[Tensor, "m d_head"]:
-    """As they stand `distance` positions after their keys, or before them where it is below 0."""
+    """As they stand `distance` positions after their keys, or before them where it is below 0, with the gain of both."""
     config = checkpoint.model.config
-    if not config.turns(layer) or not distance:
+    gain = config.turned_gain(layer) ** 2
+    if not config.turns(layer) or (not distance and gain == 1):
         return queries
     frequencies = rope_frequencies(config, local=config.turns_locally(layer))
-    turn = rotation(abs(distance) + 1, frequencies if distance > 0 else -frequencies)[abs(distance) :]
+    turn = rotation(abs(distance) + 1, frequencies if distance > 0 else -frequencies, gain)[abs(distance) :]
     return turn.turn(queries[None, :, None, :])[0, :, 0]
 
 

@@ -215,13 +215,7 @@ def gained(fields: Fields, options: Options) -> Options:
     if gain == 1:
         return options
     if any(options.get(name) is not None for name in ("rope_dims", "rope_layers", "rope_local_layers")):
-        fields.refuse(
-            table_of(fields)[0],
-            "{kind} multiplies what it turns by {gain}, and here only a part of each head or some of the layers are "
-            "turned by it; supported is attention_factor=1.0",
-            kind=options["rope_scaling"],
-            gain=f"{gain:.4g}",
-        )
+        return {**options, "rope_gain": gain}  # of a part of the scores
     scale = options.get("attention_scale") or d_head**-0.5
     return {**options, "attention_scale": scale * gain**2}
 
