@@ -119,20 +119,21 @@ def _slope_text(n_heads: int) -> Message:
 
 
 def _bucket_text(distances: Buckets) -> Message:
-    values = dict(single=distances.single, per_side=distances.per_side, furthest=distances.max_distance)
+    layers = N_("others in every layer") if distances.in_layers else N_("the same in all layers")
+    values = dict(single=distances.single, per_side=distances.per_side, furthest=distances.max_distance, layers=layers)
     if distances.both_sides:
         return N_(
             "T5: nothing was added to the embeddings for the position. Instead each head has learned a number per bucket "
-            "of distances, the same in all layers. Distances below {single} have a bucket each, longer ones share ever "
+            "of distances, {layers}. Distances below {single} have a bucket each, longer ones share ever "
             "wider ones, and all from {furthest} on the last: {per_side} buckets for the keys before the query (and "
-            "itself), as many for those after it. T5 itself does not divide by √d_head; here the scores stay divided.",
+            "itself), as many for those after it.",
             **values,
         )
     return N_(
         "T5: nothing was added to the embeddings for the position. Instead each head has learned a number per bucket of "
-        "distances, the same in all layers. Distances below {single} have a bucket each, longer ones share ever wider "
+        "distances, {layers}. Distances below {single} have a bucket each, longer ones share ever wider "
         "ones, and all from {furthest} on the last of the {per_side}. Keys after the query count as distance 0: the mask "
-        "hides them anyway. T5 itself does not divide by √d_head; here the scores stay divided.",
+        "hides them anyway.",
         **values,
     )
 

@@ -32,12 +32,14 @@ class Buckets:
         max_distance: the last bucket serves every distance from here on.
         both_sides: whether the stack looks both ways (an encoder).
         stack: "encoder" or "decoder", whose table it is.
+        in_layers: whether every layer has a table of its own.
     """
 
     table: Float[ndarray, "buckets n_heads"]
     max_distance: int
     both_sides: bool
     stack: str
+    in_layers: bool = False
 
     @property
     def per_side(self) -> int:
@@ -73,7 +75,13 @@ def position_bias(model: Transformer, stack: str, layer: int = 0) -> Slopes | Bu
     module = model.encoder if stack == "encoder" else model.decoder
     if module is None or not config.has_relative_bias:
         return None
-    return Buckets(float64(module.table_of(layer)), config.relative_max_distance, stack == "encoder", stack)
+    return Buckets(
+        float64(module.table_of(layer)),
+        config.relative_max_distance,
+        stack == "encoder",
+        stack,
+        config.relative_in_layers,
+    )
 
 
 def slope(head: int, n_heads: int) -> float:
