@@ -6,8 +6,10 @@ import pytest
 from vizformer import analysis, load
 from vizformer.analysis.causes.edge_attribution import EdgeScores
 from vizformer.analysis.causes.head_gates import fit_gates
+from vizformer.analysis.causes.neurons_left_out import neuron_sweep
 from vizformer.analysis.causes.prompt_sets import PromptRow
 from vizformer.analysis.causes.set_effects import SetEffects
+from vizformer.analysis.causes.tokens_left_out import TokenEffects, token_sweep
 from vizformer.analysis.corpus_heads.report_file import read_report
 from vizformer.analysis.frames import frame
 from vizformer.assets import asset
@@ -47,6 +49,33 @@ def test_patches_and_paths_are_tables_of_their_cells() -> None:
     first = paths.to_frame().iloc[0]
     assert first["share"] == paths.share[paths.names.index(first["place"]), first["head"]]
     assert abs(first["share"]) == np.nanmax(np.abs(paths.share))
+
+
+def test_neurons_and_tokens_are_tables_the_one_that_matters_most_first() -> None:
+    checkpoint = load("cloze")
+    trace = checkpoint.trace("The girl lost [MASK] hat.")
+    row = next(at for at, one in enumerate(trace.tokens["encoder"]) if one.id == checkpoint.model.config.mask_id)
+    answer = int(trace.logits[row].argmax())
+    neurons = neuron_sweep(checkpoint, trace, "encoder", 1, row, answer, neurons=[5, 40, 12])
+    table = neurons.to_frame()
+    assert list(table) == ["neuron", "divergence", "logit", "probability", "output"]
+    assert sorted(table.neuron) == [5, 12, 40]
+    assert table.divergence.is_monotonic_decreasing
+    for _, one in table.iterrows():
+        at = neurons.neurons.tolist().index(one.neuron)
+        for name in ("divergence", "logit", "probability", "output"):
+            assert one[name] == getattr(neurons, name)[at]
+    tokens = token_sweep(checkpoint, trace, "encoder", row, answer, "mask")
+    table = tokens.to_frame()
+    assert list(table) == ["stack", "position", "token", "divergence", "logit", "probability", "best"]
+    assert table.divergence.is_monotonic_decreasing
+    assert sorted(table.position) == list(range(len(trace.tokens["encoder"])))
+    for _, one in table.iterrows():
+        effect = tokens[one.position]
+        assert one.token == trace.tokens["encoder"][one.position].text == effect.token.text
+        assert (one.divergence, one.logit, one.best) == (effect.divergence, effect.logit, effect.best.text)
+    assert table.token[0] == "girl"
+    assert list(TokenEffects().to_frame()) == list(table)
 
 
 def test_gates_and_reports_are_tables_of_heads() -> None:

@@ -21,7 +21,7 @@ Source: Geva et al. 2021, "Transformer Feed-Forward Layers Are Key-Value Memorie
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -32,6 +32,7 @@ from torch import Tensor
 from vizformer.analysis.causes.batches import MOST_LOGITS, MOST_TOKENS, Heard, Start, gradients, resumed
 from vizformer.analysis.causes.listener import Listener
 from vizformer.analysis.causes.row_distance import row_effects
+from vizformer.analysis.frames import frame
 from vizformer.analysis.masks.runs import rerun
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
@@ -64,6 +65,12 @@ class NeuronEffects:
     def strongest(self, count: int) -> list[int]:
         """Places in these arrays, the largest divergence first."""
         return [int(at) for at in np.argsort(-self.divergence, kind="stable")[:count]]
+
+    def to_frame(self) -> Any:
+        """A DataFrame: a row for each neuron, the largest KL first."""
+        order, columns = self.strongest(len(self.neurons)), ("divergence", "logit", "probability", "output")
+        rows = zip(self.neurons[order], *(getattr(self, name)[order] for name in columns), strict=True)
+        return frame(rows, ("neuron", *columns))
 
 
 @torch.inference_mode()

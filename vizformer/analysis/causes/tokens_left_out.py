@@ -13,14 +13,15 @@ Source: Li et al. 2016, "Understanding Neural Networks through Representation Er
 (occlusion).
 """
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
 
 import torch
 
 from vizformer.analysis.attribution.predictions import writable
 from vizformer.analysis.causes.batches import Heard, at_once, inputs
 from vizformer.analysis.causes.row_distance import row_effects
+from vizformer.analysis.frames import frame
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.model import Trace
@@ -37,7 +38,7 @@ class TokenEffect:
     """What taking one token out changes at one row.
 
     Attributes:
-        stack, position: where the token stands.
+        stack, position, token: where it stands, and which it is.
         divergence: KL(P || P') in nats.
         logit, probability: of the token that is followed, P' minus P.
         best: the most probable token without it.
@@ -45,10 +46,21 @@ class TokenEffect:
 
     stack: Stack
     position: int
+    token: Token
     divergence: float
     logit: float
     probability: float
     best: Token
+
+
+class TokenEffects(tuple[TokenEffect, ...]):
+    """The effects of all tokens of a stack, in the order of the text."""
+
+    def to_frame(self) -> Any:
+        """A DataFrame: a row for each token, the largest KL first; of tokens their text."""
+        ordered = sorted(self, key=lambda one: -one.divergence)
+        rows = (vars(one) | {"token": one.token.text, "best": one.best.text} for one in ordered)
+        return frame(rows, tuple(field.name for field in fields(TokenEffect)))
 
 
 def ways(checkpoint: Checkpoint, stack: Stack) -> tuple[Way, ...]:
@@ -59,7 +71,7 @@ def ways(checkpoint: Checkpoint, stack: Stack) -> tuple[Way, ...]:
 @torch.inference_mode()
 def token_sweep(
     checkpoint: Checkpoint, trace: Trace, stack: Stack, row: int, token: int, way: Way, *, heard: Heard | None = None
-) -> tuple[TokenEffect, ...]:
+) -> TokenEffects:
     """Takes out one token of a stack's input after the other, many in one batch.
 
     Args:
@@ -97,10 +109,10 @@ def token_sweep(
         effects = row_effects(trace.logits[row], logits, token)
         best = checkpoint.tokenizer.tokens(writable(checkpoint, logits).argmax(-1).tolist())
         for place, (divergence, logit, probability), other in zip(at.tolist(), effects.T.tolist(), best, strict=True):
-            found.append(TokenEffect(stack, place, divergence, logit, probability, other))
+            found.append(TokenEffect(stack, place, trace.tokens[stack][place], divergence, logit, probability, other))
         if heard is not None:
             heard(len(found), n)
-    return tuple(found)
+    return TokenEffects(found)
 
 
 def _replacement(checkpoint: Checkpoint, stack: Stack, way: Way) -> int | None:

@@ -149,8 +149,7 @@ def code(
         lines.append(f"neurons = likely_neurons({place_in}, count={most})")
     lines += [
         f"effects = neuron_sweep({place_in}{only})",
-        "for at in effects.strongest(10):",
-        "    print(effects.neurons[at], effects.divergence[at], effects.probability[at])",
+        "print(effects.to_frame())",
     ]
     return [
         *in_python.opening(subject, *imports, f"from vizformer.analysis.causes.neurons_left_out import {names}"),

@@ -4,7 +4,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from vizformer.analysis.causes.neurons_left_out import Stack
-from vizformer.analysis.causes.tokens_left_out import TokenEffect, Way, ways
+from vizformer.analysis.causes.tokens_left_out import TokenEffects, Way, ways
 from vizformer.components import matrix, table
 from vizformer.components.table import Number, Row
 from vizformer.web.catalogue.subject import Subject
@@ -51,13 +51,13 @@ def draw_all_tokens(subject: Subject, settings: DeltaGenerator) -> None:
     in_python.show(code(subject, place, stack, way))
 
 
-def listed(subject: Subject, place: Place, effects: tuple[TokenEffect, ...]) -> None:
+def listed(subject: Subject, place: Place, effects: TokenEffects) -> None:
     """Every token in the order of the text; the one that matters most is marked."""
     most = max(effects, key=lambda one: one.divergence)
     rows = [
         Row(
             str(one.position),
-            subject.trace.tokens[one.stack][one.position].text,
+            one.token.text,
             Number(one.divergence / max(most.divergence, 1e-12), matrix.number(one.divergence)),  # a bar: its share
             Number(one.logit, ablated_parts.signed(one.logit)),
             Number(one.probability, ablated_parts.signed(100 * one.probability, 1)),
@@ -96,6 +96,5 @@ def code(subject: Subject, place: Place, stack: Stack, way: Way) -> list[str]:
     return [
         *in_python.opening(subject, "from vizformer.analysis.causes.tokens_left_out import token_sweep"),
         f"effects = token_sweep(checkpoint, trace, {stack!r}, row={place.row}, token={place.token}, way={way!r})",
-        "for one in effects:",
-        f"    print(trace.tokens[{stack!r}][one.position].text, one.divergence, one.probability, one.best.text)",
+        "print(effects.to_frame())",
     ]

@@ -18,7 +18,7 @@ from vizformer.analysis.causes.resampling import (
     resampled_effect,
     resampled_logits,
 )
-from vizformer.analysis.causes.tokens_left_out import TokenEffect, Way, token_sweep
+from vizformer.analysis.causes.tokens_left_out import TokenEffects, Way, token_sweep
 from vizformer.analysis.corpus_heads import Corpus, Passage, bundled_corpus
 from vizformer.model import Trace
 from vizformer.web.catalogue.bounded_cache import cached
@@ -169,7 +169,7 @@ def block_of(block: Part) -> tuple[Stack, int]:
 
 
 @cached
-def tokens(subject: Subject, stack: Stack, row: int, token: int, way: Way) -> tuple[TokenEffect, ...]:
+def tokens(subject: Subject, stack: Stack, row: int, token: int, way: Way) -> TokenEffects:
     """Every token of a stack's input taken out."""
     return token_sweep(subject.checkpoint, subject.trace, stack, row, token, way, heard=HEARD.get())
 
