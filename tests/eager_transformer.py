@@ -199,7 +199,7 @@ class Eager:
             call.k_projected.append(k)
             if c.qk_norm_over == "all":
                 q, k = wide["Q"][:, own], wide["K"][:, of_group]
-            elif c.qk_norm:
+            elif c.has_qk_norm(int(site.split(".")[1])):
                 q, k = self._norm(f"{path}.q_norm", q), self._norm(f"{path}.k_norm", k)
             call.q_normed.append(q)
             call.k_normed.append(k)
@@ -428,7 +428,8 @@ class Eager:
         self.routings[path].append(chosen)
         out = torch.zeros_like(row)
         for expert, weight in chosen.items():
-            out = out + weight * self._network(f"{path}.experts.{expert}", row)
+            before, after = (weight, 1.0) if self.config.expert_inputs_weighed else (1.0, weight)
+            out = out + after * self._network(f"{path}.experts.{expert}", before * row)
         if self.config.d_shared_expert is not None:
             opened = 1.0
             if self.config.shared_expert_gate:

@@ -81,6 +81,11 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
         dict(positions="rope", rope_scaling="longrope", rope_divisors=(1.0, 0.0)),
         ["rope_divisors: must be numbers above 0, one for each of the"],
     ),
+    (dict(qk_norm_layers=(0,)), ["qk_norm_layers: only one stack alone with qk_norm has such layers"]),
+    (
+        dict(qk_norm=True, qk_norm_layers=(9,), n_encoder_layers=0),
+        ["qk_norm_layers=[9]: must be numbers of layers in order"],
+    ),
     (dict(positions="rope", rope_gain=1.2), ["rope_gain: only rope_scaling='yarn' and 'longrope' have one"]),
     (dict(rope_divisors=(1.0, "2")), ["rope_divisors=(1.0, '2'): must be a list of float or nothing"]),
     (dict(rope_scaling="ntk"), ["rope_scaling='ntk'", "choose one of 'none', 'linear', 'llama3', 'yarn', 'longrope'"]),

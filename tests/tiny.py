@@ -219,6 +219,21 @@ LONGROPE: dict[str, Any] = {
     "rope_divisors": (1.25, 3.0),
     "attention_scale": 0.6,
 }
+LLAMA4: dict[str, Any] = {
+    **LLAMA,
+    "feedforward": "gated",
+    "qk_norm": True,
+    "qk_norm_layers": (1,),
+    "rope_layers": (1,),
+    "n_experts": 5,
+    "expert_layers": (0,),
+    "d_expert": 9,
+    "router_scores": "sigmoid",
+    "expert_weights": "probabilities",
+    "expert_inputs_weighed": True,
+    "d_shared_expert": 9,
+    "shared_expert_gate": False,
+}
 GAINED: dict[str, Any] = {**YARN, "attention_scale": None, "rope_dims": 12, "rope_gain": 1.3}
 
 MARIAN: dict[str, Any] = dict(

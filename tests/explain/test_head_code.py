@@ -27,6 +27,7 @@ REFUSED = {
     "llama3": "rope_scaling",
     "yarn": "rope_scaling",
     "yarn-between-pairs": "rope_scaling",
+    "llama4": "n_experts",
     "gained": "rope_scaling",
     "gained-in-one-layer": "rope_local",
     "gained-latents": "latent_dim",

@@ -38,6 +38,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "llama3": ("decoder-only", tiny.LLAMA3),
     "yarn": ("decoder-only", tiny.YARN),
     "yarn-between-pairs": ("decoder-only", {**tiny.YARN, "rope_dims": 12, "rope_whole_pairs": False}),
+    "llama4": ("decoder-only", tiny.LLAMA4),
     "gained": ("decoder-only", tiny.GAINED),
     "gained-in-one-layer": (
         "decoder-only",

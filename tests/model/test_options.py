@@ -31,6 +31,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "two bases": {**tiny.LLAMA3, "rope_local_theta": 30.0, "rope_local_layers": (1,)},
     "yarn": tiny.YARN,
     "yarn between pairs": {**tiny.YARN, "rope_whole_pairs": False, "rope_trained_positions": 9},
+    "llama4": tiny.LLAMA4,
     "longrope": tiny.LONGROPE,
     "gained": tiny.GAINED,
     "gained in one layer": {**tiny.LONGROPE, "rope_gain": 1.3, "rope_local_theta": 30.0, "rope_local_layers": (1,)},

@@ -260,6 +260,20 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
             layer_norm_epsilon=3e-2,
         ),
     ),
+    "llama4_text": (
+        "Llama4",
+        "ForCausalLM",
+        dict(
+            LLAMA,
+            head_dim=8,
+            intermediate_size_mlp=40,
+            num_local_experts=4,
+            interleave_moe_layer_step=2,
+            no_rope_layer_interval=2,
+            attention_chunk_size=64,
+            floor_scale=65,
+        ),
+    ),
     "qwen3_5_text": ("Qwen3_5", "ForCausalLM", dict(LLAMA, **DELTA)),
     "gpt_oss": (
         "GptOss",
@@ -275,6 +289,7 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
 # Where it is called otherwise than the model.
 CONFIGS = {
     "qwen3_5_text": "Qwen3_5Text",
+    "llama4_text": "Llama4Text",
     "gemma3_text": "Gemma3Text",
     "internlm3": "InternLM3",
     "iquestcoder": "IQuestCoder",
@@ -328,6 +343,31 @@ def test_mamba_2_with_the_table_by_its_first_name(tmp_path: Path) -> None:
     folders.save_tensors(folder, {name.replace("embeddings", "embedding"): w for name, w in weights.items()})
     assert "backbone.embedding.weight" in folders.tensors(folder)
     assert torch.equal(load(folder).trace(folders.TEXTS[0]).logits, now)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reach"),
+    [
+        (dict(attention_chunk_size=20), 20),
+        (dict(floor_scale=20), 19),
+        (dict(floor_scale=20, attn_temperature_tuning=False), 64),
+        (dict(attention_chunk_size=20, layer_types=[FULL] * 3), 64),
+    ],
+    ids=str,
+)
+def test_how_far_llama_4_reaches(changes: dict[str, Any], reach: int, tmp_path: Path) -> None:
+    """Up to there `transformers` computes the same; one token further it does not."""
+    folder = written("llama4_text", tmp_path, **changes)
+    opened = load(folder)
+    assert opened.model.config.max_positions == reach
+    assert any(f"up to {reach} tokens" in str(note) for note in opened.report.assumptions) is (reach < 64)
+    ids, other = tiny.ids(min(reach + 1, 64)), theirs(folder, "Llama4ForCausalLM")
+    with torch.no_grad():
+        tiny.assert_close(opened.model(ids[:, :reach]), other(ids[:, :reach]).logits)
+        if reach < 64:
+            longer = load(written("llama4_text", tmp_path / "longer")).model
+            longer.load_state_dict(opened.model.state_dict())
+            assert not torch.allclose(longer(ids)[0, -1], other(ids).logits[0, -1], atol=1e-4)
 
 
 def test_what_nemotron_h_is_given_is_said(tmp_path: Path) -> None:
@@ -466,6 +506,12 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("bamba", dict(attn_layer_indices=[0, 2], mamba_proj_bias=True, mamba_n_groups=1, mamba_d_conv=2)),
     ("bamba", dict(attention_bias=True, mlp_bias=True, mamba_d_head="auto", mamba_expand=4, rope_parameters=ROPE)),
     ("bamba", dict(attn_layer_indices=[0, 1, 2], num_key_value_heads=4, rope_parameters=dict(LINEAR))),
+    (
+        "llama4_text",
+        dict(use_qk_norm=False, num_experts_per_tok=2, interleave_moe_layer_step=1, rope_parameters=LINEAR),
+    ),
+    ("llama4_text", dict(moe_layers=[0, 1], no_rope_layers=[1, 1, 1], attention_bias=True, floor_scale=4)),
+    ("llama4_text", dict(moe_layers=[], no_rope_layers=[0, 0, 0], attn_temperature_tuning=False, head_dim=6)),
     ("nemotron_h", dict(layers_block_type=[FULL, "mlp", FULL], mlp_bias=True, num_key_value_heads=4)),
     ("nemotron_h", dict(layers_block_type=[FULL, "linear_attention"], use_bias=True, n_groups=1, conv_kernel=2)),
     ("nemotron_h", dict(layers_block_type=None, hybrid_override_pattern="M-*-M", mlp_hidden_act="gelu", head_dim=8)),
@@ -487,6 +533,11 @@ def test_variants(kind: str, changes: dict[str, Any], tmp_path: Path) -> None:
 
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("llama4_text", dict(attention_chunk_size=None), "attention_chunk_size=null: it must be a whole number"),
+    ("llama4_text", dict(layer_types=[SLIDING] * 3), "layer_types=.*: it must list full_attention or chunked"),
+    ("llama4_text", dict(moe_layers="all"), 'moe_layers="all": it must be a list of numbers'),
+    ("llama4_text", dict(rope_parameters={**YARN, "mscale": 0.7}), "rope_parameters=.*: queries and keys are normalised after"),
+    ("llama4_text", dict(floor_scale=1), "floor_scale=1: it must be above 1"),
     (
         "nemotron_h",
         dict(layers_block_type=["linear_attention", "moe"]),

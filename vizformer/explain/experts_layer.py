@@ -32,7 +32,7 @@ def experts_sublayer(at: Sublayer, network: MixtureOfExperts, site: str) -> list
         *norm_before(at, through),
         *router_steps(at, x, network, numbers, site),
         *_networks(at, x, network, numbers, through),
-        _weighted_sum(at, numbers, through, last=network.shared is None),
+        _weighted_sum(at, numbers, through, last=network.shared is None, weighed=network.inputs_weighed),
     ]
     if network.shared is not None:
         steps += shared_expert_steps(at, x, network.shared, network.shared_gate, numbers, site, through)
@@ -49,6 +49,10 @@ def _networks(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: Mixt
         for part in ("hidden", "entering", "active", "inner", "out")
     )
     make = at.maker(proof, OF_CHOICES)
+    enters, read, entered = "X_i", "x[i]", x[0]
+    if network.inputs_weighed:
+        enters, read, entered = r"G_{i,T_{i,c}} X_i", "(weights[i, e] * x[i])", numbers.weights[0, 0] * x[0]
+        read = "(weights[i, e] * x[i]).to(x.dtype)" if is_half(at.dtype) else read
     last = "A" if gate is None else "B"
 
     def product(
@@ -83,6 +87,7 @@ def _networks(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: Mixt
             | {f"b_{letter}_{e}": linear.bias.detach() for e, linear in linears.items() if linear.bias is not None},
         )
 
+    weighed = N_("Each row enters an expert times the router's weight for it.")
     text = N_(
         "Each token is widened by its own experts: the first choice of the first token is expert {expert}. {used} of "
         "the {n} experts have been chosen by some token here; the others are not used.",
@@ -90,11 +95,12 @@ def _networks(at: Sublayer, x: ndarray, network: MixtureOfExperts, numbers: Mixt
         used=len(used),
         n=len(network.experts),
     )
-    steps = [product("hidden", N_("Experts, 4: widen"), text, "in", "X_i", "x[i]", ("H", "hidden"), x[0], hidden)]
+    text = N_("{first} {second}", first=text, second=weighed) if network.inputs_weighed else text
+    steps = [product("hidden", N_("Experts, 4: widen"), text, "in", enters, read, ("H", "hidden"), entered, hidden)]
     if gate is not None:
         text = N_("A second matrix of each expert computes how far the gates of its numbers open.")
         title = N_("Experts, 4b: the gate")
-        steps.append(product("gate", title, text, "gate", "X_i", "x[i]", ("G'", "gate"), x[0], entering))
+        steps.append(product("gate", title, text, "gate", enters, read, ("G'", "gate"), entered, entering))
     letter, variable = ("H", "hidden") if gate is None else ("G'", "gate")
     steps.append(
         make(
@@ -145,18 +151,22 @@ def _by_choice(variable: str, letter: str, rows: str, used: list[int], *, bias: 
     )
 
 
-def _weighted_sum(at: Sublayer, numbers: MixtureNumbers, proof: Proof, *, last: bool) -> Step:
-    """The outputs of a token's experts, each times its weight; `last`: nothing is added to it."""
+def _weighted_sum(at: Sublayer, numbers: MixtureNumbers, proof: Proof, *, last: bool, weighed: bool) -> Step:
+    """The outputs of a token's experts, each times its weight, but where the inputs were `weighed`; `last`: nothing is added."""
     of_first = np.array([found.out[0, 0] for found in numbers.networks])
     result, half = numbers.out if last else numbers.mixed, is_half(at.dtype)
     rounded = ".to(x.dtype)" if half and last else ""
-    total = f"(weights.gather(-1, chosen).T[..., None] * found).sum(0){rounded}"
+    by = "" if weighed else "weights.gather(-1, chosen).T[..., None] * "
+    total = f"({by}found).sum(0){rounded}"
+    factors = np.ones_like(numbers.weights[0]) if weighed else numbers.weights[0]
     return Step(
         at.key("mixed"),
-        N_("Experts, 7: the weighted sum"),
-        N_("What a token's experts have found is summed, each times its weight from the router."),
-        r"O_i = \sum_{c} G_{i,T_{i,c}} E_{c,i}",
-        rf"O_{{0,0}} = {latex.sum_of_products(numbers.weights[0], of_first)} = {latex.number(result[0, 0])}",
+        N_("Experts, 7: the sum") if weighed else N_("Experts, 7: the weighted sum"),
+        N_("What a token's experts have found is summed: their inputs were weighed already.")
+        if weighed
+        else N_("What a token's experts have found is summed, each times its weight from the router."),
+        r"O_i = \sum_{c} E_{c,i}" if weighed else r"O_i = \sum_{c} G_{i,T_{i,c}} E_{c,i}",
+        rf"O_{{0,0}} = {latex.sum_of_products(factors, of_first)} = {latex.number(result[0, 0])}",
         "O",
         result,
         f"out = {total}",

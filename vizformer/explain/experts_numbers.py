@@ -34,7 +34,7 @@ class MixtureNumbers:
         chosen: the numbers of the chosen experts, the most preferred first.
         kept: the probabilities of the chosen ones.
         shares: kept, or kept over its sum.
-        weights: by which their outputs are summed: the shares, or a multiple of them.
+        weights: by which their outputs, or what enters them, are multiplied: the shares, or a multiple of them.
         networks: of the first choices of all rows, of the second ones, ...: each row in the expert that it chose.
         mixed: the weighted sum.
         opened: how much of the shared expert is added; None where all of it is, and where there is none.
@@ -74,8 +74,11 @@ def mixture_numbers(
     kept = np.take_along_axis(probabilities, chosen, axis=1)
     shares = kept / kept.sum(1, keepdims=True) if network.renormalised else kept
     weights = shares * network.scale
-    networks = tuple(_choice(x, network, of_all, dtype) for of_all in chosen.T)
-    mixed = np.sum([weights[:, [c]] * found.out for c, found in enumerate(networks)], axis=0)
+    inputs, outputs = (weights, np.ones_like(weights)) if network.inputs_weighed else (np.ones_like(weights), weights)
+    networks = tuple(
+        _choice(stored(inputs[:, [c]] * x, dtype), network, of_all, dtype) for c, of_all in enumerate(chosen.T)
+    )
+    mixed = np.sum([outputs[:, [c]] * found.out for c, found in enumerate(networks)], axis=0)
     opened, shared, out = None, None, mixed
     if network.shared is not None:
         shared = feedforward_numbers(x, network.shared, dtype)

@@ -42,6 +42,7 @@ class Block(nn.Module):
         first: bool = False,
         last: bool = False,
         state: bool = False,
+        qk_norm: bool = True,
     ) -> None:
         """What this layer has, and, `first` and `last`, where it stands."""
         super().__init__()
@@ -52,6 +53,8 @@ class Block(nn.Module):
         if state:
             attention = GatedDeltaRule if config.state_rule == "delta" else StateSpace
         self.self_attention: Attention = attention(config)
+        if not qk_norm:
+            self.self_attention.q_norm = self.self_attention.k_norm = None
         normed = config.norm_order != "none"
         self.self_norm = norm(config) if normed and (config.first_norm or not first) else None
         self.cross_attention = Attention(config) if cross else None
@@ -143,6 +146,7 @@ class Stack(nn.Module):
                 layer == 0,
                 layer == n_layers - 1,
                 config.has_state(layer),
+                config.has_qk_norm(layer),
             )
             for layer in range(n_layers)
         )

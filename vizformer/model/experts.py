@@ -16,7 +16,8 @@ class MixtureOfExperts(nn.Module):
     y = sum_{e in T} g_e FFN_e(x)   (+ sigmoid(x w_shared) FFN_shared(x))
 
     Where the config says so, p = sigmoid(x W_router); T are the k largest of p + c, c a number for each expert, or of those
-    in the best groups (`preferred`); g_e is multiplied by a factor; and the shared expert is added as it is.
+    in the best groups (`preferred`); g_e is multiplied by a factor; the shared expert is added as it is; and
+    y = sum_{e in T} FFN_e(g_e x).
 
     The softmax and the sum are computed in float32 where the model computes in less, and rounded once.  There is no loss
     here that keeps the experts equally busy: it belongs to training (Shazeer et al. 2017, section 4).
@@ -33,6 +34,7 @@ class MixtureOfExperts(nn.Module):
             raise ValueError("a layer of experts needs n_experts")
         self.k, self.renormalised = config.experts_per_token, config.expert_weights == "renormalised"
         self.scores, self.scale = config.router_scores, config.expert_scale
+        self.inputs_weighed = config.expert_inputs_weighed
         self.groups, self.groups_used = config.router_groups, config.router_groups_used
         self.group_best = config.router_group_best
         self.router = nn.Linear(config.d_model, config.n_experts, bias=config.router_bias)
@@ -95,8 +97,12 @@ class MixtureOfExperts(nn.Module):
         out = torch.zeros_like(x, dtype=weights.dtype)
         for number in sorted(set(chosen.flatten().tolist())):
             row, place = (chosen == number).nonzero(as_tuple=True)  # the tokens, and which of their choices it is
-            found = self.experts[number](x[row])  # [rows, d_model]
-            out = out.index_add(0, row, weights[row, place, None] * found.to(weights.dtype))
+            weight = weights[row, place, None]  # [rows, 1]
+            if self.inputs_weighed:
+                found = self.experts[number]((weight * x[row]).to(x.dtype)).to(weights.dtype)  # [rows, d_model]
+            else:
+                found = weight * self.experts[number](x[row]).to(weights.dtype)
+            out = out.index_add(0, row, found)
         return out
 
 

@@ -34,6 +34,8 @@ class AttentionOptions(CommonOptions):
             keys of a layer, before "rope" turns it (Henry et al. 2020; Qwen3).
         qk_norm_over: whether that norm is over each "head" by itself, or over "all" of them side by side, with a scale of
             its own for every number (OLMo 2).
+        qk_norm_layers: the layers that have that norm, counted from 0, in order (Llama 4, where only layers that turn have
+            it); None: all.
         attention_bias: which of the linear layers of attention have biases: the "same" as bias says, "all", those of "qkv"
             but not the last one (Qwen2), or "none".
         sinks: every head has a learned score beside those of the keys, which takes its share of the softmax and carries no
@@ -62,6 +64,7 @@ class AttentionOptions(CommonOptions):
     sliding_layers: Layers | None = None
     qk_norm: bool = False
     qk_norm_over: NormedOver = "head"
+    qk_norm_layers: Layers | None = None
     attention_bias: AttentionBias = "same"
     sinks: bool = False
     attention_gate: bool = False
@@ -95,6 +98,10 @@ class AttentionOptions(CommonOptions):
     def d_value(self) -> int:
         """How wide a value of attention is: d_head, but in latent attention."""
         return self.latent_value_dim or self.d_head
+
+    def has_qk_norm(self, layer: int) -> bool:
+        """Whether the queries and keys of a layer are normalised."""
+        return self.qk_norm and (self.qk_norm_layers is None or layer in self.qk_norm_layers)
 
     def has_state(self, layer: int) -> bool:
         """Whether a layer keeps a state in the place of attention."""
@@ -239,6 +246,16 @@ class AttentionOptions(CommonOptions):
             )
         if (self.state_step_least or 0) >= (self.state_step_most or math.inf):
             yield N_("state_step_least={value}: must be below state_step_most", value=self.state_step_least)
+        if self.qk_norm_layers is not None:
+            if not self.qk_norm or self.architecture == "encoder-decoder":
+                yield N_("qk_norm_layers: only one stack alone with qk_norm has such layers, leave it out")
+            elif not are_layers(self.qk_norm_layers, self.depth):
+                yield N_(
+                    "qk_norm_layers={value}: must be numbers of layers in order, from 0 to {last}; leave it out where all "
+                    "have it",
+                    value=str(list(self.qk_norm_layers)),
+                    last=self.depth - 1,
+                )
         if self.qk_norm_over == "all" and not self.qk_norm:
             yield N_("qk_norm_over='all' without qk_norm: give both, or leave it out")
         if self.sliding_window is not None and self.architecture == "encoder-decoder":

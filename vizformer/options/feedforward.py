@@ -50,6 +50,8 @@ class FeedForwardOptions(CommonOptions):
             those whose best experts have the largest sum; 1 and 1: from all.
         router_group_best: how many experts of a group are summed so: 2 (DeepSeek-V3), or 1 (DeepSeek-V2).
         expert_scale: by what the weights are multiplied, last.
+        expert_inputs_weighed: whether what goes into the chosen experts is multiplied by their weights, and what comes
+            out is summed as it is (Llama 4).
         d_expert: width of an expert's hidden layer; None: d_ff.
         d_shared_expert: width of one more network beside the experts, which all tokens go through; what it makes is
             multiplied by a number between 0 and 1, for each token another (Qwen2-MoE); None: there is none.
@@ -71,6 +73,7 @@ class FeedForwardOptions(CommonOptions):
     router_groups_used: Count = 1
     router_group_best: Count = 2
     expert_scale: Positive = 1.0
+    expert_inputs_weighed: bool = False
     d_expert: Count | None = None
     d_shared_expert: Count | None = None
     shared_expert_gate: bool = True
@@ -188,12 +191,14 @@ class FeedForwardOptions(CommonOptions):
             yield N_("all tokens go through a shared expert of width {width}", width=f"{self.d_shared_expert:,}")
         if self.n_experts is not None and self.expert_weights == "probabilities":
             yield N_("the weights of the chosen experts are not brought to the sum 1")
+        if self.expert_inputs_weighed:
+            yield N_("what goes into an expert is multiplied by its weight, not what comes out")
         if self.idle_parameters > 0:
             yield N_("{n} parameters belong to experts that a token does not go through", n=f"{self.idle_parameters:,}")
 
     def without_meaning(self) -> Iterator[str]:
         if self.n_experts is None:
-            yield from ("experts_per_token", "expert_weights", "expert_scale")
+            yield from ("experts_per_token", "expert_weights", "expert_scale", "expert_inputs_weighed")
             yield from (name for name in FeedForwardOptions.__annotations__ if name.startswith("router_"))
         if self.d_shared_expert is None:
             yield "shared_expert_gate"

@@ -160,7 +160,7 @@ def weights(config: ModelConfig, layer: Mapping[str, Sequence[str]] = LAYER) -> 
         if config.has_experts(index):
             parts += _mixture(config, theirs, ours)
         else:
-            parts += _network(theirs, ours)
+            parts += network(theirs, ours)
     return parts
 
 
@@ -170,15 +170,15 @@ def _mixture(config: ModelConfig, theirs: str, ours: str) -> list[Part]:
     if config.router_correction:
         parts.append(Part(f"{theirs}.gate.e_score_correction_bias", (f"{ours}.correction",)))
     for e in range(config.n_experts or 0):
-        parts += _network(f"{theirs}.experts.{e}", f"{ours}.experts.{e}")
+        parts += network(f"{theirs}.experts.{e}", f"{ours}.experts.{e}")
     if config.d_shared_expert is not None:
-        parts += _network(f"{theirs}.shared_expert", f"{ours}.shared")
+        parts += network(f"{theirs}.shared_expert", f"{ours}.shared")
         if config.shared_expert_gate:
             parts += linear(f"{theirs}.shared_expert_gate", f"{ours}.shared_gate", bias=False)
     return parts
 
 
-def _network(theirs: str, ours: str) -> list[Part]:
+def network(theirs: str, ours: str) -> list[Part]:
     """The three matrices of a gated network."""
     names = {"gate_proj": "W_gate", "up_proj": "W_in", "down_proj": "W_out"}
     return [part for name, own in names.items() for part in linear(f"{theirs}.{name}", f"{ours}.{own}", bias=False)]

@@ -41,7 +41,10 @@ def _experts(config: ModelConfig) -> str:
     weight = rf"\frac{{p_e}}{{\sum_{{{kept}}} p}}" if config.expert_weights == "renormalised" else "p_e"
     if config.expert_scale != 1:
         weight = rf"{config.expert_scale:g}\, {weight}"
-    summed = rf"\sum_{{e \,\in\, {kept}}} {weight}\, \operatorname{{FFN}}_e(x)"
+    found = rf"{weight}\, \operatorname{{FFN}}_e(x)"
+    if config.expert_inputs_weighed:
+        found = rf"\operatorname{{FFN}}_e({weight}\, x)"
+    summed = rf"\sum_{{e \,\in\, {kept}}} {found}"
     bias = r" + b_\text{router}" if config.router_bias else ""
     opened = r"\sigma(x w)\, " if config.shared_expert_gate else ""
     shared = rf" + {opened}\operatorname{{FFN}}_\text{{shared}}(x)" if config.d_shared_expert is not None else ""
