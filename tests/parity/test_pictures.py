@@ -52,6 +52,11 @@ KINDS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "qwen2_5_vl": ("Qwen2_5_VL", dict(LLAMA, rope_parameters=MROPE), QWEN),
     "qwen3_vl": ("Qwen3VL", dict(LLAMA, head_dim=8, rope_parameters=dict(MROPE, mrope_interleaved=True)), DEEP),
     "qwen3_5": ("Qwen3_5", dict(LLAMA, **DELTA), DEEP),
+    "llama4": (
+        "Llama4",
+        dict(LLAMA, head_dim=8, intermediate_size_mlp=40, num_local_experts=4, no_rope_layer_interval=2),
+        dict(TOWER, vision_output_dim=16, projector_input_dim=16, projector_output_dim=16),
+    ),
 }
 LM = "ForConditionalGeneration"
 
@@ -94,6 +99,7 @@ def test_the_language_model_opens_and_what_is_left_aside_is_told(kind: str, tmp_
 
 VARIANTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     *((kind, {}, dict(tie_word_embeddings=True)) for kind in KINDS if kind != "llava_next"),
+    ("llama4", dict(tie_word_embeddings=True, attention_chunk_size=48, moe_layers=[1]), {}),
     ("gemma3", dict(final_logit_softcapping=2.0), {}),
     ("llava", dict(tie_word_embeddings=True, rope_parameters=LINEAR), {}),
     ("llava", dict(model_type="qwen2"), {}),

@@ -37,14 +37,16 @@ INSIDE: Mapping[str, tuple[str, ...]] = {
     "qwen2_5_vl": ("qwen2_5_vl_text",),
     "qwen3_vl": ("qwen3_vl_text",),
     "qwen3_5": ("qwen3_5_text",),
+    "llama4": ("llama4_text",),
 }
 _FLAT = ("qwen2_vl", "qwen2_5_vl")  # whose first files have the fields of both in one table
 _TIED = ("gemma3", "mistral3")  # where tie_word_embeddings is true unless the file says otherwise
 _TIED_BY_EITHER = ("llava", "llava_next", "qwen2_vl", "qwen2_5_vl")  # where the language model's own field counts too
+_TIED_INSIDE = ("llama4",)  # where it alone counts
 _MARKS = ("bos_token_id", "eos_token_id", "pad_token_id")
 _OF_PICTURES = re.compile(r"(vision_|image_|video_).*")
 _RENAMED = {r"^language_model\.(lm_head\.)?(model\.)?": r"\1"}
-_ASIDE = r"(vision_tower|visual|multi_modal_projector|image_newline)(\..*)?"
+_ASIDE = r"(vision_tower|vision_model|visual|multi_modal_projector|image_newline)(\..*)?"
 
 
 def language_model(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,7 +80,7 @@ def language_model(raw: Mapping[str, Any]) -> dict[str, Any]:
         name: raw[name] for name, usual in NEUTRAL.items() if name != TEXT and raw.get(name, usual[0]) not in usual
     }
     tied = raw.get(TIED, kind in _TIED)
-    if tied is False and kind in _TIED_BY_EITHER:
+    if kind in _TIED_INSIDE or (tied is False and kind in _TIED_BY_EITHER):
         tied = said.get(TIED, KNOWN[inner]["defaults"].get(TIED, False))
     found = {**whole, **said, **strange, "model_type": inner, TIED: tied}
     if "architectures" in whole:
