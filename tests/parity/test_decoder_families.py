@@ -387,7 +387,7 @@ def test_files_of_nemotron_h_as_they_were(tmp_path: Path) -> None:
     folders.save_tensors(folder, old)
     folders.change(
         folder,
-        layers_block_type=...,
+        layers_block_type=None,
         hybrid_override_pattern="M-M*-",
         num_hidden_layers=5,
         n_groups=1,
@@ -536,7 +536,11 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("llama4_text", dict(attention_chunk_size=None), "attention_chunk_size=null: it must be a whole number"),
     ("llama4_text", dict(layer_types=[SLIDING] * 3), "layer_types=.*: it must list full_attention or chunked"),
     ("llama4_text", dict(moe_layers="all"), 'moe_layers="all": it must be a list of numbers'),
-    ("llama4_text", dict(rope_parameters={**YARN, "mscale": 0.7}), "rope_parameters=.*: queries and keys are normalised after"),
+    (
+        "llama4_text",
+        dict(rope_parameters={**YARN, "mscale": 0.7}),
+        "rope_parameters=.*: queries and keys are normalised after",
+    ),
     ("llama4_text", dict(floor_scale=1), "floor_scale=1: it must be above 1"),
     (
         "nemotron_h",

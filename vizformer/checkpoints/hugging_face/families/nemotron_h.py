@@ -111,7 +111,8 @@ def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
 def _kinds(fields: Fields) -> Sequence[str]:
     """What each layer is: layers_block_type, or of older files hybrid_override_pattern."""
     letters, said = fields.value("hybrid_override_pattern"), fields.value("layers_block_type")
-    name = "layers_block_type" if "layers_block_type" in fields.raw or letters is None else "hybrid_override_pattern"
+    listed_now = fields.raw.get("layers_block_type") is not None or letters is None
+    name = "layers_block_type" if listed_now else "hybrid_override_pattern"
     known = PATTERN if name == "hybrid_override_pattern" else BEFORE
     listed = list(letters) if known is PATTERN and isinstance(letters, str) else said
     kinds = [known.get(kind, kind) for kind in listed if isinstance(kind, str)] if isinstance(listed, list) else []
