@@ -8,6 +8,7 @@ from vizformer.web.widgets import lesson
 def page() -> None:
     terms = (
         "attention-sink",
+        "latent-attention",
         "delta-rule",
         "state-space-layer",
         "state",

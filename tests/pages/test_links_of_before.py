@@ -131,6 +131,7 @@ PARTS = {
     "/errors?part=join": ["Part: join"],
     "/mixers?part=comparison&dials=mixers.mixer%3Asink": ["Part: comparison"],
     "/mixers?part=sink&lang=zh_CN&dials=mixers.lower%3A8": ["节: sink"],
+    "/mixers?part=latent&dials=mixers.width%3A3~mixers.heads%3A4": ["Part: latent"],
     "/mixers?part=delta&dials=mixers.angle%3A90~mixers.beta%3A0.5": ["Part: delta"],
     "/mixers?part=space&dials=mixers.step%3A0.5~mixers.skip%3A1.0": ["Part: space"],
     "/mixers?part=memory&lang=zh_CN": ["节: memory"],

@@ -10,6 +10,7 @@ from tests.refs import subject
 from vizformer.analysis.costs.state_bytes import kept_bytes, qwen3_next
 from vizformer.analysis.heads.small_mixers import MIXERS, mixed, mixer_cost
 from vizformer.explain.delta_by_hand import two_writes
+from vizformer.explain.latent_by_hand import two_latents
 from vizformer.explain.sink_by_hand import sink_row
 from vizformer.explain.space_by_hand import two_steps
 
@@ -32,6 +33,26 @@ def test_two_tokens_by_hand(open_app: Open, locale: str) -> None:
     done = run(app.code[0].value)
     np.testing.assert_allclose(done["read"].numpy(), found.read, atol=1e-5)
     np.testing.assert_allclose(done["read_sum"].numpy(), found.read_sum, atol=1e-5)
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_latent_attention_by_hand(open_app: Open, locale: str) -> None:
+    app = open_app(PAGE, locale=locale, part="latent", dials="mixers.width:3~mixers.heads:4", **LINK)
+    assert not app.exception
+    found = two_latents(3, 4)
+    drawn = array(chart(app, 0)["data"][0]["z"]).astype(float)
+    for half in (drawn[:, :2], drawn[:, 2:]):
+        np.testing.assert_allclose(half, found.scores.reshape(8, 2), atol=1e-6)
+    by_hand, costs = tables(app)
+    assert [[number(cell) for cell in row[3:]] for row in by_hand] == [[one, one] for one in found.scores[0, 1]]
+    assert [number(one) for one in by_hand[0][1].split(", ")] == found.latents[0].tolist()
+    # Of 4 heads with 2 numbers: keys and values; the latent, of which keys are made for each score; the latent alone.
+    assert [[number(cell) for cell in row[1:]] for row in costs] == [[16, 8], [3, 4 * 2 * 3 + 8], [3, 12]]
+    done = run(app.code[0].value)
+    for ours, written in (("scores", "scores"), ("scores", "absorbed"), ("mixed", "mixed"), ("mixed", "same")):
+        np.testing.assert_allclose(done[written].numpy(), getattr(found, ours)[0], atol=1e-5)
+    assert enter(app, "mixers", "score", 7).startswith(("**Right.**", "**答对了。**"))
+    assert "576" in enter(app, "mixers", "kept", 32768)
 
 
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])

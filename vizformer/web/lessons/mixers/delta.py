@@ -106,6 +106,6 @@ def _second_token(found: TwoWrites, tokens: tuple[str, str]) -> None:
     st.html(f'<div class="vf-row">{"".join(shown)}</div>')
 
 
-def numbers(values: np.ndarray) -> str:
-    """Those of a row, with two digits."""
-    return ", ".join(matrix.number(float(value), 2) for value in values)
+def numbers(values: np.ndarray, digits: int = 2) -> str:
+    """Those of a row."""
+    return ", ".join(matrix.number(float(value), digits) for value in values)
