@@ -10,6 +10,7 @@ from tests.refs import subject
 from vizformer.analysis.costs.state_bytes import kept_bytes, qwen3_next
 from vizformer.analysis.heads.small_mixers import MIXERS, mixed, mixer_cost
 from vizformer.explain.delta_by_hand import two_writes
+from vizformer.explain.experts_by_hand import two_routed
 from vizformer.explain.latent_by_hand import two_latents
 from vizformer.explain.sink_by_hand import sink_row
 from vizformer.explain.space_by_hand import two_steps
@@ -71,6 +72,22 @@ def test_a_state_space_by_hand(open_app: Open, locale: str) -> None:
         np.testing.assert_allclose(done[name].numpy(), found.read, atol=1e-5)
     np.testing.assert_allclose(done["M"].numpy(), found.map, atol=1e-5)
     assert enter(app, "mixers", "entry", 0.25).startswith(("**Right.**", "**答对了。**"))
+
+
+@pytest.mark.parametrize(("locale", "divided"), [("en-US", 1), ("zh-CN", 0)])
+def test_experts_by_hand(open_app: Open, locale: str, divided: int) -> None:
+    dials = f"mixers.k:3~mixers.turn:45~mixers.divided:{divided}"
+    app = open_app(PAGE, locale=locale, part="experts", dials=dials, **LINK)
+    assert not app.exception
+    found = two_routed(45, 3, renormalised=bool(divided))
+    drawn = array(chart(app, 0)["data"][0]["z"]).astype(float)
+    np.testing.assert_allclose(drawn[::2], found.probabilities, atol=1e-6)
+    np.testing.assert_allclose(drawn[1::2], found.weights, atol=1e-6)
+    (rows,) = tables(app)
+    assert [number(row[3]) for row in rows] == pytest.approx([*found.weights[1], found.weights[1].sum()], abs=6e-5)
+    assert [number(one) for one in rows[-1][4].split(", ")] == pytest.approx(found.y[1].tolist(), abs=0.006)
+    np.testing.assert_allclose(run(app.code[0].value)["y"].numpy(), found.y, atol=1e-5)
+    assert enter(app, "mixers", "mixture", 4).startswith(("**Right.**", "**答对了。**"))
 
 
 def test_bytes_against_length(open_app: Open) -> None:

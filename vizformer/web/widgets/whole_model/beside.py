@@ -31,7 +31,7 @@ PLACES: Mapping[str, str] = {
     **{"costs/sparse": "softmax", "costs/measured": "softmax", "errors": "", "errors/dropout": "layer"},
     **{"errors/scale": "softmax", "errors/waves": "places", "errors/total": "softmax", "errors/after": "mask"},
     **{"errors/cache": "mask", "errors/embedding": "rows", "errors/join": "heads"},
-    **{"mixers": "softmax", "mixers/latent": "query", "mixers/memory": "mask"},
+    **{"mixers": "softmax", "mixers/latent": "query", "mixers/memory": "mask", "mixers/experts": "layer"},
 }
 """Lesson, or lesson/part -> the station whose boxes are lit beside it; empty: it is about no box more than others."""
 
