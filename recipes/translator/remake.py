@@ -12,7 +12,7 @@ from recipes.translator.train import LOG, averaged, train
 from recipes.translator.training_set import build, read_lines, write_parts
 from vizformer.checkpoints import Checkpoint
 
-UPDATES = 12_303
+UPDATES = 18_099
 SIZE, VOCABULARY = "full", 8000
 SOURCES = (
     "Tatoeba: sentence pairs, the Mandarin Chinese - English export of manythings.org/anki, CC BY 2.0 FR.",

@@ -6,7 +6,8 @@ from functools import cache
 
 import pytest
 
-from recipes.translate import translate_all
+from recipes.bundled_models.zh_en_measures import READ_BACK
+from recipes.translate import translate_all, translate_and_read_back
 from recipes.translator.measure import MAX_NEW
 from tests.bundled import load
 from tests.translation.everyday import Direction, held, sentences, share_held
@@ -35,6 +36,19 @@ def test_everyday_sentences_keep_their_words_as_the_card_says(direction: Directi
     translations = translate_all(load("zh-en"), [one.text for one in sentences(direction)], max_new=MAX_NEW)
     # another processor adds in another order, which turns a choice between two words now and then
     assert 100 * share_held(translations, direction) == pytest.approx(figures()[f"{direction} everyday"], abs=1)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("direction", ["zh-en", "en-zh"])
+def test_everyday_sentences_read_back_keep_their_words_as_the_card_says(direction: Direction) -> None:
+    sample = sentences(direction)[::4]
+    translations = [
+        translate_and_read_back(load("zh-en"), one.text, width=READ_BACK, max_new=MAX_NEW) for one in sample
+    ]
+    right = [held(text, one.required) for text, one in zip(translations, sample, strict=True)]
+    assert (
+        sum(right) / len(right) >= figures()[f"{direction} read back everyday"] / 100 - 0.08
+    )  # 75 of 300: two standard errors
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ MEANINGS: Mapping[str, str] = {
     "今天天气很好，我们去公园。": "The weather is fine today; we are going to the park.",
     "今天天气": "the weather today",
     "今天天气很好。": "The weather is fine today.",
-    "大象的鼻子很长。": "Elephants have long noses.",
+    "这家店的面包比那家的便宜。": "The bread of this shop is cheaper than that of the other one.",
 }
 """What the Chinese sentences mean that pages propose."""
 CARD = 20_000  # characters of a card that are looked at

@@ -18,7 +18,7 @@ from vizformer.web.words.i18n import _
 
 lab = Laboratory("decoding", "steps")
 EXAMPLES = {
-    "encoder-decoder": ("今天天气", "大象的鼻子很长。"),
+    "encoder-decoder": ("今天天气", "这家店的面包比那家的便宜。"),
     "decoder-only": ("Once upon a time", "The little girl"),
 }
 BEST = 3  # candidates of a step
