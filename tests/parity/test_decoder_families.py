@@ -1,6 +1,7 @@
 """Decoders of many families against `transformers`: the same layers, stored and named in as many ways."""
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -379,6 +380,25 @@ def test_what_nemotron_h_is_given_is_said(tmp_path: Path) -> None:
     assert any(f"{made:,} parameters" in str(note) for note in opened.report.assumptions)
 
 
+def test_a_network_of_nemotron_h_that_is_missing_is_not_made_of_zeros(tmp_path: Path) -> None:
+    folder = written("nemotron_h", tmp_path)
+    kept = {name: tensor for name, tensor in folders.tensors(folder).items() if ".layers.4." not in name}
+    folders.save_tensors(folder, kept)
+    with pytest.raises(CheckpointError, match=r"layers_block_type=.*: the file of weights has networks"):
+        load(folder)
+
+
+@pytest.mark.parametrize(("kind", "name"), [("bamba", "attn_layer_indices"), ("llama4_text", "moe_layers")])
+def test_a_long_list_of_layers_is_gone_through_once(kind: str, name: str, tmp_path: Path) -> None:
+    """Layers times entries would take most of a minute."""
+    more = {name: [-1] * 1_000_000, "num_hidden_layers": 9_000}
+    more |= {"no_rope_layers": [1] * 9_000, "layer_types": ...} if kind == "llama4_text" else {}
+    folder, before = folders.change(written(kind, tmp_path), **more), time.perf_counter()
+    with pytest.raises(CheckpointError, match="9000 layers, but the file of weights has only"):
+        load(folder)
+    assert time.perf_counter() - before < 10
+
+
 def test_files_of_nemotron_h_as_they_were(tmp_path: Path) -> None:
     """A letter for each layer, first names of fields, and `backbone` before the names of the tensors."""
     folder = written("nemotron_h", tmp_path)
@@ -553,6 +573,11 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         "layers_block_type=.*: supported are networks .* follow a mixer",
     ),
     ("nemotron_h", dict(layers_block_type=[FULL, "mlp", "mlp"]), "layers_block_type=.*: supported are networks"),
+    (
+        "nemotron_h",
+        dict(layers_block_type=["linear_attention", "linear_attention", "mlp", FULL, "mlp"]),
+        "layers_block_type=.*: the file of weights has networks .* in other layers",
+    ),
     (
         "nemotron_h",
         dict(layers_block_type=..., hybrid_override_pattern="ME*"),

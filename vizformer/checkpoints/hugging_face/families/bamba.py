@@ -60,7 +60,7 @@ def _state_layers(fields: Fields, n_layers: int) -> list[int]:
     if not isinstance(attention, list) or any(type(layer) is not int for layer in attention):
         fields.refuse("attn_layer_indices", "it must be a list of numbers of layers")
         return []
-    return [layer for layer in range(n_layers) if layer not in attention]
+    return sorted(set(range(n_layers)).difference(attention))
 
 
 def _weights(config: ModelConfig) -> list[Part]:

@@ -93,7 +93,7 @@ def _sparse(fields: Fields, n_layers: int) -> Sequence[int]:
     if not isinstance(said, list) or any(type(layer) is not int for layer in said):
         fields.refuse("moe_layers", "it must be a list of numbers of layers")
         return ()
-    return [layer for layer in range(min(n_layers, MOST_EXPERTS)) if layer in said]
+    return sorted(set(range(min(n_layers, MOST_EXPERTS))).intersection(said))
 
 
 def _weights(config: ModelConfig) -> list[Part]:

@@ -53,7 +53,7 @@ def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     for first, now in FIRST.items():
         if first in fields.raw:
             fields.raw[now] = fields.raw.pop(first)
-    kinds = _kinds(fields)
+    kinds = _kinds(fields, names)
     mixers = [kind for kind in kinds if kind != NETWORK]
     spaces = tuple(layer for layer, kind in enumerate(mixers) if kind == SPACE)
     fields.ignore(*UNREAD.split())
@@ -108,7 +108,7 @@ def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     ), has_head
 
 
-def _kinds(fields: Fields) -> Sequence[str]:
+def _kinds(fields: Fields, names: Collection[str]) -> Sequence[str]:
     """What each layer is: layers_block_type, or of older files hybrid_override_pattern."""
     letters, said = fields.value("hybrid_override_pattern"), fields.value("layers_block_type")
     listed_now = fields.raw.get("layers_block_type") is not None or letters is None
@@ -122,6 +122,8 @@ def _kinds(fields: Fields) -> Sequence[str]:
         )
     elif any(pair == (NETWORK, NETWORK) for pair in zip([NETWORK, *kinds], kinds, strict=False)):
         fields.refuse(name, "supported are networks (mlp) that follow a mixer each")
+    elif {layer for layer, kind in enumerate(kinds) if kind == NETWORK} != _networks(names):
+        fields.refuse(name, "the file of weights has networks (mlp) in other layers")
     else:
         return kinds
     return [FULL]
@@ -143,10 +145,15 @@ def _weights(config: ModelConfig) -> list[Part]:
     return [*parts, *head(config)]
 
 
+def _networks(names: Collection[str]) -> set[int]:
+    """The layers of the file that are networks."""
+    return {int(match[1]) for name in names if (match := _NETWORK.fullmatch(name))}
+
+
 def _numbers(names: Collection[str]) -> tuple[list[int], dict[int, int]]:
     """Of the mixers in the file, in order, and of the network behind each, where there is one."""
     found = sorted({int(match[1]) for name in names if (match := _LAYER.match(name))})
-    networks = {int(match[1]) for name in names if (match := _NETWORK.fullmatch(name))}
+    networks = _networks(names)
     mixers = [layer for layer in found if layer not in networks]
     return mixers, {ours: layer + 1 for ours, layer in enumerate(mixers) if layer + 1 in networks}
 
