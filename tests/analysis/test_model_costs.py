@@ -53,6 +53,11 @@ def test_stacks_of_different_depth_are_counted() -> None:
     assert sum(parameters(config).values()) == count_parameters(config)
 
 
+def test_layers_without_a_norm_of_queries_and_keys_are_counted() -> None:
+    config = tiny.config("decoder-only", **{**tiny.LLAMA4, "n_decoder_layers": 3})
+    assert sum(parameters(config).values()) == count_parameters(config)
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -35,7 +35,8 @@ def parameters(config: ModelConfig) -> dict[str, int]:
     """Parameters by "<section>.<kind>" (`parameter_count.parts`); read only.
 
     Counted on models of one and of two layers without memory: all layers of a stack are alike (but for those without
-    experts, which are put right afterwards), and a model of 96 takes long to make.
+    experts, with a state, or without a norm of queries and keys, which are put right afterwards), and a model of 96 takes
+    long to make.
     """
     one, two = (_parts(config, depth) for depth in (1, 2))
     found = {}
@@ -51,6 +52,11 @@ def parameters(config: ModelConfig) -> dict[str, int]:
     if config.state_layers is not None:
         other = _parts(config, 1, with_states=True)["decoder.attention"]
         found["decoder.attention"] += config.n_state_layers * (other - one["decoder.attention"])
+    if config.qk_norm_layers is not None:
+        plain = _parts(replace(config, qk_norm=False, qk_norm_over="head", qk_norm_layers=None), 1)
+        without = sum(not (config.has_qk_norm(layer) or config.has_state(layer)) for layer in range(config.depth))
+        for name, count in one.items():
+            found[name] -= without * (count - plain[name])
     return found
 
 
@@ -60,6 +66,7 @@ def _parts(config: ModelConfig, depth: int, with_states: bool = False) -> dict[s
         n_encoder_layers=min(depth, config.n_encoder_layers),
         n_decoder_layers=min(depth, config.n_decoder_layers),
         sliding_layers=None,
+        qk_norm_layers=None,
         rope_layers=None,
         rope_local_layers=None,
         rope_local_theta=None,
