@@ -81,6 +81,10 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
         dict(positions="rope", rope_scaling="longrope", rope_divisors=(1.0, 0.0)),
         ["rope_divisors: must be numbers above 0, one for each of the"],
     ),
+    (
+        dict(positions="rope", rope_scaling="longrope", rope_divisors=(1.0, 1e-320)),
+        ["rope_divisors: must be numbers above 0, one for each of the"],
+    ),
     (dict(qk_norm_layers=(0,)), ["qk_norm_layers: only one stack alone with qk_norm has such layers"]),
     (
         dict(qk_norm=True, qk_norm_layers=(9,), n_encoder_layers=0),
@@ -247,6 +251,7 @@ def test_every_option_has_an_illegal_value_above() -> None:
         "embedding_norm": "bias",
         "qk_norm": "bias",
         "rope_whole_pairs": "bias",
+        "expert_inputs_weighed": "bias",
         "forced_bos_id": "decoder_start_id",
     }
     assert {of_one_kind.get(field.name, field.name) for field in fields(ModelConfig)} <= tried

@@ -60,7 +60,7 @@ HALF = (
 LATENT = ("deepseek_v2", "deepseek_v3", "glm4_moe_lite")
 PARTLY = (*HALF, *LATENT, "cohere2", "smollm3", "exaone4", *TWO_BASES)
 UNREAD = ("phi3",)  # has longrope alone, of which yarn was an older name
-OTHERWISE = ("nanochat", "ministral3")  # a norm after the turn; a scale of the queries by place
+OTHERWISE = ("nanochat", "llama4_text", "ministral3")  # a norm after the turn; a scale of the queries by place
 
 
 def folder_of(kind: str, folder: Path, rope: dict[str, Any]) -> tuple[Path, str]:
@@ -228,6 +228,7 @@ def test_what_longrope_may_say(changes: dict[str, Any], tmp_path: Path) -> None:
         ),
         (dict(long_factor=[1.0] * 3), "long_factor.* as long as short_factor"),
         (dict(short_factor=[1.0, 2.0, 3.0, 0.0]), "short_factor.* above 0"),
+        (dict(short_factor=[1.0, 2.0, 3.0, 1e-320]), "short_factor.* above 0"),
         (dict(beta_fast=3.0), "longrope and what belongs to it"),
     ],
     ids=str,

@@ -169,7 +169,7 @@ class PositionOptions(CommonOptions):
         given = self.rope_divisors
         if (given is None) is (self.rope_scaling == "longrope"):
             yield N_("rope_divisors and rope_scaling='longrope' belong together: give both or neither")
-        elif given is not None and (len(given) != self.turned_dims // 2 or not all(0 < c < 1e30 for c in given)):
+        elif given is not None and (len(given) != self.turned_dims // 2 or not all(1e-30 < c < 1e30 for c in given)):
             yield N_(
                 "rope_divisors: must be numbers above 0, one for each of the {n} pairs that turn",
                 n=self.turned_dims // 2,

@@ -135,7 +135,7 @@ def _longrope(fields: Fields, inner: Fields, trained: int) -> Options:
     longest = fields.size("max_position_embeddings")
     for name in ("short_factor", "long_factor"):
         said = inner.value(name)
-        if not isinstance(said, list) or not all(type(x) in (int, float) and 0 < x < 1e30 for x in said):
+        if not isinstance(said, list) or not all(type(x) in (int, float) and 1e-30 < x < 1e30 for x in said):
             inner.refuse(name, "it must list a number above 0 for each pair that turns")
             return {}
     if inner.value("attention_factor") is not None:
