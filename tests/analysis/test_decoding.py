@@ -1,11 +1,14 @@
 """Several ways of choosing on one prompt, and what the KV cache saves."""
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from tests import tiny
 from tests.bundled import load
 from vizformer.analysis.costs.generation_cost import generation_costs
 from vizformer.analysis.decoding.read_back import all_read_back, back_probability, goes_both_ways
@@ -133,3 +136,16 @@ def test_who_translates_one_way_reads_nothing_back() -> None:
     assert not goes_both_ways(stories)
     with pytest.raises(TraceError, match="one way only"):
         back_probability(stories, "Once", "upon")
+
+
+@pytest.mark.parametrize(
+    ("architecture", "changes"), [("decoder-only", {}), ("encoder-only", {}), ("encoder-decoder", {"eos_id": None})]
+)
+def test_first_tokens_alone_make_no_translator(architecture: str, changes: dict[str, Any]) -> None:
+    """Without an encoder and a decoder nothing is read back, and without an end mark no text ends."""
+    plain = tiny.checkpoint(architecture, **changes)
+    first, second = (token.piece for token in plain.tokenizer.tokens([4, 5]))
+    marked = replace(plain, tokenizer=plain.tokenizer.with_first_tokens({"CJK": first, "LATIN": second}))
+    assert not goes_both_ways(marked)
+    with pytest.raises(TraceError, match="one way only"):
+        back_probability(marked, "the cats", "the dogs")
