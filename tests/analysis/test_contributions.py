@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from tests import tiny
+from vizformer.analysis.attribution.backward import mean_row
 from vizformer.analysis.heads.residual_contributions import contributions, key_contributions
 from vizformer.errors import TraceError
 from vizformer.model import Cell, Edit
@@ -132,3 +133,16 @@ def test_queries_that_are_not_there() -> None:
     ):
         with pytest.raises(TraceError, match="no position"):
             call()
+
+
+def test_the_mean_row_follows_what_a_table_becomes() -> None:
+    first, second = torch.randn(7, 3), torch.randn(7, 3)
+    for table in (first, second, first):
+        np.testing.assert_allclose(mean_row(table), table.double().mean(0), rtol=1e-12)
+    first[0] += 1
+    np.testing.assert_allclose(mean_row(first), first.double().mean(0), rtol=1e-12)
+    with torch.inference_mode():
+        unwatched = torch.ones(2, 3)
+        assert mean_row(unwatched).tolist() == [1, 1, 1]
+        unwatched += 1
+        assert mean_row(unwatched).tolist() == [2, 2, 2]

@@ -43,15 +43,23 @@ class FeedForwardNumbers:
     out: Float[ndarray, "n d_model"]
 
 
-def feedforward_numbers(
+def inner_numbers(
     x: Float[ndarray, "n d_model"], feedforward: FeedForward, dtype: torch.dtype
-) -> FeedForwardNumbers:
-    """All of it in float64, rounded where a model that computes in `dtype` rounds."""
+) -> tuple[Float[ndarray, "n d_ff"], ...]:
+    """`hidden`, `entering`, `active` and `inner` of `FeedForwardNumbers`, rounded where a model in `dtype` rounds."""
     gate, kind = feedforward.W_gate, network_activation(feedforward)
     hidden = stored(x @ float64(feedforward.W_in.weight).T + bias_of(feedforward.W_in), dtype)
     entering = hidden if gate is None else stored(x @ float64(gate.weight).T + bias_of(gate), dtype)
     active = stored(kind.compute(entering), dtype)
     inner = active if gate is None else stored(active * stored(kind.partner(hidden), dtype), dtype)
+    return hidden, entering, active, inner
+
+
+def feedforward_numbers(
+    x: Float[ndarray, "n d_model"], feedforward: FeedForward, dtype: torch.dtype
+) -> FeedForwardNumbers:
+    """All of it in float64, rounded where a model that computes in `dtype` rounds."""
+    hidden, entering, active, inner = inner_numbers(x, feedforward, dtype)
     out = stored(inner @ float64(feedforward.W_out.weight).T + bias_of(feedforward.W_out), dtype)
     return FeedForwardNumbers(hidden, entering, active, inner, out)
 

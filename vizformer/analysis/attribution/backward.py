@@ -3,6 +3,7 @@
 What is frozen and why the terms sum to where the way begins is said in `vizformer.analysis.attribution.direct`.
 """
 
+import weakref
 from collections.abc import Collection
 from typing import Literal
 
@@ -19,7 +20,7 @@ from vizformer.explain.activations import activation_kind
 from vizformer.explain.arrays import float64
 from vizformer.explain.block_rows import find_block, network_input, sublayers
 from vizformer.explain.experts_numbers import mixture_numbers
-from vizformer.explain.feedforward_rows import feedforward_numbers
+from vizformer.explain.feedforward_rows import inner_numbers
 from vizformer.explain.norms import divisor, is_deviation, is_offset, normalise, through
 from vizformer.explain.sublayer import bias_of
 from vizformer.model.attention import Attention
@@ -31,6 +32,7 @@ from vizformer.model.norms import Norm
 from vizformer.model.trace import Trace
 
 Rows = Float[ndarray, "rows d_model"]
+_MEAN_ROW: "dict[str, tuple[weakref.ref[Tensor], int, Row]]" = {}
 
 
 class Backward:
@@ -211,11 +213,7 @@ class LogitBackward(Backward):
         ratios = None if model.config.logit_cap is None else self.bent(model.config.logit_cap, float64(table), bias)
         self.g = float64(table[token])[None] * model.config.logit_scale * (1.0 if ratios is None else ratios[token])
         if against == "mean":
-            mean = (
-                float64(table.mean(0, dtype=torch.float64))
-                if ratios is None
-                else ratios @ float64(table) / table.shape[0]
-            )
+            mean = mean_row(table) if ratios is None else ratios @ float64(table) / table.shape[0]
             self.g = self.g - mean * model.config.logit_scale
         elif against is not None:
             ratio = 1.0 if ratios is None else ratios[against]
@@ -244,6 +242,16 @@ class LogitBackward(Backward):
         return found
 
 
+def mean_row(table: Tensor) -> Row:
+    """The mean of a table's rows; that of the last table is kept, since a head report asks for it text after text."""
+    changes = -1 if table.is_inference() else table._version  # (a tensor of inference does not count its changes)
+    of, then, found = _MEAN_ROW.get("last", (None, -1, None))
+    if found is None or of is None or of() is not table or then != changes or changes < 0:
+        found = float64(table.mean(0, dtype=torch.float64))
+        _MEAN_ROW["last"] = (weakref.ref(table), changes, found)
+    return found
+
+
 def reference(values: Float[ndarray, " vocab"], against: Against) -> float:
     """What is taken off each logit, or off what belongs to it."""
     if against is None:
@@ -254,8 +262,7 @@ def reference(values: Float[ndarray, " vocab"], against: Against) -> float:
 def inner_rows(block: Block, network: FeedForward, trace: Trace, at: str, rows: slice) -> Float[ndarray, "rows d_ff"]:
     """What the neurons hand on in some rows."""
     x = network_input(block, trace, at, rows)
-    found: ndarray = feedforward_numbers(x, network, trace.residual(f"{at}.pre").dtype).inner
-    return found
+    return inner_numbers(x, network, trace.residual(f"{at}.pre").dtype)[-1]
 
 
 def attention_at(checkpoint: Checkpoint, site: str) -> Attention:
