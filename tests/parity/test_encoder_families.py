@@ -172,6 +172,22 @@ def test_width_of_heads_that_nomic_berts_file_leaves_out(tmp_path: Path) -> None
     assert opened_and_same(folder, "NomicBertForMaskedLM").model.config.d_head == 8
 
 
+def test_longformer_says_that_no_token_sees_the_whole_text_only_where_it_is_so(tmp_path: Path) -> None:
+    for window, narrow in ((4, True), (128, False)):
+        opened = load(written("longformer", tmp_path / str(window), attention_window=window))
+        assert (opened.model.config.sliding_window is not None) is narrow
+        assert any("no token sees the whole text" in str(note) for note in opened.report.assumptions) is narrow
+
+
+@pytest.mark.parametrize(
+    "window", [[], [4, 4, 6], [4, 4], [-4] * 3, [2.0**70] * 3, 5, 0, -2, True, "4", None, {"4": 4}]
+)
+def test_windows_of_longformer_that_are_refused(window: Any, tmp_path: Path) -> None:
+    folder = folders.change(written("longformer", tmp_path), attention_window=window)
+    with pytest.raises(CheckpointError, match=r"attention_window=.*: supported is one even number from 4 on"):
+        load(folder)
+
+
 def test_short_texts_of_big_bird_are_looked_at_in_full_whatever_it_says(tmp_path: Path) -> None:
     folder = written("big_bird", tmp_path, attention_type="block_sparse", block_size=8)
     opened, other = load(folder), theirs(folder, "BigBirdForMaskedLM")

@@ -115,11 +115,13 @@ def _longformer(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     if any(type(size) is not int or size < 4 or size % 2 or size != sizes[0] for size in sizes):
         fields.refuse("attention_window", "supported is one even number from 4 on, the same in all layers")
         return found, has_head
+    half = sizes[0] // 2
+    if half + 1 >= found["max_positions"]:
+        return found, has_head
     fields.assume(
         "no token sees the whole text: `transformers` gives global attention only to tokens that a caller names"
     )
-    half = sizes[0] // 2
-    return found if half + 1 >= found["max_positions"] else {**found, "sliding_window": half + 1}, has_head
+    return {**found, "sliding_window": half + 1}, has_head
 
 
 def _tensors_of_mpnet(config: ModelConfig) -> list[Part]:
