@@ -127,7 +127,7 @@ def test_the_way_back_is_the_probability_of_the_sentence_and_its_end(text: str, 
     log_p = torch.log_softmax(trace.logits.double(), -1)
     total = sum(float(log_p[row, id]) for row, id in enumerate(wanted))
     assert back_probability(checkpoint, text, translation) == pytest.approx(total, abs=1e-4)
-    assert back_probability(checkpoint, text, " ") == -math.inf
+    assert back_probability(checkpoint, text, " ") == back_probability(checkpoint, text, "very " * 600) == -math.inf
 
 
 def test_who_translates_one_way_reads_nothing_back() -> None:

@@ -50,19 +50,18 @@ def goes_both_ways(checkpoint: Checkpoint) -> bool:
 def back_probability(checkpoint: Checkpoint, text: str, translation: str) -> float:
     """log P(text | translation), in nats: the sum over the tokens of the text, and its end mark.
 
-    -inf where there is nothing to read.
+    -inf where there is nothing to read, or more than the model has positions for.
 
     Raises:
-        TraceError: a model that does not translate both ways; a text that is empty, or longer than the model's positions.
+        TraceError: a model that does not translate both ways.
     """
     if not goes_both_ways(checkpoint):
         raise TraceError("{name} translates one way only: it cannot read a translation back.", name=checkpoint.name)
-    if not translation.strip():
+    try:
+        read = checkpoint.encode(translation)
+        begun = checkpoint.encode_target(text)  # start mark, then the text
+    except TraceError:
         return -math.inf
-    read, begun = (
-        checkpoint.encode(translation),
-        checkpoint.encode_target(text),
-    )  # (the second: start mark, then the text)
     wanted = [*(token.id for token in begun[len(checkpoint.model.config.start_ids) :]), checkpoint.model.config.eos_id]
     logits = checkpoint.model(checkpoint.tensor(read), checkpoint.tensor(begun))[0]  # [n, vocab_size]
     log_p = torch.log_softmax(logits.double(), dim=-1)
