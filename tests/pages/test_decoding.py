@@ -13,6 +13,7 @@ from vizformer.analysis.decoding.teacher_forcing import OneError, forced_rows, o
 from vizformer.analysis.decoding.ways import beams, first_token, written
 from vizformer.checkpoints import Checkpoint
 from vizformer.generation import Sampling
+from vizformer.generation.speculative import speculative_rounds
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.decoding import free_running
 from vizformer.web.words.labels import percent
@@ -164,3 +165,37 @@ def test_a_sentence_that_nobody_has_translated_asks_for_a_reference(open_app: Op
     app = app.text_input(key="view.second").set_value("We will go tomorrow.").run()
     assert "".join(app.query_params["second"]) == "We will go tomorrow."
     assert tables(app)
+
+
+@pytest.mark.parametrize("model", TEXTS)
+def test_what_became_of_a_draft_is_the_librarys(open_app: Open, model: str) -> None:
+    dials = "decoding.draft_layers:2~decoding.drafts:2~decoding.draft_temperature:0.8~decoding.draft_seed:5"
+    app = open_app(PAGE, part="drafts", model=model, text=TEXTS[model], dials=dials)
+    assert not app.exception
+    checkpoint = load(model)
+    read, start = ([token.id for token in tokens] for tokens in checkpoint.opening(TEXTS[model]))
+    given = (read, start) if read else (start,)
+    options = dict(layers=2, drafts=2, max_new=12, temperature=0.8, seed=5)
+    rounds = list(speculative_rounds(checkpoint.model, *given, **options))
+    shown, first = tables(app)
+    assert [row[1].count("✓") for row in shown] == [sum(one.is_accepted for one in each.drafted) for each in rounds]
+    assert [len(row[1].split("\u2003")) for row in shown] == [len(each.drafted) for each in rounds]
+    assert any(
+        f"Forwards of the whole model, {checkpoint.model.config.n_decoder_layers} layers: {len(rounds)}." in text.value
+        for text in app.text
+    )
+    p = checkpoint.trace(ids=read or start, target_ids=start if read else None).logits[-1].double().div(0.8).softmax(-1)
+    for row in first[:-1]:
+        own, kept, instead = (float(cell.replace("−", "-")) for cell in row[2:])
+        assert kept + instead == pytest.approx(own, abs=2e-4)  # of four digits
+        assert any(own == pytest.approx(one, abs=1e-4) for one in p.tolist())
+    done = run(app.code[0].value)
+    assert done["same"].tolist() == pytest.approx(done["p"].tolist(), abs=1e-6)
+
+
+def test_greedy_drafts_write_the_greedy_text(open_app: Open) -> None:
+    app = open_app(PAGE, part="drafts", model="zh-en", text="今天天气", dials="decoding.draft_temperature:0.0")
+    assert not app.exception
+    shown = tables(app)[0]
+    new = sum(row[1].count("✓") for row in shown) + sum(bool(row[2]) for row in shown)
+    assert new == min(len(load("zh-en").generate("今天天气", max_new=12).ids), 12)

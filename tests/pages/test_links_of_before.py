@@ -103,6 +103,7 @@ PARTS = {
     "/decoding?part=steps": ["Part: steps"],
     "/decoding?part=bleu": ["Part: bleu", "Words in a run: 2"],
     "/decoding?part=cache": ["Part: cache", "New tokens, n: 64"],
+    "/decoding?part=drafts&dials=decoding.drafts%3A2": ["Part: drafts", "Drafted tokens in a round: 2"],
     "/training?part=smoothing&dials=training.eps%3A0.2": ["Part: smoothing", "ε: taken from the right token: 0.2"],
     "/training?part=rate": ["Part: rate", "Warm-up steps: 4000"],
     "/training?part=adam&dials=training.update%3A3": ["Part: adam", "Step: 3"],
@@ -146,10 +147,10 @@ PLACES = {
         "Sentence: I have <b>two</b> dogs & 100% fun",
         "vizformer_lines",
     ],
-    "/attention?target=I+have+a+dog.&site=cross&layer=2&head=3&query=1&position=4": [
+    "/attention?target=I+have+a+dog.&site=cross&layer=2&head=3&query=1&position=3": [
         "Target: I have a dog.",
         "Kind of attention: cross",
-        "Most probable after position 4",
+        "Most probable after position 3",
         STEP_BY_STEP.format(3, 2, 1),
     ],
     "/attention?site=decoder&picture=lines&layer=1&head=3": [STEP_BY_STEP.format(3, 1, 4), "vizformer_lines"],

@@ -392,6 +392,7 @@ def test_a_long_text_stays_out_of_the_code_of_an_exercise() -> None:
     """It would travel twelve times, and nobody reads such a line."""
     usual = exercises.of_station("heads", SOURCE, CHINESE[1])
     assert exercises.of_station("heads", SOURCE, "word " * 4000) == usual
+    assert exercises.of_station("heads", "eo", CHINESE[1]) == usual  # a language without a notebook of its own
 
 
 @pytest.mark.parametrize("code", LANGUAGES)

@@ -28,6 +28,7 @@ EXAMPLES = (
     "She opened the door and went in.",
     "The cat sat on the chair.",
     "How good!",
+    "Good luck",
     "How are you doing!",
     "dog bites man",
     "Transformer base",

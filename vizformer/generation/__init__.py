@@ -3,6 +3,7 @@
 sampling      from logits to what is drawn from
 streaming     one token at a time, with the KV cache; candidates: what each step was chosen from
 greedy, beam  the most probable token each time; beam search with its tree
+speculative   a cheap draft, checked by the whole model in one forward
 """
 
 from typing import TYPE_CHECKING

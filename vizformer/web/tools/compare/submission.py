@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from vizformer.assets import asset
 from vizformer.errors import VizformerError
 from vizformer.messages import N_
 from vizformer.web.catalogue import uploads
@@ -14,6 +13,7 @@ from vizformer.web.widgets import dropzone
 from vizformer.web.widgets.choices import BESIDE
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words import errors
+from vizformer.web.words.exercise_notebook import notebook
 from vizformer.web.words.i18n import _, language, show_markdown, show_note
 
 _CHECKED = "compare.checked"
@@ -32,11 +32,11 @@ def hand_in(subject: Subject) -> None:
             "Or build it function by function: twelve exercises that are checked on your computer, as a notebook or, "
             "by `vizformer exercises FOLDER`, as files."
         )
-        notebook = asset("exercises", language(), "exercises.ipynb")
+        file = notebook(language())
         st.download_button(
             _("The exercises as a notebook"),
-            notebook.read_bytes,
-            notebook.name,
+            file.read_bytes,
+            file.name,
             "application/x-ipynb+json",
             key="compare.exercises",
             on_click="ignore",

@@ -6,7 +6,7 @@ from vizformer.components import sortable, tree
 from vizformer.figures.tables import Table
 from vizformer.generation import Hypothesis
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.frame import sitemap
+from vizformer.web.frame import presses, sitemap
 from vizformer.web.link import state
 from vizformer.web.link.generation_settings import Settings
 from vizformer.web.tools.generation import computations, in_python
@@ -81,7 +81,8 @@ def _read_back(subject: Subject, best: str, *, greedy: str) -> None:
         "Back: log p of your sentence, given the text, by the same model. A text that leaves something out may be "
         "probable, but the sentence is hard to find again from it."
     )
-    if best and best != greedy and st.button(_("Look at the attention of this translation")):
+    label = _("Look at the attention of this translation")
+    if best and best != greedy and presses.button(label, key="generation.read_back"):
         state.update(target=best)
         st.switch_page(sitemap.ATTENTION.file)
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
-from vizformer.assets import asset
 from vizformer.components.stations import Exercise
+from vizformer.web.words.exercise_notebook import notebook
 
 EXERCISES: Mapping[str, tuple[str, ...]] = {
     "places": ("positions",),
@@ -37,7 +37,7 @@ def of_station(name: str, code: str, text: str) -> tuple[Exercise, ...]:
 
 @cache
 def _exercises(code: str) -> dict[str, Exercise]:
-    cells = json.loads(asset("exercises", code, "exercises.ipynb").read_text(encoding="utf-8"))["cells"]
+    cells = json.loads(notebook(code).read_text(encoding="utf-8"))["cells"]
     texts = ["".join(cell["source"]) for cell in cells]
     made = {}
     for said, stub, check in zip(texts, texts[1:], texts[2:], strict=False):
