@@ -12,7 +12,7 @@ MODELS = {"zh-en": "我有一只猫。", "stories": "The cat sat on the chair.",
 LEFT_OUT = {  # (lesson, model) -> parts in which there is nothing to ask, and what the part says instead
     ("cross", "stories"): (("three", "memory", "alignment", "without"), "no cross-attention"),
     ("cross", "cloze"): (("three", "memory", "alignment", "without"), "no cross-attention"),
-    ("decoding", "cloze"): (("shift", "free", "ways", "steps", "cache"), "does not write"),
+    ("decoding", "cloze"): (("shift", "free", "ways", "steps", "cache", "drafts"), "does not write"),
 }
 OF_MATRICES = ("positions", "qkv", "heads", "masks", "cross", "decoding")  # lessons that show a map to be clicked in
 PARTS = {entry.url: list(lesson_text.lesson_prose(entry.url, "en")) for entry in COURSE}
