@@ -180,10 +180,7 @@ def test_what_became_of_a_draft_is_the_librarys(open_app: Open, model: str) -> N
     shown, first = tables(app)
     assert [row[1].count("✓") for row in shown] == [sum(one.is_accepted for one in each.drafted) for each in rounds]
     assert [len(row[1].split("\u2003")) for row in shown] == [len(each.drafted) for each in rounds]
-    assert any(
-        f"Forwards of the whole model: {len(rounds)}." in text.value
-        for text in app.text
-    )
+    assert any(f"Forwards of the whole model: {len(rounds)}." in text.value for text in app.text)
     p = checkpoint.trace(ids=read or start, target_ids=start if read else None).logits[-1].double().div(0.8).softmax(-1)
     for row in first[:-1]:
         own, kept, instead = (float(cell.replace("−", "-")) for cell in row[2:])
