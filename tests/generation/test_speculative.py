@@ -50,8 +50,8 @@ def test_a_checked_token_is_distributed_as_the_models_own() -> None:
 def test_two_tokens_in_a_row_are_distributed_as_the_models_own() -> None:
     model, n = small(), 4000
     with torch.inference_mode():
-        first = next_distributions(model, [1, 2], None, 1.0)[-1]
-        wanted = torch.stack([p * next_distributions(model, [1, 2, id], None, 1.0)[-1] for id, p in enumerate(first)])
+        first = next_distributions(model, [1, 2], None, 1.0)[0]
+        wanted = torch.stack([p * next_distributions(model, [1, 2, id], None, 1.0)[0] for id, p in enumerate(first)])
     counts = torch.zeros(6, 6)
     for seed in range(n):
         rounds = speculative_rounds(model, [1, 2], layers=1, drafts=2, max_new=2, seed=seed)
@@ -94,3 +94,15 @@ def test_a_text_ends_with_its_mark_its_limit_or_the_positions() -> None:
 def test_a_draft_of_nothing_is_refused(layers: int, drafts: int) -> None:
     with pytest.raises(GenerationError, match="at least one token, and 1 to 3"):
         next(speculative_rounds(small(), [1], layers=layers, drafts=drafts, max_new=3))
+
+
+@torch.inference_mode()
+def test_only_the_last_rows_meet_the_vocabulary(monkeypatch) -> None:
+    model, read = small(), []
+    own = model.logits
+    monkeypatch.setattr(model, "logits", lambda x: read.append(x.shape[0]) or own(x))
+    whole = next_distributions(model, [1, 2, 4, 5], None, 1.0, last=4)
+    assert torch.equal(whole, torch.softmax(own(model.decode(torch.tensor([[1, 2, 4, 5]])))[0].double(), -1))
+    assert torch.allclose(next_distributions(model, [1, 2, 4, 5], None, 1.0, last=2), whole[2:], atol=1e-6)
+    list(speculative_rounds(model, [1, 2, 4], layers=1, drafts=2, max_new=5))
+    assert max(read[1:]) <= 3  # two drafted tokens and the one before them

@@ -196,3 +196,10 @@ def test_greedy_drafts_write_the_greedy_text(open_app: Open) -> None:
     shown = tables(app)[0]
     new = sum(row[1].count("✓") for row in shown) + sum(bool(row[2]) for row in shown)
     assert new == min(len(load("zh-en").generate("今天天气", max_new=12).ids), 12)
+
+
+def test_a_long_text_is_not_read_anew_for_every_draft(open_app: Open) -> None:
+    app = open_app(PAGE, part="drafts", model="stories", text="the cat sat and " * 80)
+    assert not app.exception
+    assert any("it takes at most 256" in one.value for one in app.info)
+    assert not tables(app)

@@ -109,9 +109,9 @@ def speculative_rounds(
         proposed: list[int] = []
         guesses: list[Tensor] = []
         while len(proposed) < min(drafts, left) and (not proposed or proposed[-1] != config.eos_id):
-            guesses.append(next_distributions(model, [*ids, *proposed], memory, temperature, layers)[-1])
+            guesses.append(next_distributions(model, [*ids, *proposed], memory, temperature, layers=layers)[0])
             proposed.append(draw(guesses[-1], generator))
-        own = next_distributions(model, [*ids, *proposed], memory, temperature)[len(ids) - 1 :]
+        own = next_distributions(model, [*ids, *proposed], memory, temperature, last=len(proposed) + 1)
         found = _verified(proposed, guesses, own, generator)
         if found.own is not None and (len(found.ids) > left or proposed[-1:] == [config.eos_id] == found.ids[-2:-1]):
             found = Round(found.drafted, None)  # no room for one more, or the text is over
@@ -127,15 +127,18 @@ def next_distributions(
     ids: Sequence[int],
     memory: Float[Tensor, "1 m d_model"] | None,
     temperature: float,
+    *,
     layers: int | None = None,
-) -> Float[Tensor, "n vocab_size"]:
-    """P(next token) after each of these tokens, in float64, on the CPU; of the model ended after so many layers."""
+    last: int = 1,
+) -> Float[Tensor, "last vocab_size"]:
+    """P(next token) after each of the last tokens, in float64, on the CPU; of the model ended after so many layers."""
     config, decoder, row = model.config, model.decoder, _row(model, ids)
     assert decoder is not None
     run, x = model.forward_pass("decoder", row, memory=memory), model.embed(row, stack="decoder")
     for layer in range(config.n_decoder_layers if layers is None else layers):
         x = decoder.layers[layer](x, run, f"decoder.{layer}")
-    logits = model.logits(x if decoder.final_norm is None else decoder.final_norm(x))[0].double().cpu()
+    x = x[0, -last:]  # [last, d_model]: no other row meets the vocabulary
+    logits = model.logits(x if decoder.final_norm is None else decoder.final_norm(x)).double().cpu()
     if config.never_written is not None:
         logits[:, config.never_written] = -torch.inf
     if temperature == 0:

@@ -17,6 +17,7 @@ from vizformer.web.words import labels
 
 lab = Laboratory("decoding", "drafts")
 MOST_DRAFTED, LAST_SEED, SHOWN = 5, 999, 6
+LONGEST = 256  # tokens of a text to go on with: each round reads it anew, as often as it drafts
 ACCEPTED, REFUSED, APART = "✓ ", "✗ ", "\u2003"
 
 
@@ -37,7 +38,7 @@ def first_place(subject: Subject, layers: int, temperature: float) -> tuple[torc
             None if model.encoder is None else model.encode(torch.tensor([prompt], device=subject.checkpoint.device))
         )
         read = prompt if memory is None else prefix
-        p, q = (next_distributions(model, read, memory, temperature, depth)[-1] for depth in (None, layers))
+        p, q = (next_distributions(model, read, memory, temperature, layers=depth)[0] for depth in (None, layers))
     return p, q
 
 
@@ -45,6 +46,9 @@ def first_place(subject: Subject, layers: int, temperature: float) -> tuple[torc
 def draw(subject: Subject) -> None:
     """What was drafted and what became of it; where each token of the first place comes from."""
     if not say_unless_writes(lab, subject):
+        return
+    if (n := len(subject.checkpoint.opening(subject.text)[1])) > LONGEST:
+        st.info(lab.text("long", n=n, most=LONGEST))
         return
     depth = subject.config.n_decoder_layers
     with controls():
