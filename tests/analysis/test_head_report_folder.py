@@ -27,6 +27,7 @@ MODELS = {
     "decoder-only, shared keys": tiny.LLAMA,
     "encoder-decoder": {},
     "decoder-only, one head": {"n_heads": 1, "n_decoder_layers": 1},
+    "decoder-only, layers of 6 and of 4 heads": tiny.HYBRID,
 }
 
 
@@ -71,7 +72,7 @@ def test_a_report_is_read_back_as_it_was_written(name, tmp_path):
     assert again.weights == checkpoint.key
     assert list(again.kinds) == list(report.kinds)
     for kind, found in report.kinds.items():
-        assert again.kinds[kind].n_kv_heads == found.n_kv_heads
+        assert again.kinds[kind].layer_heads == found.layer_heads
         assert np.array_equal(again.kinds[kind].similarity, found.similarity, equal_nan=True)
         for array, values in arrays_of(found).items():
             other = arrays_of(again.kinds[kind])[array]
@@ -88,14 +89,22 @@ def test_other_programs_find_what_the_documentation_says(packed):
         one = json.loads(archive.read("heads/decoder.0.1.json"))
         texts = json.loads(archive.read("texts.json"))
     found = report.kinds["decoder"]
-    assert about["kinds"] == [
-        {"kind": "decoder", "layers": found.shape[0], "heads": found.shape[1], "key_value_heads": 4}
-    ]
+    assert about["kinds"] == [{"kind": "decoder", "layers": 2, "heads": [4, 4], "key_value_heads": [4, 4]}]
     assert one["mean"]["entropy"] == float(found.mean["entropy"][0, 1])
     assert one["spread"]["copying"] is None  # NaN is no JSON
     assert texts[str(one["strongest"]["entropy"])]["text"] in TEXTS
     said = (asset().parent / "docs" / "head-report-format.md").read_text(encoding="utf-8")
     assert not {name.partition("/")[0] for name in PER_HEAD} - {word.strip("`") for word in said.split()}
+
+
+def test_a_folder_of_version_1_is_read(packed):
+    def before(about):
+        about["kinds"][0].update(heads=4, key_value_heads=4)
+        return about | {"version": 1}
+
+    report, *_ = measured()
+    again, _ = read_report_folder(changed(packed, "report.json", before))
+    assert again.csv() == report.csv()
 
 
 def nothing_else(value):
@@ -113,13 +122,16 @@ def nothing_else(value):
         ("report.json", b"\xff\xfe", "report.json is not as"),
         ("report.json", b"[" * 100_000, "report.json is not as"),
         ("report.json", b'{"format": ' + b"9" * 5000 + b"}", "report.json is not as"),
-        ("report.json", lambda it: it | {"version": 2}, "another one"),
+        ("report.json", lambda it: it | {"version": 3}, "another one"),
         ("report.json", lambda it: it | {"kinds": []}, "report.json is not as"),
         ("report.json", lambda it: it | {"given": 10**9}, "report.json is not as"),
         ("report.json", lambda it: it | {"model": "a" * 10_000}, "report.json is not as"),
         ("report.json", lambda it: it | {"kinds": it["kinds"] * 2}, "is not as"),
         ("report.json", lambda it: it["kinds"][0].update(layers=10**6), "report.json is not as"),
         ("report.json", lambda it: it["kinds"][0].update(key_value_heads=3), "report.json is not as"),
+        ("report.json", lambda it: it["kinds"][0].update(heads=[4]), "report.json is not as"),
+        ("report.json", lambda it: it["kinds"][0].update(heads=[4, 10**9]), "report.json is not as"),
+        ("report.json", lambda it: it["kinds"][0].update(heads=[0, 0]), "report.json is not as"),
         ("report.json", lambda it: it["kinds"][0].update(kind="../../etc"), "report.json is not as"),
         ("heads/decoder.0.0.json", lambda it: it["mean"].pop("entropy"), "decoder.0.0.json is not as"),
         ("heads/decoder.0.0.json", lambda it: it["mean"].update(entropy="1"), "decoder.0.0.json is not as"),

@@ -146,6 +146,13 @@ class AttentionOptions(CommonOptions):
         names = (one.name for one in fields(self) if one.name.startswith("state_") and one.name != "state_layers")
         return tuple(name for name in names if getattr(self, name) != getattr(AttentionOptions, name))
 
+    def heads_of(self, layer: int) -> tuple[int, int]:
+        """Heads of a layer, and of its keys: several heads may share one."""
+        if self.has_state(layer):
+            n_keys, n_heads = self.state_heads
+            return n_heads, n_keys
+        return self.n_heads, self.kv_heads
+
     @property
     def most_heads(self) -> int:
         """Heads of the layers that have most of them."""

@@ -29,10 +29,9 @@ from numpy import ndarray
 from torch import Tensor
 
 from vizformer.analysis.circuits import chance
-from vizformer.analysis.circuits.weights import HeadWeights, head_weights, predicting_kind
+from vizformer.analysis.circuits.weights import HeadWeights, known_heads, predicting_kind
 from vizformer.analysis.heads.maps import Kind
 from vizformer.checkpoints import Checkpoint
-from vizformer.model.block import Block
 
 Way = Literal["Q", "K", "V"]
 WAYS: tuple[Way, ...] = get_args(Way)
@@ -53,13 +52,14 @@ class Composition:
     """The scores of all pairs of heads of a stack.
 
     Attributes:
-        scores: [earlier head, later head] for each way, heads numbered layer * n_heads + head; NaN where the second is in
-            no later layer, and where a head is 0.
+        scores: [earlier head, later head] for each way, heads numbered as in `places`; NaN where the second is in no later
+            layer, and where a head is 0.
         excess: of the same pairs, how many deviations the square of the score stands above its mean by chance.
         chance: at most this often chance gives such a score; 1 for what stands less than LOOKED_AT deviations above.
         decoys: for each way, excess and chance of the pairs whose second head is in an earlier layer [2, pairs]; none
             where layers share their weights, since both are then one.
         mean: the score that chance gives, 1 / sqrt(d_model).
+        places: layer and number of every head; those of layers without a softmax are left out.
     """
 
     scores: dict[Way, Float[ndarray, "heads heads"]]
@@ -67,7 +67,7 @@ class Composition:
     chance: dict[Way, Float[ndarray, "heads heads"]]
     decoys: dict[Way, Float[ndarray, "2 pairs"]]
     mean: float
-    n_heads: int
+    places: list[tuple[int, int]]
 
     @property
     def tests(self) -> int:
@@ -93,22 +93,20 @@ class Composition:
         """The pairs ((layer, head) of the earlier one, of the later one, excess) that clearly compose, clearest first."""
         excess = self.excess[way]
         pairs = np.argwhere(self.unlikely(self.chance[way]) & (np.nan_to_num(excess, nan=-np.inf) >= self.least(way)))
-        found = [
-            (divmod(int(a), self.n_heads), divmod(int(b), self.n_heads), float(excess[a, b])) for a, b in pairs.tolist()
-        ]
+        found = [(self.places[a], self.places[b], float(excess[a, b])) for a, b in pairs.tolist()]
         return sorted(found, key=lambda pair: -pair[2])
 
 
 def compositions(checkpoint: Checkpoint, kind: Kind | None = None) -> Composition:
     """All pairs of heads of one stack's self-attention; of the one that predicts if `kind` is not given."""
     kind, config = kind or predicting_kind(checkpoint), checkpoint.model.config
-    layers = config.layers_of(kind)
-    heads = [head_weights(checkpoint, kind, *place) for place in np.ndindex(layers, config.n_heads)]
+    heads = known_heads(checkpoint, kind)
     triangles = [_triangles(one) for one in heads]
     written = torch.stack([chance.shares(_squares(r.V, r.O)) for r in triangles])  # [heads, d_head]
-    layer = np.arange(len(heads)) // config.n_heads
+    layer = np.array([one.layer for one in heads])
     later, earlier = layer[:, None] < layer[None], layer[:, None] > layer[None]
-    shared = _share_layers(checkpoint, kind)
+    first = [one for one in heads if one.head == 0]
+    shared = any(torch.equal(one.W_Q, following.W_Q) for one, following in pairwise(first))  # as those of ALBERT
     scores: dict[Way, ndarray] = {}
     excess: dict[Way, ndarray] = {}
     by_chance: dict[Way, ndarray] = {}
@@ -125,7 +123,9 @@ def compositions(checkpoint: Checkpoint, kind: Kind | None = None) -> Compositio
         )
         whole = earlier & np.isfinite(found.numpy()) & (not shared)
         decoys[way] = np.stack([above.numpy()[whole], at_most.numpy()[whole]])
-    return Composition(scores, excess, by_chance, decoys, config.d_model**-0.5, config.n_heads)
+    return Composition(
+        scores, excess, by_chance, decoys, config.d_model**-0.5, [(one.layer, one.head) for one in heads]
+    )
 
 
 def _against_chance(
@@ -144,14 +144,6 @@ def _against_chance(
     at_most = torch.ones_like(squares).masked_fill(squares.isnan(), torch.nan)
     at_most[first, second] = chance.probability(squares[first, second], written[first], read[second], d_model)
     return excess, at_most
-
-
-def _share_layers(checkpoint: Checkpoint, kind: Kind) -> bool:
-    """Whether two layers of a stack have one and the same weights, as those of ALBERT."""
-    stack = checkpoint.model.encoder if kind == "encoder" else checkpoint.model.decoder
-    assert stack is not None  # it has heads
-    weights = (layer.self_attention.W_Q.weight for layer in stack.layers if isinstance(layer, Block))
-    return any(torch.equal(one, following) for one, following in pairwise(weights))
 
 
 class _Triangles(NamedTuple):

@@ -17,7 +17,14 @@ from jaxtyping import Complex, Float
 from numpy import ndarray
 from torch import Tensor
 
-from vizformer.analysis.circuits.weights import HeadWeights, embedding, head_weights, predicting_kind, unembedding
+from vizformer.analysis.circuits.weights import (
+    HeadWeights,
+    embedding,
+    head_weights,
+    known_heads,
+    predicting_kind,
+    unembedding,
+)
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain.arrays import float64
 from vizformer.model.input_check import token_id
@@ -49,17 +56,17 @@ def eigenvalues(checkpoint: Checkpoint, layer: int, head: int) -> Complex[ndarra
 def copying_scores(checkpoint: Checkpoint) -> Float[ndarray, "n_layers n_heads"]:
     """sum of the eigenvalues of OV / sum of their absolute values, of every head: 1 for a head that only copies.
 
-    -1 for one that lowers the logit of what it looks at, near 0 for one that does neither; NaN where OV is 0.
+    -1 for one that lowers the logit of what it looks at, near 0 for one that does neither; NaN where OV is 0, and where a layer
+    has no softmax.
     """
     kind, config = predicting_kind(checkpoint), checkpoint.model.config
-    shape = (config.layers_of(kind), config.n_heads)
-    through = _through(checkpoint)
-    found = np.full(shape, np.nan)
-    for layer, head in np.ndindex(shape):
-        values = _eigenvalues(head_weights(checkpoint, kind, layer, head), through)
+    heads, through = known_heads(checkpoint, kind), _through(checkpoint)
+    found = np.full((config.layers_of(kind), config.most_heads), np.nan)
+    for own in heads:
+        values = _eigenvalues(own, through)
         size = np.abs(values).sum()
         if size > 1e-12 * max(1.0, float(through.norm())):
-            found[layer, head] = values.sum().real / size
+            found[own.layer, own.head] = values.sum().real / size
     return found
 
 

@@ -11,6 +11,7 @@ Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits".
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -45,6 +46,24 @@ class HeadWeights:
 def predicting_kind(checkpoint: Checkpoint) -> Kind:
     """The self-attention of the stack whose rows become logits."""
     return "encoder" if checkpoint.model.decoder is None else "decoder"
+
+
+def known_heads(checkpoint: Checkpoint, kind: Kind) -> list[HeadWeights]:
+    """The folded matrices of all heads of a stack, but for those of layers without a softmax.
+
+    Raises:
+        TraceError: no layer has one, or no head has one matrix each for its keys and values.
+    """
+    found, config = list[HeadWeights](), checkpoint.model.config
+    problem: TraceError | None = None
+    for place in np.ndindex(config.layers_of(kind), config.n_heads):
+        try:
+            found.append(head_weights(checkpoint, kind, *place))
+        except TraceError as error:
+            problem = error
+    if problem is not None and not found:
+        raise problem
+    return found
 
 
 def head_weights(checkpoint: Checkpoint, kind: Kind, layer: int, head: int) -> HeadWeights:

@@ -126,7 +126,7 @@ def visible_keys(record: AttentionRecord) -> Bool[Tensor, "n_q n_k"]:
 def measure_layer(
     patterns: Float[Tensor, "n_heads n_q n_k"], visible: Bool[Tensor, "n_q n_k"], targets: Targets
 ) -> LayerMeasures:
-    """All measures of the heads of one layer; see the formulas above."""
+    """All measures of the heads of one layer; see the formulas above.  Of a head that sees nothing there are none."""
     inside = targets.keys & visible  # [n_targets, n_q, n_k]
     choice = inside.any(-1) & (~targets.keys & visible).any(-1)  # [n_targets, n_q]
     several = visible.sum(-1) > 1  # [n_q]
@@ -145,7 +145,8 @@ def measure_layer(
         if targets.distance is not None:
             distance = sums[several, :, len(TARGETS)].mean(0)
     values = torch.cat([share, torch.stack([entropy, distance, effective_rank(patterns)])])
-    return LayerMeasures(values, rows[:, None].expand(-1, n_heads), hits)
+    sees = patterns.flatten(1).any(1)
+    return LayerMeasures(torch.where(sees, values, torch.nan), rows[:, None] * sees, hits)
 
 
 def effective_rank(patterns: Float[Tensor, "n_heads n_q n_k"]) -> Float[Tensor, " n_heads"]:

@@ -10,7 +10,7 @@ from vizformer.analysis.corpus_heads.corpus import Passage
 from vizformer.analysis.corpus_heads.measures import layer_patterns, measure_layer, targets, visible_keys
 from vizformer.analysis.corpus_heads.sums import Sums
 from vizformer.analysis.heads.induction import induction_score, repeatable, repeated_tokens
-from vizformer.analysis.heads.maps import Kind, kinds, n_layers, site_name
+from vizformer.analysis.heads.maps import Kind, kinds, records_of
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import VizformerError
 from vizformer.messages import Message
@@ -32,13 +32,13 @@ def stacks_of(kind: Kind) -> tuple[str, str]:
 
 
 def heads_of(checkpoint: Checkpoint) -> dict[Kind, tuple[int, int]]:
-    """The kinds of attention of a model, each with its layers and heads, in the order of the data flow."""
+    """The kinds of attention of a model, each with its layers and most heads of one, in the order of the data flow."""
     config = checkpoint.model.config
     found: dict[Kind, tuple[int, int]] = {}
     if config.n_encoder_layers:
-        found["encoder"] = (config.n_encoder_layers, config.n_heads)
+        found["encoder"] = (config.n_encoder_layers, config.most_heads)
     if config.n_decoder_layers:
-        found["decoder"] = (config.n_decoder_layers, config.n_heads)
+        found["decoder"] = (config.n_decoder_layers, config.most_heads)
     if config.architecture == "encoder-decoder":
         found["cross"] = (config.n_decoder_layers, config.n_heads)
     return found
@@ -64,8 +64,7 @@ def measure_text(checkpoint: Checkpoint, passage: Passage, number: int, sums: di
         )
         sinks = torch.tensor([token.special or (j == 0 and kind != "cross") for j, token in enumerate(keys)])
         beside, values, looks, keeps = [], [], [], number < sums[kind].keeps
-        for layer in range(n_layers(trace, kind)):
-            record = trace[site_name(kind, layer)]
+        for layer, record in enumerate(records_of(trace, kind)):
             patterns, visible = layer_patterns(record).cpu(), visible_keys(record).cpu()
             values.append((found := measure_layer(patterns, visible, wanted)).values)
             sums[kind].add_layer(number, layer, found)
@@ -140,8 +139,8 @@ def repeated_induction(checkpoint: Checkpoint) -> dict[Kind, Tensor]:
             start = rows[kind][0]
             period = (len(read[kind]) - start) // 2
             scores = [
-                induction_score(layer_patterns(trace[site_name(kind, layer)]).cpu().numpy(), period, start)
-                for layer in range(n_layers(trace, kind))
+                induction_score(layer_patterns(record).cpu().numpy(), period, start)
+                for record in records_of(trace, kind)
             ]
             found.setdefault(kind, []).append(torch.stack([torch.from_numpy(row) for row in scores]))
     return {kind: torch.stack(scores) for kind, scores in found.items()}

@@ -46,7 +46,11 @@ SIGNS = {1: "copying", -1: "anti-copying", 0: ""}
 class KindReport:
     """All heads of one kind of attention.
 
+    Layers may have different numbers of heads; n_heads is that of the layers that have most.  Where a layer has fewer there
+    is no number: NaN, 0, or -1.
+
     Attributes:
+        layer_heads: of every layer how many heads it has, and heads of keys, which several may share.
         mean, spread: of every measure of COLUMNS, over the texts that say something of it: mean and standard deviation.
             NaN where none does, and as spread of what is computed from all texts together.
         texts: how many texts say something.
@@ -55,7 +59,7 @@ class KindReport:
             gets more than half of the attention.
         similarity: cosine of two heads' maps over all texts, without the columns of the sinks; NaN where they have too few
             rows in common; empty for very many heads.
-        cluster: the number of each head's cluster, from 0 in the order of the heads.
+        cluster: the number of each head's cluster, from 0 in the order of the heads; -1 where there is no head.
         nearest: which head is most alike, as layer * n_heads + head; -1 where none is compared.
         sign: of OV: 1 where a head copies, -1 where it anti-copies, 0 where it clearly does neither or nobody knows.
         tenths, tenth_values: of a measure the kept texts in the order of its value there, the smallest first, cut into ten
@@ -69,7 +73,7 @@ class KindReport:
     """
 
     kind: Kind
-    n_kv_heads: int
+    layer_heads: tuple[tuple[int, int], ...]
     mean: Mapping[str, Float[ndarray, "n_layers n_heads"]]
     spread: Mapping[str, Float[ndarray, "n_layers n_heads"]]
     texts: Mapping[str, Int[ndarray, "n_layers n_heads"]]
@@ -91,9 +95,20 @@ class KindReport:
         n_layers, n_heads = self.cluster.shape
         return n_layers, n_heads
 
-    def group(self, head: int) -> int:
-        """The key/value head that a query head reads: its own, or one that several share."""
-        return head // (self.shape[1] // self.n_kv_heads)
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """Layer and number of every head."""
+        return [(layer, head) for layer, (heads, __) in enumerate(self.layer_heads) for head in range(heads)]
+
+    @property
+    def grouped(self) -> bool:
+        """Whether heads share their keys."""
+        return any(keys < heads for heads, keys in self.layer_heads)
+
+    def group(self, layer: int, head: int) -> int:
+        """The key head that a head reads: its own, or one that several share."""
+        heads, keys = self.layer_heads[layer]
+        return head // (heads // keys)
 
 
 @dataclass(frozen=True)
@@ -120,9 +135,9 @@ class HeadReport:
         """
         found = []
         for kind, report in self.kinds.items():
-            n_layers, n_heads = report.shape
-            for layer, head in np.ndindex(n_layers, n_heads):
-                row: dict[str, Any] = {"kind": kind, "layer": layer, "head": head, "group": report.group(head)}
+            n_heads = report.shape[1]
+            for layer, head in report.places:
+                row: dict[str, Any] = {"kind": kind, "layer": layer, "head": head, "group": report.group(layer, head)}
                 for name in COLUMNS:
                     row[name] = float(report.mean[name][layer, head])
                     row[f"{name}_spread"] = float(report.spread[name][layer, head])
@@ -201,7 +216,7 @@ def make_report(
     kinds = {
         kind: kind_report(
             kind,
-            config.kv_heads,
+            tuple(config.heads_of(layer) for layer in range(config.layers_of(kind))),
             part,
             [checkpoint.tokenizer_of(stack) for stack in stacks_of(kind)],  # type: ignore[arg-type]
             repeated.get(kind),
@@ -225,7 +240,7 @@ def clear_copying(d_head: int) -> float:
 
 def kind_report(
     kind: Kind,
-    n_kv_heads: int,
+    layer_heads: tuple[tuple[int, int], ...],
     sums: Sums,
     tokenizers: Sequence[Tokenizer],
     repeated: Tensor | None,
@@ -277,11 +292,17 @@ def kind_report(
     mean[EFFECT], spread[EFFECT] = unknown, unknown
     if effects is not None and len(effects):
         mean[EFFECT], spread[EFFECT] = effects.mean(0), effects.std(0)
+    there = np.arange(n_heads) < np.array([heads for heads, __ in layer_heads])[:, None]
+    cluster = np.full((n_layers, n_heads), -1)
+    alike = same[np.ix_(there.ravel(), there.ravel())] if same.size else same
+    cluster[there] = clusters(alike, int(there.sum()))
+    for numbers in (mean, spread):
+        numbers |= {name: np.where(there, values, np.nan) for name, values in numbers.items()}
     tenths, tenth_values = _tenths(sums, [bool(np.isfinite(mean[name]).any()) for name in MEASURES])
     picks, tokens = _tokens(sums, tokenizers)
     return KindReport(
         kind,
-        n_kv_heads,
+        layer_heads,
         mean,
         spread,
         dict(zip(MEASURES, sums.count, strict=True)),
@@ -289,7 +310,7 @@ def kind_report(
         dict(zip(TARGETS, sums.rows, strict=True)),
         dict(zip(TARGETS, most, strict=True)),
         similarity,
-        clusters(same, n_layers * n_heads).reshape(n_layers, n_heads),
+        cluster,
         nearest.reshape(n_layers, n_heads),
         sign,
         dict(zip(MEASURES, tenths, strict=True)),

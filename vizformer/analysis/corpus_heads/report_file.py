@@ -43,7 +43,9 @@ def arrays_of(found: KindReport) -> dict[str, Any]:
     }
 
 
-def kind_of_arrays(kind: Kind, n_kv_heads: int, arrays: Mapping[str, Any], similarity: Any) -> KindReport:
+def kind_of_arrays(
+    kind: Kind, layer_heads: tuple[tuple[int, int], ...], arrays: Mapping[str, Any], similarity: Any
+) -> KindReport:
     """The same from its arrays by their names."""
     fields: dict[str, Any] = {}
     for name in PER_HEAD:
@@ -52,7 +54,7 @@ def kind_of_arrays(kind: Kind, n_kv_heads: int, arrays: Mapping[str, Any], simil
             fields.setdefault(field, {})[key] = arrays[name]
         else:
             fields[field] = arrays[name]
-    return KindReport(kind=kind, n_kv_heads=n_kv_heads, similarity=similarity, **fields)
+    return KindReport(kind=kind, layer_heads=layer_heads, similarity=similarity, **fields)
 
 
 def write_report(report: HeadReport, path: Path) -> None:
@@ -60,7 +62,7 @@ def write_report(report: HeadReport, path: Path) -> None:
     said = [report.model, report.corpus, report.weights]
     arrays: dict[str, Any] = {"said": np.array(said), "n": [report.texts, report.given]}
     for kind, found in report.kinds.items():
-        own = {"n_kv_heads": found.n_kv_heads, "similarity": found.similarity, **arrays_of(found)}
+        own = {"layer_heads": found.layer_heads, "similarity": found.similarity, **arrays_of(found)}
         arrays |= {f"{kind}/{name}": values for name, values in own.items()}
     new = path.with_suffix(".new")
     with new.open("wb") as file:
@@ -79,12 +81,12 @@ def read_report(path: Path) -> HeadReport:
         kinds = {
             kind: kind_of_arrays(
                 kind,
-                int(arrays[f"{kind}/n_kv_heads"]),
+                tuple((int(heads), int(keys)) for heads, keys in arrays[f"{kind}/layer_heads"]),
                 {name: arrays[f"{kind}/{name}"] for name in PER_HEAD},
                 arrays[f"{kind}/similarity"],
             )
             for kind in get_args(Kind)
-            if f"{kind}/n_kv_heads" in arrays
+            if f"{kind}/layer_heads" in arrays
         }
         model, corpus, weights = (str(one) for one in arrays["said"])
         texts, given = (int(one) for one in arrays["n"])

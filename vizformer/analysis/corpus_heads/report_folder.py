@@ -25,13 +25,14 @@ from vizformer.analysis.heads.maps import Kind
 from vizformer.errors import VizformerError
 from vizformer.messages import N_, Message
 
-FORMAT, FORMAT_VERSION = "vizformer head report", 1
+FORMAT, FORMAT_VERSION = "vizformer head report", 2
 LARGEST = 64 * 2**20  # bytes of a file
 MOST_UNPACKED = 128 * 2**20  # bytes of all parts that are read
 MOST_VALUES = 2**21  # of one part: each takes some 100 bytes of memory
 MOST_HEADS = 4096  # of all kinds, each a part
 LONGEST_NAME = 200
 _WHOLE = 2**53  # whole numbers below it are the same in every program
+_MAY_BE_NONE = ("strongest", "tenths", "nearest", "cluster")  # numbers that are -1 where there is nothing
 _LONGEST: dict[str, int] = {"tokens/key": LONGEST_TOKEN, "tokens/query": LONGEST_TOKEN}
 
 
@@ -41,7 +42,7 @@ def packed_report(report: HeadReport, corpus: Corpus) -> bytes:
     Raises:
         VizformerError: more heads than are read back.
     """
-    if (heads := sum(int(np.prod(found.shape)) for found in report.kinds.values())) > MOST_HEADS:
+    if (heads := sum(len(found.places) for found in report.kinds.values())) > MOST_HEADS:
         raise VizformerError(
             "The report has {heads:,} heads; a folder holds at most {most:,}. Take the table (CSV).",
             heads=heads,
@@ -49,14 +50,15 @@ def packed_report(report: HeadReport, corpus: Corpus) -> bytes:
         )
     kinds, parts, numbers = [], dict[str, Any](), set[int]()
     for kind, found in report.kinds.items():
-        n_layers, n_heads = found.shape
-        kinds.append({"kind": kind, "layers": n_layers, "heads": n_heads, "key_value_heads": found.n_kv_heads})
+        of_layers = [list(one) for one in zip(*found.layer_heads, strict=True)]
+        about_heads = dict(zip(("heads", "key_value_heads"), of_layers, strict=True))
+        kinds.append({"kind": kind, "layers": len(found.layer_heads)} | about_heads)
         arrays = arrays_of(found)
         for name, values in arrays.items():
             if name.startswith(("strongest/", "tenths/")):
                 numbers |= set(np.unique(values).tolist())
-        for layer, head in np.ndindex(n_layers, n_heads):
-            said: dict[str, Any] = {"kind": kind, "layer": layer, "head": head, "group": found.group(head)}
+        for layer, head in found.places:
+            said: dict[str, Any] = {"kind": kind, "layer": layer, "head": head, "group": found.group(layer, head)}
             for name, values in arrays.items():
                 field, slash, key = name.partition("/")
                 one = _finite(values[layer, head].tolist())
@@ -146,7 +148,7 @@ class _Parts:
 
     def report(self) -> tuple[HeadReport, Corpus]:
         about = self._read("report.json")
-        if about["format"] != FORMAT or about["version"] != FORMAT_VERSION:
+        if about["format"] != FORMAT or about["version"] not in (1, FORMAT_VERSION):
             _refuse(N_("its format or its version is another one"))
         model, weights, corpus = (_text(about[name], LONGEST_NAME) for name in ("model", "weights", "corpus"))
         texts, given = (_count(about[name], MOST_TEXTS) for name in ("texts", "given"))
@@ -155,12 +157,17 @@ class _Parts:
             kind: Any = one["kind"]
             if kind not in get_args(Kind) or kind in kinds:
                 raise ValueError("a kind of attention that is unknown, or there twice")
-            shape = tuple(_count(one[name], MOST_HEADS) for name in ("layers", "heads"))
-            kv = _count(one["key_value_heads"], MOST_HEADS)
-            left -= (heads := math.prod(shape))
-            if left < 0 or not heads or not kv or shape[1] % kv:
-                raise ValueError(f"{shape[0]} layers of {shape[1]} heads, {kv} of keys and values")
-            kinds[kind] = self._kind(kind, shape, kv, given)
+            heads, keys = (
+                _of_layers(one[name], _count(one["layers"], MOST_HEADS)) for name in ("heads", "key_value_heads")
+            )
+            left -= len(heads) * max(heads, default=0)
+            if (
+                left < 0
+                or not any(heads)
+                or any(mine and not (of and mine % of == 0) for mine, of in zip(heads, keys, strict=True))
+            ):
+                raise ValueError(f"layers of {heads} heads, {keys} of keys and values")
+            kinds[kind] = self._kind(kind, tuple(zip(heads, keys, strict=True)), given)
         if not kinds:
             raise ValueError("no head")
         passages = [Passage("")] * given
@@ -169,9 +176,11 @@ class _Parts:
             passages[at] = Passage(_text(said["text"], MOST_CHARACTERS), _text(said["target"], MOST_CHARACTERS))
         return HeadReport(model, corpus, texts, given, kinds, weights), Corpus(corpus, tuple(passages))
 
-    def _kind(self, kind: Kind, shape: tuple[int, ...], kv: int, given: int) -> Any:
+    def _kind(self, kind: Kind, layer_heads: tuple[tuple[int, int], ...], given: int) -> Any:
         columns: dict[str, list[Any]] = {name: [] for name in PER_HEAD}
-        for layer, head in np.ndindex(*shape):
+        shape = len(layer_heads), max(heads for heads, __ in layer_heads)
+        there = np.arange(shape[1]) < np.array([heads for heads, __ in layer_heads])[:, None]
+        for layer, head in np.argwhere(there).tolist():
             one = self._read(_name(kind, layer, head))
             for name, (trailing, of) in PER_HEAD.items():
                 field, slash, key = name.partition("/")
@@ -180,7 +189,7 @@ class _Parts:
                     raise ValueError(f"{name} has not {trailing[0]} values")
                 columns[name].append(_array(said if trailing else [said], of, _LONGEST.get(name, 0)))
         heads = math.prod(shape)
-        arrays = {name: np.stack(columns[name]).reshape(*shape, *trailing) for name, (trailing, __) in PER_HEAD.items()}
+        arrays = {name: np.stack(values).reshape(-1, *PER_HEAD[name][0]) for name, values in columns.items()}
         ends = {"strongest": given - 1, "tenths": given - 1, "nearest": heads - 1, "sign": 1}
         for name, values in arrays.items():
             if values.dtype.kind == "i" and (
@@ -188,15 +197,33 @@ class _Parts:
                 or values.max() > ends.get(field, _WHOLE)
             ):
                 raise ValueError(f"{name} is out of its bounds")
-        if arrays["cluster"].max() >= heads:
-            raise ValueError("cluster is out of its bounds")
+        nearest = arrays["nearest"]
+        if arrays["cluster"].max() >= heads or not there.ravel()[nearest[nearest >= 0]].all():
+            raise ValueError("a cluster or a head that is not there")
+        arrays = {name: _in_places(there, name, values) for name, values in arrays.items()}
         if f"similarity/{kind}.json" not in self._names:
-            return kind_of_arrays(kind, kv, arrays, np.zeros((0, 0)))
+            return kind_of_arrays(kind, layer_heads, arrays, np.zeros((0, 0)))
         rows = self._read(f"similarity/{kind}.json")
         if heads > MOST_COMPARED or len(rows) != heads or any(len(row) != heads for row in rows):
             raise ValueError("the similarities do not fit the heads")
         alike = _array([value for row in rows for value in row], float).reshape(heads, heads)
-        return kind_of_arrays(kind, kv, arrays, alike)
+        return kind_of_arrays(kind, layer_heads, arrays, alike)
+
+
+def _of_layers(value: Any, layers: int) -> list[int]:
+    """A number of every layer; of version 1 the same of all."""
+    values = value if isinstance(value, list) else [value] * layers
+    if len(values) != layers:
+        raise ValueError(f"{layers} numbers")
+    return [_count(one, MOST_HEADS) for one in values]
+
+
+def _in_places(there: Any, name: str, values: Any) -> Any:
+    """What is said of every head as [n_layers, n_heads, ...]; where a layer has no such head, nothing."""
+    nothing: Any = {"f": np.nan, "U": ""}.get(values.dtype.kind, -1 if name.partition("/")[0] in _MAY_BE_NONE else 0)
+    found = np.full((*there.shape, *values.shape[1:]), nothing, values.dtype)
+    found[there] = values
+    return found
 
 
 def _name(kind: str, layer: int, head: int) -> str:

@@ -141,19 +141,8 @@ def head_report(
         hands: who measures; None: threads of this process.
 
     Raises:
-        VizformerError: the model reads none of the texts, or its layers have different numbers of heads.
+        VizformerError: the model reads none of the texts.
     """
-    config = checkpoint.model.config
-    if (
-        config.state_layers is not None
-        and config.state_heads[1] != config.n_heads
-        and config.n_state_layers < config.depth
-    ):
-        raise VizformerError(
-            "The layers of {model} have different numbers of heads: what each head does is measured only where all have the "
-            "same. The page Attention shows each layer.",
-            model=checkpoint.name,
-        )
     path = None if work is None else work / f"{run_key(checkpoint, corpus)}.npz"
     done, read, sums = _begun(path, checkpoint)
     passages = corpus.passages

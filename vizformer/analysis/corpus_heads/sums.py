@@ -186,7 +186,8 @@ class Sums:
         several, at_head = visible.sum(-1) > 1, layer * len(patterns)
         best, key = patterns[:, several].nan_to_num().max(-1)  # [n_heads, rows]
         bins = (best * BINS).long().clamp(0, BINS - 1)
-        self.largest[layer] += torch.nn.functional.one_hot(bins, BINS).sum(1).numpy()
+        rows = torch.nn.functional.one_hot(bins, BINS).sum(1)
+        self.largest[layer] += (rows * (best > 0).any(1)[:, None]).numpy()  # none of a head that sees nothing
         head, row = torch.nonzero((best > MOST) & ~sinks[key], as_tuple=True)
         heads = self.count.shape[1] * self.count.shape[2]
         looking = queries[several]

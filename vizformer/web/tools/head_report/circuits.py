@@ -65,13 +65,14 @@ def draw_circuits(model: ModelRef, kind: Kind, place: tuple[int, int]) -> None:
 
 def copying(model: ModelRef, layer: int, head: int) -> None:
     """The eigenvalues of OV, and their sum over the sum of their sizes."""
+    found = computations.eigenvalues(model, layer, head)
     score = float(computations.copying(model)[layer, head])
     st.metric(_("Copying score"), "–" if np.isnan(score) else f"{score:+.2f}")
     show_note(
         "1: whatever token the head looks at, its logit rises; −1: it falls; near 0: neither. It is the sum of the "
         "eigenvalues of $W_E W_V W_O W_U$ over the sum of their sizes."
     )
-    figure = figures.eigenvalue_plane(computations.eigenvalues(model, layer, head), words=words(head_figures.ENGLISH))
+    figure = figures.eigenvalue_plane(found, words=words(head_figures.ENGLISH))
     chart.show(figure, key="head_report.eigenvalues")
 
 

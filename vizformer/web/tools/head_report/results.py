@@ -19,6 +19,7 @@ from vizformer.web.widgets.choices import BESIDE, box, kind_of_attention, line, 
 from vizformer.web.widgets.downloads import Picture, caption
 from vizformer.web.widgets.lab import aside
 from vizformer.web.widgets.laboratories import laboratory
+from vizformer.web.words.errors import guarded
 from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, show_note, show_text, translate
 
@@ -35,7 +36,8 @@ def draw_results(model: ModelRef, corpus: Corpus, report: HeadReport, *, foreign
         found = report.kinds[kind_of_attention(list(report.kinds))]
         measure = chosen_measure(found)
         axes = chosen_axes(found, measure)
-    state.fit(layer=found.shape[0], head=found.shape[1])
+    state.fit(layer=found.shape[0])
+    state.fit(head=found.layer_heads[state.view().layer][0])
     open_on_a_head(None if foreign else model, found, measure)
     left, beside = st.columns(BESIDE, gap="medium")
     with left:
@@ -70,7 +72,7 @@ def draw_results(model: ModelRef, corpus: Corpus, report: HeadReport, *, foreign
                 one_head.vectors(model, corpus, found, measure, place)
         with folded_box.folded(_("Circuits from the weights"), key="head_report.circuits") as is_open:
             if is_open:
-                draw_circuits(model, found.kind, place)
+                guarded()(draw_circuits)(model, found.kind, place)
     with folded_box.folded(_("Which heads are alike"), key="head_report.alike") as is_open:
         if is_open:
             alike(found)
@@ -83,7 +85,7 @@ def draw_results(model: ModelRef, corpus: Corpus, report: HeadReport, *, foreign
             on_click="ignore",
             key="head_report.csv",
         )
-        if sum(int(np.prod(one.shape)) for one in report.kinds.values()) <= MOST_HEADS:
+        if sum(len(one.places) for one in report.kinds.values()) <= MOST_HEADS:
             st.download_button(
                 _("The report as a folder (ZIP of JSON)"),
                 data=lambda: packed_report(report, corpus),
@@ -185,10 +187,9 @@ def table(found: KindReport, measure: str) -> None:
 
 def columns(found: KindReport, measure: str, places: list[tuple[int, int]]) -> dict[str, Any]:
     """The table by its columns: the chosen measure first, with its spread over the texts."""
-    grouped = found.n_kv_heads < found.shape[1]
     table: dict[str, Any] = {_("Layer"): [place[0] for place in places], _("Head"): [place[1] for place in places]}
-    if grouped:
-        table[_("Group")] = [found.group(place[1]) for place in places]
+    if found.grouped:
+        table[_("Group")] = [found.group(*place) for place in places]
     for name in [measure, *(name for name in wording.TITLES if name != measure)]:
         values = found.mean[name]
         if not np.isfinite(values).any():
@@ -213,12 +214,12 @@ def alike(found: KindReport) -> None:
     if not found.similarity.size:
         show_text("This model has too many heads to compare every two.")
         return
-    order = np.argsort(found.cluster.ravel(), kind="stable")
-    n_heads = found.shape[1]
-    names = [f"L{index // n_heads} H{index % n_heads}" for index in order]
+    places = sorted(found.places, key=lambda place: int(found.cluster[place]))
+    names = [f"L{layer} H{head}" for layer, head in places]
+    order = [layer * found.shape[1] + head for layer, head in places]
     figure = figures.likeness(found.similarity[np.ix_(order, order)], names, words=words(head_figures.ENGLISH))
     chart.show(figure, key="head_report.likeness")
-    sizes = np.bincount(found.cluster.ravel())
+    sizes = np.bincount([found.cluster[place] for place in places])
     show_note(
         "Cosine of the heads' maps over all texts, after subtracting even attention, without the first token and "
         "the tokenizer's "
