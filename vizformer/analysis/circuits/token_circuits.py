@@ -56,8 +56,8 @@ def eigenvalues(checkpoint: Checkpoint, layer: int, head: int) -> Complex[ndarra
 def copying_scores(checkpoint: Checkpoint) -> Float[ndarray, "n_layers n_heads"]:
     """sum of the eigenvalues of OV / sum of their absolute values, of every head: 1 for a head that only copies.
 
-    -1 for one that lowers the logit of what it looks at, near 0 for one that does neither; NaN where OV is 0, and where a layer
-    has no softmax.
+    -1 for one that lowers the logit of what it looks at, near 0 for one that does neither; NaN where OV is 0, and where a
+    layer has no softmax.
     """
     kind, config = predicting_kind(checkpoint), checkpoint.model.config
     heads, through = known_heads(checkpoint, kind), _through(checkpoint)
