@@ -242,6 +242,16 @@ class LogitBackward(Backward):
         return found
 
 
+class HeadsBackward(LogitBackward):
+    """The way back from one logit for what heads have written alone: networks whose sums nothing norms are passed by."""
+
+    def written(self, block: Block, at: str, kind: str) -> tuple[Float[ndarray, "parts rows d_model"], Row]:
+        around = block.around(kind)
+        if kind == "feedforward" and around.output is None and around.after is None:
+            return np.zeros((1, *self.g.shape)), np.zeros(self.g.shape[1])
+        return super().written(block, at, kind)
+
+
 def mean_row(table: Tensor) -> Row:
     """The mean of a table's rows; that of the last table is kept, since a head report asks for it text after text."""
     changes = -1 if table.is_inference() else table._version  # (a tensor of inference does not count its changes)

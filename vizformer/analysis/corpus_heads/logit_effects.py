@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from vizformer.analysis.attribution.direct import logit_attribution
+from vizformer.analysis.attribution.backward import HeadsBackward
 from vizformer.analysis.attribution.lens import predicting_stack
 from vizformer.analysis.corpus_heads.corpus import Corpus
 from vizformer.analysis.corpus_heads.one_text import heads_of, read_tokens
@@ -44,7 +44,10 @@ def next_token_effects(checkpoint: Checkpoint, corpus: Corpus) -> dict[Kind, Flo
     for number, at in enumerate(kept):
         trace, row = rows[at]
         with suppress(VizformerError):  # of a part that is not linear
-            for term in logit_attribution(checkpoint, trace, row, trace.tokens[stack][row + 1].id).terms:
+            back = HeadsBackward(checkpoint, trace, row)
+            back.head(trace.tokens[stack][row + 1].id, "mean")
+            back.stack()
+            for term in back.terms:
                 if term.part == "head" and (kind := kind_of(term.place)) in found:
                     found[kind][number, term.layer, term.head] = term.value
     return found
