@@ -167,12 +167,17 @@ class Eager:
         d_head = c.d_model // c.n_heads if c.head_dim is None else c.head_dim
         y = self._norm(norm, x) if c.norm_order in ("pre", "sandwich") and f"{norm}.weight" in self.weights else x
         call = Call(before=x, x=y, source=y if memory is None else memory)
+        index, of_keys = int(site.split(".")[1]), path
+        if c.kv_layers is not None and (of := c.kv_layers[index]) != index:  # what another layer has read
+            call.source = self.calls[f"decoder.{of}.self"].source
+            of_keys = f"decoder.layers.{of}.self_attention"
         wide = {}
         for letter, rows in (("Q", y), ("K", call.source)) if c.qk_norm_over == "all" else ():
+            at = path if letter == "Q" else of_keys
             whole = torch.nn.functional.linear(
-                rows, self.weights[f"{path}.W_{letter}.weight"], self._bias(f"{path}.W_{letter}", slice(None))
+                rows, self.weights[f"{at}.W_{letter}.weight"], self._bias(f"{at}.W_{letter}", slice(None))
             )
-            wide[letter] = self._norm(f"{path}.{letter.lower()}_norm", whole)
+            wide[letter] = self._norm(f"{at}.{letter.lower()}_norm", whole)
         W_O = self.weights[f"{path}.W_O.weight"]
         if c.has_state(int(site.split(".")[1])):
             self._state(call, path, y, W_O)
@@ -183,12 +188,12 @@ class Eager:
             q, k, v = (
                 (
                     torch.nn.functional.linear(
-                        rows, self.weights[f"{path}.W_{letter}.weight"][part], self._bias(f"{path}.W_{letter}", part)
+                        rows, self.weights[f"{at}.W_{letter}.weight"][part], self._bias(f"{at}.W_{letter}", part)
                     )
-                    for rows, letter, part in (
-                        (y, "Q", own),
-                        (call.source, "K", of_group),
-                        (call.source, "V", of_group),
+                    for rows, at, letter, part in (
+                        (y, path, "Q", own),
+                        (call.source, of_keys, "K", of_group),
+                        (call.source, of_keys, "V", of_group),
                     )
                 )
                 if c.latent_dim is None
@@ -200,7 +205,7 @@ class Eager:
             if c.qk_norm_over == "all":
                 q, k = wide["Q"][:, own], wide["K"][:, of_group]
             elif c.has_qk_norm(int(site.split(".")[1])):
-                q, k = self._norm(f"{path}.q_norm", q), self._norm(f"{path}.k_norm", k)
+                q, k = self._norm(f"{path}.q_norm", q), self._norm(f"{of_keys}.k_norm", k)
             call.q_normed.append(q)
             call.k_normed.append(k)
             turned = c.rope_layers is None or int(site.split(".")[1]) in c.rope_layers

@@ -85,6 +85,11 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
         dict(positions="rope", rope_scaling="longrope", rope_divisors=(1.0, 1e-320)),
         ["rope_divisors: must be numbers above 0, one for each of the"],
     ),
+    (dict(kv_layers=(0, 0)), ["kv_layers: only a decoder alone whose layers all have attention"]),
+    (
+        dict(kv_layers=(1, 1), n_encoder_layers=0, n_decoder_layers=2),
+        ["kv_layers=[1, 1]: must have an entry for each of the 2"],
+    ),
     (dict(qk_norm_layers=(0,)), ["qk_norm_layers: only one stack alone with qk_norm has such layers"]),
     (
         dict(qk_norm=True, qk_norm_layers=(9,), n_encoder_layers=0),

@@ -234,6 +234,7 @@ LLAMA4: dict[str, Any] = {
     "d_shared_expert": 9,
     "shared_expert_gate": False,
 }
+SHARED_KEYS: dict[str, Any] = {**QWEN3, "n_decoder_layers": 4, "kv_layers": (0, 1, 0, 1)}
 GAINED: dict[str, Any] = {**YARN, "attention_scale": None, "rope_dims": 12, "rope_gain": 1.3}
 
 MARIAN: dict[str, Any] = dict(

@@ -26,6 +26,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("encoder-decoder", {"source_vocab_size": 50}),
     ("encoder-decoder", {"source_vocab_size": 29, "tied_unembedding": False}),
     ("decoder-only", tiny.LLAMA),
+    ("decoder-only", tiny.SHARED_KEYS),
     ("decoder-only", tiny.ALIBI),
     ("encoder-only", tiny.BERT),
     ("encoder-only", tiny.ALBERT),

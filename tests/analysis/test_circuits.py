@@ -30,6 +30,7 @@ from vizformer.errors import TraceError
 
 MODELS = {
     "llama": ("decoder-only", tiny.LLAMA),
+    "shared keys": ("decoder-only", {**tiny.LLAMA, "kv_layers": (0, 0)}),
     "gemma": ("decoder-only", {**tiny.GEMMA, "positions": "none"}),
     "gpt": ("decoder-only", {"norm_order": "pre", "final_norm": True, "positions": "none", "attention_bias": "none"}),
     "bert": ("encoder-only", {"positions": "none", "attention_bias": "none"}),
@@ -58,6 +59,17 @@ def without_biases(checkpoint):
         if isinstance(module, torch.nn.LayerNorm):
             module.bias.zero_()
     return checkpoint
+
+
+def test_a_head_composes_with_keys_where_they_are_made():
+    """Layer 2 reads the keys of layer 0, and none of what layers 0 and 1 have written is in them."""
+    options = {**tiny.QWEN3, "n_decoder_layers": 3, "kv_layers": (0, 1, 0)}
+    checkpoint = tiny.checkpoint("decoder-only", vocab_size=VOCABULARY, **options)
+    scores = compositions(checkpoint).scores
+    assert np.isfinite(scores["Q"][:8, 8:]).all()
+    for way in ("K", "V"):
+        assert np.isnan(scores[way][:, 8:]).all()
+        assert np.isfinite(scores[way][:4, 4:8]).all()
 
 
 def test_narrow_tables_are_brought_to_the_width_of_the_layers():
@@ -198,7 +210,8 @@ def test_compositions_are_norms_of_the_whole_products(name):
         first, second = (head_weights(checkpoint, stack, *divmod(one, 4)) for one in (a, b))
         writes, reads = first.W_V @ first.W_O, second.W_Q @ second.W_K.T
         for way, matrix in (("Q", reads), ("K", reads.T), ("V", second.W_V @ second.W_O)):
-            if second.layer <= first.layer:
+            reads_in = second.layer if way == "Q" else checkpoint.model.config.kv_layer(second.layer)
+            if reads_in <= first.layer:
                 assert np.isnan(found.scores[way][a, b])
                 continue
             expected = (writes @ matrix).norm() / (writes.norm() * matrix.norm())

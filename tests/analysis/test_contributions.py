@@ -13,6 +13,7 @@ from vizformer.model import Cell, Edit
 KINDS = [
     ("encoder-decoder", {}),
     ("decoder-only", tiny.LLAMA),
+    ("decoder-only", tiny.SHARED_KEYS),
     ("encoder-only", tiny.BERT),
     ("encoder-only", tiny.ALBERT),
     ("decoder-only", tiny.OPT),

@@ -18,6 +18,7 @@ from vizformer.errors import TraceError
 KINDS_OF_MODEL = {
     "translator": dict(architecture="encoder-decoder"),
     "LLaMA": dict(architecture="decoder-only", **tiny.LLAMA),
+    "shared keys": dict(architecture="decoder-only", **tiny.SHARED_KEYS),
     "BERT": dict(architecture="encoder-only", **tiny.BERT),
 }
 

@@ -52,6 +52,7 @@ MODELS = {
     "decoder-only": {},
     "decoder-only, window": {"sliding_window": 3},
     "decoder-only, llama": tiny.LLAMA,
+    "decoder-only, shared keys": tiny.SHARED_KEYS,
     "decoder-only, alibi": tiny.ALIBI,
     "encoder-only": {},
     "encoder-only, bert": tiny.BERT,

@@ -5,7 +5,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests import tiny
-from vizformer.analysis.costs.generation_cost import decoder_pass, forward_pass
+from vizformer.analysis.costs.generation_cost import cache_bytes, decoder_pass, forward_pass, rolling_cache_bytes
 from vizformer.analysis.costs.model_costs import activations, model_cost, overtakes, parameters
 from vizformer.analysis.costs.published_models import PUBLISHED, Published
 from vizformer.config import ModelConfig
@@ -51,6 +51,21 @@ def test_two_layers_tell_the_parameters_of_all(preset: str) -> None:
 def test_stacks_of_different_depth_are_counted() -> None:
     config = tiny.config(n_encoder_layers=3, n_decoder_layers=1)
     assert sum(parameters(config).values()) == count_parameters(config)
+
+
+@pytest.mark.parametrize("more", [{}, {"attention_bias": "all", "norm": "layer_norm"}, {"qk_norm_layers": (0, 2)}])
+def test_layers_without_keys_of_their_own_are_counted(more: dict[str, object]) -> None:
+    """Their parameters on the model, their multiplications by PyTorch, their cache on one."""
+    config = tiny.config("decoder-only", **{**tiny.SHARED_KEYS, **more})
+    model, cache, ids = tiny.randomise(Transformer(config)).eval(), Cache(), tiny.ids(7)
+    assert sum(parameters(config).values()) == count_parameters(config) == sum(x.numel() for x in model.parameters())
+    backend = torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH)
+    with FlopCounterMode(display=False) as counter, torch.inference_mode(), backend:
+        model(ids)
+    assert counter.get_total_flops() == 2 * forward_pass(config, 7).total
+    with torch.inference_mode():
+        model.decode(ids, cache=cache)
+    assert cache.nbytes == cache_bytes(config, 7) == rolling_cache_bytes(config, 7) == 2 * 2 * 2 * 6 * 7 * 4
 
 
 def test_layers_without_a_norm_of_queries_and_keys_are_counted() -> None:

@@ -16,6 +16,7 @@ from vizformer.model import Cell, Edit, Patch
 KINDS_OF_MODEL = {
     "translator": dict(architecture="encoder-decoder", activation="gelu"),
     "LLaMA": dict(architecture="decoder-only", **tiny.LLAMA),
+    "shared keys": dict(architecture="decoder-only", **tiny.SHARED_KEYS),
     "parallel": dict(architecture="decoder-only", norm_order="pre", residual="parallel"),
     "no residual": dict(architecture="decoder-only", norm_order="none", residual="none"),
     "BERT": dict(architecture="encoder-only", **tiny.BERT),

@@ -23,6 +23,7 @@ from vizformer.model import Edit, Patch
 KINDS_OF_MODEL: dict[str, dict[str, Any]] = {
     "translator": dict(architecture="encoder-decoder"),
     "LLaMA": dict(architecture="decoder-only", **tiny.LLAMA),
+    "shared keys": dict(architecture="decoder-only", **tiny.SHARED_KEYS),
     "BERT": dict(architecture="encoder-only", **tiny.BERT),
     "ALBERT": dict(architecture="encoder-only", **tiny.ALBERT),
     "OPT": dict(architecture="decoder-only", **tiny.OPT),

@@ -76,6 +76,7 @@ MORE: dict[str, Any] = {
     **KINDS_OF_MODEL,
     "terms for distances": ("encoder-only", tiny.DEBERTA),
     "delta rule": ("decoder-only", tiny.HYBRID),
+    "shared keys": ("decoder-only", tiny.SHARED_KEYS),
     "state space": ("decoder-only", tiny.MAMBA2),
     "latents": ("decoder-only", tiny.DEEPSEEK),
     "sinks": ("encoder-decoder", {"sinks": True}),

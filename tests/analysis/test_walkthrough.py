@@ -18,6 +18,7 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
     ("encoder-decoder", tiny.BART),
     ("encoder-decoder", tiny.T5_1),
     ("decoder-only", tiny.LLAMA),
+    ("decoder-only", tiny.SHARED_KEYS),
     ("decoder-only", tiny.NEOX),
     ("decoder-only", tiny.OLMO2),
     ("decoder-only", tiny.QWEN2_MOE),

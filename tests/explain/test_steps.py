@@ -156,10 +156,10 @@ def test_the_steps_and_their_order(variant: str) -> None:
     positions = VARIANTS[variant][1].get("positions")
     for site, _, _, steps in every_step(variant):
         keys = list(BEFORE_ADDING)
-        turned = int(site.split(".")[1]) in VARIANTS[variant][1].get("rope_layers", range(2))
+        turned = int(site.split(".")[1]) in VARIANTS[variant][1].get("rope_layers", range(9))
         if positions == "rope" and site.endswith("self") and turned:
             keys[4:4] = ["q_turned", "k_turned"]
-        normed = VARIANTS[variant][1].get("qk_norm_layers") or range(2)
+        normed = VARIANTS[variant][1].get("qk_norm_layers") or range(9)
         if VARIANTS[variant][1].get("qk_norm") and int(site.split(".")[1]) in normed:
             keys[4:4] = ["q_normed", "k_normed"]
         told = positions in ("alibi", "relative") or VARIANTS[variant][1].get("relative_bias")

@@ -32,6 +32,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "yarn": tiny.YARN,
     "yarn between pairs": {**tiny.YARN, "rope_whole_pairs": False, "rope_trained_positions": 9},
     "llama4": tiny.LLAMA4,
+    "shared keys": tiny.SHARED_KEYS,
+    "shared keys in windows": {
+        **tiny.SHARED_KEYS,
+        "sliding_window": 40,
+        "sliding_layers": (1, 3),
+        "rope_local_theta": 30.0,
+        "rope_local_layers": (1, 3),
+    },
     "longrope": tiny.LONGROPE,
     "gained": tiny.GAINED,
     "gained in one layer": {**tiny.LONGROPE, "rope_gain": 1.3, "rope_local_theta": 30.0, "rope_local_layers": (1,)},
@@ -79,6 +87,7 @@ def test_what_each_option_adds() -> None:
     space = count(state_layers=(0,), state_rule="space", state_key_heads=1, state_key_dim=5)
     own = 16 * (5 + 5 + 16 + 16 + 4) + (5 + 5 + 16) * (4 + 1) + 4 + 4 + 4 + 16 + 16 * 16
     assert space == plain - 16 * 4 * (4 + 2 + 2 + 4) + own
+    assert count(kv_layers=(0, 0), qk_norm=True) == plain + 4 + 4 + 4 - 2 * 16 * 8
     assert count(sinks=True) == plain + 2 * 4
     assert count(gate_limit=1.0) == plain
     network, expert, shared = 3 * 16 * 24, 3 * 16 * 8, 3 * 16 * 10

@@ -58,6 +58,7 @@ def written(tmp_path_factory):
     save(tiny.checkpoint("decoder-only", **tiny.HYBRID), root / "hybrid")
     save(tiny.checkpoint("decoder-only", **tiny.MAMBA2), root / "mamba2")
     save(tiny.checkpoint("decoder-only", **tiny.DEEPSEEK), root / "latents")
+    save(tiny.checkpoint("decoder-only", **{**tiny.QWEN3, "kv_layers": (0, 0)}), root / "shared-keys")
     save(tiny.checkpoint("decoder-only", **{**tiny.GPT_OSS, "expert_layers": (0,)}), root / "sinks")
     saved(nano_gpt(), root / "bare.pt")
     both = nn.ModuleDict(
@@ -152,6 +153,39 @@ def test_every_page_with_latent_attention(open_app, locale):
         assert all(said in error.value for error in app.error), (page, part, [one.value for one in app.error])
         said_so += len(app.error)
     assert said_so <= 1
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_every_page_with_keys_of_an_earlier_layer(open_app, locale):
+    """What compares rows of one layer has no answer, and says so; all else opens."""
+    pages, said = list(places()), "rows of two layers" if locale == "en-US" else "两层的行"
+    app, said_so = open_app(ATTENTION, locale=locale, **link("shared-keys")), 0
+    for page, part in pages[locale == "zh-CN" :: 2]:
+        app.switch_page(page)
+        for name, value in link("shared-keys", part=part, layer=1, head=2, query=1).items():
+            app.query_params[name] = str(value)
+        app.run()
+        assert not app.exception, (page, part)
+        assert all(said in error.value for error in app.error), (page, part, [one.value for one in app.error])
+        said_so += len(app.error)
+    assert said_so <= 2
+
+
+@pytest.mark.parametrize(
+    ("locale", "said", "kept"),
+    [
+        ("en-US", "look at the keys of layer 0", "keys and values: 1 of 2"),
+        ("zh-CN", "第 0 层的键", "只有 1 层产生键和值"),
+    ],
+)
+def test_a_layer_says_whose_keys_it_reads(open_app, locale, said, kept):
+    app = open_app(ATTENTION, locale=locale, **link("shared-keys", layer=1))
+    assert any(said in one.value for one in app.caption)
+    app = open_app(ATTENTION, locale=locale, **link("shared-keys", layer=0))
+    assert not any(said in one.value for one in app.caption)
+    app = open_app("pages/learn/heads.py", locale=locale, **link("shared-keys", part="groups"))
+    assert any(kept in one.value for one in app.caption)
 
 
 @pytest.mark.parametrize(("locale", "said"), [("en-US", "keeps {} numbers a layer"), ("zh-CN", "每层只保留 {} 个数")])

@@ -70,7 +70,8 @@ def _set_by_hand(key: str, o: Operands) -> bool:
         "mask": (f"{site}.mask", (o.query,)),
         "add" if o.site.around.after is None else "norm": (o.site.after, (o.query,)),
     }.get(key, ("", ()))
-    return was_edited(o.trace, tensor, lead)
+    lent = tensor.replace(site, o.site.maker.name) if lead == (o.kv_head,) else tensor
+    return any(was_edited(o.trace, name, lead) for name in (tensor, lent))
 
 
 def _input(o: Operands) -> Step:
@@ -136,7 +137,9 @@ def _projections(o: Operands) -> list[Step]:
             o.source,
             o.k_projected if o.last else o.k_recomputed,
             N_("Keys: what each position offers to be found by"),
-            N_("Each of the {n_k} rows on the key side, times the head's key matrix.", n_k=o.n_k)
+            _lent(o)
+            if o.site.lender is not None
+            else N_("Each of the {n_k} rows on the key side, times the head's key matrix.", n_k=o.n_k)
             if len(o.sharers) == 1
             else N_(
                 "Each of the {n_k} rows on the key side, times the matrix of key/value head {kv}. Query heads {first} to "
@@ -153,7 +156,9 @@ def _projections(o: Operands) -> list[Step]:
             o.source,
             o.v_recomputed,
             N_("Values: what each position hands over"),
-            N_("The same rows times the head's value matrix: this is what gets mixed.")
+            N_("The same rows of {layer} times its value matrix: this is what gets mixed.", layer=_layer(o))
+            if o.site.lender is not None
+            else N_("The same rows times the head's value matrix: this is what gets mixed.")
             if len(o.sharers) == 1
             else N_(
                 "The same rows times the value matrix that the query heads {first} to {last} share: this is what gets mixed.",
@@ -162,6 +167,21 @@ def _projections(o: Operands) -> list[Step]:
             ),
         ),
     ]
+
+
+def _layer(o: Operands) -> Message:
+    """The layer that makes keys and values."""
+    return in_words(o.site.maker.name.removesuffix(".self"))
+
+
+def _lent(o: Operands) -> Message:
+    """What is said of keys that an earlier layer has made."""
+    return N_(
+        "This layer makes no keys and no values: it reads those of {layer}. They were made there, of the {n_k} rows that "
+        "enter that layer, by its matrices, and a cache keeps them once for all layers that read them.",
+        layer=_layer(o),
+        n_k=o.n_k,
+    )
 
 
 def _projection(o: Operands, letter: str, rows: ndarray, result: ndarray, title: Message, text: Message) -> Step:
@@ -227,7 +247,8 @@ def _projection(o: Operands, letter: str, rows: ndarray, result: ndarray, title:
 
 def _source(o: Operands) -> tuple[str, dict[str, Tensor]]:
     """The code of the rows that keys and values come from, and what it reads; the encoder's output has no norm here."""
-    norm, rows = None if o.site.is_cross else o.site.around.before, {"R": o.trace.residual(o.site.source)}
+    made = o.site.maker
+    norm, rows = None if made.is_cross else made.around.before, {"R": o.trace.residual(made.source)}
     if norm is None:
         return "source = R", rows
     return norms.code(norm, "source", "R"), rows | norms.inputs(norm)

@@ -20,6 +20,7 @@ from vizformer.explain.step import Made, Operand, Proof, Step
 from vizformer.explain.sublayer import MAPS, ROWS, Sublayer, bias_of, linear_code, linear_inputs, through_output
 from vizformer.messages import N_
 from vizformer.model.attention import Attention
+from vizformer.model.block import Block
 from vizformer.model.latent_attention import LatentAttention
 
 
@@ -32,12 +33,14 @@ def attention_sublayer(
     distances: Slopes | Buckets | DistanceTerms | None = None,
     slowed: Slowing | None = None,
     theta: float = 10_000.0,
+    lender: tuple[Block, str] | None = None,
 ) -> list[Step]:
     """Multi-head attention as `nn.MultiheadAttention` does it: packed projections, heads, scores, softmax, concat, W_O.
 
     `source` names the residual stream that keys and values come from; None is the sublayer's own input.  `angles` are
     those by which queries and keys are turned, where positions are rotary, `theta` their base, `slowed` what is
-    done to them for longer texts; `distances` is what tells the scores distances.
+    done to them for longer texts; `distances` is what tells the scores distances; `lender` is an earlier layer, and its
+    name, whose keys and values this one reads.
     """
     record = at.trace[site]
     h, kv, d_head = attention.n_heads, attention.n_kv_heads, attention.d_key
@@ -45,7 +48,7 @@ def attention_sublayer(
     if isinstance(attention, LatentAttention):
         steps, qh, kh, vh = latent_projections(at, attention, site, angles, slowed, theta)
     else:
-        steps, qh, kh, vh = projections(at, attention, site, source, angles, slowed, theta)
+        steps, qh, kh, vh = projections(at, attention, site, source, angles, slowed, theta, lender)
     anchor = N_("q, k and v recorded in {place}", place=in_words(site))
     n_q, n_k, d_value = qh.shape[1], kh.shape[1], attention.d_head
     if short:  # on from what the model wrote

@@ -65,6 +65,7 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
             distances,
             None if turns is None else slowing(model.config, int(number)),
             model.config.theta(int(number)),
+            None if (of := model.config.kv_layer(int(number))) == int(number) else (module.layers[of], f"{stack}.{of}"),
         )
     if block.cross_attention is not None:
         at = Sublayer(trace, block.around("cross"), "cross", middle, f"{layer}.mid_cross")

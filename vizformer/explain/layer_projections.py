@@ -6,8 +6,11 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from numpy import ndarray
+from torch import nn
 
+from vizformer.explain import norms
 from vizformer.explain.arrays import float64, is_half, set_cells, stored
+from vizformer.explain.norms import through
 from vizformer.explain.qk_norms import layer_step as norm_step
 from vizformer.explain.qk_norms import normalise_both
 from vizformer.explain.rope import Slowing, turn
@@ -15,8 +18,9 @@ from vizformer.explain.rope_steps import layer_step as rope_step
 from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Contraction, Made, Operand, Proof, Step, sizes
 from vizformer.explain.sublayer import ROWS, Sublayer, bias_of, entry, linear_code, linear_inputs, norm_before
-from vizformer.messages import N_
+from vizformer.messages import N_, Message
 from vizformer.model.attention import Attention
+from vizformer.model.block import Block
 
 
 def projections(
@@ -27,6 +31,7 @@ def projections(
     angles: ndarray | None,
     slowed: Slowing | None,
     theta: float,
+    lender: tuple[Block, str] | None = None,
 ) -> tuple[
     list[Step], Float[ndarray, "h n_q d_head"], Float[ndarray, "kv n_k d_head"], Float[ndarray, "kv n_k d_head"]
 ]:
@@ -38,18 +43,27 @@ def projections(
     h, kv, d_head = attention.n_heads, attention.n_kv_heads, attention.d_head
     steps: list[Step] = []
     x = at.read
-    memory = x if source is None else float64(at.trace.residual(source))
-    W = {letter: float64(getattr(attention, f"W_{letter}").weight).T for letter in "QKV"}
-    b = {letter: bias_of(getattr(attention, f"W_{letter}")) for letter in "QKV"}
+    makes, made_at, memory_norm = attention, site, None
+    if lender is not None:
+        makes, made_at, source = lender[0].self_attention, f"{lender[1]}.self", f"{lender[1]}.pre"
+        memory_norm = lender[0].around("self").before
+    memory = x if source is None else through(float64(at.trace.residual(source)), memory_norm)
+    linears: dict[str, nn.Linear] = {
+        letter: getattr(attention if letter == "Q" else makes, f"W_{letter}") for letter in "QKV"
+    }
+    W = {letter: float64(linear.weight).T for letter, linear in linears.items()}
+    b = {letter: bias_of(linear) for letter, linear in linears.items()}
     dtype, short = at.dtype, is_half(at.dtype)
     sources = {"Q": x, "K": memory, "V": memory}
     q, k, v = (stored(sources[letter] @ W[letter] + b[letter], dtype) for letter in "QKV")
     qh, kh, vh = (_heads(t, d_head) for t in (q, k, v))  # [h or kv, n, d_head]
-    normed = normalise_both(attention, qh, kh)
+    normed = normalise_both(attention, qh, kh, makes.k_norm)
     turned_q, turned_k = normed if angles is None else (turn(t, angles, slowed, dtype) for t in normed)
-    turned_q, turned_k, vh = (
-        set_cells(at.trace, f"{site}.{name}", t) for name, t in (("q", turned_q), ("k", turned_k), ("v", vh))
-    )
+    for where, names in {made_at: "kv", site: "qkv"}.items():  # what was set by hand, also where keys were made
+        turned_q, turned_k, vh = (
+            set_cells(at.trace, f"{where}.{name}", t) if name in names else t
+            for name, t in (("q", turned_q), ("k", turned_k), ("v", vh))
+        )
     final_q, final_k, v = (joined_heads(t) for t in (turned_q, turned_k, vh))
     as_projected = angles is None and attention.q_norm is None  # then q and k are the model's own already here
     if as_projected:
@@ -114,24 +128,22 @@ def projections(
     else:
         pairs = {"q": ("Q", x, q, "x"), "k": ("K", memory, k, "memory"), "v": ("V", memory, v, "memory")}
         for index, (name, (letter, rows, result, variable)) in enumerate(pairs.items()):
-            linear = getattr(attention, f"W_{letter}")
+            linear = linears[letter]
             reads = {} if name == "q" else {"memory": at.trace.residual(source)}
+            before = ""  # of code
+            if name != "q" and memory_norm is not None:
+                before, reads = norms.code(memory_norm, "memory", "memory") + "\n", reads | norms.inputs(memory_norm)
+            title, text, answering = _said(name, lender, n_k)
             steps.append(
                 Step(
                     at.key(name),
-                    N_("Queries from the decoder")
-                    if name == "q"
-                    else N_("Keys from the encoder")
-                    if name == "k"
-                    else N_("Values from the encoder"),
-                    N_("In cross-attention the decoder asks: its rows become the queries.")
-                    if name == "q"
-                    else N_("The encoder's output answers: its {n} rows, not the decoder's, are projected.", n=n_k),
+                    title,
+                    text,
                     rf"{letter} = {'X' if name == 'q' else 'M'}\,W_{letter} + b_{letter}",
                     entry(letter, rows[0], W[letter][:, 0], b[letter][0], result[0, 0]),
                     letter,
                     result,
-                    f"{name} = {variable}{linear_code(linear, letter)}",
+                    f"{before}{name} = {variable}{linear_code(linear, letter)}",
                     Proof.compare(
                         anchor,
                         parts[index],
@@ -142,7 +154,7 @@ def projections(
                     operands=(
                         Operand(
                             "X" if name == "q" else "M",
-                            N_("the decoder's rows") if name == "q" else N_("the encoder's output, one row per token"),
+                            answering,
                             rows,
                             ROWS if name == "q" else ("keys", "features"),
                         ),
@@ -187,11 +199,32 @@ def projections(
     )
     changed = worse(Proof.compare(anchor, turned_q, record.q), Proof.compare(anchor, turned_k, record.k))
     if attention.q_norm is not None:
-        steps.append(norm_step(at, attention, qh, normed, replace(changed, direct=angles is None)))
+        assert makes.k_norm is not None
+        steps.append(norm_step(at, attention, qh, normed, replace(changed, direct=angles is None), makes.k_norm))
     if angles is not None:
         normalised = attention.q_norm is not None
         steps.append(rope_step(at, normed[0], (turned_q, turned_k), angles, theta, slowed, changed, normed=normalised))
     return steps, turned_q, turned_k, vh
+
+
+def _said(name: str, lender: tuple[Block, str] | None, n: int) -> tuple[Message, Message, Message]:
+    """Title and text of a step that makes queries, keys or values of their own rows, and what these rows are."""
+    if lender is None and name == "q":
+        text = N_("In cross-attention the decoder asks: its rows become the queries.")
+        return N_("Queries from the decoder"), text, N_("the decoder's rows")
+    if lender is None:
+        text = N_("The encoder's output answers: its {n} rows, not the decoder's, are projected.", n=n)
+        title = N_("Keys from the encoder") if name == "k" else N_("Values from the encoder")
+        return title, text, N_("the encoder's output, one row per token")
+    layer = in_words(lender[1])
+    if name == "q":
+        text = N_("This layer makes queries alone: keys and values it reads from {layer}.", layer=layer)
+        return N_("Queries of this layer"), text, N_("the input, one row per token")
+    text = N_(
+        "They were made in {layer}, of the {n} rows that enter it, and are read here as they are.", layer=layer, n=n
+    )
+    title = N_("Keys of {layer}", layer=layer) if name == "k" else N_("Values of {layer}", layer=layer)
+    return title, text, N_("the rows that enter {layer}, one per token", layer=layer)
 
 
 def _heads(rows: Float[ndarray, "n width"], d_head: int) -> Float[ndarray, "h n d_head"]:

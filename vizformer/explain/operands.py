@@ -100,21 +100,22 @@ class Operands:
 
     @cached_property
     def source(self) -> Float[ndarray, "n_k d_model"]:
-        rows = float64(self.trace.residual(self.site.source))
+        made = self.site.maker
+        rows = float64(self.trace.residual(made.source))
         # The encoder's output comes as it is.
-        return rows if self.site.is_cross else through(rows, self.site.around.before)
+        return rows if made.is_cross else through(rows, made.around.before)
 
     # projections -----------------------------------------------------------------------------------------------
 
     def head_columns(self, letter: str) -> tuple[Float[ndarray, "d_model d_head"], ndarray | None]:
         """This head's columns of W_Q, W_K or W_V, as in x W + b (`nn.Linear` stores W transposed)."""
-        linear: nn.Linear = getattr(self.site.attention, f"W_{letter}")
+        linear: nn.Linear = getattr(self.site.module(letter), f"W_{letter}")
         own = self.own_numbers(letter)
         return float64(linear.weight[own]).T, None if linear.bias is None else float64(linear.bias[own])
 
     def projection(self, letter: str) -> dict[str, Tensor]:
         """The same in the model's own numbers, as the code of a step names them: W_Q (b_Q), ..."""
-        linear: nn.Linear = getattr(self.site.attention, f"W_{letter}")
+        linear: nn.Linear = getattr(self.site.module(letter), f"W_{letter}")
         own = self.own_numbers(letter)
         found = {f"W_{letter}": linear.weight[own].detach().T}
         return found if linear.bias is None else found | {f"b_{letter}": linear.bias[own].detach()}
@@ -135,13 +136,13 @@ class Operands:
 
     def all_heads(self, letter: str) -> Float[ndarray, "... width"]:
         """The queries, or keys, of all heads side by side, before their norm."""
-        linear: nn.Linear = getattr(self.site.attention, f"W_{letter}")
+        linear: nn.Linear = getattr(self.site.module(letter), f"W_{letter}")
         rows = (self.x if letter == "Q" else self.source) @ float64(linear.weight).T
         return stored(rows if linear.bias is None else rows + float64(linear.bias), self.dtype)
 
     def all_projections(self, letter: str) -> dict[str, Tensor]:
         """The whole of W_Q or W_K in the model's own numbers, as the code of a step names it."""
-        linear: nn.Linear = getattr(self.site.attention, f"W_{letter}")
+        linear: nn.Linear = getattr(self.site.module(letter), f"W_{letter}")
         found = {f"W_{letter}_all": linear.weight.detach().T}
         return found if linear.bias is None else found | {f"b_{letter}_all": linear.bias.detach()}
 
@@ -183,7 +184,7 @@ class Operands:
 
     @cached_property
     def k_normed(self) -> Float[ndarray, "n_k d_head"]:
-        return self._normed(self.k_projected, self.site.attention.k_norm, "K")
+        return self._normed(self.k_projected, self.site.maker.attention.k_norm, "K")
 
     # What the proofs compare with the model's own; in half precision the arithmetic then goes on from that.
 
@@ -199,12 +200,18 @@ class Operands:
     @cached_property
     def k_recomputed(self) -> Float[ndarray, "n_k d_head"]:
         k = self.k_normed if self.angles is None else turn(self.k_normed, self.angles, self.slowed, self.dtype)
-        return set_cells(self.trace, f"{self.site.name}.k", k, (self.kv_head,))
+        return self._set_cells("k", k)
 
     @cached_property
     def v_recomputed(self) -> Float[ndarray, "n_k d_head"]:
         v = self._project(self.source, "V") if self.latents is None else self.latents.v[self.head]
-        return set_cells(self.trace, f"{self.site.name}.v", v, (self.kv_head,))
+        return self._set_cells("v", v)
+
+    def _set_cells(self, name: str, rows: ndarray) -> ndarray:
+        """What was set by hand of the keys or values: where they were made, and where they are read."""
+        for site in dict.fromkeys((self.site.maker.name, self.site.name)):
+            rows = set_cells(self.trace, f"{site}.{name}", rows, (self.kv_head,))
+        return rows
 
     @property
     def q(self) -> Float[ndarray, " d_head"]:

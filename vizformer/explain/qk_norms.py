@@ -20,15 +20,15 @@ def qk_norm_steps(o: Operands) -> list[Step]:
 
     Source: Henry et al. 2020, "Query-Key Normalization"; here with a learned scale, as in Qwen3.
     """
-    attention = o.site.attention
-    if attention.q_norm is None or attention.k_norm is None:
+    q_norm, k_norm = o.site.attention.q_norm, o.site.maker.attention.k_norm
+    if q_norm is None or k_norm is None:
         return []
     i, direct = o.query, o.angles is None  # the model records q and k after the rotation
     normed_q = Proof.compare(recorded_head("q", o), o.q_recomputed, o.record.q[o.head, i], direct=direct)
     normed_k = Proof.compare(recorded_head("k", o), o.k_recomputed, o.record.k[o.kv_head], direct=direct)
     # with what was set by hand, or before it is
     q, k = (o.q_recomputed, o.k_recomputed) if direct else (o.q_normed, o.k_normed)
-    return [_normed_step(o, "Q", attention.q_norm, q, normed_q), _normed_step(o, "K", attention.k_norm, k, normed_k)]
+    return [_normed_step(o, "Q", q_norm, q, normed_q), _normed_step(o, "K", k_norm, k, normed_k)]
 
 
 def _normed_step(o: Operands, letter: Literal["Q", "K"], norm: Norm, normed: ndarray, proof: Proof) -> Step:
@@ -43,7 +43,7 @@ def _normed_step(o: Operands, letter: Literal["Q", "K"], norm: Norm, normed: nda
     code, inputs = norms.code(norm, f"{name}_normed", name), norms.inputs(norm)
     if together:
         rows = "x" if single else "source"
-        bias = "" if getattr(o.site.attention, f"W_{letter}").bias is None else f" + b_{letter}_all"
+        bias = "" if getattr(o.site.module(letter), f"W_{letter}").bias is None else f" + b_{letter}_all"
         code = (
             f"{name}_all = {rows} @ W_{letter}_all{bias}  # of all heads\n"
             + norms.code(norm, f"{name}_all", f"{name}_all")
@@ -102,12 +102,16 @@ def _text(o: Operands, single: bool, reach: dict[str, int]) -> Message:
 
 
 def layer_step(
-    at: Sublayer, attention: Attention, q: Float[ndarray, "h n d_head"], normed: tuple[ndarray, ndarray], proof: Proof
+    at: Sublayer,
+    attention: Attention,
+    q: Float[ndarray, "h n d_head"],
+    normed: tuple[ndarray, ndarray],
+    proof: Proof,
+    k_norm: Norm,
 ) -> Step:
     """For all heads and positions at once; `q` before, `normed` the queries and keys after."""
     assert attention.q_norm is not None
-    assert attention.k_norm is not None
-    codes = [_code(attention, module, name) for name, module in (("q", attention.q_norm), ("k", attention.k_norm))]
+    codes = [_code(attention, module, name) for name, module in (("q", attention.q_norm), ("k", k_norm))]
     row = q[:, 0].ravel() if attention.normed_together else q[0, 0]
     return Step(
         at.key("normed"),
@@ -130,7 +134,7 @@ def layer_step(
         variable="q",
         operands=norms.operands(attention.q_norm),
         axes=("heads", "queries", "features"),
-        inputs=norms.inputs(attention.q_norm, of="_q") | norms.inputs(attention.k_norm, of="_k"),
+        inputs=norms.inputs(attention.q_norm, of="_q") | norms.inputs(k_norm, of="_k"),
         also=(Made("k", Operand(r"\hat K", N_("the keys, normalised"), normed[1], ("heads", "keys", "features"))),),
         meaning=N_("the queries, normalised"),
     )
@@ -144,11 +148,11 @@ def _code(attention: Attention, norm: Norm, name: str) -> str:
     return f"{name} = {name}.transpose(0, 1).flatten(1)\n{line}\n{name} = {cut}"
 
 
-def normalise_both(attention: Attention, q: ndarray, k: ndarray) -> tuple[ndarray, ndarray]:
+def normalise_both(attention: Attention, q: ndarray, k: ndarray, k_norm: Norm | None) -> tuple[ndarray, ndarray]:
     """Queries and keys [h, n, d_head] after their norms, or as they are where there are none."""
-    if attention.q_norm is None or attention.k_norm is None:
+    if attention.q_norm is None or k_norm is None:
         return q, k
-    return _normalised(attention, q, attention.q_norm), _normalised(attention, k, attention.k_norm)
+    return _normalised(attention, q, attention.q_norm), _normalised(attention, k, k_norm)
 
 
 def _normalised(attention: Attention, heads: Float[ndarray, "h n d_head"], norm: Norm) -> ndarray:

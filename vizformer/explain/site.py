@@ -24,6 +24,7 @@ class Site:
         around: the norms around it, each at its place.
         before, after: names of the residual stream around the sublayer.
         source: name of the residual stream that keys and values are computed from.
+        lender: the site of an earlier layer whose keys and values it reads; None: its own.
     """
 
     name: str
@@ -32,6 +33,16 @@ class Site:
     before: str
     after: str
     source: str
+    lender: "Site | None" = None
+
+    @property
+    def maker(self) -> "Site":
+        """The site that makes its keys and values."""
+        return self if self.lender is None else self.lender
+
+    def module(self, letter: str) -> Attention:
+        """The attention that has W_Q, W_K or W_V, and the norm behind it."""
+        return self.attention if letter == "Q" else self.maker.attention
 
     @property
     def is_cross(self) -> bool:
@@ -74,4 +85,6 @@ def find_site(checkpoint: Checkpoint, trace: Trace, name: str) -> Site:
         points = (f"{layer}.mid_self", f"{layer}.mid_cross", "encoder.final")
         return Site(name, block.cross_attention, block.around("cross"), *points)
     after = f"{layer}.mid" if block.cross_attention is None else f"{layer}.mid_self"
-    return Site(name, block.self_attention, block.around("self"), f"{layer}.pre", after, f"{layer}.pre")
+    of = config.kv_layer(int(match[2]))
+    lender = None if of == int(match[2]) else find_site(checkpoint, trace, f"{match[1]}.{of}.self")
+    return Site(name, block.self_attention, block.around("self"), f"{layer}.pre", after, f"{layer}.pre", lender)

@@ -16,6 +16,8 @@ def in_words(name: str) -> Message:
     layer = (
         N_("encoder layer {layer}", layer=number) if stack == "encoder" else N_("decoder layer {layer}", layer=number)
     )
+    if not part:
+        return layer
     if part == "self":
         return N_("the self-attention of {layer}", layer=layer)
     if part == "cross":

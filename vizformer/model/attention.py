@@ -29,7 +29,8 @@ class Attention(nn.Module):
     Source: Vaswani et al. 2017, section 3.2; Ainslie et al. 2023, "GQA"; Henry et al. 2020, "Query-Key Normalization".
     """
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, *, own_keys: bool = True) -> None:
+        """A layer without `own_keys` reads the keys and values of an earlier one: it has no matrices for them."""
         super().__init__()
         self.n_heads, self.n_kv_heads, self.d_head = config.n_heads, config.kv_heads, config.d_head
         self.d_key = self.d_head
@@ -38,14 +39,15 @@ class Attention(nn.Module):
         self.sinks = nn.Parameter(torch.zeros(self.n_heads)) if config.sinks else None
         width, kv_width = self.n_heads * self.d_head, self.n_kv_heads * self.d_head
         self.W_Q = nn.Linear(config.d_model, width, bias=config.qkv_bias)
-        self.W_K = nn.Linear(config.d_model, kv_width, bias=config.qkv_bias)
-        self.W_V = nn.Linear(config.d_model, kv_width, bias=config.qkv_bias)
+        if own_keys:
+            self.W_K = nn.Linear(config.d_model, kv_width, bias=config.qkv_bias)
+            self.W_V = nn.Linear(config.d_model, kv_width, bias=config.qkv_bias)
         self.W_gate = nn.Linear(config.d_model, width, bias=config.qkv_bias) if config.attention_gate else None
         self.W_O = nn.Linear(width, config.d_model, bias=config.out_bias)
         self.normed_together = config.qk_norm and config.qk_norm_over == "all"
         q_width, k_width = (width, kv_width) if self.normed_together else (self.d_head, self.d_head)
         self.q_norm = norm(config, q_width) if config.qk_norm else None
-        self.k_norm = norm(config, k_width) if config.qk_norm else None
+        self.k_norm = norm(config, k_width) if config.qk_norm and own_keys else None
         self.has_c2p, self.has_p2c = config.has_c2p, config.has_p2c
         own = config.disentangled != "none" and not config.disentangled_shared
         self.relative = RelativeProjections(config) if own else None

@@ -43,16 +43,18 @@ class Block(nn.Module):
         last: bool = False,
         state: bool = False,
         qk_norm: bool = True,
+        keys_of: int | None = None,
+        own_keys: bool = True,
     ) -> None:
-        """What this layer has, and, `first` and `last`, where it stands."""
+        """What this layer has, and, `first` and `last`, where it stands; `keys_of` as of `ForwardPass.self_attention`."""
         super().__init__()
         self.norm_order, self.residual = config.norm_order, config.residual
         self.residual_scale = config.residual_scale
-        self.windowed, self.turned, self.local = windowed, turned, local
-        attention = Attention if config.latent_dim is None else LatentAttention
+        self.windowed, self.turned, self.local, self.keys_of = windowed, turned, local, keys_of
+        attention: type[Attention] = Attention if config.latent_dim is None else LatentAttention
         if state:
             attention = GatedDeltaRule if config.state_rule == "delta" else StateSpace
-        self.self_attention: Attention = attention(config)
+        self.self_attention = attention(config) if own_keys else Attention(config, own_keys=False)
         if not qk_norm:
             self.self_attention.q_norm = self.self_attention.k_norm = None
         normed = config.norm_order != "none"
@@ -99,7 +101,9 @@ class Block(nn.Module):
         return self.self_attention.keys_and_values(_through(self.around("self").before, x), self._call(run, name))
 
     def _call(self, run: ForwardPass, name: str) -> AttentionCall:
-        call = run.self_attention(name, windowed=self.windowed, turned=self.turned, local=self.local)
+        call = run.self_attention(
+            name, windowed=self.windowed, turned=self.turned, local=self.local, keys_of=self.keys_of
+        )
         if self.relative_bias is None or run.buckets is None:
             return call
         return replace(call, position_bias=bucket_bias(self.relative_bias.weight, run.buckets))
@@ -135,6 +139,7 @@ class Stack(nn.Module):
     def __init__(self, config: ModelConfig, name: str, n_layers: int, cross: bool) -> None:
         super().__init__()
         self.name = name
+        shared = {config.kv_layer(layer) for layer in config.shared_kv_layers}
         self.layers: nn.ModuleList | StreamedLayers = nn.ModuleList(
             Block(
                 config,
@@ -147,6 +152,8 @@ class Stack(nn.Module):
                 layer == n_layers - 1,
                 config.has_state(layer),
                 config.has_qk_norm(layer),
+                config.kv_layer(layer) if config.kv_layer(layer) in shared else None,
+                config.kv_layer(layer) == layer,
             )
             for layer in range(n_layers)
         )

@@ -79,6 +79,12 @@ class Options(
 
     def _rules_between_stations(self) -> Iterator[Message]:
         one_stack = self.architecture != "encoder-decoder"
+        if any(
+            turning(layer) != turning(self.kv_layer(layer))
+            for turning in (self.turns, self.turns_locally)
+            for layer in (self.shared_kv_layers if len(self.kv_layers or ()) == self.depth else ())
+        ):
+            yield N_("kv_layers: layers that share keys and values must turn alike (rope_layers, rope_local_layers)")
         if self.latent_dim is not None and (self.positions != "rope" or self.turned_dims >= self.d_head):
             yield N_(
                 "latent_dim={value}: latent attention turns a part of each key, give positions='rope' and rope_dims below "

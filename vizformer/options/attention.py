@@ -47,6 +47,10 @@ class AttentionOptions(CommonOptions):
             "DeepSeek-V2", section 2.1; `vizformer.model.latent_attention`); None: they are made of the residual stream.
         latent_query_dim: likewise of the queries, which then have a latent of their own; None: they have none.
         latent_value_dim: how wide a value is in such a model; None: d_head.
+        kv_layers: for every layer the number of the layer whose keys and values it reads, its own or that of an earlier one,
+            so that a cache keeps those of fewer layers (Brandon et al. 2024, "Reducing Transformer Key-Value Cache Size with
+            Cross-Layer Attention"; Gemma 3n, whose last layers read those of the last layer before them that has the same
+            window); None: each its own.
         state_layers: the layers that keep a state in the place of self-attention, counted from 0, in order
             (`vizformer.model.state_rule`); None: none.
         state_rule: how they write it: by the gated "delta" rule (Yang et al. 2024, "Gated Delta Networks"), or as a state
@@ -71,6 +75,7 @@ class AttentionOptions(CommonOptions):
     latent_dim: Count | None = None
     latent_query_dim: Count | None = None
     latent_value_dim: Count | None = None
+    kv_layers: Layers | None = None
     state_layers: Layers | None = None
     state_rule: StateRule = "delta"
     state_key_heads: Count | None = None
@@ -102,6 +107,20 @@ class AttentionOptions(CommonOptions):
     def has_qk_norm(self, layer: int) -> bool:
         """Whether the queries and keys of a layer are normalised."""
         return self.qk_norm and (self.qk_norm_layers is None or layer in self.qk_norm_layers)
+
+    def kv_layer(self, layer: int) -> int:
+        """The layer whose keys and values a layer reads."""
+        return layer if self.kv_layers is None else self.kv_layers[layer]
+
+    @property
+    def shared_kv_layers(self) -> tuple[int, ...]:
+        """The layers that read those of an earlier one."""
+        return tuple(layer for layer in range(self.depth) if self.kv_layer(layer) != layer)
+
+    @property
+    def n_kv_layers(self) -> int:
+        """Layers of a decoder that make keys and values: what a cache keeps is theirs."""
+        return self.n_decoder_layers - self.n_state_layers - len(self.shared_kv_layers)
 
     def has_state(self, layer: int) -> bool:
         """Whether a layer keeps a state in the place of attention."""
@@ -188,6 +207,11 @@ class AttentionOptions(CommonOptions):
             yield N_("Each query and each key is brought to a standard size before they are compared.")
         if self.score_cap is not None:
             yield N_("A soft cap bends the scores: none goes beyond ±{cap}.", cap=f"{self.score_cap:g}")
+        if self.kv_layers is not None:
+            yield N_(
+                "These layers make no keys and values, but read those of an earlier one: {layers}.",
+                layers=ranges(self.shared_kv_layers),
+            )
         if self.sinks:
             yield N_(
                 "Each head has a sink: a learned score that takes a share of the softmax and carries no value, so that the "
@@ -231,6 +255,7 @@ class AttentionOptions(CommonOptions):
                     yield N_("{name}: latent attention (latent_dim) has none, leave it out", name=name)
             if self.architecture != "decoder-only":
                 yield N_("latent_dim: only a decoder alone has latent attention, leave it out")
+        yield from self._rules_of_shared_layers()
         for name in self.state_options:
             if self.state_layers is None:
                 yield N_("{name} without state_layers: give both, or leave it out", name=name)
@@ -278,6 +303,35 @@ class AttentionOptions(CommonOptions):
                     last=self.depth - 1,
                 )
 
+    def _rules_of_shared_layers(self) -> Iterator[Message]:
+        if self.kv_layers is None:
+            return
+        if self.architecture != "decoder-only" or self.latent_dim is not None or self.state_layers is not None:
+            yield N_(
+                "kv_layers: only a decoder alone whose layers all have attention, and no latents, shares keys and values "
+                "between layers; leave it out"
+            )
+        elif (
+            len(self.kv_layers) != self.depth
+            or not all(0 <= of <= layer for layer, of in enumerate(self.kv_layers))
+            or any(self.kv_layers[of] != of for of in self.kv_layers)
+            or not self.shared_kv_layers
+        ):
+            yield N_(
+                "kv_layers={value}: must have an entry for each of the {n} layers, the number of the layer itself or of an "
+                "earlier one that makes its own; leave it out where all do",
+                value=str(list(self.kv_layers)),
+                n=self.depth,
+            )
+        elif any(
+            (layer in kind) != (self.kv_layer(layer) in kind)
+            for kind in (self.windowed_layers, {one for one in range(self.depth) if self.has_qk_norm(one)})
+            for layer in self.shared_kv_layers
+        ):
+            yield N_(
+                "kv_layers: layers that share keys and values must be alike in sliding_layers and qk_norm_layers",
+            )
+
     def details(self) -> Iterator[Message]:
         if self.attention_bias != "same" and self.qkv_bias and not self.out_bias:
             yield N_("attention: queries, keys and values have biases, the output has none")
@@ -306,6 +360,12 @@ class AttentionOptions(CommonOptions):
             yield N_("the queries of all heads are made of {n} numbers for each token", n=self.latent_query_dim)
         if self.latent_value_dim is not None:
             yield N_("values are {n} numbers wide", n=self.latent_value_dim)
+        for of in sorted({self.kv_layer(layer) for layer in self.shared_kv_layers}):
+            yield N_(
+                "keys and values of layer {of} are read by later layers too, which make none (layers: {layers})",
+                of=of,
+                layers=ranges([layer for layer in self.shared_kv_layers if self.kv_layer(layer) == of]),
+            )
         if self.state_layers is not None:
             rows, columns = self.state_dims
             yield N_(

@@ -270,22 +270,22 @@ def _written(checkpoint: Checkpoint, o: Operands, side: Side | Literal["value"],
         raise TraceError(
             "Queries, keys and values of latent attention are not split by what was written into their rows."
         )
-    letter = side[0].upper()
+    letter, made = side[0].upper(), o.site if side == "query" else o.site.maker
     weight, bias = o.head_columns(letter)  # [d_model, d_head]
     onwards, constant = np.eye(weight.shape[1]), np.zeros(weight.shape[1])
     if side != "value":  # which is read as it is projected
-        norm = o.site.attention.q_norm if side == "query" else o.site.attention.k_norm
+        norm = o.site.attention.q_norm if side == "query" else o.site.maker.attention.k_norm
         projected = o.q_projected if side == "query" else o.k_projected[row]
         onwards, constant = _onwards(o, letter, norm, projected, row)
     ways = _Ways(checkpoint, o.trace, row, (weight @ onwards).T, known)
     if constant.any():
-        ways.vectors.append((Writer("norm_bias", o.site.name), constant))
+        ways.vectors.append((Writer("norm_bias", made.name), constant))
     if bias is not None:
-        ways.vectors.append((Writer("projection_bias", o.site.name), bias @ onwards))
+        ways.vectors.append((Writer("projection_bias", made.name), bias @ onwards))
     if side != "query" and o.site.is_cross:
         ways.stack("encoder")
     else:
-        ways.before(o.site.name)
+        ways.before(made.name)
     writers, vectors = zip(*reversed(ways.vectors), strict=True)
     return Written(writers, np.stack(vectors), ways.directions, float(np.sqrt(ways.squares)))
 

@@ -122,12 +122,16 @@ def resumed(
 
     last = len(layers) - 1
     whole = run(first, first + x.shape[1])
+    for layer in {model.config.kv_layer(one) for one in model.config.shared_kv_layers} & {*range(at)}:
+        made = trace[site := f"decoder.{layer}.self"]
+        whole.shared[site] = made.k.expand(items, -1, -1, -1), made.v.expand(items, -1, -1, -1)
     if (
         row is None
         or row == first
         or at >= last
         or model.is_streamed
         or model.config.has_state(last)
+        or last in model.config.shared_kv_layers
         or _touches(edit, f"decoder.{last}.")
     ):
         x = model.decoder(x, whole, first=at)

@@ -57,6 +57,11 @@ class ModelGraph:
             )
         if config.latent_dim is not None:
             raise no_one_matrix()
+        if config.kv_layers is not None:
+            raise TraceError(
+                "Edges are not followed in this model: some of its layers read the keys and values of earlier ones, so that "
+                "an edge would end in several layers at once. Choose a model whose layers make their own."
+            )
         if config.qk_norm and config.qk_norm_over == "all":
             raise TraceError(
                 "Edges into heads whose queries are normalised all together cannot be followed one by one."

@@ -52,8 +52,8 @@ class Composition:
     """The scores of all pairs of heads of a stack.
 
     Attributes:
-        scores: [earlier head, later head] for each way, heads numbered as in `places`; NaN where the second is in no later
-            layer, and where a head is 0.
+        scores: [earlier head, later head] for each way, heads numbered as in `places`; NaN where the second reads in no
+            later layer, and where a head is 0.
         excess: of the same pairs, how many deviations the square of the score stands above its mean by chance.
         chance: at most this often chance gives such a score; 1 for what stands less than LOOKED_AT deviations above.
         decoys: for each way, excess and chance of the pairs whose second head is in an earlier layer [2, pairs]; none
@@ -104,7 +104,7 @@ def compositions(checkpoint: Checkpoint, kind: Kind | None = None) -> Compositio
     triangles = [_triangles(one) for one in heads]
     written = torch.stack([chance.shares(_squares(r.V, r.O)) for r in triangles])  # [heads, d_head]
     layer = np.array([one.layer for one in heads])
-    later, earlier = layer[:, None] < layer[None], layer[:, None] > layer[None]
+    made = np.array([config.kv_layer(one.layer) for one in heads])  # where the rows of keys and values are read
     first = [one for one in heads if one.head == 0]
     shared = any(torch.equal(one.W_Q, following.W_Q) for one, following in pairwise(first))  # as those of ALBERT
     scores: dict[Way, ndarray] = {}
@@ -112,6 +112,8 @@ def compositions(checkpoint: Checkpoint, kind: Kind | None = None) -> Compositio
     by_chance: dict[Way, ndarray] = {}
     decoys: dict[Way, ndarray] = {}
     for way in WAYS:
+        reads = layer if way == "Q" else made
+        later, earlier = layer[:, None] < reads[None], layer[:, None] > reads[None]
         reading = [_reading(own, r, way) for own, r in zip(heads, triangles, strict=True)]
         X, R_X, R_Y = (torch.stack([one[part] for one in reading]) for part in range(3))
         found = torch.stack([_scores(own, r, X, R_X, R_Y) for own, r in zip(heads, triangles, strict=True)])

@@ -78,20 +78,22 @@ def head_weights(checkpoint: Checkpoint, kind: Kind, layer: int, head: int) -> H
     if checkpoint.model.config.latent_dim is not None:
         raise no_one_matrix()
     shared = attention.n_heads // attention.n_kv_heads
-    around = block.around("self")
+    maker = blocks[checkpoint.model.config.kv_layer(layer)]  # of its keys and values
+    lent = maker.self_attention
+    around, made = block.around("self"), maker.around("self")
     d_head = attention.d_head
 
-    def columns(linear: nn.Linear, number: int) -> Tensor:
+    def columns(linear: nn.Linear, number: int, before: Norm | None) -> Tensor:
         own = linear.weight[number * d_head : (number + 1) * d_head].detach().cpu().double().T  # [d_model, d_head]
-        return own if around.before is None else folded(around.before, own)
+        return own if before is None else folded(before, own)
 
     out = attention.W_O.weight[:, head * d_head : (head + 1) * d_head].detach().cpu().double().T * around.scale
     return HeadWeights(
         layer,
         head,
-        _normed(columns(attention.W_Q, head), attention.q_norm, head),
-        _normed(columns(attention.W_K, head // shared), attention.k_norm, head // shared),
-        columns(attention.W_V, head // shared),
+        _normed(columns(attention.W_Q, head, around.before), attention.q_norm, head),
+        _normed(columns(lent.W_K, head // shared, made.before), lent.k_norm, head // shared),
+        columns(lent.W_V, head // shared, made.before),
         out,
         attention.scoring.scale,
     )
@@ -182,6 +184,11 @@ def what_is_left_out(checkpoint: Checkpoint) -> Iterator[Message]:
         yield N_("What is added to the scores for the distance is left out: these are the scores of the content.")
     if config.disentangled != "none":
         yield N_("The terms of the scores for distances are left out: these are the scores of the content.")
+    if config.kv_layers is not None:
+        yield N_(
+            "Layers that read the keys and values of an earlier one have its matrices for them: what is asked, and what is "
+            "moved, is in the rows that enter that layer."
+        )
     if config.qk_norm:
         yield N_("Queries and keys go through a norm of their own here: their scores are right up to a factor.")
     if config.qkv_bias:

@@ -73,6 +73,7 @@ def decoder_pass(config: ModelConfig, new: int, length: int, memory: int = 0, pr
     if config.n_encoder_layers:
         layer += attention_cost(config, new, memory, projected=projected)
     layers = _times(layer, config.n_decoder_layers - config.n_state_layers)
+    layers += _times(attention_cost(config, 0, 0, projected=-new), len(config.shared_kv_layers))  # which make none
     layers += _times(_state_rule(config, new), config.n_state_layers)
     layers += _feedforwards(config, new, config.n_decoder_layers)
     return layers + _embedding(config, new) + _unembedding(config, 1)
@@ -114,12 +115,11 @@ def cache_bytes(config: ModelConfig, length: int, memory: int = 0, number_bytes:
     """Bytes of keys and values for `length` positions of the decoder and, fixed, `memory` positions of the encoder.
 
     2 * n_layers * n_kv_heads * d_head * (length + memory) numbers; memory counts in cross-attention only.  Of layers that
-    keep a state `state_bytes` is kept in their place; in latent attention it is latent_dim + rope_dims numbers a layer and
-    token.
+    keep a state `state_bytes` is kept in their place, and layers that read those of an earlier one keep none; in latent
+    attention it is latent_dim + rope_dims numbers a layer and token.
     """
     positions = length + (memory if config.n_encoder_layers else 0)
-    layers = config.n_decoder_layers - config.n_state_layers
-    return layers * config.kv_numbers * positions * number_bytes + state_bytes(config, number_bytes)
+    return config.n_kv_layers * config.kv_numbers * positions * number_bytes + state_bytes(config, number_bytes)
 
 
 def state_bytes(config: ModelConfig, number_bytes: int = FLOAT_BYTES) -> int:
@@ -137,7 +137,8 @@ def rolling_cache_bytes(config: ModelConfig, length: int, memory: int = 0, numbe
     Source: Jiang et al. 2023, "Mistral 7B", section 2, "Rolling Buffer Cache".
     """
     forgotten = max(0, length - (config.sliding_window or length))
-    layers = len(config.windowed_layers - {*(config.state_layers or ())}) if config.n_decoder_layers else 0
+    others = {*(config.state_layers or ()), *config.shared_kv_layers}
+    layers = len(config.windowed_layers - others) if config.n_decoder_layers else 0
     saved = layers * config.kv_numbers * forgotten * number_bytes
     return cache_bytes(config, length, memory, number_bytes) - saved
 

@@ -3,8 +3,8 @@
     boxes = architecture(model, n=7)
     sum(box.parameters for box in boxes) == sum(p.numel() for p in model.parameters())      # always
 
-A stack's layers have equal sizes, so a layer is drawn once and counted `copies` times; where only some layers have experts,
-one of these is drawn, and the networks of the others are counted with its experts.  A table that serves in two
+A layer is drawn once and counted `copies` times; where only some layers have experts, one of these is drawn.  What other
+layers have in the place of a part is counted with it.  A table that serves in two
 places is counted in the first of them.  The order is that of the data: encoder, then decoder, then the prediction.
 """
 
@@ -17,6 +17,7 @@ from torch import nn
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
 from vizformer.model.block import Block, Stack
+from vizformer.model.streamed_layers import StreamedLayers
 
 Kind = Literal[
     "tokens",
@@ -60,7 +61,7 @@ class Box:
         tensors: name and shape of each, as PyTorch keeps them ([out, in]).
         copies: how often the model has it.
         shared: whether these are counted in another box, where they serve first.
-        others: parameters of what other layers have in its place (layers without experts).
+        others: parameters of what other layers have in its place (networks where this has experts, attention without keys).
     """
 
     key: str
@@ -163,14 +164,13 @@ def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: 
         drawn = with_experts[1] if len(with_experts) > 1 else depth - 1
     block = stack.layers[drawn]
     assert isinstance(block, Block)
-    without = "self_norm" if not config.first_norm else "feedforward_norm" if not config.last_norm else None
+    layers = stack.layers.empty if isinstance(stack.layers, StreamedLayers) else stack.layers
     boxes: list[Box] = []
 
     def add(name: str, kind: Kind, module: str, *inputs: Dims, skip: str = "", fed_by: str = "") -> None:
-        mixed = name == "feedforward" and 0 < len(with_experts) < depth
-        plain = [layer for layer in range(depth) if mixed and layer not in with_experts]
-        if name == "attention":  # layers that keep a state beside those with attention
-            plain = [layer for layer in range(depth) if config.has_state(layer) != config.has_state(drawn)]
+        tensors = _tensors(getattr(block, module) if module else None)
+        each = [getattr(one, module) for one in layers] if module else []
+        others = [one for one in each if _tensors(one) != tensors]  # of layers that have something else in its place
         boxes.append(
             Box(
                 key=f"{section}.{name}",
@@ -180,11 +180,9 @@ def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: 
                 inputs=inputs or (wide,),
                 output=wide,
                 module=module and f"{section}.layers[{drawn}].{module}",
-                tensors=_tensors(getattr(block, module) if module else None),
-                copies=depth - (1 if module == without else len(plain)),  # one layer has no such norm
-                others=sum(
-                    _count(getattr(one, module)) for layer in plain if isinstance(one := stack.layers[layer], Block)
-                ),
+                tensors=tensors,
+                copies=depth - len(others),
+                others=sum(prod(shape) for one in others for __, shape in _tensors(one)),
                 skip=skip,
                 fed_by=fed_by,
             )
@@ -292,10 +290,6 @@ def _prediction(model: Transformer, config: ModelConfig, n: int) -> list[Box]:
             )
             boxes.insert(0, box)
     return boxes
-
-
-def _count(module: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters())
 
 
 def _tensors(module: nn.Module | None) -> tuple[tuple[str, Dims], ...]:

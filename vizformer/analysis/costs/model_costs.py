@@ -24,6 +24,7 @@ from vizformer.analysis.costs.generation_cost import (
 )
 from vizformer.config import ModelConfig
 from vizformer.model import Transformer
+from vizformer.model.attention import Attention
 from vizformer.model.initialisation import without_memory
 
 FLOPS_PER_MULTIPLICATION = 6
@@ -35,8 +36,8 @@ def parameters(config: ModelConfig) -> dict[str, int]:
     """Parameters by "<section>.<kind>" (`parameter_count.parts`); read only.
 
     Counted on models of one and of two layers without memory: all layers of a stack are alike (but for those without
-    experts, with a state, or without a norm of queries and keys, which are put right afterwards), and a model of 96 takes
-    long to make.
+    experts, with a state, without a norm of queries and keys, or without keys of their own, which are put right afterwards),
+    and a model of 96 takes long to make.
     """
     one, two = (_parts(config, depth) for depth in (1, 2))
     found = {}
@@ -52,6 +53,15 @@ def parameters(config: ModelConfig) -> dict[str, int]:
     if config.state_layers is not None:
         other = _parts(config, 1, with_states=True)["decoder.attention"]
         found["decoder.attention"] += config.n_state_layers * (other - one["decoder.attention"])
+    if config.kv_layers is not None:
+        with without_memory():
+            whole = Attention(config)
+        found["decoder.attention"] -= sum(
+            sum(parameter.numel() for parameter in module.parameters())
+            for layer in config.shared_kv_layers
+            for module in (whole.W_K, whole.W_V, whole.k_norm if config.has_qk_norm(layer) else None)
+            if module is not None
+        )
     if config.qk_norm_layers is not None:
         plain = _parts(replace(config, qk_norm=False, qk_norm_over="head", qk_norm_layers=None), 1)
         without = sum(not (config.has_qk_norm(layer) or config.has_state(layer)) for layer in range(config.depth))
@@ -67,6 +77,7 @@ def _parts(config: ModelConfig, depth: int, with_states: bool = False) -> dict[s
         n_decoder_layers=min(depth, config.n_decoder_layers),
         sliding_layers=None,
         qk_norm_layers=None,
+        kv_layers=None,
         rope_layers=None,
         rope_local_layers=None,
         rope_local_theta=None,

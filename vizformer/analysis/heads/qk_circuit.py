@@ -15,7 +15,7 @@ from vizformer.explain.site import Site, find_site
 from vizformer.explain.site_words import in_words
 from vizformer.explain.step import Proof, sizes
 from vizformer.messages import N_
-from vizformer.model.records import no_one_matrix
+from vizformer.model.records import no_one_matrix, other_rows
 from vizformer.model.trace import Trace
 
 
@@ -40,7 +40,7 @@ def score_forms(checkpoint: Checkpoint, trace: Trace, site: str, head: int) -> S
     With rotary positions q and k are turned by their own position; q_i . q_j stays symmetric all the same.
 
     Raises:
-        TraceError: no such site or head.
+        TraceError: no such site or head; keys of another layer.
         ValueError: cross-attention, whose queries and keys are different rows.
     """
     x, record = _rows(_self_site(checkpoint, trace, site), trace), trace[site]
@@ -99,7 +99,7 @@ def bilinear(checkpoint: Checkpoint, trace: Trace, site: str, head: int) -> Bili
     """(x W_Q + b_Q)(y W_K + b_K)^T = x M y^T + x W_Q b_K^T + b_Q W_K^T y^T + b_Q b_K^T, with M = W_Q W_K^T.
 
     Raises:
-        TraceError: no such site or head; latent attention.
+        TraceError: no such site or head; latent attention; keys of another layer.
         ValueError: cross-attention.
 
     Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits" (the QK circuit).
@@ -136,6 +136,8 @@ def _self_site(checkpoint: Checkpoint, trace: Trace, site: str) -> Site:
     found = find_site(checkpoint, trace, site)
     if found.is_cross:
         raise ValueError(f"{site}: queries and keys are different rows there, nothing could be symmetric")
+    if found.lender is not None:
+        raise other_rows(site, checkpoint.model.config.kv_layer(int(site.split(".")[1])))
     return found
 
 

@@ -133,7 +133,10 @@ def _matrices(block: Block) -> list[list[str]]:
         return [name for name in own if name.endswith(tuple(f"W_{letter}.weight" for letter in letters))]
 
     return [
-        *([f"self_attention.{name}.weight"] for name in ("W_Q", "W_K", "W_V", "W_O")),
+        *(
+            [f"self_attention.{name}.weight"] * hasattr(block.self_attention, name)
+            for name in ("W_Q", "W_K", "W_V", "W_O")
+        ),
         *([f"cross_attention.{name}.weight"] if crossing else [] for name in ("W_Q", "W_K", "W_V", "W_O")),
         of_networks("in", "gate"),
         of_networks("out"),

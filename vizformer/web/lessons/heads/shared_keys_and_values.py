@@ -68,11 +68,13 @@ def draw(subject: Subject) -> None:
     if config.latent_dim is not None:
         kept = labels.size(cache_bytes(config, 1))
         lab.note("latent", numbers=config.kv_numbers, bytes=kept)
+    if config.shared_kv_layers:
+        lab.note("layers", made=config.n_kv_layers, n=config.depth)
     if config.architecture == "encoder-only":
         lab.note("alone")
     elif memory:
         lab.note("memory", n=memory)
-    layers, chosen = config.n_decoder_layers or config.n_encoder_layers, costs[numbers.index(g)]
+    layers, chosen = config.n_kv_layers or config.n_encoder_layers, costs[numbers.index(g)]
     if saved := rolling_cache_note.saved(config, n, chosen.cache_bytes, chosen.rolling_bytes):
         st.caption(saved)
     lesson.formula(

@@ -73,6 +73,15 @@ def _said(subject: Subject, kind: Kind) -> list[str]:
     view = state.view()
     said = []
     record = subject.trace[attention_selector.site()]
+    lender = subject.config.kv_layer(view.layer)
+    if kind == "decoder" and view.over == "one" and lender != view.layer:
+        said.append(
+            _(
+                "This layer makes no keys and no values: its queries look at the keys of layer {layer} and bring its "
+                "values.",
+                layer=lender,
+            )
+        )
     if view.over == "one" and record.scoring.sinks is not None:
         sums = record.row_sums(view.head)
         said.append(
