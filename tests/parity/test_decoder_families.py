@@ -399,6 +399,13 @@ def test_a_long_list_of_layers_is_gone_through_once(kind: str, name: str, tmp_pa
     assert time.perf_counter() - before < 10
 
 
+@pytest.mark.parametrize("said", [False, 0, "", {}])
+def test_layers_of_attention_that_are_no_list_are_refused(said: object, tmp_path: Path) -> None:
+    folder = folders.change(written("bamba", tmp_path), attn_layer_indices=said)
+    with pytest.raises(CheckpointError, match=r"attn_layer_indices=.*: it must be a list"):
+        load(folder)
+
+
 def test_files_of_nemotron_h_as_they_were(tmp_path: Path) -> None:
     """A letter for each layer, first names of fields, and `backbone` before the names of the tensors."""
     folder = written("nemotron_h", tmp_path)

@@ -229,6 +229,7 @@ def test_what_longrope_may_say(changes: dict[str, Any], tmp_path: Path) -> None:
         (dict(long_factor=[1.0] * 3), "long_factor.* as long as short_factor"),
         (dict(short_factor=[1.0, 2.0, 3.0, 0.0]), "short_factor.* above 0"),
         (dict(short_factor=[1.0, 2.0, 3.0, 1e-320]), "short_factor.* above 0"),
+        (dict(attention_factor=2**63), "attention_factor.* from 0.001 to 1000"),
         (dict(beta_fast=3.0), "longrope and what belongs to it"),
     ],
     ids=str,

@@ -139,7 +139,7 @@ def _longrope(fields: Fields, inner: Fields, trained: int) -> Options:
             inner.refuse(name, "it must list a number above 0 for each pair that turns")
             return {}
     if inner.value("attention_factor") is not None:
-        multiplied = inner.number("attention_factor")
+        multiplied = _said_gain(inner)
     else:
         factor = longest / trained if inner.value("factor") is None else inner.number("factor")
         if factor > 1 and trained == 1:
@@ -164,6 +164,14 @@ def _longrope(fields: Fields, inner: Fields, trained: int) -> Options:
     }
 
 
+def _said_gain(inner: Fields) -> float:
+    """What queries and keys are multiplied by, as a file says it: within what the squares of it can be computed with."""
+    gain = inner.number("attention_factor")
+    if not 1e-3 <= gain <= 1e3:
+        inner.refuse("attention_factor", "it must be from 0.001 to 1000")
+    return gain
+
+
 def _yarn(inner: Fields, trained: int) -> Options:
     """Between which numbers of turns pairs are mixed, and what queries and keys are multiplied by.
 
@@ -178,7 +186,7 @@ def _yarn(inner: Fields, trained: int) -> Options:
         return 0.1 * weight * math.log(factor) + 1 if factor > 1 else 1.0
 
     if inner.value("attention_factor") is not None:
-        multiplied = inner.number("attention_factor")
+        multiplied = _said_gain(inner)
     elif inner.value("mscale") and inner.value("mscale_all_dim"):
         multiplied = gain(inner.number("mscale")) / gain(inner.number("mscale_all_dim"))
     else:

@@ -53,7 +53,8 @@ def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
 
 def _state_layers(fields: Fields, n_layers: int) -> list[int]:
     """All layers but those of attn_layer_indices."""
-    attention = fields.value("attn_layer_indices") or []
+    attention = fields.value("attn_layer_indices")
+    attention = [] if attention is None else attention
     if n_layers > MOST_LAYERS:
         fields.refuse("num_hidden_layers", "supported are at most {limit} layers", limit=MOST_LAYERS)
         return []

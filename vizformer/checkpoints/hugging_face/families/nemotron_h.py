@@ -67,8 +67,8 @@ def _config(fields: Fields, names: Collection[str]) -> tuple[Options, bool]:
     d_ff = d_ff if NETWORK in kinds else 1
     if (alone := 2 * len(mixers) - len(kinds)) > 0:
         fields.assume(
-            "{n} layers have no feed-forward network: the one shown is made of zeros and adds nothing, and its {each:,} "
-            "parameters, which are counted with the others, are not in the file",
+            "layers without a feed-forward network: {n}. The one shown there is made of zeros and adds nothing, and its "
+            "{each:,} parameters, which are counted with the others, are not in the file",
             n=alone,
             each=(2 * d_ff + 1) * width,
         )
