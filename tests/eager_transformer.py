@@ -178,9 +178,13 @@ class Eager:
                 rows, self.weights[f"{at}.W_{letter}.weight"], self._bias(f"{at}.W_{letter}", slice(None))
             )
             wide[letter] = self._norm(f"{at}.{letter.lower()}_norm", whole)
-        W_O = self.weights[f"{path}.W_O.weight"]
+        of_all_heads = f"{path}.W_O.matrix.weight"
+        W_O = self.weights[of_all_heads if of_all_heads in self.weights else f"{path}.W_O.weight"]
         if c.has_state(int(site.split(".")[1])):
-            self._state(call, path, y, W_O)
+            if c.state_rule == "convolution":
+                self._convolution(call, path, y)
+            else:
+                self._state(call, path, y, W_O)
         for head in range(0 if call.z else c.n_heads):
             own = slice(head * d_head, (head + 1) * d_head)
             shared = head if c.n_kv_heads is None else head * c.n_kv_heads // c.n_heads
@@ -243,7 +247,8 @@ class Eager:
             call.opened.append(z)
             call.head_out.append(z @ W_O[:, own].T)
         call.attn_out = torch.stack(call.head_out).sum(0)
-        if (bias := self._bias(f"{path}.W_O", slice(None))) is not None:
+        of_all = self.weights.get(f"{path}.W_O.matrix.bias")
+        if (bias := self._bias(f"{path}.W_O", slice(None)) if of_all is None else of_all) is not None:
             call.attn_out = call.attn_out + bias
         call.brought = call.attn_out
         if c.norm_order in ("output", "sandwich"):
@@ -337,6 +342,19 @@ class Eager:
                 gated[:, first : first + d_value] @ W_O[:, first : first + d_value].T
                 for first in range(0, gated.shape[1], d_value)
             ]
+
+    def _convolution(self, call: Call, path: str, x: Tensor) -> None:
+        """A short convolution, number by number; each tap is a head."""
+        w = self.weights
+        c, b, rows = (x @ w[f"{path}.W_{letter}.weight"].T + w.get(f"{path}.W_{letter}.bias", 0.0) for letter in "QKV")
+        for tap in range(self.config.state_kernel):
+            z = torch.zeros_like(rows)
+            for i in range(tap, len(x)):
+                z[i] = w[f"{path}.filters"][:, 0, -1 - tap] * b[i - tap] * rows[i - tap]
+                if tap == 0:
+                    z[i] += w.get(f"{path}.filter_bias", 0.0)
+            call.z.append(z)
+            call.head_out.append((c * z) @ w[f"{path}.W_O.matrix.weight"].T)
 
     def _bias(self, path: str, own: slice) -> Tensor | None:
         bias = self.weights.get(f"{path}.bias")

@@ -151,6 +151,21 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
         dict(state_layers=(0,), state_bias=True, state_step_least=0.1, state_step_most=0.2, n_encoder_layers=0),
         [f"{name}: the layers of the delta rule" for name in ("state_bias", "state_step_least", "state_step_most")],
     ),
+    (
+        dict(
+            state_layers=(0,),
+            state_rule="convolution",
+            state_key_heads=2,
+            state_value_dim=3,
+            state_step_least=0.1,
+            n_encoder_layers=0,
+        ),
+        [f"{name}: short convolutions" for name in ("state_key_heads", "state_value_dim", "state_step_least")],
+    ),
+    (
+        dict(state_layers=(0,), state_rule="convolution", state_kernel=65, n_encoder_layers=0),
+        ["state_kernel=65: of short convolutions at most 64"],
+    ),
     (dict(state_step_least=0.2, state_step_most=0.1), ["state_step_least=0.2: must be below state_step_most"]),
     (dict(state_step_least=-0.2), ["state_step_least=-0.2: must be above 0"]),
     (dict(state_step_most=0.0), ["state_step_most=0.0: must be above 0"]),

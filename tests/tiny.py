@@ -190,6 +190,14 @@ MAMBA2: dict[str, Any] = {
     "state_key_heads": 2,
     "state_key_dim": 5,
 }
+SHORT: dict[str, Any] = {  # short convolutions beside attention, as in LFM2
+    **LLAMA,
+    "qk_norm": True,
+    "norm_eps": 1e-2,
+    "state_layers": (0,),
+    "state_rule": "convolution",
+    "state_kernel": 3,
+}
 NEOX: dict[str, Any] = dict(
     head_dim=8,
     positions="rope",

@@ -528,7 +528,11 @@ def test_of_a_hybrid_the_circuits_of_the_heads_with_a_softmax_are_known():
         eigenvalues(checkpoint, 1, 0)
 
 
-@pytest.mark.parametrize("options", [tiny.MAMBA2, tiny.DEEPSEEK], ids=["state", "latent"])
+@pytest.mark.parametrize(
+    "options",
+    [tiny.MAMBA2, tiny.DEEPSEEK, {**tiny.SHORT, "state_layers": (0, 1)}],
+    ids=["state", "latent", "convolution"],
+)
 def test_a_model_of_whose_heads_no_copying_is_known_has_a_report(options):
     checkpoint = tiny.checkpoint("decoder-only", vocab_size=320, max_positions=64, **options)
     corpus = Corpus.of(TEXTS[:3])

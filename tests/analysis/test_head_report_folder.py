@@ -28,6 +28,7 @@ MODELS = {
     "encoder-decoder": {},
     "decoder-only, one head": {"n_heads": 1, "n_decoder_layers": 1},
     "decoder-only, layers of 6 and of 4 heads": tiny.HYBRID,
+    "decoder-only, layers of 3 taps and of 4 heads": tiny.SHORT,
 }
 
 

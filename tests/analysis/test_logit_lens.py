@@ -51,6 +51,7 @@ MODELS = {
     "latents": ("decoder-only", tiny.DEEPSEEK),
     "hybrid": ("decoder-only", tiny.HYBRID),
     "mamba2": ("decoder-only", tiny.MAMBA2),
+    "convolution": ("decoder-only", {**tiny.SHORT, "state_bias": True}),
     "mixtral": ("decoder-only", tiny.MIXTRAL),
     "qwen2_moe": ("decoder-only", {**tiny.QWEN2_MOE, "bias": True}),
     "sandwich": ("encoder-decoder", {"norm_order": "sandwich", "final_norm": True}),

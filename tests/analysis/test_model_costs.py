@@ -114,7 +114,7 @@ def test_a_token_that_looks_at_latents_multiplies_as_often_as_pytorch_counts(opt
 
 
 @pytest.mark.parametrize("layers", [(0,), (1,), (0, 2), (0, 1, 2)])
-@pytest.mark.parametrize("options", [tiny.HYBRID, tiny.MAMBA2], ids=["delta", "space"])
+@pytest.mark.parametrize("options", [tiny.HYBRID, tiny.MAMBA2, tiny.SHORT], ids=["delta", "space", "convolution"])
 def test_layers_that_keep_a_state_are_counted_as_they_are(layers: tuple[int, ...], options: dict) -> None:
     config, n = tiny.config("decoder-only", **{**options, "state_layers": layers, "n_decoder_layers": 3}), 9
     model = Transformer(config).eval().requires_grad_(False)
@@ -126,6 +126,7 @@ def test_layers_that_keep_a_state_are_counted_as_they_are(layers: tuple[int, ...
     assert cost.forward.projections == n * sum(matrices)
     # Through the states of all heads four times, or three, where nothing is read before it is written.
     state = 4 * 6 * 5 * 7 if options is tiny.HYBRID else 3 * config.n_heads * 5 * config.d_head
+    state = 2 * config.d_model if options is tiny.SHORT else state  # the two gates
     attention = 2 * n * config.n_heads * config.d_head
     assert cost.forward.attention == n * (len(layers) * state + (3 - len(layers)) * attention)
     with torch.inference_mode():

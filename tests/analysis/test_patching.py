@@ -317,12 +317,17 @@ def test_what_heard_raises_ends_the_patching_and_nothing_is_left_behind() -> Non
     assert all(parameter.grad is None for parameter in checkpoint.model.parameters())
 
 
-def test_a_layer_with_fewer_heads_has_no_numbers_for_the_others() -> None:
+@pytest.mark.parametrize(
+    ("options", "n_heads"),
+    [(tiny.HYBRID, [6, 4]), ({**tiny.SHORT, "state_layers": (1,)}, [4, 3])],
+    ids=["delta", "taps"],
+)
+def test_a_layer_with_fewer_heads_has_no_numbers_for_the_others(options: dict, n_heads: list[int]) -> None:
     """In the tables of patches, paths and gates, and of the effects of parts."""
-    checkpoint = tiny.checkpoint("decoder-only", **tiny.HYBRID)
+    checkpoint = tiny.checkpoint("decoder-only", **options)
     pair = PromptPair(*(checkpoint.trace(ids=ids) for ids in (CLEAN, CORRUPTED)), 2, 11, 13)
     heads = [pair.clean[site].n_heads for site in pair.clean.sites]
-    assert heads == [6, 4]
+    assert heads == n_heads
     gates = fit_gates(checkpoint, [pair.clean], seeds=(0,), steps=1)
     effects = sweep(checkpoint, pair.clean, 2, 11, loss=False)
     patched = patch_runs(checkpoint, pair, "heads", "decoder")
@@ -338,7 +343,7 @@ def test_a_layer_with_fewer_heads_has_no_numbers_for_the_others() -> None:
     ]
     for table in tables:
         assert [np.flatnonzero(np.isfinite(row)).tolist() for row in table] == [list(range(n)) for n in heads]
-    for layer, head in ((0, 5), (1, 0), (1, 3)):
+    for layer, head in ((0, heads[0] - 1), (1, 0), (1, heads[1] - 1)):
         patch = patch_of(pair, "heads", "decoder", (layer, head))
         assert patched_alone(checkpoint, pair, patch) == pytest.approx(patched.recovered[layer, head], abs=1e-5)
         sender = [Part(f"decoder.{layer}.self", head)]

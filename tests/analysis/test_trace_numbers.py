@@ -78,6 +78,7 @@ MORE: dict[str, Any] = {
     "delta rule": ("decoder-only", tiny.HYBRID),
     "shared keys": ("decoder-only", tiny.SHARED_KEYS),
     "state space": ("decoder-only", tiny.MAMBA2),
+    "short convolution": ("decoder-only", tiny.SHORT),
     "latents": ("decoder-only", tiny.DEEPSEEK),
     "sinks": ("encoder-decoder", {"sinks": True}),
     "bent scores": ("decoder-only", {"score_cap": 5.0}),

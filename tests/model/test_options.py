@@ -24,6 +24,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "gpt-oss": tiny.GPT_OSS,
     "hybrid": tiny.HYBRID,
     "mamba2": tiny.MAMBA2,
+    "convolution": tiny.SHORT,
+    "convolution with biases": {**tiny.SHORT, "state_layers": (0, 1), "state_bias": True, "state_kernel": 6},
+    "convolution of one token": {**tiny.SHORT, "state_kernel": 1, "norm_order": "post"},
     "deepseek": tiny.DEEPSEEK,
     "deepseek-lite": {**tiny.DEEPSEEK_LITE, "rope_layers": (1,)},
     "umt5": {**tiny.T5, "relative_in_layers": True, "norm_order": "post"},
@@ -88,6 +91,9 @@ def test_what_each_option_adds() -> None:
     own = 16 * (5 + 5 + 16 + 16 + 4) + (5 + 5 + 16) * (4 + 1) + 4 + 4 + 4 + 16 + 16 * 16
     assert space == plain - 16 * 4 * (4 + 2 + 2 + 4) + own
     assert count(kv_layers=(0, 0), qk_norm=True) == plain + 4 + 4 + 4 - 2 * 16 * 8
+    short = dict(state_layers=(0,), state_rule="convolution", state_kernel=3)
+    assert count(**short) == plain - 16 * 4 * (4 + 2 + 2 + 4) + 4 * 16 * 16 + 3 * 16
+    assert count(**short, state_bias=True) == count(**short) + 4 * 16 + 16
     assert count(sinks=True) == plain + 2 * 4
     assert count(gate_limit=1.0) == plain
     network, expert, shared = 3 * 16 * 24, 3 * 16 * 8, 3 * 16 * 10

@@ -223,6 +223,7 @@ def test_a_long_text_is_followed_and_then_shown(open_app, monkeypatch):
     [
         (tiny.GPT_OSS, "less the share of the head's sink", "before the softmax."),
         (tiny.HYBRID, "the shares of |M|", "M itself, with its sign."),
+        (tiny.SHORT, "in a layer that has none the shares of |M|", "M itself, with its sign."),
     ],
 )
 def test_what_the_numbers_are_is_said_of_other_mixers(open_app, tmp_path, monkeypatch, options, weights, scores):

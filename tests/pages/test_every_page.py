@@ -57,6 +57,7 @@ def written(tmp_path_factory):
     save(tiny.checkpoint("encoder-decoder", **tiny.NORMED_STREAM), root / "normed")
     save(tiny.checkpoint("decoder-only", **tiny.HYBRID), root / "hybrid")
     save(tiny.checkpoint("decoder-only", **tiny.MAMBA2), root / "mamba2")
+    save(tiny.checkpoint("decoder-only", **tiny.SHORT), root / "short-convolution")
     save(tiny.checkpoint("decoder-only", **tiny.DEEPSEEK), root / "latents")
     save(tiny.checkpoint("decoder-only", **{**tiny.QWEN3, "kv_layers": (0, 0)}), root / "shared-keys")
     save(tiny.checkpoint("decoder-only", **{**tiny.GPT_OSS, "expert_layers": (0,)}), root / "sinks")
@@ -101,7 +102,7 @@ def test_every_page(open_app, model, locale):
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
-@pytest.mark.parametrize(("model", "head"), [("hybrid", 5), ("mamba2", 3)])
+@pytest.mark.parametrize(("model", "head"), [("hybrid", 5), ("mamba2", 3), ("short-convolution", 2)])
 def test_every_page_with_a_state_in_a_layer(open_app, locale, model, head):
     """What has no meaning without a softmax says so in one sentence; all else opens."""
     pages = list(places())

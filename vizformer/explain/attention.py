@@ -13,6 +13,7 @@ from torch import Tensor
 from vizformer.checkpoints import Checkpoint
 from vizformer.explain import latex, norms
 from vizformer.explain.arrays import rescaled, was_edited
+from vizformer.explain.convolution_steps import convolution_head_steps, gather_convolution
 from vizformer.explain.latent_steps import absorbed_step, latent_head_steps
 from vizformer.explain.mixing import mixing_steps
 from vizformer.explain.operands import Operands, gather
@@ -34,7 +35,12 @@ def attention_steps(checkpoint: Checkpoint, trace: Trace, site: str, head: int, 
 
     Source: Vaswani et al. 2017, equation 1 and section 3.2.2.
     """
-    if trace[site].gates is not None:
+    gates = trace[site].gates
+    if gates is not None and gates.rule == "convolution":
+        of_taps = gather_convolution(checkpoint, trace, site, head, query)
+        steps = convolution_head_steps(of_taps, _input(of_taps), *_source(of_taps))
+        return [_marked(step, of_taps) if _set_by_hand(step.key, of_taps) else step for step in steps]
+    if gates is not None:
         of_state = gather_state(checkpoint, trace, site, head, query)
         steps = state_head_steps(of_state, _input(of_state), *_source(of_state))
         return [_marked(step, of_state) if _set_by_hand(step.key, of_state) else step for step in steps]

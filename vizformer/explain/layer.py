@@ -15,6 +15,7 @@ from vizformer.errors import TraceError
 from vizformer.explain import latex, soft_cap
 from vizformer.explain.arrays import float64, is_half, rescaled, softmax, stored, was_edited
 from vizformer.explain.attention_layer import attention_sublayer
+from vizformer.explain.convolution_steps import convolution_sublayer
 from vizformer.explain.disentangled_terms import distance_terms
 from vizformer.explain.experts_layer import experts_sublayer
 from vizformer.explain.feedforward_layer import feedforward_sublayer
@@ -29,6 +30,7 @@ from vizformer.messages import N_
 from vizformer.model import mixing
 from vizformer.model.experts import MixtureOfExperts
 from vizformer.model.input_check import row_at
+from vizformer.model.short_convolution import ShortConvolution
 from vizformer.model.state_layers import StateLayer
 from vizformer.model.trace import Trace
 
@@ -53,6 +55,8 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
     at = Sublayer(trace, block.around("self"), "self", before, middle)
     if isinstance(block.self_attention, StateLayer):
         steps += state_sublayer(at, block.self_attention, f"{layer}.self")
+    elif isinstance(block.self_attention, ShortConvolution):
+        steps += convolution_sublayer(at, block.self_attention, f"{layer}.self")
     else:
         turns = angles(model.config, len(at.x), int(number)) if model.config.turns(int(number)) else None
         distances = position_bias(model, stack, int(number)) or distance_terms(model, stack, int(number), len(at.x))

@@ -15,6 +15,7 @@ from vizformer.model.forward_pass import AttentionCall, ForwardPass
 from vizformer.model.latent_attention import LatentAttention
 from vizformer.model.norms import Around, Norm, norm
 from vizformer.model.positions import bucket_bias
+from vizformer.model.short_convolution import ShortConvolution
 from vizformer.model.state_layers import GatedDeltaRule, StateSpace
 from vizformer.model.streamed_layers import StreamedLayers, refused
 
@@ -53,7 +54,9 @@ class Block(nn.Module):
         self.windowed, self.turned, self.local, self.keys_of = windowed, turned, local, keys_of
         attention: type[Attention] = Attention if config.latent_dim is None else LatentAttention
         if state:
-            attention = GatedDeltaRule if config.state_rule == "delta" else StateSpace
+            attention = {"delta": GatedDeltaRule, "space": StateSpace, "convolution": ShortConvolution}[
+                config.state_rule
+            ]
         self.self_attention = attention(config) if own_keys else Attention(config, own_keys=False)
         if not qk_norm:
             self.self_attention.q_norm = self.self_attention.k_norm = None

@@ -13,13 +13,13 @@ from torch import Tensor
 from vizformer.errors import TraceError
 from vizformer.model.masks import total_bias
 from vizformer.model.mixing import Scoring, mix
-from vizformer.model.state_rule import StateGates, apply_state_rule, each_of, effective_map
+from vizformer.model.state_rule import StateGates, apply_state_rule, each_of, effective_map, read_back
 
 
 def no_softmax(site: str) -> TraceError:
-    """What is said of a layer that keeps a state where something is asked that only attention has."""
+    """What is said of a layer with a state or a short convolution where something is asked that only attention has."""
     return TraceError(
-        "{site} has a state in the place of attention: it is written and read, no scores go through a softmax and no mask "
+        "{site} has a state or a short convolution in the place of attention: no scores go through a softmax and no mask "
         "blocks them. Choose a layer or a model with attention for this.",
         site=site,
     )
@@ -209,6 +209,8 @@ class AttentionRecord:
         end, own = self.gates.first + self.q.shape[1], slice(head, head + 1)
         q = torch.nn.functional.pad(self.q[None, own] * self.scale, (0, 0, self.gates.first, 0))
         k, v, beta, decay = (x[None, own, :end] for x in (self.k, self.v, self.gates.beta, self.gates.decay))
+        if self.gates.back is not None:
+            return read_back(q, k, beta[..., None] * v, self.gates.back[own])[0, 0, self.gates.first :]
         skip = None if self.gates.skip is None else self.gates.skip[own]
         return apply_state_rule(q, k, v, beta, decay, skip=skip)[0][0, 0, self.gates.first :]
 

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from vizformer.options.attention import StateRule
@@ -39,24 +39,27 @@ class StateGates:
         beta: how much of each value is written: 0 to 1, or in a state-space layer a step of any size from 0 on.
         decay: the logarithm of what is left of the state at each token, at most 0.
         first: the position of the first query that is asked for.
-        skip: D of a state-space layer, how much of its own value each token is given; None: the delta rule.
+        skip: D of a state-space layer, how much of its own value each token is given; None: no such layer.
+        back: of a short convolution (`vizformer.model.short_convolution`), how many places back each head reads; it has
+            no state, and is written as M_ij = q_i . k_j b_j where i - j is `back`, else 0; None: a state.
     """
 
     beta: Float[Tensor, "n_heads n"]
     decay: Float[Tensor, "n_heads n"]
     first: int = 0
     skip: Float[Tensor, " n_heads"] | None = None
+    back: Int[Tensor, " n_heads"] | None = None
 
     @property
     def rule(self) -> StateRule:
         """By which rule the state was written."""
-        return "delta" if self.skip is None else "space"
+        return "convolution" if self.back is not None else "delta" if self.skip is None else "space"
 
 
 def each_of(gates: StateGates, change: Callable[[Tensor], Tensor]) -> StateGates:
     """The same gates of other heads, which `change` makes of the first axis."""
-    skip = None if gates.skip is None else change(gates.skip)
-    return replace(gates, beta=change(gates.beta), decay=change(gates.decay), skip=skip)
+    skip, back = (None if one is None else change(one) for one in (gates.skip, gates.back))
+    return replace(gates, beta=change(gates.beta), decay=change(gates.decay), skip=skip, back=back)
 
 
 def apply_state_rule(
@@ -94,6 +97,21 @@ def apply_state_rule(
     return torch.cat(found, dim=2).to(v.dtype), S
 
 
+def read_back(
+    q: Float[Tensor, "b h n d_key"],
+    k: Float[Tensor, "b h n d_key"],
+    v: Float[Tensor, "b h n d"],
+    back: Int[Tensor, " h"],
+) -> Float[Tensor, "b h n d"]:
+    """o_i = (q_i . k_j) v_j with j = i - back, each head by its own; 0 where there is no such token."""
+
+    def later(x: Tensor) -> Tensor:
+        rows = (torch.nn.functional.pad(x[:, h], (0, 0, t, 0))[:, : x.shape[2]] for h, t in enumerate(back.tolist()))
+        return torch.stack([*rows], dim=1)
+
+    return (q * later(k)).sum(-1, keepdim=True) * later(v)
+
+
 def between(c: Float[Tensor, "*b n 1"]) -> Float[Tensor, "*b n n"]:
     """G: what is left at token i of what was written at token j, e^(c_i - c_j); 0 where j comes after i."""
     later = torch.ones(c.shape[-2], c.shape[-2], dtype=torch.bool, device=c.device).triu(1)
@@ -108,6 +126,9 @@ def effective_map(
     q, k, b = q.double(), k[:, :end].double(), gates.beta[:, :end, None].double()
     G = between(gates.decay[:, :end, None].double().cumsum(-2))
     found = q @ k.mT * G[:, gates.first :]
+    if gates.back is not None:
+        at = torch.arange(end, device=q.device)
+        found = found * (at[gates.first :, None] - at == gates.back[:, None, None])
     if gates.rule == "delta":
         system = torch.tril(b * (k @ k.mT) * G, -1)
         found = torch.linalg.solve_triangular(system, found, upper=False, left=False, unitriangular=True)

@@ -257,8 +257,9 @@ class _Opened:
         gates = None
         if f"{site}.beta" in self._names:
             skip = self.tensor(f"{site}.skip", 1) if f"{site}.skip" in self._names else None
-            gates = StateGates(self.tensor(f"{site}.beta", 2), self.tensor(f"{site}.decay", 2), skip=skip)
             said = self.json("state_rules", dict) if "state_rules" in self.about else {}  # (older files do not say it)
+            back = torch.arange(heads) if said.get(site) == "convolution" and d == 1 and skip is None else None
+            gates = StateGates(self.tensor(f"{site}.beta", 2), self.tensor(f"{site}.decay", 2), skip=skip, back=back)
             if said.get(site, gates.rule) != gates.rule:
                 self.refuse(N_("the rule of the state at {name} does not fit its tensors", name=site))
             right = gates.beta.shape == gates.decay.shape == (heads, n_k) and (skip is None or len(skip) == heads)

@@ -1,7 +1,7 @@
 """The station of attention: which queries see which keys, and what becomes of their scores."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -11,10 +11,16 @@ from vizformer.options.kinds import Count, Layers, Positive, are_layers
 
 AttentionBias = Literal["same", "all", "qkv", "none"]
 NormedOver = Literal["head", "all"]
-StateRule = Literal["delta", "space"]
+StateRule = Literal["delta", "space", "convolution"]
 
-OF_A_SPACE = ("state_bias", "state_step_least", "state_step_most")
-"""Options that only layers with a state space have."""
+_STEPS = ("state_step_least", "state_step_most")
+_LACKING: Mapping[StateRule, tuple[str, ...]] = {
+    "delta": ("state_bias", *_STEPS),
+    "space": (),
+    "convolution": ("state_key_heads", "state_value_heads", "state_key_dim", "state_value_dim", *_STEPS),
+}  # options that the layers of a rule do not have
+MOST_TAPS = 64
+"""Of a short convolution: each is a head."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,11 +60,13 @@ class AttentionOptions(CommonOptions):
         state_layers: the layers that keep a state in the place of self-attention, counted from 0, in order
             (`vizformer.model.state_rule`); None: none.
         state_rule: how they write it: by the gated "delta" rule (Yang et al. 2024, "Gated Delta Networks"), or as a state
-            "space" (Dao & Gu 2024, "Transformers are SSMs"; Mamba-2).
+            "space" (Dao & Gu 2024, "Transformers are SSMs"; Mamba-2); or, without a state, a short "convolution" between
+            two gates (Liquid AI 2025, "LFM2 Technical Report"; `vizformer.model.short_convolution`).
         state_key_heads, state_value_heads: of these layers, heads of queries and keys, and of values; None: n_heads.
         state_key_dim, state_value_dim: how wide they are; None: d_head.
-        state_kernel: over how many tokens their short convolution goes, the token itself included.
-        state_bias: whether their linear layers have biases.
+        state_kernel: over how many tokens their short convolution goes, the token itself included; where there is nothing
+            else, each of these is a head.
+        state_bias: whether their linear layers have biases (and the convolution, where there is nothing else).
         state_step_least, state_step_most: of a state space, between what the step is held; None: no limit but 0.
     """
 
@@ -129,6 +137,8 @@ class AttentionOptions(CommonOptions):
     @property
     def state_heads(self) -> tuple[int, int]:
         """Heads of these layers: of queries and keys, and of values."""
+        if self.state_rule == "convolution":
+            return self.state_kernel, self.state_kernel
         return self.state_key_heads or self.n_heads, self.state_value_heads or self.n_heads
 
     @property
@@ -142,19 +152,23 @@ class AttentionOptions(CommonOptions):
 
     @property
     def state_channels(self) -> int:
-        """Numbers a token that go through the short convolution: those of queries, keys and values."""
+        """Numbers a token that go through the short convolution: those of queries, keys and values, or of a row."""
+        if self.state_rule == "convolution":
+            return self.d_model
         (n_keys, n_heads), (d_key, d_value) = self.state_heads, self.state_dims
         return 2 * n_keys * d_key + n_heads * d_value
 
     @property
     def state_dims(self) -> tuple[int, int]:
         """How wide these are."""
+        if self.state_rule == "convolution":
+            return 1, self.d_model
         return self.state_key_dim or self.d_head, self.state_value_dim or self.d_head
 
     @property
     def state_sizes(self) -> dict[str, Any]:
         """All sizes of these layers as options, those included that follow from the heads; none where there are none."""
-        if self.state_layers is None:
+        if self.state_layers is None or self.state_rule == "convolution":
             return {}
         names = ("state_key_heads", "state_value_heads", "state_key_dim", "state_value_dim")
         return dict(zip(names, (*self.state_heads, *self.state_dims), strict=True))
@@ -175,7 +189,9 @@ class AttentionOptions(CommonOptions):
     @property
     def most_heads(self) -> int:
         """Heads of the layers that have most of them."""
-        return self.n_heads if self.state_layers is None else max(self.n_heads, self.state_heads[1])
+        if self.state_layers is None:
+            return self.n_heads
+        return self.state_heads[1] if self.only_states else max(self.n_heads, self.state_heads[1])
 
     @property
     def qkv_bias(self) -> bool:
@@ -259,8 +275,14 @@ class AttentionOptions(CommonOptions):
         for name in self.state_options:
             if self.state_layers is None:
                 yield N_("{name} without state_layers: give both, or leave it out", name=name)
-            elif self.state_rule == "delta" and name in OF_A_SPACE:
-                yield N_("{name}: the layers of the delta rule have none, leave it out", name=name)
+            elif name in _LACKING.get(self.state_rule, ()):
+                yield (
+                    N_("{name}: the layers of the delta rule have none, leave it out", name=name)
+                    if self.state_rule == "delta"
+                    else N_("{name}: short convolutions (state_rule='convolution') have none, leave it out", name=name)
+                )
+        if self.state_layers is not None and self.state_rule == "convolution" and self.state_kernel > MOST_TAPS:
+            yield N_("state_kernel={n}: of short convolutions at most {most}", n=self.state_kernel, most=MOST_TAPS)
         if self.state_layers is not None and self.architecture != "decoder-only":
             yield N_("state_layers: only a decoder alone has such layers, leave it out")
         elif self.state_layers is not None and not are_layers(self.state_layers, self.depth):
@@ -366,7 +388,14 @@ class AttentionOptions(CommonOptions):
                 of=of,
                 layers=ranges([layer for layer in self.shared_kv_layers if self.kv_layer(layer) == of]),
             )
-        if self.state_layers is not None:
+        if self.state_layers is not None and self.state_rule == "convolution":
+            yield N_(
+                "a short convolution between two gates in the place of attention (layers: {layers}): a token reads itself "
+                "and those right before it, {n} in all, by weights that do not depend on the text",
+                layers=ranges(self.state_layers),
+                n=self.state_kernel,
+            )
+        elif self.state_layers is not None:
             rows, columns = self.state_dims
             yield N_(
                 "{rule} in the place of attention (layers: {layers}): {n} heads with a state of {rows} × {columns} numbers "

@@ -124,10 +124,11 @@ def cache_bytes(config: ModelConfig, length: int, memory: int = 0, number_bytes:
 
 def state_bytes(config: ModelConfig, number_bytes: int = FLOAT_BYTES) -> int:
     """Bytes of the layers that keep a state, at every length: n_heads * d_key * d_value numbers in float32, and the last
-    state_kernel - 1 rows that the convolution reads."""
+    state_kernel - 1 rows that the convolution reads; where there is nothing but a convolution, these rows alone."""
     channels, (__, n_heads), (d_key, d_value) = config.state_channels, config.state_heads, config.state_dims
     rows = channels * (config.state_kernel - 1) * number_bytes
-    return config.n_state_layers * (n_heads * d_key * d_value * FLOAT_BYTES + rows)
+    state = 0 if config.state_rule == "convolution" else n_heads * d_key * d_value * FLOAT_BYTES
+    return config.n_state_layers * (state + rows)
 
 
 def rolling_cache_bytes(config: ModelConfig, length: int, memory: int = 0, number_bytes: int = FLOAT_BYTES) -> int:
@@ -215,7 +216,11 @@ def _latent_attention(config: ModelConfig, queries: int, keys: int, projected: i
 def _state_rule(config: ModelConfig, rows: int) -> Multiplications:
     """Of a layer, rows times: 4 * n_heads * d_key * d_value, and d_model * (channels + 2 * n_heads * d_value + 2 * n_heads)
     + channels * state_kernel, with channels = 2 * n_key_heads * d_key + n_heads * d_value.  A state space goes through its
-    state 3 times, and has 1 gate for each head, not 2."""
+    state 3 times, and has 1 gate for each head, not 2.  A short convolution alone: 2 * d_model, its gates, and
+    d_model * (4 * d_model + state_kernel)."""
+    if config.state_rule == "convolution":
+        wide = rows * config.d_model
+        return Multiplications(attention=2 * wide, projections=wide * (4 * config.d_model + config.state_kernel))
     channels, (__, n_heads), (d_key, d_value) = config.state_channels, config.state_heads, config.state_dims
     times, gates = (4, 2) if config.state_rule == "delta" else (3, 1)
     matrices = config.d_model * (channels + 2 * n_heads * d_value + gates * n_heads) + channels * config.state_kernel

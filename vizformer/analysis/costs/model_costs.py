@@ -109,8 +109,8 @@ def activations(config: ModelConfig, n: int) -> Activations:
     feed-forward d (input) + 2 d_ff (before and after the activation; gated: 4 d_ff); norms d each.  Of a layer with
     experts: those of the chosen ones and the shared one, with their outputs, and the router's scores.  Cross-attention
     adds its own, and the memory whose keys and values it computes.  A layer that keeps a state: d (input), 2 channels
-    (before and after the convolution), and 3 n_heads d_value (gate, what is read, input of W_O).  Maps: n_heads n^2 for
-    every attention.
+    (before and after the convolution), and 3 n_heads d_value (gate, what is read, input of W_O); a short convolution
+    alone: 7 d (input, q, k, v, its own input and output, input of W_O).  Maps: n_heads n^2 for every attention.
     """
     d, heads = config.d_model, (2 * config.n_heads + 2 * config.kv_heads) * config.d_head
     if config.latent_dim is not None:
@@ -128,6 +128,7 @@ def activations(config: ModelConfig, n: int) -> Activations:
     calls = config.n_encoder_layers + (1 + cross) * config.n_decoder_layers - config.n_state_layers
     more = config.n_expert_layers * (experts - feedforward) - (0 if config.first_norm else norm)
     state = d + 2 * config.state_channels + 3 * config.state_heads[1] * config.state_dims[1]
+    state = 7 * d if config.state_rule == "convolution" else state
     more += config.n_state_layers * (state - attention)
     more -= 0 if config.last_norm else norm * ((config.n_encoder_layers > 0) + (config.n_decoder_layers > 0))
     return Activations(n * (layers + others + more), calls * config.n_heads * n * n)

@@ -128,13 +128,14 @@ def _matrices(block: Block) -> list[list[str]]:
     """The names of a layer's parameters that make up each of `KINDS`; a router is none of them."""
     crossing = [] if block.cross_attention is None else ["W_Q", "W_K", "W_V", "W_O"]
     own = [f"feedforward.{name}" for name, __ in block.feedforward.named_parameters()]
+    there = {name for name, __ in block.named_parameters()}
 
     def of_networks(*letters: str) -> list[str]:  # several, where there are experts
         return [name for name in own if name.endswith(tuple(f"W_{letter}.weight" for letter in letters))]
 
     return [
         *(
-            [f"self_attention.{name}.weight"] * hasattr(block.self_attention, name)
+            [whole for part in ("", ".matrix") if (whole := f"self_attention.{name}{part}.weight") in there]
             for name in ("W_Q", "W_K", "W_V", "W_O")
         ),
         *([f"cross_attention.{name}.weight"] if crossing else [] for name in ("W_Q", "W_K", "W_V", "W_O")),

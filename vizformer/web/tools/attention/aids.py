@@ -92,7 +92,17 @@ def _said(subject: Subject, kind: Kind) -> list[str]:
                 most=f"{float(sums.max()):.2f}",
             )
         )
-    if view.over == "one" and record.gates is not None:
+    if view.over == "one" and record.gates is not None and record.gates.back is not None:
+        said.append(
+            _(
+                "Why there is no softmax here: this layer is a short convolution between two gates, and compares nothing. A "
+                "head is a tap of its filter: it reads one token, with weight 1 in every text, and its number says how many "
+                "places back that is, here {back}. The map is exact: what differs from token to token are the values, which "
+                "hold the weights of the filter, and the gates.",
+                back=view.head,
+            )
+        )
+    elif view.over == "one" and record.gates is not None:
         sums = record.row_sums(view.head)
         said.append(
             _("Why there is no softmax here: this layer has the gated delta rule, which corrects a state and reads it.")
