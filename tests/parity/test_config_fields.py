@@ -153,6 +153,13 @@ VALUES: dict[str, tuple[Any, ...]] = {
         ("mamba_n_heads", "mamba_n_groups", "mamba_d_state", "mamba_d_conv", "n_groups", "state_size"), (1, 4)
     ),
     **dict.fromkeys(("mamba_d_head", "mamba_expand"), (4, "auto")),
+    "conv_L_cache": (1, 5, 0, None),
+    "conv_bias": (True, None),
+    "full_attn_idxs": ([0], [0, 1], None, "all", [9]),
+    "norm_eps": (0.1, 0),
+    **dict.fromkeys(("block_multiple_of", "block_ff_dim"), (8, 0, None)),
+    "block_ffn_dim_multiplier": (2, 0.3, 0, None),
+    **dict.fromkeys(("block_auto_adjust_ff_dim", "tie_embedding"), (True, False, None)),
     "time_step_limit": ([0.1, 0.5], [0.5, 0.1], None),
     "num_kv_heads": (1, 2),
     "num_ln_in_parallel_attn": (1, 2),

@@ -17,7 +17,7 @@ _ORDER = (
     "RoBERTa-PreLayerNorm, Longformer, XLM-RoBERTa-XL, ERNIE, BigBird, Megatron-BERT, BertGeneration, ELECTRA, RoFormer, "
     "Nomic BERT, EuroBERT, PLBART, MVP, Pegasus, Blenderbot, M2M-100, ALBERT, Mixtral, Qwen2-MoE, Qwen3-MoE, OLMoE, "
     "GraniteMoE, Llama 4, GLM-4 MoE, MiniMax-M2, DeepSeek-V2, DeepSeek-V3, GLM-4 MoE Lite, "
-    "gpt-oss, Qwen3-Next, Qwen3.5, Mamba-2, Bamba, Nemotron-H, ModernBERT, Blenderbot Small, DeBERTa v2/v3, DeBERTa"
+    "gpt-oss, Qwen3-Next, Qwen3.5, Mamba-2, Bamba, Nemotron-H, LFM2, ModernBERT, Blenderbot Small, DeBERTa v2/v3, DeBERTa"
 )
 
 
