@@ -22,9 +22,10 @@ import numpy as np
 import torch
 
 from vizformer.analysis.corpus_heads.corpus import Corpus, Passage
+from vizformer.analysis.corpus_heads.evaluation import make_report
 from vizformer.analysis.corpus_heads.logit_effects import next_token_effects
 from vizformer.analysis.corpus_heads.one_text import MOST_TOKENS, heads_of, measure_text, repeated_induction
-from vizformer.analysis.corpus_heads.report import HeadReport, make_report
+from vizformer.analysis.corpus_heads.report import HeadReport
 from vizformer.analysis.corpus_heads.sums import CORNER, Sums
 from vizformer.analysis.heads.maps import Kind
 from vizformer.checkpoints import Checkpoint
