@@ -25,11 +25,15 @@ class TellingHead:
 def find_telling_head(trace: Trace, kind: Kind, query: int) -> TellingHead | None:
     """The head whose row `query` gives most to one word that is neither the query itself nor a usual sink.
 
-    Takes one row of every head.  See `telling`.
+    Takes one row of every head.  See `telling`.  Layers without a softmax, whose entries are no shares of 1, are passed by
+    where others have one.
     """
     records = records_of(trace, kind)
     rows = [record.of_queries(query, query + 1) for record in records]
     weights = np.stack([np.stack([one.pattern(head)[0].float().cpu() for head in range(one.n_heads)]) for one in rows])
+    softmax = [record.gates is None for record in records]
+    if any(softmax):
+        weights *= np.reshape(softmax, (-1, 1, 1))
     tokens = trace.tokens["encoder" if kind != "decoder" else "decoder"]
     return telling(weights, words_to_look_at(tokens, None if kind == "cross" else query))
 
