@@ -50,7 +50,8 @@ class HeadPair:
 def head_divergences(
     runs: TwoRuns, kind: Kind, *, measure: "Measure | None" = None, heard: Callable[[int, int], None] | None = None
 ) -> Float[ndarray, "n_layers n_heads"]:
-    """The mean divergence of the rows of every head, in bits; NaN where no row has a choice.
+    """The mean divergence of the rows of every head, in bits; NaN where no row has a choice, and where a layer has no such
+    head.
 
     Raises:
         TraceError: the maps have no cells in common (`TwoRuns.rows_and_keys`).
@@ -70,18 +71,21 @@ def head_divergences(
 def row_divergences(
     runs: TwoRuns, kind: Kind, layer: int, head: int, measure: "Measure | None" = None
 ) -> Float[ndarray, " rows"]:
-    """The divergence (or another measure) of every row of one head, in bits; NaN where a row has no choice.
+    """The divergence (or another measure) of every row of one head, in bits; NaN where a row has no choice.  Of a signed
+    map it is that of the shares by size.
 
     Raises:
         TraceError: no such head in both models; the maps have no cells in common.
     """
     one, two = _records(runs, kind, layer, head)
     rows, keys = runs.rows_and_keys(kind)
+    if head >= min(runs.trace[one.site].n_heads, runs.other[two.site].n_heads):
+        return np.full(rows, np.nan)
     step = max(1, AT_ONCE // keys)
     parts = []
     for start in range(0, rows, step):
         some = [record.of_queries(start, min(start + step, rows)) for record in (one, two)]
-        p, q = (record.pattern(head)[:, :keys].cpu().double() for record in some)
+        p, q = (record.shares(head)[:, :keys].cpu().double() for record in some)
         choice = (torch.stack([record.reason(head)[:, :keys].cpu() == 0 for record in some]).sum(-1) > 1).any(0)
         parts.append(torch.where(choice, (measure or divergence)(p, q), torch.nan))
     found: ndarray = torch.cat(parts).numpy()
@@ -135,7 +139,8 @@ def _records(runs: TwoRuns, kind: Kind, layer: int, head: int) -> tuple[Attentio
             heads=n_heads,
         )
     name = site_name(kind, layer)
-    return runs.trace[name], runs.other[name]
+    one, two = runs.trace[name], runs.other[name]
+    return one.padded(max(n_heads, one.n_heads)), two.padded(max(n_heads, two.n_heads))
 
 
 def _window(

@@ -24,14 +24,14 @@ class TwoRuns:
         return kinds(self.trace)
 
     def shape(self, kind: Kind) -> tuple[int, int]:
-        """The layers and heads that both models have; nothing says that heads of the same number correspond."""
-        layers = min(n_layers(self.trace, kind), n_layers(self.other, kind))
-        return layers, min(self.trace[site_name(kind, 0)].n_heads, self.other[site_name(kind, 0)].n_heads)
+        """The layers that both models have, and the heads of those with most of them; nothing says that heads of the same
+        number correspond."""
+        (layers, heads), (other_layers, other_heads) = (_shape(trace, kind) for trace in (self.trace, self.other))
+        return min(layers, other_layers), min(heads, other_heads)
 
     def whole_shape(self, kind: Kind) -> bool:
         """Whether both models have equally many layers and heads."""
-        one, two = ((n_layers(trace, kind), trace[site_name(kind, 0)].n_heads) for trace in (self.trace, self.other))
-        return one == two
+        return _shape(self.trace, kind) == _shape(self.other, kind)
 
     def positions(self, stack: str) -> int:
         """How many leading positions of a stack both runs have."""
@@ -68,6 +68,11 @@ class TwoRuns:
                         second=two[1],
                     )
         return rows, keys
+
+
+def _shape(trace: Trace, kind: Kind) -> tuple[int, int]:
+    layers = n_layers(trace, kind)
+    return layers, max(trace[site_name(kind, layer)].n_heads for layer in range(layers))
 
 
 def two_runs(first: Checkpoint, trace: Trace, second: Checkpoint, other: Trace) -> TwoRuns:
