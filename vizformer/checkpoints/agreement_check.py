@@ -192,10 +192,16 @@ def _stream(trace: Trace, stack: str, states: tuple[Tensor, ...]) -> float:
 
 
 def _maps(trace: Trace, stack: str, kind: str, maps: tuple[Tensor, ...]) -> float:
+    """Of the layers that have a softmax: of the others `transformers` tells no maps."""
+    found = (trace[site] for site in trace.sites if site.startswith(f"{stack}.") and site.endswith(f".{kind}"))
+    records = [record for record in found if record.gates is None]
     return max(
-        _apart(trace[f"{stack}.{layer}.{kind}"].pattern(head), of_layer[0, head])
-        for layer, of_layer in enumerate(maps)
-        for head in range(of_layer.shape[1])
+        (
+            _apart(record.pattern(head), of_layer[0, head])
+            for record, of_layer in zip(records, maps, strict=True)
+            for head in range(of_layer.shape[1])
+        ),
+        default=0.0,
     )
 
 
