@@ -107,7 +107,7 @@ def test_bytes_against_length(open_app: Open) -> None:
     assert right(enter(app, "mixers", "equal", 1024))
 
 
-@pytest.mark.parametrize("mixer", ["delta", "latent", "space"])
+@pytest.mark.parametrize("mixer", ["delta", "latent", "space", "convolution"])
 def test_every_mixer_for_one_sentence(open_app: Open, mixer: str) -> None:
     app = open_app(PAGE, part="comparison", dials=f"mixers.mixer:{mixer}~mixers.head:1~mixers.n:512", **LINK)
     assert not app.exception

@@ -152,7 +152,7 @@ class TextCosts:
         cached, uncached: multiplications with the KV cache and without it; columns are the fields of `Multiplications`.
         cache_bytes: `cache_bytes` when each step's token was chosen.
         rolling_bytes: `rolling_cache_bytes` then.
-        memory_bytes: what of the cache belongs to the source, and does not grow.
+        memory_bytes: what of the cache does not grow: it belongs to the source, or to layers without a softmax.
     """
 
     cached: Int[ndarray, "steps 4"]
@@ -216,11 +216,11 @@ def _latent_attention(config: ModelConfig, queries: int, keys: int, projected: i
 def _state_rule(config: ModelConfig, rows: int) -> Multiplications:
     """Of a layer, rows times: 4 * n_heads * d_key * d_value, and d_model * (channels + 2 * n_heads * d_value + 2 * n_heads)
     + channels * state_kernel, with channels = 2 * n_key_heads * d_key + n_heads * d_value.  A state space goes through its
-    state 3 times, and has 1 gate for each head, not 2.  A short convolution alone: 2 * d_model, its gates, and
-    d_model * (4 * d_model + state_kernel)."""
+    state 3 times, and has 1 gate for each head, not 2.  A short convolution alone: (state_kernel + 2) * d_model
+    with its gates, and 4 * d_model * d_model."""
     if config.state_rule == "convolution":
         wide = rows * config.d_model
-        return Multiplications(attention=2 * wide, projections=wide * (4 * config.d_model + config.state_kernel))
+        return Multiplications(attention=wide * (config.state_kernel + 2), projections=4 * wide * config.d_model)
     channels, (__, n_heads), (d_key, d_value) = config.state_channels, config.state_heads, config.state_dims
     times, gates = (4, 2) if config.state_rule == "delta" else (3, 1)
     matrices = config.d_model * (channels + 2 * n_heads * d_value + gates * n_heads) + channels * config.state_kernel

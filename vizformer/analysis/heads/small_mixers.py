@@ -15,7 +15,7 @@ from vizformer.config import ModelConfig
 from vizformer.explain.arrays import float64
 from vizformer.model import Trace, Transformer
 
-Mixer = Literal["softmax", "sink", "grouped", "latent", "window", "delta", "space"]
+Mixer = Literal["softmax", "sink", "grouped", "latent", "window", "delta", "space", "convolution"]
 MIXERS: tuple[Mixer, ...] = get_args(Mixer)
 HEADS, D_HEAD, WINDOW = 4, 8, 3
 LATENT, TURNED = 12, 4  # numbers of a latent, and of the rotary part of the keys
@@ -27,6 +27,7 @@ OPTIONS: dict[Mixer, dict[str, Any]] = {
     "window": {"sliding_window": WINDOW},
     "delta": {"state_layers": (0,)},
     "space": {"state_layers": (0,), "state_rule": "space", "state_key_heads": 1},
+    "convolution": {"state_layers": (0,), "state_rule": "convolution", "state_kernel": HEADS},  # a head is a tap
 }
 
 

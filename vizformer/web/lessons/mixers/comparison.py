@@ -26,6 +26,7 @@ FORMULAS: dict[Mixer, str] = {
     "window": "softmax(Q Kᵀ / √d + W) V",
     "delta": "S ← a S + k (β (v − (a S)ᵀ k))ᵀ,  o = Sᵀ q",
     "space": "S ← a S + k (Δ v)ᵀ,  o = Sᵀ q + D v",
+    "convolution": "o_i = q_i ⊙ Σ_t f_t ⊙ (k ⊙ v)_(i−t)",
 }
 mixed = cached(small_mixers.mixed)
 
