@@ -24,6 +24,14 @@ FORGOTTEN: Mapping[str, Mapping[str, Any]] = {
     "mistral": {"layer_types": None},
     "cohere2": {"sliding_window_pattern": 4},
     "exaone4": {"sliding_window_pattern": 4},
+    "gemma4_text": {
+        "global_head_dim": 512,
+        "num_global_key_value_heads": None,
+        "rope_parameters": {
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10_000.0},
+            "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1_000_000.0},
+        },
+    },
     "gemma3_text": {"sliding_window_pattern": 6},
     "qwen3_5_text": {"full_attention_interval": 4},
     "qwen3_next": {"full_attention_interval": 4},

@@ -22,6 +22,7 @@ class Call:
     source: Tensor
     q_projected: list[Tensor] = field(default_factory=list)  # before norms and rotary positions
     k_projected: list[Tensor] = field(default_factory=list)
+    v_projected: list[Tensor] = field(default_factory=list)  # before their norm
     q_normed: list[Tensor] = field(default_factory=list)  # before rotary positions
     k_normed: list[Tensor] = field(default_factory=list)
     q: list[Tensor] = field(default_factory=list)
@@ -156,6 +157,9 @@ class Eager:
                 x = stays + times * self._feedforward(path, x)
                 last = f"{path}.feedforward_norm"
                 x = self._norm(last, x) if f"{last}.weight" in self.weights else x
+            if c.layer_scale:
+                self.residuals[f"{layer}.unscaled"] = x
+                x = x * float(self.weights[f"{path}.scale_weight"])
             self.residuals[f"{layer}.post"] = x
         if f"{name}.final_norm.weight" in self.weights:
             x = self._norm(f"{name}.final_norm", x)
@@ -165,6 +169,9 @@ class Eager:
     def _attention(self, site: str, path: str, norm: str, x: Tensor, memory: Tensor | None, mask: Tensor) -> Tensor:
         c = self.config
         d_head = c.d_model // c.n_heads if c.head_dim is None else c.head_dim
+        groups = c.n_kv_heads
+        if c.wide_layers is not None and int(site.split(".")[1]) in c.wide_layers:
+            d_head, groups = c.wide_head_dim or 0, c.wide_kv_heads
         y = self._norm(norm, x) if c.norm_order in ("pre", "sandwich") and f"{norm}.weight" in self.weights else x
         call = Call(before=x, x=y, source=y if memory is None else memory)
         index, of_keys = int(site.split(".")[1]), path
@@ -187,7 +194,7 @@ class Eager:
                 self._state(call, path, y, W_O)
         for head in range(0 if call.z else c.n_heads):
             own = slice(head * d_head, (head + 1) * d_head)
-            shared = head if c.n_kv_heads is None else head * c.n_kv_heads // c.n_heads
+            shared = head if groups is None else head * groups // c.n_heads
             of_group = slice(shared * d_head, (shared + 1) * d_head)
             q, k, v = (
                 (
@@ -204,6 +211,9 @@ class Eager:
                 else self._latent(call, path, head)
             )
             own = slice(head * v.shape[1], (head + 1) * v.shape[1])
+            call.v_projected.append(v)
+            if c.value_norm:
+                v = torch.stack([row / math.sqrt(float(row @ row) / len(row) + c.norm_eps) for row in v])
             call.q_projected.append(q)
             call.k_projected.append(k)
             if c.qk_norm_over == "all":
@@ -362,10 +372,11 @@ class Eager:
 
     def _turned(self, rows: Tensor, layer: int) -> Tensor:
         """Pair (m, m + d/2) as a complex number, times e^(i pos theta^(-2m/d)); d may be less than the whole row."""
-        n, d = len(rows), self.config.rope_dims or rows.shape[1]
+        local = layer in (self.config.rope_local_layers or ())
+        whole = local and self.config.wide_layers is not None
+        n, d = len(rows), rows.shape[1] if whole else self.config.rope_dims or rows.shape[1]
         rows, rest = rows[:, :d], rows[:, d:]
         pairs = torch.complex(rows[:, : d // 2].contiguous(), rows[:, d // 2 :].contiguous())
-        local = layer in (self.config.rope_local_layers or ())
         theta = (self.config.rope_local_theta if local else None) or self.config.rope_theta
         plain = [theta ** (-2 * m / d) for m in range(d // 2)]
         frequency = torch.tensor([f if local else slowed(self.config, f) for f in plain], dtype=torch.float64)

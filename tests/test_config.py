@@ -16,6 +16,7 @@ from vizformer.options import STATIONS
 from vizformer.options.common import CommonOptions
 from vizformer.presets import PRESETS
 
+WIDE: dict[str, Any] = dict(n_encoder_layers=0, wide_layers=(1,), wide_head_dim=8, wide_kv_heads=1)
 # option(s) -> the value, the rule and the way out that the error must name
 ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (dict(vocab_size=0), ["vocab_size=0", "at least 1"]),
@@ -84,6 +85,26 @@ ILLEGAL: list[tuple[dict[str, Any], list[str]]] = [
     (
         dict(positions="rope", rope_scaling="longrope", rope_divisors=(1.0, 1e-320)),
         ["rope_divisors: must be numbers above 0, one for each of the"],
+    ),
+    (dict(wide_layers=(0,)), ["wide_layers, wide_head_dim and wide_kv_heads belong together"]),
+    (dict(wide_head_dim=8), ["wide_layers, wide_head_dim and wide_kv_heads belong together"]),
+    (dict(wide_kv_heads=1), ["wide_layers, wide_head_dim and wide_kv_heads belong together"]),
+    (dict(wide_layers=(0,), wide_head_dim=8, wide_kv_heads=1), ["wide_layers: only a decoder alone"]),
+    (
+        dict(WIDE, wide_layers=(0, 1)),
+        ["wide_layers=[0, 1]: must be numbers of layers in order, from 0 to 1, and not of all"],
+    ),
+    (dict(WIDE, wide_kv_heads=3), ["n_heads=4 is not a multiple of wide_kv_heads=3"]),
+    (dict(WIDE, sinks=True), ["wide_layers: models with sinks"]),
+    (dict(WIDE, positions="rope"), ["wide_layers: with positions='rope' all others must be rope_local_layers"]),
+    (
+        dict(WIDE, positions="rope", rope_local_theta=9.0, rope_local_layers=(0,), rope_dims=12),
+        ["rope_dims=12: rotary positions turn pairs of numbers, it must be even and from 2 to d_head=8"],
+    ),
+    (dict(layer_scale=True), ["layer_scale=True: only one stack alone has it"]),
+    (
+        dict(value_norm=True, latent_dim=4, n_encoder_layers=0),
+        ["value_norm: latent attention (latent_dim) has none"],
     ),
     (dict(kv_layers=(0, 0)), ["kv_layers: only a decoder alone whose layers all have attention"]),
     (

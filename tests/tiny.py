@@ -243,6 +243,32 @@ LLAMA4: dict[str, Any] = {
     "shared_expert_gate": False,
 }
 SHARED_KEYS: dict[str, Any] = {**QWEN3, "n_decoder_layers": 4, "kv_layers": (0, 1, 0, 1)}
+GEMMA4: dict[str, Any] = {
+    **QWEN3,
+    "n_decoder_layers": 4,
+    "norm_order": "sandwich",
+    "activation": "gelu_tanh",
+    "scaled_embedding": True,
+    "attention_scale": 0.5,
+    "value_norm": True,
+    "layer_scale": True,
+    "sliding_window": 3,
+    "sliding_layers": (0, 2),
+    "wide_layers": (1, 3),
+    "wide_head_dim": 10,
+    "wide_kv_heads": 1,
+    "rope_dims": 4,
+    "rope_theta": 30.0,
+    "rope_local_theta": 20.0,
+    "rope_local_layers": (0, 2),
+}
+GEMMA4_SHORT: dict[str, Any] = {
+    **GEMMA4,
+    "n_decoder_layers": 2,
+    "sliding_layers": (0,),
+    "rope_local_layers": (0,),
+    "wide_layers": (1,),
+}
 GAINED: dict[str, Any] = {**YARN, "attention_scale": None, "rope_dims": 12, "rope_gain": 1.3}
 
 MARIAN: dict[str, Any] = dict(

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, replace
+from functools import lru_cache
 from typing import Any
 
 from vizformer.errors import ConfigError
@@ -29,6 +30,22 @@ class ModelConfig(Options):
     def unusual(self) -> dict[str, Any]:
         """The options that are not as usual, and those that always have to be given."""
         return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) != one.default}
+
+    @lru_cache(maxsize=1024)  # noqa: B019 (a config is small)
+    def of_layer(self, layer: int) -> "ModelConfig":
+        """The options of a model that has the sizes of this layer's heads in all layers."""
+        if self.wide_layers is None:
+            return self
+        wide = self.is_wide(layer)
+        return replace(
+            self,
+            head_dim=self.wide_head_dim if wide else self.head_dim,
+            n_kv_heads=self.wide_kv_heads if wide else self.n_kv_heads,
+            rope_dims=self.rope_dims if wide else None,
+            wide_layers=None,
+            wide_head_dim=None,
+            wide_kv_heads=None,
+        )
 
     def without_experts(self) -> "ModelConfig":
         """The same options with one feed-forward network of width d_ff in every layer."""

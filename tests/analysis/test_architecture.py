@@ -27,6 +27,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("encoder-decoder", {"source_vocab_size": 29, "tied_unembedding": False}),
     ("decoder-only", tiny.LLAMA),
     ("decoder-only", tiny.SHARED_KEYS),
+    ("decoder-only", tiny.GEMMA4),
     ("decoder-only", tiny.ALIBI),
     ("encoder-only", tiny.BERT),
     ("encoder-only", tiny.ALBERT),
@@ -139,7 +140,10 @@ def test_the_stream_goes_past_each_sublayer(name: str, options: dict[str, Any]) 
                 and options.get("n_encoder_layers") == 1
                 and sublayer == ["attention"]
             )
-            assert passed == (["norm", *sublayer] if options.get("norm_order") == "pre" and not bare else sublayer)
+            sandwich = options.get("norm_order") == "sandwich"
+            before = ["norm"] if sandwich or (options.get("norm_order") == "pre" and not bare) else []
+            expected = [*before, *sublayer, *(["norm"] if sandwich else [])]
+            assert passed == expected
         assert box.inside in ("", *keys)
 
 

@@ -200,10 +200,11 @@ def test_the_largest_pairs_are_those_of_the_whole_matrix(name, monkeypatch):
     assert [(pair.row, pair.column) for pair in ov_pairs(checkpoint, 1, 2, 5)] == expected
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [*MODELS, "two widths"])
 @pytest.mark.sample(1)
 def test_compositions_are_norms_of_the_whole_products(name):
-    checkpoint = made(name)
+    widths = name == "two widths"
+    checkpoint = tiny.checkpoint("decoder-only", **tiny.GEMMA4_SHORT) if widths else made(name)
     stack = "encoder" if checkpoint.model.decoder is None else "decoder"
     found = compositions(checkpoint)
     for a, b in np.ndindex(8, 8):

@@ -53,6 +53,7 @@ MODELS = {
     "decoder-only, window": {"sliding_window": 3},
     "decoder-only, llama": tiny.LLAMA,
     "decoder-only, shared keys": tiny.SHARED_KEYS,
+    "decoder-only, two widths": tiny.GEMMA4,
     "decoder-only, alibi": tiny.ALIBI,
     "encoder-only": {},
     "encoder-only, bert": tiny.BERT,

@@ -41,6 +41,7 @@ MODELS = {
     "by hand": ("decoder-only", {"norm": "deviation_norm", **PRE, **UNTIED}),
     "encoder, pre": ("encoder-only", PRE),
     "llama": ("decoder-only", tiny.LLAMA),
+    "gemma4": ("decoder-only", tiny.GEMMA4_SHORT),
     "shared keys": ("decoder-only", {**tiny.QWEN3, "kv_layers": (0, 0)}),
     "gemma": ("decoder-only", tiny.GEMMA),
     "qwen": ("decoder-only", tiny.QWEN3),

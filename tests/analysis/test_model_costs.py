@@ -53,10 +53,23 @@ def test_stacks_of_different_depth_are_counted() -> None:
     assert sum(parameters(config).values()) == count_parameters(config)
 
 
-@pytest.mark.parametrize("more", [{}, {"attention_bias": "all", "norm": "layer_norm"}, {"qk_norm_layers": (0, 2)}])
-def test_layers_without_keys_of_their_own_are_counted(more: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    ("options", "kept", "rolling"),
+    [
+        (tiny.SHARED_KEYS, 7 * 2 * (2 * 2 * 6), 0),
+        ({**tiny.SHARED_KEYS, "attention_bias": "all", "norm": "layer_norm"}, 7 * 2 * (2 * 2 * 6), 0),
+        ({**tiny.SHARED_KEYS, "qk_norm_layers": (0, 2)}, 7 * 2 * (2 * 2 * 6), 0),
+        (
+            tiny.GEMMA4,
+            7 * 2 * (2 * 2 * 6 + 2 * 10),
+            4 * 2 * (2 * 2 * 6),
+        ),  # the windows of two layers forget 4 of 7 tokens
+        ({**tiny.GEMMA4, "kv_layers": (0, 1, 0, 1)}, 7 * (2 * 2 * 6 + 2 * 10), 4 * (2 * 2 * 6)),
+    ],
+)
+def test_layers_that_differ_in_heads_and_keys_are_counted(options: dict[str, object], kept: int, rolling: int) -> None:
     """Their parameters on the model, their multiplications by PyTorch, their cache on one."""
-    config = tiny.config("decoder-only", **{**tiny.SHARED_KEYS, **more})
+    config = tiny.config("decoder-only", **options)
     model, cache, ids = tiny.randomise(Transformer(config)).eval(), Cache(), tiny.ids(7)
     assert sum(parameters(config).values()) == count_parameters(config) == sum(x.numel() for x in model.parameters())
     backend = torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH)
@@ -65,7 +78,8 @@ def test_layers_without_keys_of_their_own_are_counted(more: dict[str, object]) -
     assert counter.get_total_flops() == 2 * forward_pass(config, 7).total
     with torch.inference_mode():
         model.decode(ids, cache=cache)
-    assert cache.nbytes == cache_bytes(config, 7) == rolling_cache_bytes(config, 7) == 2 * 2 * 2 * 6 * 7 * 4
+    assert cache.nbytes == cache_bytes(config, 7) == 4 * kept
+    assert rolling_cache_bytes(config, 7) == 4 * (kept - rolling)
 
 
 def test_layers_without_a_norm_of_queries_and_keys_are_counted() -> None:

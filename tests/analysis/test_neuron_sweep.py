@@ -17,6 +17,7 @@ KINDS_OF_MODEL = {
     "translator": dict(architecture="encoder-decoder", activation="gelu"),
     "LLaMA": dict(architecture="decoder-only", **tiny.LLAMA),
     "shared keys": dict(architecture="decoder-only", **tiny.SHARED_KEYS),
+    "Gemma 4": dict(architecture="decoder-only", **tiny.GEMMA4),
     "parallel": dict(architecture="decoder-only", norm_order="pre", residual="parallel"),
     "no residual": dict(architecture="decoder-only", norm_order="none", residual="none"),
     "BERT": dict(architecture="encoder-only", **tiny.BERT),

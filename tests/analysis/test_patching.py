@@ -24,6 +24,7 @@ KINDS_OF_MODEL: dict[str, dict[str, Any]] = {
     "translator": dict(architecture="encoder-decoder"),
     "LLaMA": dict(architecture="decoder-only", **tiny.LLAMA),
     "shared keys": dict(architecture="decoder-only", **tiny.SHARED_KEYS),
+    "Gemma 4": dict(architecture="decoder-only", **tiny.GEMMA4),
     "BERT": dict(architecture="encoder-only", **tiny.BERT),
     "ALBERT": dict(architecture="encoder-only", **tiny.ALBERT),
     "OPT": dict(architecture="decoder-only", **tiny.OPT),

@@ -77,6 +77,7 @@ MORE: dict[str, Any] = {
     "terms for distances": ("encoder-only", tiny.DEBERTA),
     "delta rule": ("decoder-only", tiny.HYBRID),
     "shared keys": ("decoder-only", tiny.SHARED_KEYS),
+    "gemma4": ("decoder-only", tiny.GEMMA4),
     "state space": ("decoder-only", tiny.MAMBA2),
     "short convolution": ("decoder-only", tiny.SHORT),
     "latents": ("decoder-only", tiny.DEEPSEEK),

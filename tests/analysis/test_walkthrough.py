@@ -19,6 +19,7 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
     ("encoder-decoder", tiny.T5_1),
     ("decoder-only", tiny.LLAMA),
     ("decoder-only", tiny.SHARED_KEYS),
+    ("decoder-only", tiny.GEMMA4),
     ("decoder-only", tiny.NEOX),
     ("decoder-only", tiny.OLMO2),
     ("decoder-only", tiny.QWEN2_MOE),
@@ -68,7 +69,7 @@ def test_every_number_is_the_traces(architecture: str, options: dict[str, Any]) 
     after = "mid_self" if f"{layer}.mid_self" in trace.residuals else "mid"
     rows = [trace.residual(f"{layer}.{point}")[2].numpy() for point in ("pre", after, "post")]
     brought = contributions(checkpoint, trace, f"{layer}.self", 2).slices.out
-    if options.get("norm_order") == "output" or "residual_scale" in options:
+    if options.get("norm_order") in ("output", "sandwich") or "residual_scale" in options:
         brought = rows[1] - rows[0]
     np.testing.assert_allclose(found.sublayers.cells[1], brought[:CELLS], atol=1e-5)
     np.testing.assert_array_equal(found.sublayers.cells[[0, 2, 3]], [row[:CELLS] for row in rows])

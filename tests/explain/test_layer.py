@@ -51,14 +51,16 @@ def plain(variant: str, layer: str) -> dict[str, Tensor]:
     for kind in ("self", "cross"):
         if (call := eager.calls.get(f"{layer}.{kind}")) is None:
             continue
-        group = checkpoint.model.config.n_heads // checkpoint.model.config.kv_heads
-        k, v = call.k_projected[::group], call.v[::group]  # one of each group of heads that share them
+        config = checkpoint.model.config.of_layer(int(layer.split(".")[1]))
+        group = config.n_heads // config.kv_heads
+        k, v = call.k_projected[::group], call.v_projected[::group]  # one of each group of heads that share them
         if kind == "self":
             expected["self.packed"] = torch.cat([*call.q_projected, *k, *v], -1)
         expected |= {
             f"{kind}.q": torch.cat(call.q_projected, -1),
             f"{kind}.k": torch.cat(k, -1),
             f"{kind}.v": torch.cat(v, -1),
+            f"{kind}.v_normed": torch.stack(call.v[::group]),
             f"{kind}.heads": torch.stack(call.q_projected),
             f"{kind}.normed": torch.stack(call.q_normed),
             f"{kind}.turned": torch.stack(call.q),
@@ -81,7 +83,11 @@ def plain(variant: str, layer: str) -> dict[str, Tensor]:
             expected |= {f"{kind}.{name}": torch.stack(rows) for name, rows in by_head.items()}
             expected |= {f"{kind}.{name}": rows for name, rows in call.latents.items()}
     last = "norm" if ends_with_a_norm(checkpoint.model.config, layer) else "add"
-    return expected | {f"feedforward.{last}": eager.residuals[f"{layer}.post"]}
+    before = f"{layer}.unscaled" if f"{layer}.unscaled" in eager.residuals else f"{layer}.post"
+    return expected | {
+        f"feedforward.{last}": eager.residuals[before],
+        "feedforward.scale": eager.residuals[f"{layer}.post"],
+    }
 
 
 @pytest.mark.sample(8)
@@ -131,7 +137,8 @@ def test_the_steps_form_a_chain(variant: str) -> None:
             else ["self", "feedforward"]
         )
         assert list(dict.fromkeys(key.partition(".")[0] for key in keys)) == ["input", *kinds]
-        assert keys[-1] == ("feedforward.norm" if ends_with_a_norm(config, layer) else "feedforward.add")
+        last = "feedforward.norm" if ends_with_a_norm(config, layer) else "feedforward.add"
+        assert keys[-1] == ("feedforward.scale" if config.layer_scale else last)
         for kind in kinds:
             without = kind == "self" and layer.endswith(".0") and not config.first_norm
             without |= kind == "feedforward" and layer.endswith(".1") and not config.last_norm

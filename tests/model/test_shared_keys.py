@@ -80,7 +80,7 @@ def test_a_model_that_ends_early_reads_them_too(checkpoint: Any) -> None:
         ({"kv_layers": (0, 1, -1, 1)}, "an earlier one that makes its own"),
         ({"kv_layers": (0, 1, 2, 3)}, "leave it out where all do"),
         ({"sliding_window": 3, "sliding_layers": (0,)}, "alike in sliding_layers"),
-        ({"qk_norm_layers": (0, 1, 2)}, "alike in sliding_layers and qk_norm_layers"),
+        ({"qk_norm_layers": (0, 1, 2)}, "alike in sliding_layers, wide_layers and qk_norm_layers"),
         ({"rope_layers": (1, 2, 3)}, "turn alike"),
         ({"state_layers": (0,)}, "only a decoder alone"),
     ],

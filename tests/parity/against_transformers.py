@@ -128,7 +128,8 @@ def same_continuation(ours: Checkpoint, model: torch.nn.Module, text: str = TEXT
     """The next `n` tokens, greedy, with the key/value caches of both; the end mark does not stop either."""
     prompt = [token.id for token in ours.encode(text)]
     options = dict(max_new_tokens=n, min_new_tokens=n, do_sample=False, use_cache=True, eos_token_id=None)
-    expected = model.generate(torch.tensor([prompt]), **options)[0, len(prompt) :].tolist()  # type: ignore[operator]
+    made = model.generate(torch.tensor([prompt]), return_dict_in_generate=True, **options)  # type: ignore[operator]
+    expected = made.sequences[0, len(prompt) :].tolist()
     found = greedy_steps(ours.model, prompt, max_new=n)
     ids = [step.id for step in found]
     assert ids == expected[: len(ids)]

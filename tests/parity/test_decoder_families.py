@@ -65,6 +65,26 @@ LATENT: dict[str, Any] = dict(
 HALF = {"rope_type": "default", "rope_theta": 77.0, "partial_rotary_factor": 0.5}
 GPT = dict(n_embd=32, n_head=4, n_layer=3, n_positions=64)
 # model_type -> the name of its classes, that of its model with a head, the sizes of a small one.
+GEMMA4_LONGER = {
+    SLIDING: {"rope_type": "default", "rope_theta": 50.0},
+    FULL: {"rope_type": "proportional", "rope_theta": 900.0, "factor": 2.5},
+}
+GEMMA4: dict[str, Any] = dict(
+    LLAMA,
+    head_dim=6,
+    global_head_dim=16,
+    num_hidden_layers=5,
+    num_global_key_value_heads=1,
+    attention_k_eq_v=True,
+    hidden_size_per_layer_input=0,
+    sliding_window=4,
+    layer_types=[SLIDING, FULL, SLIDING, SLIDING, FULL],
+    rope_parameters={
+        SLIDING: {"rope_type": "default", "rope_theta": 50.0},
+        FULL: {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 900.0},
+    },
+    final_logit_softcapping=3.0,
+)
 KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "phi3": ("Phi3", "ForCausalLM", LLAMA),
     "starcoder2": ("Starcoder2", "ForCausalLM", LLAMA),
@@ -125,6 +145,7 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
         "ForCausalLM",
         dict(LLAMA, head_dim=6, sliding_window=4, layer_types=[SLIDING, FULL, SLIDING], query_pre_attn_scalar=12),
     ),
+    "gemma4_text": ("Gemma4", "ForCausalLM", GEMMA4),
     "granite": (
         "Granite",
         "ForCausalLM",
@@ -297,6 +318,7 @@ CONFIGS = {
     "qwen3_5_text": "Qwen3_5Text",
     "llama4_text": "Llama4Text",
     "gemma3_text": "Gemma3Text",
+    "gemma4_text": "Gemma4Text",
     "internlm3": "InternLM3",
     "iquestcoder": "IQuestCoder",
 }
@@ -309,7 +331,23 @@ def written(kind: str, folder: Path, **changes: Any) -> Path:
     folders.write_metaspace(folder)
     options = {**options, **MARKS, "vocab_size": folders.vocabulary(folder)}
     folders.written(folder, f"{CONFIGS.get(kind, name)}Config", f"{name}{model}", options, changes)
+    if kind == "gemma4_text":
+        return scaled(folder)
     return folders.norms_around_zero(folder) if kind.startswith(("gemma", "qwen3_next", "qwen3_5")) else folder
+
+
+def scaled(folder: Path) -> Path:
+    """Gemma 4's layers with numbers of their own, which are no parameters in `transformers`."""
+    stored, generator = folders.tensors(folder), torch.Generator().manual_seed(0)
+    for name in stored:
+        if name.endswith("layer_scalar"):
+            stored[name] = 0.6 + torch.rand(1, generator=generator)
+        elif name.endswith(
+            "q_norm.weight"
+        ):  # scores are products as they are: of a usual size, so that they round alike
+            stored[name] *= 0.3
+    folders.save_tensors(folder, stored)
+    return folder
 
 
 def same(kind: str, folder: Path, **changes: Any) -> Opened:
@@ -487,6 +525,22 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("nanochat", dict(final_logit_softcapping=None, rope_parameters=LINEAR)),
     ("gemma2", dict(attn_logit_softcapping=None, layer_types=[FULL, SLIDING, FULL], query_pre_attn_scalar=6)),
     ("gemma2", dict(final_logit_softcapping=None, num_key_value_heads=4, attention_bias=True, rope_parameters=LINEAR)),
+    ("gemma4_text", dict(num_kv_shared_layers=2, output_hidden_states=True, attention_k_eq_v=False)),
+    (
+        "gemma4_text",
+        dict(
+            num_kv_shared_layers=2,
+            output_hidden_states=True,
+            layer_types=[SLIDING, FULL, SLIDING, FULL, FULL],
+            head_dim=10,
+        ),
+    ),
+    ("gemma4_text", dict(num_hidden_layers=11, layer_types=[SLIDING] * 10 + [FULL], head_dim=4)),
+    ("gemma4_text", dict(num_global_key_value_heads=None, attention_bias=True, final_logit_softcapping=None)),
+    ("gemma4_text", dict(layer_types=[FULL] * 5, rope_parameters={FULL: {"rope_type": "default", "rope_theta": 9.0}})),
+    ("gemma4_text", dict(layer_types=[SLIDING] * 5, global_head_dim=8, num_global_key_value_heads=4)),
+    ("gemma4_text", dict(layer_types=None, num_hidden_layers=7, rms_norm_eps=1e-2, hidden_activation="relu")),
+    ("gemma4_text", dict(rope_parameters=GEMMA4_LONGER, sliding_window=64, use_bidirectional_attention="vision")),
     ("gemma3_text", dict(final_logit_softcapping=2.0, attn_logit_softcapping=1.0)),
     ("gemma3_text", dict(layer_types=[SLIDING] * 3, sliding_window=64, head_dim=8, query_pre_attn_scalar=8)),
     ("gemma3_text", dict(rope_parameters={FULL: LINEAR}, attention_bias=True, hidden_activation="relu")),
@@ -625,6 +679,51 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         "rope_parameters=.*: queries and keys are",
     ),
     ("gemma2", dict(attn_logit_softcapping=-1.0), "attn_logit_softcapping=-1.0: it must be a number above 0"),
+    ("gemma4_text", dict(hidden_size_per_layer_input=8), "hidden_size_per_layer_input=8: rows of a table of its own"),
+    ("gemma4_text", dict(hidden_size_per_layer_input=...), "hidden_size_per_layer_input=256: rows of a table"),
+    ("gemma4_text", dict(enable_moe_block=True), "enable_moe_block=true: supported is false"),
+    (
+        "gemma4_text",
+        dict(num_kv_shared_layers=2, use_double_wide_mlp=True),
+        "use_double_wide_mlp=true: networks of another width",
+    ),
+    (
+        "gemma4_text",
+        dict(num_kv_shared_layers=4),
+        "num_kv_shared_layers=4: before these layers there must be one of each",
+    ),
+    ("gemma4_text", dict(num_kv_shared_layers=10**9), "num_kv_shared_layers=1000000000: before these layers"),
+    ("gemma4_text", dict(num_kv_shared_layers="2"), 'num_kv_shared_layers="2": it must be a whole number'),
+    ("gemma4_text", dict(num_kv_shared_layers=-1), "num_kv_shared_layers=-1: it must be a whole number"),
+    ("gemma4_text", dict(attention_k_eq_v=False), "attention_k_eq_v=false: the file of weights has matrices of values"),
+    ("gemma4_text", dict(use_bidirectional_attention="all"), 'use_bidirectional_attention="all": supported is'),
+    ("gemma4_text", dict(per_layer_config={"1": {"head_dim": 16}}), "per_layer_config=.*: supported are head_dim and"),
+    (
+        "gemma4_text",
+        dict(per_layer_config={"1": {"head_dim": 0}, "4": {"head_dim": 0}}),
+        "per_layer_config: head_dim=0",
+    ),
+    ("gemma4_text", dict(per_layer_config={"1": 3, "4": 3}), "per_layer_config=.*: supported are head_dim and"),
+    ("gemma4_text", dict(per_layer_config=[1]), "per_layer_config=.*: supported are head_dim and"),
+    ("gemma4_text", dict(rope_parameters={FULL: ROPE}), "rope_parameters=.*: it must have a table for full_attention"),
+    ("gemma4_text", dict(rope_parameters=5), "rope_parameters=5: it must have a table for full_attention"),
+    (
+        "gemma4_text",
+        dict(rope_parameters={**GEMMA4_LONGER, SLIDING: LINEAR}),
+        "rope_parameters=.*: sliding_attention: supported are rotary positions as they are",
+    ),
+    (
+        "gemma4_text",
+        dict(rope_parameters={**GEMMA4_LONGER, FULL: LINEAR}),
+        "rope_parameters=.*: full_attention: supported are rotary positions of type default or proportional",
+    ),
+    (
+        "gemma4_text",
+        dict(rope_parameters={**GEMMA4_LONGER, FULL: {**GEMMA4_LONGER[FULL], "partial_rotary_factor": 0.01}}),
+        "partial_rotary_factor=0.01: it must be at most 1, and turn one pair",
+    ),
+    ("gemma4_text", dict(layer_types=[FULL]), "layer_types=.*: it must have an entry for each of the 5 layers"),
+    ("gemma4_text", dict(sliding_window=None), "sliding_window=null: it must be a whole number"),
     ("gemma3_text", dict(sliding_window=None), "sliding_window=null: it must be a whole number"),
     ("gemma3_text", dict(use_bidirectional_attention=True), "use_bidirectional_attention=true: supported is"),
     ("gemma3_text", dict(rope_parameters={SLIDING: LINEAR}), "rope_parameters=.*: sliding_attention: supported are"),

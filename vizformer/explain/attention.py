@@ -18,7 +18,7 @@ from vizformer.explain.latent_steps import absorbed_step, latent_head_steps
 from vizformer.explain.mixing import mixing_steps
 from vizformer.explain.operands import Operands, gather
 from vizformer.explain.proof_anchors import recorded_head
-from vizformer.explain.qk_norms import qk_norm_steps
+from vizformer.explain.qk_norms import qk_norm_steps, value_norm_steps
 from vizformer.explain.rope_steps import rotation_steps
 from vizformer.explain.site_words import in_words
 from vizformer.explain.softmax_steps import weight_steps
@@ -46,7 +46,7 @@ def attention_steps(checkpoint: Checkpoint, trace: Trace, site: str, head: int, 
         return [_marked(step, of_state) if _set_by_hand(step.key, of_state) else step for step in steps]
     o = gather(checkpoint, trace, site, head, query)
     latent = o.latents is not None
-    made = latent_head_steps(o, *_source(o)) if latent else [*_projections(o), *qk_norm_steps(o)]
+    made = latent_head_steps(o, *_source(o)) if latent else [*_projections(o), *qk_norm_steps(o), *value_norm_steps(o)]
     absorbed = [absorbed_step(o)] if latent else []
     steps = [_input(o), *made, *rotation_steps(o), *weight_steps(o), *absorbed, *mixing_steps(o)]
     return [_marked(step, o) if _set_by_hand(step.key, o) else step for step in steps]
@@ -72,7 +72,7 @@ def _set_by_hand(key: str, o: Operands) -> bool:
         "input": (o.site.before, (o.query,)),
         f"q{last}": (f"{site}.q", (o.head, o.query)),
         f"k{last}": (f"{site}.k", (o.kv_head,)),
-        "v": (f"{site}.v", (o.kv_head,)),
+        "v" if o.value_eps is None else "v_normed": (f"{site}.v", (o.kv_head,)),
         "mask": (f"{site}.mask", (o.query,)),
         "add" if o.site.around.after is None else "norm": (o.site.after, (o.query,)),
     }.get(key, ("", ()))
@@ -160,7 +160,7 @@ def _projections(o: Operands) -> list[Step]:
             o,
             "V",
             o.source,
-            o.v_recomputed,
+            o.v_recomputed if o.value_eps is None else o.v_projected,
             N_("Values: what each position hands over"),
             N_("The same rows of {layer} times its value matrix: this is what gets mixed.", layer=_layer(o))
             if o.site.lender is not None
@@ -232,7 +232,9 @@ def _projection(o: Operands, letter: str, rows: ndarray, result: ndarray, title:
         made, reads = _source(o)
         code, inputs = f"{made}\n{code}", {**reads, **inputs}
     symbol = "h" if not shared else "g"
-    changed = bool(o.last) and letter != "V"  # the model records q and k after norm and rotation
+    changed = (
+        bool(o.last) if letter != "V" else o.value_eps is not None
+    )  # the model records q and k after norm and rotation
     return Step(
         name,
         title,

@@ -35,7 +35,8 @@ class Point:
     """The row at one point of the layer.
 
     Attributes:
-        name: "start", "<sublayer>.sum" after an addition, "<sublayer>.norm" after the norm that follows it (post-norm).
+        name: "start", "<sublayer>.sum" after an addition, "<sublayer>.norm" after the norm that follows it (post-norm),
+            "layer.scale" where the layer multiplies what leaves it.
         row: the numbers.
         added: what the sublayer added here; None at the start and after a norm.
     """
@@ -134,7 +135,10 @@ def sublayers(block: Block) -> tuple[tuple[SublayerKind, Norm | None, str, str],
     Where a sublayer has two norms, this is the one before it; the attention of a first layer may have none.
     """
     if block.cross_attention is None:
-        return (("self", block.self_norm, "pre", "mid"), ("feedforward", block.feedforward_norm, "mid", "post"))
+        return (
+            ("self", block.self_norm, "pre", "mid"),
+            ("feedforward", block.feedforward_norm, "mid", block.last_sum),
+        )
     return (
         ("self", block.self_norm, "pre", "mid_self"),
         ("cross", block.cross_norm, "mid_self", "mid_cross"),
@@ -168,6 +172,10 @@ def block_stream(checkpoint: Checkpoint, trace: Trace, stack: str, layer: int, r
         points.append(Point(f"{kind}.sum", last if norm is None else total, found))
         if norm is not None:
             points.append(Point(f"{kind}.norm", last))
+    if block.scale_weight is not None:
+        kept = trace.residual(f"{at}.post")[row]
+        scaled = stored(float64(trace.residual(f"{at}.{block.last_sum}")[row]) * block.scale, kept.dtype)
+        points.append(Point("layer.scale", set_cells(trace, f"{at}.post", scaled, (row,))))
     return BlockStream(tuple(points), proofs)
 
 

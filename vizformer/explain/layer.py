@@ -13,7 +13,7 @@ from numpy import ndarray
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import TraceError
 from vizformer.explain import latex, soft_cap
-from vizformer.explain.arrays import float64, is_half, rescaled, softmax, stored, was_edited
+from vizformer.explain.arrays import float64, is_half, rescaled, set_cells, softmax, stored, was_edited
 from vizformer.explain.attention_layer import attention_sublayer
 from vizformer.explain.convolution_steps import convolution_sublayer
 from vizformer.explain.disentangled_terms import distance_terms
@@ -76,15 +76,42 @@ def layer_steps(checkpoint: Checkpoint, trace: Trace, layer: str) -> list[Step]:
         steps += attention_sublayer(at, block.cross_attention, f"{layer}.cross", source="encoder.final")
         middle = f"{layer}.mid_cross"
     enters = before if block.residual == "parallel" else ""
-    at = Sublayer(trace, block.around("feedforward"), "feedforward", middle, f"{layer}.post", enters)
+    at = Sublayer(trace, block.around("feedforward"), "feedforward", middle, f"{layer}.{block.last_sum}", enters)
     if isinstance(block.feedforward, MixtureOfExperts):
         steps += experts_sublayer(at, block.feedforward, f"{layer}.feedforward")
     else:
         steps += feedforward_sublayer(at, block.feedforward)
+    if block.scale_weight is not None:
+        steps.append(_layer_scale(trace, layer, block.scale))
     # Compared with itself the input would prove nothing: it is proved by what the next step computes from it.
     steps[0] = replace(steps[0], proof=replace(steps[1].proof, direct=False))
     keys = {step.key for step in steps}
     return [replace(step, edited=True) if _set_by_hand(step.key, trace, layer, keys) else step for step in steps]
+
+
+def _layer_scale(trace: Trace, layer: str, scale: float) -> Step:
+    """What leaves the layer, times its number."""
+    before, kept = trace.residual(f"{layer}.unscaled"), trace.residual(f"{layer}.post")
+    x = float64(before)
+    result = set_cells(trace, f"{layer}.post", stored(x * scale, kept.dtype))
+    return Step(
+        "feedforward.scale",
+        N_("Multiply what leaves the layer"),
+        N_(
+            "This model multiplies the whole row by one number of the layer, {scale}: all that was written before, by this "
+            "layer and by the earlier ones, goes on so much smaller or larger.",
+            scale=f"{scale:.4g}",
+        ),
+        r"X'' = s\,Y",
+        rf"X''_{{0,0}} = {latex.number(scale)} \cdot {latex.factor(x[0, 0])} = {latex.number(result[0, 0])}",
+        "X''",
+        result,
+        "x = x * scale",
+        Proof.compare(recorded(f"{layer}.post"), result, kept),
+        operands=(Operand("Y", N_("the residual stream before"), x, ("queries", "features")),),
+        axes=("queries", "features"),
+        inputs={"x": before, "scale": torch.tensor(scale)},
+    )
 
 
 def _set_by_hand(key: str, trace: Trace, layer: str, keys: set[str]) -> bool:
@@ -92,20 +119,24 @@ def _set_by_hand(key: str, trace: Trace, layer: str, keys: set[str]) -> bool:
     kind, _, part = key.rpartition(".")
     site = f"{layer}.{kind}"
     turned, normed, one_by_one = (f"{kind}.{last}" in keys for last in ("turned", "normed", "convolved"))
+    of_size_one = f"{kind}.v_normed" in keys
     tensors = {
         "input": [f"{layer}.pre"],
         "packed": []
-        if one_by_one  # of a layer that keeps a state, whose q, k and v have a step each
+        if one_by_one
+        or ((turned or normed) and of_size_one)  # of a layer that keeps a state, whose q, k and v have a step each
         else [f"{site}.v"]
         if turned or normed
-        else [f"{site}.q", f"{site}.k", f"{site}.v"],
+        else [f"{site}.{name}" for name in ("qk" if of_size_one else "qkv")],
+        "v_normed": [f"{site}.v"],
         "normed": [] if turned else [f"{site}.q", f"{site}.k"],
         "turned": [f"{site}.q", f"{site}.k"],
         "q": [] if normed or turned else [f"{site}.q"],
         "k": [] if normed or turned else [f"{site}.k"],
-        "v": [f"{site}.v"],
+        "v": [] if of_size_one else [f"{site}.v"],
         "mask": [f"{site}.mask"],
         "router": [f"{site}.router"],
+        "scale": [f"{layer}.post"],
     }.get(part, [])
     return any(was_edited(trace, name) for name in tensors) or (part == "scores" and rescaled(trace, site))
 

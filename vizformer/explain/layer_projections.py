@@ -10,9 +10,9 @@ from torch import nn
 
 from vizformer.explain import norms
 from vizformer.explain.arrays import float64, is_half, set_cells, stored
-from vizformer.explain.norms import through
+from vizformer.explain.norms import of_size_one, through
 from vizformer.explain.qk_norms import layer_step as norm_step
-from vizformer.explain.qk_norms import normalise_both
+from vizformer.explain.qk_norms import normalise_both, value_layer_step
 from vizformer.explain.rope import Slowing, turn
 from vizformer.explain.rope_steps import layer_step as rope_step
 from vizformer.explain.site_words import in_words
@@ -56,7 +56,8 @@ def projections(
     dtype, short = at.dtype, is_half(at.dtype)
     sources = {"Q": x, "K": memory, "V": memory}
     q, k, v = (stored(sources[letter] @ W[letter] + b[letter], dtype) for letter in "QKV")
-    qh, kh, vh = (_heads(t, d_head) for t in (q, k, v))  # [h or kv, n, d_head]
+    qh, kh, made_v = (_heads(t, d_head) for t in (q, k, v))  # [h or kv, n, d_head]
+    vh = of_size_one(made_v, eps := makes.value_eps, dtype)
     normed = normalise_both(attention, qh, kh, makes.k_norm)
     turned_q, turned_k = normed if angles is None else (turn(t, angles, slowed, dtype) for t in normed)
     for where, names in {made_at: "kv", site: "qkv"}.items():  # what was set by hand, also where keys were made
@@ -64,7 +65,9 @@ def projections(
             set_cells(at.trace, f"{where}.{name}", t) if name in names else t
             for name, t in (("q", turned_q), ("k", turned_k), ("v", vh))
         )
-    final_q, final_k, v = (joined_heads(t) for t in (turned_q, turned_k, vh))
+    final_q, final_k, final_v = (joined_heads(t) for t in (turned_q, turned_k, vh))
+    if eps is None:
+        v, made_v = final_v, vh
     as_projected = angles is None and attention.q_norm is None  # then q and k are the model's own already here
     if as_projected:
         q, k, qh, kh = final_q, final_k, turned_q, turned_k
@@ -72,13 +75,15 @@ def projections(
         normed = turned_q, turned_k
     recorded_qkv = [t.transpose(0, 1).flatten(1) for t in (record.q, record.k, record.v)]
     terms = [
-        sizes(sources[letter], W[letter], b[letter]) if short and (as_projected or letter == "V") else np.zeros(())
+        sizes(sources[letter], W[letter], b[letter])
+        if short and (as_projected if letter != "V" else eps is None)
+        else np.zeros(())
         for letter in "QKV"
     ]
     anchor = N_("q, k and v recorded in {place}", place=in_words(site))
     n_q, n_k, d = len(x), len(memory), h * d_head
     steps += norm_before(at, Proof.compare(anchor, final_q, recorded_qkv[0], direct=False, terms=terms[0]))
-    parts = (final_q, final_k, v)
+    parts = (final_q, final_k, final_v)
     if source is None:
         packed, weights, biases = (
             np.concatenate(three, axis=1)
@@ -108,7 +113,7 @@ def projections(
                     anchor,
                     np.concatenate(parts, axis=1),
                     torch.cat(recorded_qkv, dim=1),
-                    direct=as_projected,
+                    direct=as_projected and eps is None,
                     terms=_beside(terms, parts),
                 ),
                 operands=(
@@ -148,7 +153,7 @@ def projections(
                         anchor,
                         parts[index],
                         recorded_qkv[index],
-                        direct=as_projected or name == "v",
+                        direct=as_projected if name != "v" else eps is None,
                         terms=terms[index],
                     ),
                     operands=(
@@ -192,7 +197,7 @@ def projections(
             axes=("heads", "queries", "features"),
             also=(
                 Made("k", Operand("K", N_("the keys, head by head"), kh, ("heads", "keys", "features"))),
-                Made("v", Operand("V", N_("the values, head by head"), vh, ("heads", "keys", "features"))),
+                Made("v", Operand("V", N_("the values, head by head"), made_v, ("heads", "keys", "features"))),
             ),
             meaning=N_("the queries, head by head"),
         )
@@ -204,6 +209,8 @@ def projections(
     if angles is not None:
         normalised = attention.q_norm is not None
         steps.append(rope_step(at, normed[0], (turned_q, turned_k), angles, theta, slowed, changed, normed=normalised))
+    if eps is not None:
+        steps.append(value_layer_step(at, made_v, vh, eps, Proof.compare(anchor, vh, record.v)))
     return steps, turned_q, turned_k, vh
 
 

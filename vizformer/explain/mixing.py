@@ -25,7 +25,8 @@ def mixing_steps(o: Operands, opened: Step | None = None) -> list[Step]:
         recorded(o.site.after), o.after, o.trace.residual(o.site.after)[i], terms=o.added_sizes
     )
     through_after = replace(direct_after, direct=False)
-    mix = "pattern @ v" if not o.is_half else "(pattern @ v.float()).to(v.dtype)"
+    v = "v" if o.value_eps is None else "v_normed"
+    mix = f"pattern @ {v}" if not o.is_half else f"(pattern @ {v}.float()).to({v}.dtype)"
     make, mixed = Maker("", through_after), "z" if o.opened is None else "z'"
     steps = [
         make(

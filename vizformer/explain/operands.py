@@ -13,7 +13,7 @@ from vizformer.checkpoints import Checkpoint
 from vizformer.explain.arrays import float64, is_half, set_cells, stored
 from vizformer.explain.disentangled_terms import DistanceTerms, distance_terms
 from vizformer.explain.latent_numbers import LatentNumbers
-from vizformer.explain.norms import added_sizes, brought, normalise, through
+from vizformer.explain.norms import added_sizes, brought, normalise, of_size_one, through
 from vizformer.explain.position_terms import Buckets, Slopes, position_bias
 from vizformer.explain.rope import Slowing, angles, slowing, turn
 from vizformer.explain.site import Site, find_site
@@ -159,7 +159,7 @@ class Operands:
         """The size of the terms behind q, k or v; 0 where a norm or a rotation comes after them."""
         if self.latents is not None:
             return self.latents.value_sizes(self.head) if letter == "V" else 0.0
-        if not self.is_half or (letter != "V" and self.last):
+        if not self.is_half or (letter != "V" and self.last) or (letter == "V" and self.value_eps is not None):
             return 0.0
         return sizes(self.x if letter == "Q" else self.source, *self.head_columns(letter))
 
@@ -170,6 +170,11 @@ class Operands:
     @cached_property
     def k_projected(self) -> Float[ndarray, "n_k d_head"]:
         return self._project(self.source, "K") if self.latents is None else self.latents.k[self.head]
+
+    @property
+    def value_eps(self) -> float | None:
+        """Of the norm of the values; None where they have none."""
+        return self.site.maker.attention.value_eps
 
     @property
     def last(self) -> str:
@@ -204,8 +209,11 @@ class Operands:
 
     @cached_property
     def v_recomputed(self) -> Float[ndarray, "n_k d_head"]:
-        v = self._project(self.source, "V") if self.latents is None else self.latents.v[self.head]
-        return self._set_cells("v", v)
+        return self._set_cells("v", of_size_one(self.v_projected, self.value_eps, self.dtype))
+
+    @cached_property
+    def v_projected(self) -> Float[ndarray, "n_k d_head"]:
+        return self._project(self.source, "V") if self.latents is None else self.latents.v[self.head]
 
     def _set_cells(self, name: str, rows: ndarray) -> ndarray:
         """What was set by hand of the keys or values: where they were made, and where they are read."""

@@ -5,7 +5,7 @@ from typing import Literal
 from jaxtyping import Float
 from numpy import ndarray
 
-from vizformer.explain import norms
+from vizformer.explain import latex, norms
 from vizformer.explain.operands import Operands
 from vizformer.explain.proof_anchors import recorded_head
 from vizformer.explain.step import Axis, Made, Operand, Proof, Step
@@ -29,6 +29,54 @@ def qk_norm_steps(o: Operands) -> list[Step]:
     # with what was set by hand, or before it is
     q, k = (o.q_recomputed, o.k_recomputed) if direct else (o.q_normed, o.k_normed)
     return [_normed_step(o, "Q", q_norm, q, normed_q), _normed_step(o, "K", k_norm, k, normed_k)]
+
+
+VALUE_TITLE = N_("Bring every value to one size")
+VALUE_TEXT = N_(
+    "Each value is divided by its root mean square, and nothing is learned here: what a head hands over is a direction."
+)
+_OF_VALUES = r"\hat v_j = \frac{v_j}{\sqrt{\mathrm{mean}(v_j^2) + \epsilon}}"
+
+
+def value_norm_steps(o: Operands) -> list[Step]:
+    """Nothing where values go on as they are projected; otherwise each of them, brought to one size."""
+    if (eps := o.value_eps) is None:
+        return []
+    v, first = o.v_projected, o.v_recomputed[0, 0]
+    root = rf"\sqrt{{{latex.number((v[0] ** 2).mean())} + {latex.number(eps)}}}"
+    return [
+        Step(
+            "v_normed",
+            VALUE_TITLE,
+            VALUE_TEXT,
+            _OF_VALUES,
+            rf"\hat v_{{0,0}} = \frac{{{latex.number(v[0, 0])}}}{{{root}}} = {latex.number(first)}",
+            r"\hat V",
+            o.v_recomputed,
+            f"v_normed = F.rms_norm(v, {(o.d_head,)}, eps={eps!r})",
+            Proof.compare(recorded_head("v", o), o.v_recomputed, o.record.v[o.kv_head]),
+            operands=(Operand("V", N_("the values before, one row each"), v, ("keys", "features")),),
+            axes=("keys", "features"),
+        )
+    ]
+
+
+def value_layer_step(at: Sublayer, before: ndarray, v: Float[ndarray, "h n d_head"], eps: float, proof: Proof) -> Step:
+    """For all heads and positions at once."""
+    root = rf"\sqrt{{{latex.number((before[0, 0] ** 2).mean())} + {latex.number(eps)}}}"
+    return Step(
+        at.key("v_normed"),
+        VALUE_TITLE,
+        VALUE_TEXT,
+        _OF_VALUES,
+        rf"\hat V_{{0,0,0}} = \frac{{{latex.number(before[0, 0, 0])}}}{{{root}}} = {latex.number(v[0, 0, 0])}",
+        r"\hat V",
+        v,
+        f"v = F.rms_norm(v, {(v.shape[-1],)}, eps={eps!r})",
+        proof,
+        variable="v",
+        axes=("heads", "keys", "features"),
+    )
 
 
 def _normed_step(o: Operands, letter: Literal["Q", "K"], norm: Norm, normed: ndarray, proof: Proof) -> Step:

@@ -28,6 +28,8 @@ def in_words(name: str) -> Message:
         return N_("the input of {layer}", layer=layer)
     if part in ("mid", "mid_self"):
         return N_("{layer}, after its self-attention", layer=layer)
+    if part == "unscaled":
+        return N_("{layer}, before it multiplies what leaves it", layer=layer)
     if part == "mid_cross":
         return N_("{layer}, after its cross-attention", layer=layer)
     return N_("the output of {layer}", layer=layer)

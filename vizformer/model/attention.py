@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -21,9 +22,9 @@ class Attention(nn.Module):
 
     With fewer key/value heads than query heads, n_heads / n_kv_heads query heads in a row share one.  Where the config
     says so, a norm over d_head (or over all heads together) comes between W_Q and q_h, and between W_K and k_h, before
-    they are turned; attention_scale stands in the place of 1 / sqrt(d_head); the scores are bent by a soft cap; each head
-    has a sink, which takes a share of the weights and has no value; what a head has mixed goes through a gate, sigmoid(x
-    W_gate), before W_O; and what is added to the scores compares contents with distances
+    they are turned, or behind W_V one without a scale; attention_scale stands in the place of 1 / sqrt(d_head); the scores
+    are bent by a soft cap; each head has a sink, which takes a share of the weights and has no value; what a head has mixed
+    goes through a gate, sigmoid(x W_gate), before W_O; and what is added to the scores compares contents with distances
     (`vizformer.model.disentangled_attention`).
 
     Source: Vaswani et al. 2017, section 3.2; Ainslie et al. 2023, "GQA"; Henry et al. 2020, "Query-Key Normalization".
@@ -48,6 +49,7 @@ class Attention(nn.Module):
         q_width, k_width = (width, kv_width) if self.normed_together else (self.d_head, self.d_head)
         self.q_norm = norm(config, q_width) if config.qk_norm else None
         self.k_norm = norm(config, k_width) if config.qk_norm and own_keys else None
+        self.value_eps = config.norm_eps if config.value_norm else None
         self.has_c2p, self.has_p2c = config.has_c2p, config.has_p2c
         own = config.disentangled != "none" and not config.disentangled_shared
         self.relative = RelativeProjections(config) if own else None
@@ -93,6 +95,8 @@ class Attention(nn.Module):
         """Those of `source`, behind those of the positions before it where there is a cache."""
         k = self._heads(self.W_K(source), self.k_norm, call.rotation)  # [b, n_kv_heads, n, d_head]
         v = self._heads(self.W_V(source))  # [b, n_kv_heads, n, d_head]
+        if self.value_eps is not None:
+            v = F.rms_norm(v, (self.d_head,), eps=self.value_eps)
         return call.append(k, v)
 
     def _heads(

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -28,6 +29,8 @@ class Block(nn.Module):
     output:    x <- x + norm(sublayer(x))   (OLMo Team 2024, "2 OLMo 2 Furious", 2.1)
     sandwich:  x <- x + norm'(sublayer(norm(x)))   (Ding et al. 2021, "CogView"; Gemma 2)
     parallel:  x <- x + attention(norm(x)) + feedforward(norm'(x))   (Wang & Komatsuzaki 2021, "GPT-J")
+
+    Last, a layer may multiply what leaves it by a number of its own: x <- s x.
 
     Models may have neither norms nor, around the sublayers, the x that these are added to.
     """
@@ -70,6 +73,7 @@ class Block(nn.Module):
         self.self_output_norm = norm(config) if twice else None
         self.cross_output_norm = norm(config) if cross and twice else None
         self.feedforward_output_norm = norm(config) if twice else None
+        self.scale_weight = nn.Parameter(torch.ones(1)) if config.layer_scale else None
         tables = config.relative_in_layers  # UMT5's
         self.relative_bias = embedding_table(config.relative_buckets, config.n_heads) if tables else None
         self.dropout = nn.Dropout(config.dropout)
@@ -95,7 +99,19 @@ class Block(nn.Module):
         y = _through(around.before, entering if self.residual == "parallel" else x)
         y = around.brought(self.feedforward(y, run, name))
         x = self._add(x, run.output(f"{name}.feedforward", y), around)
+        if self.scale_weight is not None:
+            x = run.point(f"{name}.unscaled", x) * self.scale_weight
         return run.point(f"{name}.post", run.layer(name, entering, x))
+
+    @property
+    def scale(self) -> float:
+        """By what it multiplies what leaves it."""
+        return 1.0 if self.scale_weight is None else float(self.scale_weight)
+
+    @property
+    def last_sum(self) -> str:
+        """The point of the stream behind its last sublayer."""
+        return "post" if self.scale_weight is None else "unscaled"
 
     def keys_and_values(
         self, x: Float[Tensor, "b n d_model"], run: ForwardPass, name: str
@@ -145,7 +161,7 @@ class Stack(nn.Module):
         shared = {config.kv_layer(layer) for layer in config.shared_kv_layers}
         self.layers: nn.ModuleList | StreamedLayers = nn.ModuleList(
             Block(
-                config,
+                config.of_layer(layer),
                 cross,
                 layer in config.windowed_layers,
                 config.turns(layer),

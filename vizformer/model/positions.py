@@ -85,9 +85,10 @@ def rope_frequencies(config: ModelConfig, *, local: bool = False) -> Float[Tenso
     Efficient Context Window Extension of Large Language Models", section 3.2, and the code published with it; Ding et al.
     2024, "LongRoPE", section 3.
     """
-    pair = torch.arange(0, config.turned_dims, 2, dtype=torch.float64)  # [pairs]
+    d = config.turned_in(local=local)
+    pair = torch.arange(0, d, 2, dtype=torch.float64)  # [pairs]
     theta = config.rope_theta if not local or config.rope_local_theta is None else config.rope_local_theta
-    frequency = torch.exp(-math.log(theta) * pair / config.turned_dims)
+    frequency = torch.exp(-math.log(theta) * pair / d)
     if local:
         return frequency
     if config.rope_scaling == "linear":

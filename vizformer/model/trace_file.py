@@ -283,7 +283,7 @@ class _Opened:
                 same = record.gates is None and layers[0].gates is None
                 first = layers[0]
                 if (record.q.shape[1], record.k.shape[1]) != (first.q.shape[1], first.k.shape[1]) or (
-                    same and record.q.shape != first.q.shape
+                    same and record.n_heads != first.n_heads
                 ):
                     self.refuse(self._wrong(f"{record.site}.q", record.q))
             if (cells := len(layers) * prod(layers[0].q.shape[:2]) * layers[0].k.shape[1]) > MOST_CELLS:

@@ -85,6 +85,13 @@ class Options(
             for layer in (self.shared_kv_layers if len(self.kv_layers or ()) == self.depth else ())
         ):
             yield N_("kv_layers: layers that share keys and values must turn alike (rope_layers, rope_local_layers)")
+        if self.wide_layers is not None and self.positions == "rope":
+            others = tuple(layer for layer in range(self.depth) if not self.is_wide(layer))
+            if (self.rope_local_layers or ()) != others or self.rope_layers is not None or self.d_head % 2:
+                yield N_(
+                    "wide_layers: with positions='rope' all others must be rope_local_layers, of heads of an even width, "
+                    "and all layers turn"
+                )
         if self.latent_dim is not None and (self.positions != "rope" or self.turned_dims >= self.d_head):
             yield N_(
                 "latent_dim={value}: latent attention turns a part of each key, give positions='rope' and rope_dims below "

@@ -42,6 +42,8 @@ class AttentionOptions(CommonOptions):
             its own for every number (OLMo 2).
         qk_norm_layers: the layers that have that norm, counted from 0, in order (Llama 4, where only layers that turn have
             it); None: all.
+        value_norm: every value is divided by its root mean square, v / sqrt(mean(v^2) + norm_eps), with nothing learned
+            (Gemma 4).
         attention_bias: which of the linear layers of attention have biases: the "same" as bias says, "all", those of "qkv"
             but not the last one (Qwen2), or "none".
         sinks: every head has a learned score beside those of the keys, which takes its share of the softmax and carries no
@@ -77,6 +79,7 @@ class AttentionOptions(CommonOptions):
     qk_norm: bool = False
     qk_norm_over: NormedOver = "head"
     qk_norm_layers: Layers | None = None
+    value_norm: bool = False
     attention_bias: AttentionBias = "same"
     sinks: bool = False
     attention_gate: bool = False
@@ -266,12 +269,13 @@ class AttentionOptions(CommonOptions):
                 if getattr(self, name) is not None:
                     yield N_("{name} without latent_dim: give both, or leave it out", name=name)
         else:
-            for name in ("n_kv_heads", "state_layers", "qk_norm", "sinks", "attention_gate", "score_cap"):
+            for name in ("n_kv_heads", "state_layers", "qk_norm", "sinks", "attention_gate", "score_cap", "value_norm"):
                 if getattr(self, name):
                     yield N_("{name}: latent attention (latent_dim) has none, leave it out", name=name)
             if self.architecture != "decoder-only":
                 yield N_("latent_dim: only a decoder alone has latent attention, leave it out")
         yield from self._rules_of_shared_layers()
+        yield from self._rules_of_wide_layers()
         for name in self.state_options:
             if self.state_layers is None:
                 yield N_("{name} without state_layers: give both, or leave it out", name=name)
@@ -347,12 +351,44 @@ class AttentionOptions(CommonOptions):
             )
         elif any(
             (layer in kind) != (self.kv_layer(layer) in kind)
-            for kind in (self.windowed_layers, {one for one in range(self.depth) if self.has_qk_norm(one)})
+            for kind in (
+                self.windowed_layers,
+                self.wide_layers or (),
+                {one for one in range(self.depth) if self.has_qk_norm(one)},
+            )
             for layer in self.shared_kv_layers
         ):
             yield N_(
-                "kv_layers: layers that share keys and values must be alike in sliding_layers and qk_norm_layers",
+                "kv_layers: layers that share keys and values must be alike in sliding_layers, wide_layers and "
+                "qk_norm_layers",
             )
+
+    def _rules_of_wide_layers(self) -> Iterator[Message]:
+        given = self.wide_layers, self.wide_head_dim, self.wide_kv_heads
+        if given == (None, None, None):
+            return
+        if self.wide_layers is None or self.wide_head_dim is None or self.wide_kv_heads is None:
+            yield N_("wide_layers, wide_head_dim and wide_kv_heads belong together: give all or none")
+        elif self.architecture != "decoder-only" or self.latent_dim is not None or self.state_layers is not None:
+            yield N_(
+                "wide_layers: only a decoder alone whose layers all have attention, and no latents, has such layers"
+            )
+        elif not are_layers(self.wide_layers, self.depth) or len(self.wide_layers) == self.depth:
+            yield N_(
+                "wide_layers={value}: must be numbers of layers in order, from 0 to {last}, and not of all; where all are "
+                "alike give head_dim and n_kv_heads",
+                value=str(list(self.wide_layers)),
+                last=self.depth - 1,
+            )
+        elif self.n_heads % self.wide_kv_heads:
+            yield N_(
+                "n_heads={n_heads} is not a multiple of wide_kv_heads={n_kv_heads}: choose wide_kv_heads from {divisors}",
+                n_heads=self.n_heads,
+                n_kv_heads=self.wide_kv_heads,
+                divisors=_divisors(self.n_heads),
+            )
+        elif self.sinks or self.attention_gate or self.qk_norm_over == "all":
+            yield N_("wide_layers: models with sinks, gates of attention or qk_norm_over='all' have none, leave it out")
 
     def details(self) -> Iterator[Message]:
         if self.attention_bias != "same" and self.qkv_bias and not self.out_bias:
@@ -368,6 +404,15 @@ class AttentionOptions(CommonOptions):
                 N_("queries and keys are normalised")
                 if self.qk_norm_over == "head"
                 else N_("queries and keys are normalised, all heads together")
+            )
+        if self.value_norm:
+            yield N_("values are brought to one size, with no learned scale")
+        if self.wide_layers is not None:
+            yield N_(
+                "heads of width {width} and {kv} key/value heads (layers: {layers})",
+                width=self.wide_head_dim,
+                kv=self.wide_kv_heads,
+                layers=ranges(self.wide_layers),
             )
         if self.attention_scale is not None:
             yield N_("scores are dot products times {scale}, not over √d_head", scale=f"{self.attention_scale:g}")

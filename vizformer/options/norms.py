@@ -42,6 +42,8 @@ class NormOptions(CommonOptions):
         residual: "sequential", or "parallel" x + attention(norm x) + feedforward(norm' x): both read the same input
             (Wang & Komatsuzaki 2021, "GPT-J"; GPT-NeoX); or "none": what a sublayer brings takes the place of x.
         residual_scale: what every sublayer has found is multiplied by it before it is added (Granite).
+        layer_scale: what leaves a layer, all that was in the stream included, is multiplied by a learned number of the layer
+            (Gemma 4).
         final_norm: one more norm after the last layer of each stack.
         final_norm_stack: whether that is so of "each" stack, or of the "encoder" or the "decoder" alone.
         norm_eps: added to the variance (or mean square) inside the norm's root.
@@ -54,6 +56,7 @@ class NormOptions(CommonOptions):
     norm_offset: bool = False
     residual: Residual = "sequential"
     residual_scale: Positive = 1.0
+    layer_scale: bool = False
     final_norm: bool = False
     final_norm_stack: FinalNormStack = "each"
     norm_eps: Fraction = 1e-5
@@ -78,6 +81,8 @@ class NormOptions(CommonOptions):
                 "'each'",
                 value=self.final_norm_stack,
             )
+        if self.layer_scale and self.architecture == "encoder-decoder":
+            yield N_("layer_scale=True: only one stack alone has it, leave it out")
         if not self.last_norm and (self.norm_order != "post" or self.final_norm):
             yield N_("last_norm=False: this is an option of norm_order='post' without final_norm; take True")
 
@@ -96,3 +101,5 @@ class NormOptions(CommonOptions):
             yield N_("no residual connections: what a sublayer has found takes the place of what it has read")
         if self.residual_scale != 1:
             yield N_("what a sublayer has found is multiplied by {scale}", scale=f"{self.residual_scale:g}")
+        if self.layer_scale:
+            yield N_("what leaves a layer is multiplied by a learned number, and with it all that was written before")

@@ -66,7 +66,10 @@ class Backward:
         self.embedding(stack)
 
     def layer(self, block: Block, at: str) -> None:
-        """Through a layer, its last sublayer first."""
+        """Through a layer, its last sublayer first; where it multiplies what leaves it, so is g."""
+        if block.scale_weight is not None:
+            self.set_by_hand(f"{at}.post", self.row(f"{at}.{block.last_sum}") * block.scale)
+            self.g = self.g * block.scale
         self.sublayers(block, at, ("self", "cross", "feedforward"))
         previous = int(at.split(".")[1]) - 1
         if previous >= 0:  # what a layer begins with, the one before it has ended with, unless it was set by hand

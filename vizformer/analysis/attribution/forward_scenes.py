@@ -259,7 +259,7 @@ def _dials(angles: Float[ndarray, "n pairs"]) -> Float[ndarray, "n dials"]:
 
 
 def _sublayers(checkpoint: Checkpoint, trace: Trace, layer: str, row: int) -> Rows:
-    """x, what attention adds (z W_O + b_O, from the model's own z), x after it, x after the feed-forward network.
+    """x, what attention adds (z W_O + b_O, from the model's own z), x after it, x at the end of the layer.
 
     Where the model normalises or scales what attention has found before it is added, it is that.
     """

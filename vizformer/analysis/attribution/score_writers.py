@@ -273,10 +273,12 @@ def _written(checkpoint: Checkpoint, o: Operands, side: Side | Literal["value"],
     letter, made = side[0].upper(), o.site if side == "query" else o.site.maker
     weight, bias = o.head_columns(letter)  # [d_model, d_head]
     onwards, constant = np.eye(weight.shape[1]), np.zeros(weight.shape[1])
-    if side != "value":  # which is read as it is projected
+    if side != "value":  # which is not turned
         norm = o.site.attention.q_norm if side == "query" else o.site.maker.attention.k_norm
         projected = o.q_projected if side == "query" else o.k_projected[row]
         onwards, constant = _onwards(o, letter, norm, projected, row)
+    elif o.value_eps is not None:
+        onwards = onwards / np.sqrt((o.v_projected[row] ** 2).mean() + o.value_eps)
     ways = _Ways(checkpoint, o.trace, row, (weight @ onwards).T, known)
     if constant.any():
         ways.vectors.append((Writer("norm_bias", made.name), constant))

@@ -49,7 +49,11 @@ class ModelGraph:
 
     def __post_init__(self) -> None:
         config, model = self.checkpoint.model.config, self.checkpoint.model
-        sums = config.norm_order in ("pre", "none") and config.residual in ("sequential", "parallel")
+        sums = (
+            config.norm_order in ("pre", "none")
+            and not config.layer_scale
+            and config.residual in ("sequential", "parallel")
+        )
         if not sums or config.architecture == "encoder-decoder" or config.disentangled != "none" or model.is_streamed:
             raise TraceError(
                 "Edges are followed in a decoder or an encoder alone whose residual stream is the plain sum of what is "
@@ -57,6 +61,11 @@ class ModelGraph:
             )
         if config.latent_dim is not None:
             raise no_one_matrix()
+        if config.wide_layers is not None or config.value_norm:
+            raise TraceError(
+                "Edges are not followed in models whose layers have heads of two widths, or whose values are normalised. "
+                "Choose another model."
+            )
         if config.kv_layers is not None:
             raise TraceError(
                 "Edges are not followed in this model: some of its layers read the keys and values of earlier ones, so that "

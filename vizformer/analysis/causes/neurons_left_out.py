@@ -217,4 +217,5 @@ def _resumed(
     before = trace.residual(f"{name}.mid_cross" if block.cross_attention is not None else f"{name}.mid")[:until]
     x = around.onto(before, around.brought(y))
     x = x if around.after is None else around.after(x)
+    x = x * block.scale
     return model.logits(resumed(checkpoint, trace, Start(stack == "decoder", layer + 1), x, row=row))

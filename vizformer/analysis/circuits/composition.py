@@ -18,12 +18,13 @@ score; Dunn 1961, "Multiple Comparisons Among Means", for the first; Elias and G
 Increased Confidence in Large-scale Protein Identifications by Mass Spectrometry", for the second.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from numpy import ndarray
 from torch import Tensor
@@ -100,7 +101,7 @@ class Composition:
 def compositions(checkpoint: Checkpoint, kind: Kind | None = None) -> Composition:
     """All pairs of heads of one stack's self-attention; of the one that predicts if `kind` is not given."""
     kind, config = kind or predicting_kind(checkpoint), checkpoint.model.config
-    heads = known_heads(checkpoint, kind)
+    heads = [_as_wide(one, config.widest_head) for one in known_heads(checkpoint, kind)]
     triangles = [_triangles(one) for one in heads]
     written = torch.stack([chance.shares(_squares(r.V, r.O)) for r in triangles])  # [heads, d_head]
     layer = np.array([one.layer for one in heads])
@@ -128,6 +129,14 @@ def compositions(checkpoint: Checkpoint, kind: Kind | None = None) -> Compositio
     return Composition(
         scores, excess, by_chance, decoys, config.d_model**-0.5, [(one.layer, one.head) for one in heads]
     )
+
+
+def _as_wide(own: HeadWeights, width: int) -> HeadWeights:
+    """A head with columns of zeros behind its own, which change no product: so that all heads are as wide."""
+    if (missing := width - own.W_Q.shape[1]) == 0:
+        return own
+    Q, K, V = (F.pad(one, (0, missing)) for one in (own.W_Q, own.W_K, own.W_V))
+    return replace(own, W_Q=Q, W_K=K, W_V=V, W_O=F.pad(own.W_O, (0, 0, 0, missing)))
 
 
 def _against_chance(

@@ -184,6 +184,12 @@ def what_is_left_out(checkpoint: Checkpoint) -> Iterator[Message]:
         yield N_("What is added to the scores for the distance is left out: these are the scores of the content.")
     if config.disentangled != "none":
         yield N_("The terms of the scores for distances are left out: these are the scores of the content.")
+    if config.layer_scale:
+        yield N_(
+            "Every layer multiplies what leaves it by a number: what a head writes is right up to those of the layers."
+        )
+    if config.value_norm:
+        yield N_("Values are brought to one size here: what a head moves is right up to a factor.")
     if config.kv_layers is not None:
         yield N_(
             "Layers that read the keys and values of an earlier one have its matrices for them: what is asked, and what is "

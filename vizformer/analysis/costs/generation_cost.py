@@ -6,7 +6,9 @@ gated delta rule is counted token by token: it goes through its state four times
 space three times (it does not read before it writes).
 """
 
+from collections import Counter
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Int
@@ -69,11 +71,12 @@ def decoder_pass(config: ModelConfig, new: int, length: int, memory: int = 0, pr
         memory: tokens that the encoder has read.
         projected: how many of these are turned into keys and values of the cross-attention in this pass.
     """
-    layer = attention_cost(config, new, length, projected=new)
-    if config.n_encoder_layers:
-        layer += attention_cost(config, new, memory, projected=projected)
-    layers = _times(layer, config.n_decoder_layers - config.n_state_layers)
-    layers += _times(attention_cost(config, 0, 0, projected=-new), len(config.shared_kv_layers))  # which make none
+    layers = Multiplications()
+    for own, count, makes_keys in _kinds_of_layers(config):
+        layer = attention_cost(own, new, length, projected=new if makes_keys else 0)
+        if config.n_encoder_layers:
+            layer += attention_cost(own, new, memory, projected=projected)
+        layers += _times(layer, count)
     layers += _times(_state_rule(config, new), config.n_state_layers)
     layers += _feedforwards(config, new, config.n_decoder_layers)
     return layers + _embedding(config, new) + _unembedding(config, 1)
@@ -119,7 +122,17 @@ def cache_bytes(config: ModelConfig, length: int, memory: int = 0, number_bytes:
     attention it is latent_dim + rope_dims numbers a layer and token.
     """
     positions = length + (memory if config.n_encoder_layers else 0)
-    return config.n_kv_layers * config.kv_numbers * positions * number_bytes + state_bytes(config, number_bytes)
+    numbers = sum(own.kv_numbers * count for own, count, makes_keys in _kinds_of_layers(config) if makes_keys)
+    return numbers * positions * number_bytes + state_bytes(config, number_bytes)
+
+
+@lru_cache(maxsize=256)
+def _kinds_of_layers(config: ModelConfig) -> tuple[tuple[ModelConfig, int, bool], ...]:
+    """The decoder's layers with attention: options that have the sizes of their heads, how many there are, and whether
+    they make keys and values."""
+    layers = [layer for layer in range(config.n_decoder_layers) if not config.has_state(layer)]
+    kinds = Counter((config.of_layer(layer), config.kv_layer(layer) == layer) for layer in layers)
+    return tuple((own, count, makes_keys) for (own, makes_keys), count in kinds.items())
 
 
 def state_bytes(config: ModelConfig, number_bytes: int = FLOAT_BYTES) -> int:
@@ -139,8 +152,8 @@ def rolling_cache_bytes(config: ModelConfig, length: int, memory: int = 0, numbe
     """
     forgotten = max(0, length - (config.sliding_window or length))
     others = {*(config.state_layers or ()), *config.shared_kv_layers}
-    layers = len(config.windowed_layers - others) if config.n_decoder_layers else 0
-    saved = layers * config.kv_numbers * forgotten * number_bytes
+    layers = config.windowed_layers - others if config.n_decoder_layers else ()
+    saved = sum(config.of_layer(layer).kv_numbers for layer in layers) * forgotten * number_bytes
     return cache_bytes(config, length, memory, number_bytes) - saved
 
 

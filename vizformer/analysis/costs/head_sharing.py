@@ -64,6 +64,8 @@ def with_heads(config: ModelConfig, n_heads: int) -> ModelConfig:
     Raises:
         ConfigError: it cannot be cut so.
     """
+    if config.wide_layers is not None:  # counted as if all layers were like the others
+        config = config.of_layer(next(layer for layer in range(config.depth) if not config.is_wide(layer)))
     width = config.n_heads * config.d_head
     head_dim = None if config.head_dim is None else max(1, width // n_heads)
     return replace(config, n_heads=n_heads, n_kv_heads=None, head_dim=head_dim, **config.state_sizes)
@@ -114,7 +116,7 @@ def sharing_cost(config: ModelConfig, n_kv_heads: int, length: int, memory: int 
     plain = config.without_distances()
     if config.latent_dim is not None:
         config = plain = replace(plain, latent_dim=None, latent_query_dim=None, latent_value_dim=None)
-    shared = replace(plain, n_kv_heads=n_kv_heads)
+    shared = replace(plain, n_kv_heads=n_kv_heads, wide_kv_heads=None if plain.wide_layers is None else n_kv_heads)
     decoder = shared
     if config.architecture == "encoder-only":
         decoder = replace(

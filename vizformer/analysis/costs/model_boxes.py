@@ -8,7 +8,7 @@ layers have in the place of a part is counted with it.  A table that serves in t
 places is counted in the first of them.  The order is that of the data: encoder, then decoder, then the prediction.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal
 
@@ -61,7 +61,8 @@ class Box:
         tensors: name and shape of each, as PyTorch keeps them ([out, in]).
         copies: how often the model has it.
         shared: whether these are counted in another box, where they serve first.
-        others: parameters of what other layers have in its place (networks where this has experts, attention without keys).
+        others: parameters of what other layers have in its place (networks where this has experts, attention without keys);
+            with the last one of a layer are counted the numbers by which layers multiply what leaves them.
     """
 
     key: str
@@ -212,6 +213,9 @@ def _layer(config: ModelConfig, stack: Stack, section: Section, n: int, memory: 
     if block.cross_attention is not None:
         sublayer("cross", "cross", "cross", "cross_attention", wide, (memory, config.d_model))
     sublayer("feedforward", "feedforward", "feedforward", "feedforward")
+    if config.layer_scale:
+        at = next(index for index in reversed(range(len(boxes))) if boxes[index].kind in ("norm", "feedforward"))
+        boxes[at] = replace(boxes[at], others=boxes[at].others + depth)
     return boxes
 
 

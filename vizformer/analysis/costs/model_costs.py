@@ -36,8 +36,8 @@ def parameters(config: ModelConfig) -> dict[str, int]:
     """Parameters by "<section>.<kind>" (`parameter_count.parts`); read only.
 
     Counted on models of one and of two layers without memory: all layers of a stack are alike (but for those without
-    experts, with a state, without a norm of queries and keys, or without keys of their own, which are put right afterwards),
-    and a model of 96 takes long to make.
+    experts or with a state, or whose attention has heads of another width, no keys of its own, or no norms, which are put
+    right afterwards), and a model of 96 takes long to make.
     """
     one, two = (_parts(config, depth) for depth in (1, 2))
     found = {}
@@ -53,26 +53,32 @@ def parameters(config: ModelConfig) -> dict[str, int]:
     if config.state_layers is not None:
         other = _parts(config, 1, with_states=True)["decoder.attention"]
         found["decoder.attention"] += config.n_state_layers * (other - one["decoder.attention"])
-    if config.kv_layers is not None:
-        with without_memory():
-            whole = Attention(config)
-        found["decoder.attention"] -= sum(
-            sum(parameter.numel() for parameter in module.parameters())
-            for layer in config.shared_kv_layers
-            for module in (whole.W_K, whole.W_V, whole.k_norm if config.has_qk_norm(layer) else None)
-            if module is not None
-        )
-    if config.qk_norm_layers is not None:
-        plain = _parts(replace(config, qk_norm=False, qk_norm_over="head", qk_norm_layers=None), 1)
-        without = sum(not (config.has_qk_norm(layer) or config.has_state(layer)) for layer in range(config.depth))
-        for name, count in one.items():
-            found[name] -= without * (count - plain[name])
+    if any(given is not None for given in (config.kv_layers, config.wide_layers, config.qk_norm_layers)):
+        name = "decoder.attention" if config.n_decoder_layers else "encoder.attention"
+        for layer in range(config.depth):
+            if not config.has_state(layer):
+                found[name] += _attention_parameters(config, layer) - one[name]
     return found
 
 
+def _attention_parameters(config: ModelConfig, layer: int) -> int:
+    """Those of one layer's attention."""
+    own = config.of_layer(layer)
+    if not config.has_qk_norm(layer):
+        own = replace(own, qk_norm=False, qk_norm_over="head", qk_norm_layers=None)
+    return _of_attention(own, config.kv_layer(layer) == layer)
+
+
+@lru_cache(maxsize=64)
+def _of_attention(config: ModelConfig, own_keys: bool) -> int:
+    with without_memory():
+        return sum(parameter.numel() for parameter in Attention(config, own_keys=own_keys).parameters())
+
+
 def _parts(config: ModelConfig, depth: int, with_states: bool = False) -> dict[str, int]:
+    narrow = config.of_layer(next(layer for layer in range(config.depth) if not config.is_wide(layer)))
     shallow = replace(
-        config if with_states else config.without_states(),
+        narrow if with_states else narrow.without_states(),
         n_encoder_layers=min(depth, config.n_encoder_layers),
         n_decoder_layers=min(depth, config.n_decoder_layers),
         sliding_layers=None,
@@ -110,7 +116,8 @@ def activations(config: ModelConfig, n: int) -> Activations:
     experts: those of the chosen ones and the shared one, with their outputs, and the router's scores.  Cross-attention
     adds its own, and the memory whose keys and values it computes.  A layer that keeps a state: d (input), 2 channels
     (before and after the convolution), and 3 n_heads d_value (gate, what is read, input of W_O); a short convolution
-    alone: 7 d (input, q, k, v, its own input and output, input of W_O).  Maps: n_heads n^2 for every attention.
+    alone: 7 d (input, q, k, v, its own input and output, input of W_O).  Maps: n_heads n^2 for every attention.  Layers that
+    read the keys of an earlier one keep none of their own.
     """
     d, heads = config.d_model, (2 * config.n_heads + 2 * config.kv_heads) * config.d_head
     if config.latent_dim is not None:
@@ -130,6 +137,10 @@ def activations(config: ModelConfig, n: int) -> Activations:
     state = d + 2 * config.state_channels + 3 * config.state_heads[1] * config.state_dims[1]
     state = 7 * d if config.state_rule == "convolution" else state
     more += config.n_state_layers * (state - attention)
+    if config.kv_layers is not None or config.wide_layers is not None:
+        for layer in range(config.depth):
+            own, makes_keys = config.of_layer(layer), config.kv_layer(layer) == layer
+            more += 2 * (own.n_heads + (own.kv_heads if makes_keys else 0)) * own.d_head - heads
     more -= 0 if config.last_norm else norm * ((config.n_encoder_layers > 0) + (config.n_decoder_layers > 0))
     return Activations(n * (layers + others + more), calls * config.n_heads * n * n)
 

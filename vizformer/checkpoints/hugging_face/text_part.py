@@ -30,6 +30,7 @@ LLAMA_LIKE = ("llama", "mistral", "qwen2", "qwen3")  # whose logits are x W_U al
 # model_type -> those of the language models that may be inside, the usual one first.
 INSIDE: Mapping[str, tuple[str, ...]] = {
     "gemma3": ("gemma3_text",),
+    "gemma4": ("gemma4_text",),
     "llava": LLAMA_LIKE,
     "llava_next": LLAMA_LIKE,
     "mistral3": ("mistral", "ministral3"),
@@ -40,13 +41,14 @@ INSIDE: Mapping[str, tuple[str, ...]] = {
     "llama4": ("llama4_text",),
 }
 _FLAT = ("qwen2_vl", "qwen2_5_vl")  # whose first files have the fields of both in one table
-_TIED = ("gemma3", "mistral3")  # where tie_word_embeddings is true unless the file says otherwise
+_TIED = ("gemma3", "gemma4", "mistral3")  # where tie_word_embeddings is true unless the file says otherwise
 _TIED_BY_EITHER = ("llava", "llava_next", "qwen2_vl", "qwen2_5_vl")  # where the language model's own field counts too
 _TIED_INSIDE = ("llama4",)  # where it alone counts
 _MARKS = ("bos_token_id", "eos_token_id", "pad_token_id")
 _OF_PICTURES = re.compile(r"(vision_|image_|video_).*")
 _RENAMED = {r"^language_model\.(lm_head\.)?(model\.)?": r"\1"}
-_ASIDE = r"(vision_tower|vision_model|visual|multi_modal_projector|image_newline)(\..*)?"
+_SOUND = r"(audio_tower|embed_audio)(\..*)?"
+_ASIDE = r"(embed_vision|vision_tower|vision_model|visual|multi_modal_projector|image_newline)(\..*)?"
 
 
 def language_model(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,7 +95,9 @@ def language_model(raw: Mapping[str, Any]) -> dict[str, Any]:
 def inside(family: Family) -> Family:
     """`family` with the names of its tensors inside another model, and those of the others left aside."""
     note = N_("the part that reads pictures, through which no text goes")
-    return replace(family, renamed={**_RENAMED, **family.renamed}, unused={_ASIDE: note, **family.unused})
+    sound = N_("the part that reads sound, through which no text goes")
+    unused = {_ASIDE: note, _SOUND: sound, **family.unused}
+    return replace(family, renamed={**_RENAMED, **family.renamed}, unused=unused)
 
 
 def family_inside(raw: Mapping[str, Any]) -> Family | None:

@@ -96,8 +96,8 @@ def forward_bytes(config: ModelConfig, n: int, dtype: torch.dtype) -> int:
     (DeBERTa) keep these, n_heads n^2 numbers a layer.
     """
     hidden = max(config.d_ff, config.active_d_ff)
-    heads = config.n_heads * config.d_head
-    shared = config.kv_heads * config.d_head
+    heads = config.n_heads * config.widest_head
+    shared = max(config.kv_heads * config.d_head, (config.wide_kv_heads or 0) * (config.wide_head_dim or 0))
     layers = config.n_encoder_layers + 2 * config.n_decoder_layers  # with cross-attention, a decoder layer has two
     per_layer = heads + 2 * shared + 3 * config.d_model + (config.n_heads * n if config.disentangled != "none" else 0)
     return n * (layers * per_layer + 3 * hidden + 2 * config.vocab_size) * dtype.itemsize

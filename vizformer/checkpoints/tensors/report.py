@@ -189,6 +189,7 @@ def describe(report: Report, translate: Callable[[Message], str] = str, *, every
                 (
                     "heads",
                     f"{config.n_heads} of width {config.d_head}"
+                    + (f" or {config.wide_head_dim}" if config.wide_head_dim is not None else "")
                     + (f"; {config.kv_heads} key/value heads" if config.kv_heads != config.n_heads else ""),
                 ),
                 (

@@ -21,7 +21,8 @@ class Part:
             (GPT-NeoX's query, key and value).
         row: the file has [1, n] where we have [n] (the bias of BART's logits).
         skip: rows at the start that no position uses (RoBERTa's table begins after the padding's row).
-        shared: each of the targets is the whole tensor (Phi's one norm in front of attention and feed-forward).
+        shared: each of the targets is the whole tensor (Phi's one norm in front of attention and feed-forward); the first
+            one in another order, where `order` says so (Gemma 4's keys, which turn, and values, which do not).
         matrices: where it is above 0, the file has so many matrices in one tensor, [matrices, rows, columns], which are
             the targets one under the other (all experts of a layer); each of them transposed, where it is so.
         order: gives the rows of the file in the order in which the targets, one under the other, have them (GPT-J's
@@ -54,7 +55,8 @@ class Part:
     def split(self, stored: Tensor, ours: Mapping[str, Shape]) -> dict[str, Tensor]:
         """The parameters in `stored`: views, nothing is copied (but where rows are reordered)."""
         if self.shared:
-            return dict.fromkeys(self.targets, stored)
+            each = dict.fromkeys(self.targets, stored)
+            return each if self.order is None else {**each, self.targets[0]: stored[self.order()]}
         if self.row:
             return {self.targets[0]: stored[0]}
         if self.matrices:
@@ -76,7 +78,7 @@ class Part:
             raise ValueError(f"{self.source} has rows that are not known here")
         pieces = [weights[name] for name in self.targets]
         if self.shared:
-            return pieces[0]
+            return pieces[-1]
         if self.row:
             return pieces[0][None].contiguous()
         if self.heads:

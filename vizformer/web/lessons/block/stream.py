@@ -15,7 +15,7 @@ from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("block", "stream")
-POINTS = ("pre", "mid", "mid_self", "mid_cross", "post", "final")
+POINTS = ("pre", "mid", "mid_self", "mid_cross", "unscaled", "post", "final")
 FIRST = {
     "post": r", \quad f = g(x), \quad x' = \mathrm{norm}(y)",
     "pre": r", \quad f = g(\mathrm{norm}(x))",
@@ -82,14 +82,16 @@ def _names(subject: Subject, found: BlockStream) -> list[str]:
     sign, names = "→" if subject.config.residual == "none" else "+", []
     for point in found.points:
         kind, __, what = point.name.partition(".")
-        summed = f"{sign} {lab.text(f'sublayer.{kind}')}" if what == "sum" else lab.text("norm")
-        names.append(lab.text("points.pre") if kind == "start" else summed)
+        summed = f"{sign} {lab.text(f'sublayer.{kind}')}" if what == "sum" else lab.text(what or "points.pre")
+        names.append(summed)
     return [f"{name} {names[: i + 1].count(name)}" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
 def _stack_names(whole: StackStream) -> list[str]:
     """What the points of a stack are called: "0.mid" is after layer 0's attention."""
-    said, names = lab.texts("points", POINTS), []
+    said, names = dict(lab.texts("points", POINTS)), []
+    if any(name.endswith(".unscaled") for name in whole.names):  # whose layers multiply what leaves them
+        said["post"] = lab.text("scale")
     for name in whole.names:
         layer, __, what = name.rpartition(".")
         names.append(said[what] if what in ("pre", "final") else f"{layer} {said[what]}")

@@ -8,6 +8,7 @@ from vizformer.analysis.costs import head_sharing
 from vizformer.analysis.costs.head_sharing import LayerCost
 from vizformer.components import table
 from vizformer.components.table import Number, Row
+from vizformer.messages import ranges
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
@@ -76,6 +77,8 @@ def draw(subject: Subject) -> None:
     st.html(table.to_html(columns, rows))
     if config.kv_heads != config.n_heads:
         lab.note("shares")
+    if config.wide_layers is not None:
+        lab.note("wide", layers=ranges(config.wide_layers), width=config.wide_head_dim, d_head=config.d_head)
 
 
 @lab.asks("cost")

@@ -77,6 +77,15 @@ def draw(subject: Subject) -> None:
     layers, chosen = config.n_kv_layers or config.n_encoder_layers, costs[numbers.index(g)]
     if saved := rolling_cache_note.saved(config, n, chosen.cache_bytes, chosen.rolling_bytes):
         st.caption(saved)
+    if config.wide_layers is not None:  # layers differ in what they keep
+        summed, tokens = chosen.cache_bytes // (8 * (n + memory)), n + memory
+        lesson.formula(
+            r"2 \cdot \sum_\mathrm{layers} n_\mathrm{kv}\, d_\mathrm{head} \cdot n \cdot 4 \;\text{bytes}",
+            live=rf"2 \cdot {summed} \cdot {tokens} \cdot 4 = {tex_number(chosen.cache_bytes)}",
+            code=f"summed, n = {summed}, {tokens}  # n_kv * d_head of each layer that makes keys\n"
+            "nbytes = 2 * summed * n * 4  # float32",
+        )
+        return
     lesson.formula(
         r"2 \cdot n_\mathrm{layers} \cdot n_\mathrm{kv} \cdot d_\mathrm{head} \cdot n \cdot 4 \;\text{bytes}",
         live=rf"2 \cdot {layers} \cdot {g} \cdot {config.d_head} \cdot {n + memory} \cdot 4 = "

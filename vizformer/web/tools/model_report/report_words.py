@@ -62,7 +62,8 @@ def _family(report: Report) -> str:
 
 def _shapes(config: ModelConfig, scripts: list[str]) -> list[tuple[str, str]]:
     depth = [str(n) for n in (config.n_encoder_layers, config.n_decoder_layers) if n]
-    heads = _("{n} of width {width}", n=config.n_heads, width=config.d_head)
+    widths = [str(width) for width in (config.d_head, config.wide_head_dim) if width is not None]
+    heads = _("{n} of width {width}", n=config.n_heads, width=" / ".join(widths))
     if config.kv_heads != config.n_heads:
         heads += " · " + _("{n} key/value heads", n=config.kv_heads)
     inner = f"{config.d_ff:,}"
