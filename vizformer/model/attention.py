@@ -30,6 +30,8 @@ class Attention(nn.Module):
     Source: Vaswani et al. 2017, section 3.2; Ainslie et al. 2023, "GQA"; Henry et al. 2020, "Query-Key Normalization".
     """
 
+    value_eps: float | None = None  # of the norm of the values, where they have one
+
     def __init__(self, config: ModelConfig, *, own_keys: bool = True) -> None:
         """A layer without `own_keys` reads the keys and values of an earlier one: it has no matrices for them."""
         super().__init__()

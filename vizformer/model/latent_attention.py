@@ -35,7 +35,6 @@ class LatentAttention(Attention):
         nn.Module.__init__(self)  # none of the parts of attention
         assert config.latent_dim is not None
         self.sinks, self.q_norm, self.k_norm, self.relative, self.W_gate = None, None, None, None, None
-        self.value_eps = None
         self.normed_together = self.has_c2p = self.has_p2c = False
         self.own_scale, self.scoring = config.attention_scale, Scoring.of(config)
         self.n_heads = self.n_kv_heads = config.n_heads

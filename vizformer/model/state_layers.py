@@ -37,7 +37,7 @@ class StateLayer(Attention):
     def __init__(self, config: ModelConfig) -> None:
         nn.Module.__init__(self)  # none of the parts of attention
         self.own_scale, self.q_norm, self.k_norm, self.sinks, self.relative = None, None, None, None, None
-        self.skip, self.filter_bias, self.value_eps = None, None, None
+        self.skip, self.filter_bias = None, None
         self.normed_together = self.has_c2p = self.has_p2c = False
         self.n_key_heads, self.n_heads = config.state_heads
         self.n_kv_heads, (self.d_key, self.d_head) = self.n_heads, config.state_dims
