@@ -414,6 +414,16 @@ def test_how_far_llama_4_reaches(changes: dict[str, Any], reach: int, tmp_path: 
             assert not torch.allclose(longer(ids)[0, -1], other(ids).logits[0, -1], atol=1e-4)
 
 
+def test_second_names_of_lfm2_are_followed(tmp_path: Path) -> None:
+    """They count where a file has both, as in the files that were published first."""
+    folder = written("lfm2", tmp_path, intermediate_size=30, tie_word_embeddings=False)
+    folders.change(folder, intermediate_size=300, block_ff_dim=30, tie_word_embeddings=True, tie_embedding=False)
+    ours = opened_and_same(folder, "Lfm2ForCausalLM")
+    assert (ours.model.config.d_ff, ours.model.config.tied_unembedding) == (20, False)
+    said = [str(note) for note in load(folder).report.assumptions]
+    assert any("intermediate_size=300 and block_ff_dim=30 are two names of one thing" in note for note in said)
+
+
 def test_what_nemotron_h_is_given_is_said(tmp_path: Path) -> None:
     """Of its three mixers, the first and the last have a network."""
     opened = load(written("nemotron_h", tmp_path))

@@ -58,6 +58,11 @@ KINDS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         dict(LLAMA, head_dim=8, intermediate_size_mlp=40, num_local_experts=4, no_rope_layer_interval=2),
         dict(TOWER, vision_output_dim=16, projector_input_dim=16, projector_output_dim=16),
     ),
+    "lfm2_vl": (
+        "Lfm2Vl",
+        dict(LLAMA, full_attn_idxs=[1], conv_L_cache=2),
+        dict(hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2, num_patches=16),
+    ),
 }
 LM = "ForConditionalGeneration"
 
@@ -104,6 +109,7 @@ VARIANTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     *((kind, {}, dict(tie_word_embeddings=True)) for kind in KINDS if kind != "llava_next"),
     ("llama4", dict(tie_word_embeddings=True, attention_chunk_size=48, moe_layers=[1]), {}),
     ("gemma3", dict(final_logit_softcapping=2.0), {}),
+    ("lfm2_vl", dict(tie_word_embeddings=True, conv_bias=True, full_attn_idxs=[0, 2]), {}),
     ("llava", dict(tie_word_embeddings=True, rope_parameters=LINEAR), {}),
     ("llava", dict(model_type="qwen2"), {}),
     ("llava_next", dict(model_type="qwen3", head_dim=6), {}),
@@ -149,6 +155,18 @@ def test_fields_of_both_in_one_table(tmp_path: Path) -> None:
     folders.change(folder, text_config=..., **{**text, "model_type": "qwen2_5_vl"})
     opened = same("qwen2_5_vl", folder)
     assert not [note for note in opened.report.assumptions if "does not read" in str(note)]
+
+
+def test_a_second_name_of_the_whole_says_whether_the_head_of_lfm2_is_tied(tmp_path: Path) -> None:
+    import json
+
+    folder = written("lfm2_vl", tmp_path)
+    text = json.loads((folder / "config.json").read_text())["text_config"]
+    folders.change(folder, tie_word_embeddings=True, tie_embedding=False, text_config={**text, "tie_embedding": True})
+    assert not same("lfm2_vl", folder).model.config.tied_unembedding
+    folders.change(folder, tie_embedding="yes")
+    with pytest.raises(CheckpointError, match='tie_word_embeddings="yes": it must be true or false'):
+        load(folder)
 
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
