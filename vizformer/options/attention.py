@@ -409,7 +409,7 @@ class AttentionOptions(CommonOptions):
             yield N_("values are brought to one size, with no learned scale")
         if self.wide_layers is not None:
             yield N_(
-                "heads of width {width} and {kv} key/value heads (layers: {layers})",
+                "width of a head: {width}, key/value heads: {kv} (layers: {layers})",
                 width=self.wide_head_dim,
                 kv=self.wide_kv_heads,
                 layers=ranges(self.wide_layers),

@@ -174,7 +174,16 @@ def _turning(fields: Fields, full: Sequence[int], sliding: Sequence[int], width:
         if part > 1 or not pairs:
             inner.refuse("partial_rotary_factor", "it must be at most 1, and turn one pair of numbers at least")
         elif 2 * pairs < width:
-            options["rope_dims"], theta = 2 * pairs, theta ** (2 * pairs / width)
+            options["rope_dims"], own = 2 * pairs, theta ** (2 * pairs / width)
+            fields.assume(
+                "rotary positions of type proportional turn {n:,} of {all:,} pairs of a head by θ = {theta:g}. The model "
+                "here has these numbers first in each head, and turns them by θ = {own:.6g}, which are the same angles",
+                n=pairs,
+                all=width // 2,
+                theta=theta,
+                own=own,
+            )
+            theta = own
         if factor != 1:
             options |= {"rope_scaling": "linear", "rope_factor": factor}
     fields.problems += [N_("{field}: {problem}", field="rope_parameters", problem=one) for one in inner.problems]

@@ -9,6 +9,7 @@ from vizformer.analysis.costs.generation_cost import cache_bytes
 from vizformer.analysis.costs.head_sharing import SharingCost
 from vizformer.components import table
 from vizformer.components.table import Number, Row
+from vizformer.messages import ranges
 from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
@@ -78,6 +79,8 @@ def draw(subject: Subject) -> None:
     if saved := rolling_cache_note.saved(config, n, chosen.cache_bytes, chosen.rolling_bytes):
         st.caption(saved)
     if config.wide_layers is not None:  # layers differ in what they keep
+        in_layers, width = ranges(config.wide_layers), config.wide_head_dim
+        lab.note("wide", kv=config.wide_kv_heads, layers=in_layers, width=width, d_head=config.d_head)
         summed, tokens = chosen.cache_bytes // (8 * (n + memory)), n + memory
         lesson.formula(
             r"2 \cdot \sum_\mathrm{layers} n_\mathrm{kv}\, d_\mathrm{head} \cdot n \cdot 4 \;\text{bytes}",
