@@ -82,8 +82,10 @@ def _names(subject: Subject, found: BlockStream) -> list[str]:
     sign, names = "→" if subject.config.residual == "none" else "+", []
     for point in found.points:
         kind, __, what = point.name.partition(".")
-        summed = f"{sign} {lab.text(f'sublayer.{kind}')}" if what == "sum" else lab.text(what or "points.pre")
-        names.append(summed)
+        if what == "sum":
+            names.append(f"{sign} {lab.text(f'sublayer.{kind}')}")
+        else:
+            names.append(lab.text({"norm": "norm", "scale": "scale"}.get(what, "points.pre")))
     return [f"{name} {names[: i + 1].count(name)}" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
