@@ -8,11 +8,12 @@ from typing import Any
 import torch
 
 
-def machine() -> str:
-    """What a training ran on, for the card."""
+def machine(*, autocast: bool = True) -> str:
+    """What a training ran on, for the card; `autocast`: with matrix products in bfloat16."""
     if torch.cuda.is_available():
         return f"on one {torch.cuda.get_device_name()}"
-    return f"on an {platform.machine()} processor (threads: {torch.get_num_threads()}), bfloat16 autocast"
+    half = ", bfloat16 autocast" if autocast else ""
+    return f"on an {platform.machine()} processor (threads: {torch.get_num_threads()}){half}"
 
 
 def save_notes(folder: Path, name: str, notes: dict[str, Any]) -> None:

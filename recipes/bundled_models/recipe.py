@@ -1,4 +1,4 @@
-"""What a bundled model of running text is made from, and the training that `stories` and `cloze` share."""
+"""What a bundled model of running text is made from, and the training that these share."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +23,7 @@ class TextRecipe:
     Attributes:
         model: options of `ModelConfig` except the vocabulary and the special ids, which come from the data.
         loop: how long and how fast.
+        autocast: whether the matrix products are in bfloat16.
         sources: the data it is meant for, with licences, for the model card.
     """
 
@@ -31,6 +32,7 @@ class TextRecipe:
     model: Mapping[str, object]
     loop: LoopOptions
     tokens_per_batch: int = 4096
+    autocast: bool = True
     sources: tuple[str, ...] = ()
 
 
@@ -68,7 +70,7 @@ def train_on_rows(
         validate=validate,
         state_file=work / "state.pt",
         report=report,
-        loss=lambda model, batch: token_loss(model, batch, autocast=True),
+        loss=lambda model, batch: token_loss(model, batch, autocast=recipe.autocast),
     )
     return Checkpoint(name=recipe.name, model=averaged.cpu(), tokenizer=tokenizer)
 

@@ -135,8 +135,11 @@ def _encode_paragraphs(tokenizer: Tokenizer, paragraphs: Sequence[str]) -> list[
     return [ids[1:] for ids in tokenizer.encode_ids([paragraph + "\n" for paragraph in paragraphs])]
 
 
-def train_stories(corpus: Corpus, work: Path, report: Callable[[Progress], None]) -> Checkpoint:
+def train_stories(
+    corpus: Corpus, work: Path, report: Callable[[Progress], None], recipe: TextRecipe | None = None
+) -> Checkpoint:
+    """The model of `recipe` (None: `STORIES`), with the vocabulary and the rows of `stories`."""
     tokenizer = learn_tokenizer(corpus)
     ids = {name: tokenizer.id_of(piece) for name, piece in dict(pad_id=PAD, bos_id=BOS, eos_id=EOS).items()}
     rows, valid = story_rows(corpus, tokenizer), held_out_rows(corpus, tokenizer)
-    return train_on_rows(STORIES, tokenizer, ids, rows, valid, work, report)
+    return train_on_rows(recipe or STORIES, tokenizer, ids, rows, valid, work, report)

@@ -1,4 +1,4 @@
-"""The data of `stories` and `cloze`: what is held out, what a row asks for; a tiny run learns and is measured."""
+"""The data of `stories`, `hybrid` and `cloze`: what is held out, what a row asks for; a tiny run learns and is measured."""
 
 import json
 import math
@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from recipes.batches import Row, row_batches
-from recipes.bundled_models import cloze, evaluate, stories, train
+from recipes.bundled_models import cloze, evaluate, hybrid, stories, train
 from recipes.bundled_models.text_measures import windows
 from recipes.corpus import TEST_BOOK, VALID_BOOK, Corpus, find_file, read_corpus
 from recipes.loss import token_loss
@@ -170,18 +170,18 @@ def test_windows_ask_for_every_byte_once(corpus: Corpus) -> None:
 
 @pytest.mark.sample(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["stories", "cloze"])
+@pytest.mark.parametrize("name", ["stories", "hybrid", "cloze"])
 def test_train_evaluate_and_the_card(name: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The commands themselves, with a recipe that takes seconds."""
-    module = {"stories": stories, "cloze": cloze}[name]
+    module = {"stories": stories, "hybrid": hybrid, "cloze": cloze}[name]
     full = getattr(module, name.upper())
-    stack = "n_decoder_layers" if name == "stories" else "n_encoder_layers"
+    stack, layers = ("n_encoder_layers", 2) if name == "cloze" else ("n_decoder_layers", 2 if name == "stories" else 4)
     small = replace(
         full,
         vocab_size=400,
         loop=replace(full.loop, epochs=2, warmup=20),
         tokens_per_batch=512,
-        model={**full.model, "d_model": 32, "d_ff": 48, stack: 2},
+        model={**full.model, "d_model": 32, "d_ff": 48, stack: layers},
     )
     monkeypatch.setattr(module, name.upper(), small)
     monkeypatch.setattr(stories, "N_REPEATED", 5)
@@ -193,7 +193,8 @@ def test_train_evaluate_and_the_card(name: str, data: Path, tmp_path: Path, monk
     run(evaluate.main, out, "--data", data)
     results = json.loads((out / "evaluation.json").read_text(encoding="utf-8"))
     card = (out / "README.md").read_text(encoding="utf-8")
-    if name == "stories":
+    if name != "cloze":
+        assert ("gated delta rule" in card) == (name == "hybrid")
         assert str(results["book"]["bits_per_byte"]) in card
         assert 0 < results["book"]["bits_per_byte"] < 12
     else:

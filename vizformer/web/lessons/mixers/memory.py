@@ -5,10 +5,14 @@ import streamlit as st
 
 from vizformer import figures
 from vizformer.analysis.costs.state_bytes import deepseek_v3, kept_bytes, qwen3_next
+from vizformer.assets import HYBRID
 from vizformer.components import table
 from vizformer.components.table import Number, Row
 from vizformer.config import ModelConfig
 from vizformer.web.catalogue.subject import Subject
+from vizformer.web.frame import presses
+from vizformer.web.link import state
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
@@ -17,6 +21,7 @@ lab = Laboratory("mixers", "memory")
 LENGTHS = tuple(2**power for power in range(4, 21))
 GPT3, LLAMA2, MISTRAL, DEEPSEEK = "GPT-3", "Llama 2 70B", "Mistral 7B", "DeepSeek-V3"
 MIB = 2**20
+OWN_HYBRID = ModelRef("bundled", HYBRID)
 
 
 def _models() -> dict[str, tuple[ModelConfig, str]]:
@@ -67,6 +72,9 @@ def draw(subject: Subject) -> None:
         lab.say(
             "own", form="state" if own.state else "cache", model=subject.title, n=f"{n:,}", bytes=labels.size(own.total)
         )
+    if subject.model != OWN_HYBRID and presses.button(lab.text("open", model=OWN_HYBRID.name), key="mixers.open"):
+        state.update(model=OWN_HYBRID)
+        st.rerun()  # the whole page: the sentence is read by another model
     lab.note("how")
     _formula(n)
     lesson.ask(equal(subject))
