@@ -136,6 +136,7 @@ PARTS = {
     "/mixers?part=delta&dials=mixers.angle%3A90~mixers.beta%3A0.5": ["Part: delta"],
     "/mixers?part=space&dials=mixers.step%3A0.5~mixers.skip%3A1.0": ["Part: space"],
     "/mixers?part=memory&lang=zh_CN": ["节: memory"],
+    "/mixers?part=limits&lang=zh_CN&dials=mixers.task%3Acopy~mixers.length%3A16": ["节: limits"],
     "/mixers?part=experts&dials=mixers.k%3A1~mixers.turn%3A45~mixers.divided%3A0": ["Part: experts"],
 }
 

@@ -14,6 +14,8 @@ from vizformer.explain.experts_by_hand import two_routed
 from vizformer.explain.latent_by_hand import two_latents
 from vizformer.explain.sink_by_hand import sink_row
 from vizformer.explain.space_by_hand import two_steps
+from vizformer.web.lessons.mixers.limits import trainings
+from vizformer.web.words.labels import size
 
 PAGE = "pages/learn/mixers.py"
 LINK = dict(model="stories", text="The cats are here")
@@ -105,6 +107,11 @@ def test_bytes_against_length(open_app: Open) -> None:
     assert (done["cache"], done["state"]) == (2048 * 16384, 2**21)
     assert "Your model, stories" in said(app)
     assert right(enter(app, "mixers", "equal", 1024))
+    app = app.button(key="mixers.open").click().run()
+    assert not app.exception
+    assert "Your model, hybrid" in said(app)
+    assert "state and cache together" in said(app)
+    assert "mixers.open" not in {button.key for button in app.button}
 
 
 @pytest.mark.parametrize("mixer", ["delta", "latent", "space", "convolution"])
@@ -140,3 +147,25 @@ def test_a_row_through_the_softmax_with_a_sink(open_app: Open, locale: str) -> N
     assert f"{found.share:.1%}" in said(app)
     assert "Number(value" not in said(app)
     assert "0.75" in enter(app, "mixers", "quarter", 0.75)
+
+
+@pytest.mark.parametrize("task", ["recall", "copy"])
+def test_small_trainings_by_mixer(open_app: Open, task: str) -> None:
+    app = open_app(PAGE, part="limits", dials=f"mixers.task:{task}~mixers.length:16", **LINK)
+    assert not app.exception
+    found = trainings()[task]
+    lines = [one for one in chart(app, 0)["data"] if one["mode"] == "lines"]
+    dots = [one for one in chart(app, 0)["data"] if one["mode"] == "markers"]
+    (rows,) = tables(app)
+    for line, dot, row, one in zip(lines, dots, rows, found, strict=True):
+        np.testing.assert_allclose(array(line["y"]), one.mean, atol=1e-6)
+        at = one.lengths.index(16)
+        shown = array(dot["y"])[array(dot["x"]) == 16]
+        np.testing.assert_allclose(shown, one.accuracies[:, at], atol=1e-6)
+        kept = kept_bytes(one.config, 16)
+        assert row[1:3] == [size(kept.cache), size(kept.state)]
+        assert float(row[3]) == pytest.approx(one.mean[at], abs=0.006)
+    done = run(app.code[0].value)
+    read = done["read"]
+    np.testing.assert_allclose(read[2], 0.6 * read[0] + 0.8 * read[1], atol=1e-5)
+    assert right(enter(app, "mixers", "rows", 8))
