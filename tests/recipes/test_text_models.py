@@ -3,7 +3,7 @@
 import json
 import math
 import random
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -16,9 +16,12 @@ from recipes.corpus import TEST_BOOK, VALID_BOOK, Corpus, find_file, read_corpus
 from recipes.loss import token_loss
 from recipes.pairs import sentence_key
 from tests import tiny
+from tests.bundled import load as load_bundled
 from tests.recipes.test_bundled_models import run
+from vizformer.assets import asset, bundled_models
 from vizformer.checkpoints import Checkpoint
 from vizformer.errors import VizformerError
+from vizformer.model import count_parameters
 from vizformer.training.batches import IGNORED
 
 STORY = "Once upon a time there was a cat. The cat had a hat, and the hat had a cat.\n\nThe end was near, said the cat."
@@ -201,3 +204,15 @@ def test_train_evaluate_and_the_card(name: str, data: Path, tmp_path: Path, monk
         assert f"{results['book']['accuracy']:.1%}" in card
         assert f"{results['book']['bigram']['perplexity']:g}" in card
     assert f"python -m recipes.bundled_models.train {name} --data DATA" in card
+
+
+def test_the_bundled_hybrid_is_of_its_recipe() -> None:
+    """Also that a page which looks for a model of its kind does not come upon it first."""
+    notes = json.loads(asset("models", "hybrid", "training.json").read_text(encoding="utf-8"))
+    assert notes["recipe"] == json.loads(json.dumps(asdict(hybrid.HYBRID)))
+    config = load_bundled("hybrid").model.config
+    assert [config.has_state(layer) for layer in range(config.depth)] == [True, True, True, False]
+    assert count_parameters(config) < 3_000_000
+    tokenizers = {(asset("models", name) / "tokenizer.json").read_bytes() for name in ("hybrid", "stories")}
+    assert len(tokenizers) == 1
+    assert bundled_models().index("stories") < bundled_models().index("hybrid")
