@@ -545,7 +545,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
             head_dim=10,
         ),
     ),
-    ("gemma4_text", dict(num_hidden_layers=11, layer_types=[SLIDING] * 10 + [FULL], head_dim=4)),
+    ("gemma4_text", dict(num_hidden_layers=6, layer_types=[SLIDING] * 5 + [FULL], head_dim=4)),
     ("gemma4_text", dict(num_global_key_value_heads=None, attention_bias=True, final_logit_softcapping=None)),
     ("gemma4_text", dict(layer_types=[FULL] * 5, rope_parameters={FULL: {"rope_type": "default", "rope_theta": 9.0}})),
     ("gemma4_text", dict(layer_types=[SLIDING] * 5, global_head_dim=8, num_global_key_value_heads=4)),

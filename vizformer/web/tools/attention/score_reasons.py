@@ -18,7 +18,7 @@ from vizformer.web.widgets import chart, proof_badge
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.in_python import opening
 from vizformer.web.words import labels
-from vizformer.web.words.errors import plain
+from vizformer.web.words.errors import guarded, plain
 from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_info, show_markdown, show_note
 from vizformer.web.words.part_names import part_name
@@ -53,7 +53,7 @@ def draw_reasons(here: Heads) -> None:
         return
     with folded(_("Why does this head look there?"), key="attention.why") as is_open:
         if is_open:
-            _draw(here, site_name(here.kind, view.layer), view.head, query)
+            guarded()(_draw)(here, site_name(here.kind, view.layer), view.head, query)
 
 
 def _draw(here: Heads, site: str, head: int, query: int) -> None:
