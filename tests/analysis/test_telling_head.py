@@ -60,4 +60,8 @@ def test_where_there_is_no_other_word_no_head_is_singled_out() -> None:
 def test_of_a_hybrid_a_head_with_a_softmax_is_shown(options):
     checkpoint = tiny.checkpoint("decoder-only", **options)
     found = find_telling_head(checkpoint.trace("I have a cat and a dog."), "decoder", 6)
-    assert found.layer == 1
+    assert (found.layer, found.among_some) == (1, True)
+    alone = find_telling_head(
+        tiny.checkpoint("decoder-only", **tiny.MAMBA2).trace("I have a cat and a dog."), "decoder", 6
+    )
+    assert not alone.among_some

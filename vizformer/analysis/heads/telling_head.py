@@ -1,7 +1,7 @@
 """Which head is worth a look for a sentence: the one whose row says most about one other word."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -14,12 +14,16 @@ from vizformer.text import Token
 
 @dataclass(frozen=True)
 class TellingHead:
-    """A head, the word that its row looks at most (`key`), and how much of the row goes there (`weight`)."""
+    """A head, the word that its row looks at most (`key`), and how much of the row goes there (`weight`).
+
+    `among_some`: whether layers without a softmax were passed by.
+    """
 
     layer: int
     head: int
     key: int
     weight: float
+    among_some: bool = False
 
 
 def find_telling_head(trace: Trace, kind: Kind, query: int) -> TellingHead | None:
@@ -35,7 +39,8 @@ def find_telling_head(trace: Trace, kind: Kind, query: int) -> TellingHead | Non
     if any(softmax):
         weights *= np.reshape(softmax, (-1, 1, 1))
     tokens = trace.tokens["encoder" if kind != "decoder" else "decoder"]
-    return telling(weights, words_to_look_at(tokens, None if kind == "cross" else query))
+    found = telling(weights, words_to_look_at(tokens, None if kind == "cross" else query))
+    return None if found is None else replace(found, among_some=any(softmax) and not all(softmax))
 
 
 def telling(weights: Float[ndarray, "n_layers n_heads n_k"], keys: Bool[ndarray, " n_k"]) -> TellingHead | None:
