@@ -224,6 +224,7 @@ def test_a_term_is_what_the_logit_loses_without_the_part_while_every_norm_stays(
             x, was = (x + wrote, was + wrote) if adds else (wrote, wrote)
             if post and block.feedforward_norm is not None:
                 x, was = frozen(block.feedforward_norm, x, was), block.feedforward_norm(was.float()).double()
+            x, was = x * block.scale, was * block.scale
         last = getattr(model, stack).final_norm
         x = x if last is None else frozen(last, x, was)
         table = (model.embedding if model.unembedding is None else model.unembedding).weight.double()

@@ -10,7 +10,7 @@ from vizformer.analysis.causes.ablation import Part
 from vizformer.analysis.causes.patching import patch_runs
 from vizformer.analysis.causes.path_patching import Receiver, path_edit, path_patch_runs, path_patches
 from vizformer.analysis.causes.prompt_pairs import prompt_pair
-from vizformer.analysis.heads.maps import kinds
+from vizformer.analysis.heads.maps import kinds, n_layers, site_name
 from vizformer.errors import TraceError
 from vizformer.model import Edit, Patch
 
@@ -42,10 +42,10 @@ def test_all_that_can_be_sent_is_the_other_run_and_nothing_sent_is_the_held_one(
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
 @pytest.mark.sample(2)
 def test_all_paths_into_heads_are_their_outputs_patched(name: str) -> None:
-    """The heads that share a key are patched together."""
+    """The heads that share a key are patched together, in the last layer: no later one reads its keys as well."""
     checkpoint, pair = made(name)
     for kind in kinds(pair.clean):
-        site = f"{'decoder' if kind == 'cross' else kind}.1.{'cross' if kind == 'cross' else 'self'}"
+        site = site_name(kind, n_layers(pair.clean, kind) - 1)
         record = pair.clean[site]
         heads = [head for head in range(record.n_heads) if record.kv_head(head) == record.kv_head(2)]
         receivers = [Receiver(site, head, part) for head in heads for part in ("q", "k", "v")]

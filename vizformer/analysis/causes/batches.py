@@ -124,7 +124,8 @@ def resumed(
     whole = run(first, first + x.shape[1])
     for layer in {model.config.kv_layer(one) for one in model.config.shared_kv_layers} & {*range(at)}:
         made = trace[site := f"decoder.{layer}.self"]
-        whole.shared[site] = made.k.expand(items, -1, -1, -1), made.v.expand(items, -1, -1, -1)
+        k, v = (one[:, : first + x.shape[1]].expand(items, -1, -1, -1) for one in (made.k, made.v))
+        whole.shared[site] = k, v
     if (
         row is None
         or row == first

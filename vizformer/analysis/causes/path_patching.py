@@ -49,7 +49,8 @@ Input = Literal["q", "k", "v"]
 class Receiver:
     """The query, the key or the value of a head.
 
-    Where query heads share a key/value head, their key is one tensor: then "k" and "v" reach all that share it.
+    Where query heads share a key/value head, their key is one tensor: then "k" and "v" reach all that share it. So they do
+    in the later layers that read the keys and values of this one (`kv_layers`).
 
     Attributes:
         site: of the attention, "decoder.2.cross".
