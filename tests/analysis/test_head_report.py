@@ -368,6 +368,9 @@ def test_the_number_of_threads_changes_no_bit():
 def test_heads_that_share_keys_are_of_one_group(tmp_path):
     report = head_report(made("decoder-only, llama"), Corpus.of(TEXTS))
     assert [row["group"] for row in report.rows() if row["layer"] == 0] == [0, 0, 1, 1]
+    wide = tiny.checkpoint("decoder-only", vocab_size=320, max_positions=64, **tiny.GEMMA4_SHORT)
+    rows = head_report(wide, Corpus.of(TEXTS[:3])).rows()
+    assert [row["group"] for row in rows] == [0, 0, 1, 1, 0, 0, 0, 0]  # the second layer has one head of keys
 
 
 def test_the_rows_are_written_as_csv_and_as_parquet(tmp_path):

@@ -58,6 +58,15 @@ def test_of_a_hybrid_the_heads_with_a_softmax_are_told(options):
     assert {part.layer for part in found.parts if part.part == "W_V" and part.relative > 0.4} == {0, 1}
 
 
+def test_all_heads_read_the_one_key_of_a_wide_layer():
+    first, second = (made(**tiny.GEMMA4_SHORT) for _ in "ab")
+    with torch.no_grad():
+        second.model.decoder.layers[1].self_attention.W_K.weight[0] += 0.5
+    heads = moved_weights(first, second).heads["decoder"]
+    assert (heads[1] > 0).all()
+    assert not heads[0].any()
+
+
 @pytest.mark.parametrize("name", MATRICES)
 def test_the_weights_of_a_head_are_its_own_rows_or_columns(name):
     first = made(n_kv_heads=2)

@@ -168,4 +168,6 @@ def test_small_trainings_by_mixer(open_app: Open, task: str) -> None:
     done = run(app.code[0].value)
     read = done["read"]
     np.testing.assert_allclose(read[2], 0.6 * read[0] + 0.8 * read[1], atol=1e-5)
+    delta = next(one for one in found if one.mixer == "delta")
+    assert (*delta.config.state_dims, delta.lengths[-1]) == (8, 32, 32)  # of which the words of the part speak
     assert right(enter(app, "mixers", "rows", 8))

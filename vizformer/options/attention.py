@@ -187,7 +187,7 @@ class AttentionOptions(CommonOptions):
         if self.has_state(layer):
             n_keys, n_heads = self.state_heads
             return n_heads, n_keys
-        return self.n_heads, self.kv_heads
+        return self.n_heads, (self.wide_kv_heads if self.is_wide(layer) else None) or self.kv_heads
 
     @property
     def most_heads(self) -> int:

@@ -168,6 +168,7 @@ class TaskAccuracies:
     """Models of one mixer that learned one task, a training for each seed.
 
     Attributes:
+        rows: of an update.
         lengths: pairs to be looked up, or tokens to be copied.
         accuracies: the share of right answers.
     """
@@ -176,6 +177,7 @@ class TaskAccuracies:
     config: ModelConfig
     parameters: int
     updates: int
+    rows: int
     seeds: tuple[int, ...]
     lengths: tuple[int, ...]
     accuracies: Float[ndarray, "seeds lengths"]
@@ -195,6 +197,7 @@ def task_accuracies(notes: Mapping[str, Any]) -> dict[str, tuple[TaskAccuracies,
             ModelConfig.from_dict(one["options"]),
             one["parameters"],
             recipe["updates"],
+            recipe["rows"],
             tuple(recipe["seeds"]),
             tuple(recipe["lengths"]),
             np.array([run["accuracies"] for run in one["runs"]]),

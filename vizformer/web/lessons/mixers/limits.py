@@ -65,7 +65,8 @@ def draw(subject: Subject) -> None:
     one = rows[0]
     command = "`python -m recipes.mixer_tasks tasks.json`"
     sizes = [row.parameters for row in rows]
-    lab.note("how", low=f"{min(sizes):,}", high=f"{max(sizes):,}", d=one.config.d_model, updates=f"{one.updates:,}")
+    low, high, updates, config = f"{min(sizes):,}", f"{max(sizes):,}", f"{one.updates:,}", one.config
+    lab.note("how", low=low, high=high, d=config.d_model, heads=config.n_heads, updates=updates, rows=one.rows)
     lab.note("honest", seeds=", ".join(map(str, seeds)), command=command)
     lesson.ask(rows_of_a_state(subject))
     _formula()
@@ -74,7 +75,9 @@ def draw(subject: Subject) -> None:
 @lab.asks("rows")
 def rows_of_a_state(subject: Subject) -> lesson.Number:
     """How many values does a state hold without an error?"""
-    return lesson.Number(answer=8, **lab.asked("rows", wrong={"numbers": 256, "columns": 32, "one": 1}))
+    rows, columns = next(one.config.state_dims for one in trainings()["recall"] if one.mixer == "delta")
+    wrong = {"numbers": rows * columns, "columns": columns, "one": 1}
+    return lesson.Number(answer=rows, **lab.asked("rows", wrong=wrong, rows=rows, columns=columns))
 
 
 def _kept(names: list[str], rows: tuple[TaskAccuracies, ...], n: int) -> None:
