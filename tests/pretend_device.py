@@ -67,6 +67,8 @@ class There(torch.Tensor):
             return args[0].here.tolist()
         if func is torch.Tensor.__repr__:
             return f"There({args[0].here!r})"
+        if func is torch.Tensor.__getitem__ and isinstance(args[1], list):
+            args = (args[0], torch.tensor(args[1]))  # PyTorch would make an index on "meta" of it, with no numbers
         if func in _WHOLE:
             return _run(func, args, kwargs)
         # (tensors of inference mode cannot be wrapped and viewed; nothing here asks for gradients)

@@ -69,7 +69,7 @@ def mixture_numbers(
     as_recorded = is_half(dtype) or was_edited(trace, f"{site}.router")
     entering = float64(routing.scores[rows]) if as_recorded else scores
     probabilities = 1.0 / (1.0 + np.exp(-entering)) if network.scores == "sigmoid" else softmax(entering)
-    preferred = network.preferred(torch.from_numpy(probabilities)).detach().numpy()
+    preferred = float64(network.preferred(torch.from_numpy(probabilities).to(routing.scores.device)))
     chosen = routing.chosen[rows].cpu().numpy()
     kept = np.take_along_axis(probabilities, chosen, axis=1)
     shares = kept / kept.sum(1, keepdims=True) if network.renormalised else kept

@@ -120,7 +120,7 @@ class StateNumbers:
     def map(self, heads: slice = slice(None)) -> Float[ndarray, "h n n"]:
         """M of some heads."""
         q, k, beta, decay = (torch.from_numpy(t[heads]) for t in (self.q, self.k, self.beta, self.decay))
-        skip = None if self.layer.skip is None else self.layer.skip.detach()[heads]
+        skip = None if self.layer.skip is None else torch.from_numpy(float64(self.layer.skip)[heads])
         found: ndarray = effective_map(q * self.scale, k, StateGates(beta, decay, skip=skip)).numpy() + 0.0  # no -0
         return found
 
