@@ -161,7 +161,13 @@ def saved(kind: str, folder: Any) -> Any:
 @pytest.mark.sample(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "dtype"), [*((kind, "float32") for kind in KINDS), ("encoder-decoder", "float16"), ("llama", "bfloat16")]
+    ("kind", "dtype"),
+    [
+        *((kind, "float32") for kind in KINDS),
+        ("encoder-decoder", "float16"),
+        ("llama", "bfloat16"),
+        ("hybrid", "float16"),
+    ],
 )
 def test_every_tensor_is_made_where_it_is_needed(kind: str, dtype: str, tmp_path: Any) -> None:
     folder = saved(kind, tmp_path)

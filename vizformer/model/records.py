@@ -147,7 +147,9 @@ class AttentionRecord:
             q=more(self.q),
             k=more(self.k[each]),
             v=more(self.v[each]),
-            scoring=self.scoring if self.gates is not None else replace(self.scoring, sinks=more(sinks, 1e30)),
+            scoring=self.scoring
+            if self.gates is not None
+            else replace(self.scoring, sinks=more(sinks, torch.finfo(sinks.dtype).max)),
             position_bias=None if self.position_bias is None else more(self.position_bias),
             gates=None if self.gates is None else each_of(self.gates, more),
             opened=None if self.opened is None else more(self.opened),
