@@ -4,7 +4,7 @@ A `words.toml` has a table for each module, and in it a text for each name; ever
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -24,6 +24,20 @@ def words_of(file: str) -> dict[str, Any]:
 def _tables(path: Path) -> dict[str, Any]:
     """Of a folder: each of its modules asks."""
     return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+_translated: Callable[[Mapping[str, str]], Mapping[str, str]] = dict
+
+
+def speak(translated: Callable[[Mapping[str, str]], Mapping[str, str]]) -> None:
+    """Has figures and components say their texts as `translated` gives them, by the same names; until then in English."""
+    global _translated
+    _translated = translated
+
+
+def spoken(english: Mapping[str, str]) -> dict[str, str]:
+    """The texts of a figure or a component, by name, in the language of whoever looks at it."""
+    return {**english, **_translated(english)}
 
 
 def data_of(file: str) -> dict[str, Any]:

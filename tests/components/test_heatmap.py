@@ -17,11 +17,10 @@ def test_numbers_and_marks_go_as_they_are() -> None:
     np.testing.assert_array_equal(payload.columns["weights"], WEIGHTS.astype(np.float32).ravel())
     np.testing.assert_array_equal(payload.columns["scores"], scores.astype(np.float32).ravel())
     np.testing.assert_array_equal(payload.columns["reasons"], reasons.ravel())
-    data = _data(given, payload, {"most": "…"})
+    data = _data(given, payload)
     assert (data["view"], data["rings"], data["squares"], data["title"]) == ("scores", [0, 2], [[1, 2]], "<b>")
     assert data["key_tokens"] == ["x", "x", "y"]
-    assert data["words"]["most"] == "…"
-    assert _data(Heatmap(WEIGHTS, ["a", "b"], ["x", "x", "y"]), payload, {})["view"] == "weights"
+    assert _data(Heatmap(WEIGHTS, ["a", "b"], ["x", "x", "y"]), payload)["view"] == "weights"
 
 
 @pytest.mark.parametrize(
@@ -30,7 +29,7 @@ def test_numbers_and_marks_go_as_they_are() -> None:
 )
 def test_what_does_not_fit_is_refused(numbers, rings, said) -> None:
     with pytest.raises(ValueError, match=said):
-        _data(given := Heatmap(numbers, ["a", "b"], ["x", "y", "z"], rings=rings), _payload(given), {})
+        _data(given := Heatmap(numbers, ["a", "b"], ["x", "y", "z"], rings=rings), _payload(given))
 
 
 def test_a_text_that_both_maps_say_is_written_once() -> None:

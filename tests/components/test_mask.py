@@ -20,7 +20,7 @@ own = np.array([[0, 2], [0, 0]])
 kept = st.session_state.get("kept", ())
 st.session_state.peeked = mask.peek(key="paint", selected=kept)
 view = mask.MaskView(["<b>", "我"], ["a", "b"], own, weights=np.full((2, 2), 0.25), own=own)
-st.session_state.kept = mask.mount(view, paintable=True, selected=kept, key="paint", words={"mask": "掩码"})
+st.session_state.kept = mask.mount(view, paintable=True, selected=kept, key="paint")
 """
 
 
@@ -47,7 +47,6 @@ def test_numbers_travel_as_columns_and_words_beside_them() -> None:
     assert data["panels"] == ["mask", "weights"]
     assert data["reasons"].tolist() == data["own"].tolist() == [0, 2, 0, 0]
     assert data["weights"].dtype == np.float32
-    assert data["words"]["mask"] == "掩码"
     assert data["words"]["reason_2"] == ENGLISH["reason_2"]
     assert app.session_state.kept == ()
 

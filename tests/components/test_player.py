@@ -49,9 +49,7 @@ def written(**changes: Any) -> Written:
 
 
 def test_what_travels() -> None:
-    data, columns = player._data(written(), {"play": "播放"})
-    assert data["words"]["play"] == "播放"
-    assert data["words"]["pause"] == "Pause"
+    data, columns = player._data(written())
     assert data["taken"] == [{"step": 1, "id": 8}]
     assert data["branch"] == "1:8"
     assert data["candidates"] == {"count": 3, "ids": [7, 8, 2] * 3, "names": {"7": "cat", "8": "<b>", "2": "</s>"}}

@@ -54,9 +54,7 @@ def walk(**changes: Any) -> Walk:
 
 def test_what_travels() -> None:
     given = walk()
-    data, columns = walkthrough._data(given, {"play": "播放"})
-    assert data["words"]["play"] == "播放"
-    assert data["words"]["pause"] == "Pause"
+    data, columns = walkthrough._data(given)
     assert [scene["kind"] for scene in data["scenes"]] == list(KINDS)
     assert data["tokens"][3] == {"text": "</s>", "id": 2, "start": 0, "end": 0, "special": True}
     assert {name: column.dtype.name for name, column in columns.items() if column.dtype != np.float32} == {
@@ -110,7 +108,7 @@ import streamlit as st
 from tests.components.test_walkthrough import walk
 from vizformer.components import walkthrough
 
-st.session_state.found = walkthrough.mount(walk(), key="walk", words={"play": "播放"})
+st.session_state.found = walkthrough.mount(walk(), key="walk")
 """
 
 
@@ -119,7 +117,7 @@ def test_a_link_is_followed_once() -> None:
     assert not app.exception
     assert app.session_state["found"] is None
     data = sent(app)
-    assert data["words"]["play"] == "播放"
+    assert data["words"]["pause"] == "Pause"
     assert data["embedded"].dtype == np.float32
     for seq, scene in ((1.0, "vectors"), (2.0, "vectors"), (3.0, "cross")):
         app.session_state["walk"] = {"selected": {"scene": scene, "seq": seq}}

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from vizformer import figures
-from vizformer.figures.embeddings import ENGLISH, Curve
+from vizformer.figures.embeddings import Curve
+from vizformer.figures.style import ENGLISH
 
 
 def test_bars_of_the_nearest_and_the_line_of_the_average() -> None:

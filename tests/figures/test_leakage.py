@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from vizformer import word_tables
 from vizformer.figures import change_bars, change_map
 
 TOKENS = ["<s>", "a", "a"]
@@ -33,8 +34,10 @@ def test_what_has_not_moved_is_a_layer_of_its_own() -> None:
     assert moved.zmax == 3
 
 
-def test_rows_are_named_in_the_order_of_the_layers() -> None:
-    figure = change_map(np.ones((3, 3)), TOKENS, words={"embedding": "输入", "after_layer": "第 {layer} 层之后"})
+def test_rows_are_named_in_the_order_of_the_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    spoken = {"embedding": "输入", "after_layer": "第 {layer} 层之后"}
+    monkeypatch.setattr(word_tables, "_translated", lambda english: spoken)
+    figure = change_map(np.ones((3, 3)), TOKENS)
     assert list(figure.layout.yaxis.ticktext) == ["输入", "第 0 层之后", "第 1 层之后"]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vizformer import figures
-from vizformer.figures.reach import ENGLISH
+from vizformer.figures.style import ENGLISH
 
 EDGES = np.array([(0, 0, 0, 1), (0, 0, 1, 1), (1, 0, 1, 1)])
 PATH = np.array([(0, 0), (1, 1)])
@@ -23,8 +23,8 @@ def test_every_connection_and_the_path_are_drawn() -> None:
     assert nodes.text[3] == "layer 1, position 1 “我”"
     assert figure.layout.yaxis.range[0] < figure.layout.yaxis.range[1]  # the input below
     assert figure.layout.xaxis.ticktext[0] == "&lt;b&gt;"
-    states = figures.path_picture(["a", "b"], 1, EDGES, PATH, states=True, words={"reach_states": "隐藏状态"})
-    assert "隐藏状态" in states.layout.yaxis.ticktext
+    states = figures.path_picture(["a", "b"], 1, EDGES, PATH, states=True)
+    assert ENGLISH["reach_states"] in states.layout.yaxis.ticktext
     many = figures.path_picture([str(i) for i in range(100)], 1, EDGES, PATH)
     assert len(many.layout.xaxis.ticktext) <= 16
     with pytest.raises(ValueError, match="steps, 2"):

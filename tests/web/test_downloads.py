@@ -17,6 +17,7 @@ from vizformer.figures import files
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import downloads, head_downloads, in_python
+from vizformer.web.words import i18n
 
 SUBJECT = Subject(ModelRef("bundled", "zh-en"), "我有一只猫。", "")
 
@@ -163,11 +164,20 @@ def test_a_csv_of_too_many_values_is_not_offered_and_says_what_is(monkeypatch, m
     assert buttons["NPZ"] is None
 
 
+def test_a_file_is_made_in_the_language_of_the_reader_who_asked_for_it() -> None:
+    drawn = downloads.Picture("head", "", lambda: figures.attention_heatmap(np.eye(2), ["a", "b"], ["a", "b"]))
+    with i18n.speaking("zh_CN"):
+        make = downloads._made(drawn, "csv")
+    assert "query" in downloads._made(drawn, "csv")().decode()
+    for _ in range(2):  # it may be made again, outside of any page
+        assert make().decode("utf-8-sig").splitlines()[0] == "series,键,键_name,查询,查询_name,value"
+
+
 def test_a_mask_over_a_head_is_taken_away_panel_by_panel():
     rng, reasons = np.random.default_rng(0), np.triu(np.full((3, 3), 2, np.uint8), 1)
     scores, weights = rng.normal(size=(3, 3)), np.tril(rng.random((3, 3)))
     view = mask.MaskView(["a", "b", "c"], ["a", "b", "c"], reasons, scores, weights)
-    pictures = head_downloads.mask(view, "decoder", mask.ENGLISH)
+    pictures = head_downloads.mask(view, "decoder")
     assert [picture.title for picture in pictures] == ["Mask M", "Scores S", "Weights softmax(S + M)"]
     seen = []
     for picture in pictures:
@@ -178,4 +188,4 @@ def test_a_mask_over_a_head_is_taken_away_panel_by_panel():
     assert seen[0] == {(i, j): 0.0 if j <= i else -np.inf for i in range(3) for j in range(3)}
     assert seen[1] == pytest.approx({(i, j): scores[i, j] for i in range(3) for j in range(3)})
     assert seen[2] == pytest.approx({place: weights[place] for place in below})
-    assert len(head_downloads.mask(mask.MaskView(["a"], ["a"], reasons[:1, :1]), "", mask.ENGLISH)) == 1
+    assert len(head_downloads.mask(mask.MaskView(["a"], ["a"], reasons[:1, :1]), "")) == 1

@@ -30,14 +30,13 @@ Selected = TypeVar("Selected", bound=HeadsSelection)
 
 @dataclass(frozen=True)
 class HeadsComponent(Generic[Selected]):
-    """A view of the heads of one kind, in its files and English words.
+    """A view of the heads of one kind.
 
     `refused`: which payloads it cannot show (`HeadsPayload.held`), and what to do instead.
     """
 
     component: _mount.Component
     selection: type[Selected]
-    words: Mapping[str, str]
     title: str
     refused: tuple[str, str]
     first: Callable[[HeadsPayload], Selected]
@@ -67,6 +66,7 @@ class HeadsComponent(Generic[Selected]):
         """Shows the heads on a Streamlit page; what is selected now.
 
             layers: label of each layer; a number stands in the component's words, a text as it is. Default 0, 1, ...
+            words: those that are not the usual ones.
             by_word: the word of each query and of each key (None: a token that stands for itself), where the large map is
                 to have words for rows and columns: the sum over a key word's tokens, the mean over a query word's.
             height: of the whole component in px; by default it fits the sequence.
@@ -77,12 +77,12 @@ class HeadsComponent(Generic[Selected]):
         Raises:
             ValueError: labels that do not fit the payload, or a payload without the heads that this view shows.
         """
-        data = self._data(payload, query_tokens, key_tokens, layers, by_word, words, height)
+        data = self._data(payload, query_tokens, key_tokens, layers, by_word, height)
         data |= {} if strip is None else {"strip": dict(strip)}
         wish = None if selected is None else selected.within(payload)
         shown, echo = _mount.current(key, wish, lambda report: self.selection.parse(report).within(payload))
         sent = asdict((echo.sent or self.selection()).within(payload))
-        self.component.mount(key=key, data=data, columns=payload.columns, version=echo.version, selected=sent)
+        self.component.mount(data, payload.columns, words=words, version=echo.version, selected=sent, key=key)
         return (shown or self.selection()).within(payload)
 
     def to_html(
@@ -99,8 +99,9 @@ class HeadsComponent(Generic[Selected]):
         title: str | None = None,
     ) -> _mount.Html:
         return self.component.page(
-            data=self._data(payload, query_tokens, key_tokens, layers, by_word, words, height),
-            columns=payload.columns,
+            self._data(payload, query_tokens, key_tokens, layers, by_word, height),
+            payload.columns,
+            words=words,
             selected=asdict((selected or self.first(payload)).within(payload)),
             title=title or self.title,
         )
@@ -112,7 +113,6 @@ class HeadsComponent(Generic[Selected]):
         key_tokens: Sequence[str],
         layers: Sequence[int | str] | None,
         by_word: ByWord | None,
-        words: Mapping[str, str] | None,
         height: int | None,
     ) -> dict[str, Any]:
         held, instead = self.refused
@@ -123,4 +123,4 @@ class HeadsComponent(Generic[Selected]):
             data |= {"query_words": list(by_word[0]), "key_words": list(by_word[1])}
             if (len(by_word[0]), len(by_word[1])) != payload.shape[2:]:
                 raise ValueError(f"by_word names the words of {len(by_word[0])} queries and {len(by_word[1])} keys")
-        return {**data, "words": {**self.words, **(words or {})}, "height": height}
+        return {**data, "height": height}

@@ -4,7 +4,7 @@ import base64
 import html
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.components import _bundle, _echo
-from vizformer.word_tables import words_of
+from vizformer.word_tables import spoken, words_of
 
 Column = NDArray[np.generic]
 Value = TypeVar("Value")
+NO_COLUMNS: Mapping[str, Column] = {}
 
 _FOLDER = Path(__file__).parent
 
@@ -25,11 +26,13 @@ _FOLDER = Path(__file__).parent
 class Component:
     """A component of the browser, made of `<entry>.js`, `common.css` and `<entry>.css`.
 
+    `words`: its texts in English, by the names of its script, which are sent in the language of whoever looks.
     `drawn`: whether there is anything to see; otherwise there are no style sheets.
     `sheet`: the component whose style sheet it shares; empty for one of its own.
     """
 
     entry: str
+    words: Mapping[str, str] = field(default_factory=dict, compare=False)
     drawn: bool = True
     sheet: str = ""
 
@@ -44,28 +47,37 @@ class Component:
         return _styles(self.sheet or self.entry) if self.drawn else ""
 
     def mount(
-        self, *, key: str, data: Mapping[str, Any], columns: Mapping[str, Column], version: int, selected: object
+        self,
+        data: Mapping[str, Any],
+        columns: Mapping[str, Column] = NO_COLUMNS,
+        *,
+        words: Mapping[str, str] | None = None,
+        version: int = 0,
+        selected: object = None,
+        key: str,
     ) -> None:
-        """Puts the component on the page, its numbers as one Arrow column each."""
+        """Puts the component on the page, its numbers as one Arrow column each; `words` that are not the usual ones."""
         import pyarrow as pa
 
         tables = {name: pa.table({name: pa.array(column)}) for name, column in columns.items()}
-        content = {**data, **tables, "key": key, "version": version, "selected": selected}
+        content = {**self._said(data, words), **tables, "key": key, "version": version, "selected": selected}
         renderer(self)(key=streamlit_key(key), data=content, on_selected_change=nothing)
 
     def page(
         self,
-        *,
         data: Mapping[str, Any],
-        columns: Mapping[str, Column],
-        selected: object,
+        columns: Mapping[str, Column] = NO_COLUMNS,
+        *,
+        words: Mapping[str, str] | None = None,
+        selected: object = None,
         title: str,
         language: str = "en",
     ) -> "Html":
         """A file that shows the component by itself: the same JavaScript, the numbers as base64, no network."""
         packed = {name: base64.b64encode(_bytes(column)).decode("ascii") for name, column in columns.items()}
         types = {name: column.dtype.name for name, column in columns.items()}
-        content = json.dumps({**data, **packed, "types": types, "static": True, "version": 1, "selected": selected})
+        said = {**self._said(data, words), **packed, "types": types}
+        content = json.dumps({**said, "static": True, "version": 1, "selected": selected})
         text = (
             (_FOLDER / "page.html")
             .read_text(encoding="utf-8")
@@ -79,6 +91,9 @@ class Component:
             )
         )
         return Html(text)
+
+    def _said(self, data: Mapping[str, Any], words: Mapping[str, str] | None) -> Mapping[str, Any]:
+        return {**data, "words": {**spoken(self.words), **(words or {})}} if self.words else data
 
 
 @cache

@@ -10,9 +10,8 @@ from vizformer.components import _mount
 from vizformer.word_tables import words_of
 
 ENGLISH: Mapping[str, str] = words_of(__file__)
-"""Every text of the component; a page passes the same names in the reader's language."""
 
-_COMPONENT = _mount.Component("architecture")
+_COMPONENT = _mount.Component("architecture", ENGLISH)
 
 
 class Box(TypedDict):
@@ -54,28 +53,20 @@ def peek(*, key: str, selected: str | None = None) -> str | None:
     return _mount.current(key, selected, _parse, ahead=True)[0]
 
 
-def mount(
-    columns: Sequence[Column], *, selected: str | None = None, words: Mapping[str, str] = ENGLISH, key: str
-) -> str | None:
+def mount(columns: Sequence[Column], *, selected: str | None = None, key: str) -> str | None:
     """Shows the drawing, the stacks side by side, on a Streamlit page; the key of the selected box, if there is one."""
-    data = _data(columns, words)
+    data = _data(columns)
     shown, echo = _mount.current(key, selected, _parse)
-    _COMPONENT.mount(
-        key=key, data=data, columns={}, version=echo.version, selected=None if echo.sent is None else {"box": echo.sent}
-    )
+    _COMPONENT.mount(data, version=echo.version, selected=_state(echo.sent), key=key)
     return shown if shown in _keys(columns) else None
 
 
-def to_html(
-    columns: Sequence[Column],
-    *,
-    selected: str | None = None,
-    words: Mapping[str, str] = ENGLISH,
-    title: str = "Architecture",
-) -> _mount.Html:
-    return _COMPONENT.page(
-        data=_data(columns, words), columns={}, title=title, selected=None if selected is None else {"box": selected}
-    )
+def to_html(columns: Sequence[Column], *, selected: str | None = None, title: str = "Architecture") -> _mount.Html:
+    return _COMPONENT.page(_data(columns), selected=_state(selected), title=title)
+
+
+def _state(box: str | None) -> dict[str, str] | None:
+    return None if box is None else {"box": box}
 
 
 def _parse(report: Mapping[str, Any]) -> str | None:
@@ -87,7 +78,7 @@ def _keys(columns: Sequence[Column]) -> list[str]:
     return [box["key"] for column in columns for box in column["boxes"]]
 
 
-def _data(columns: Sequence[Column], words: Mapping[str, str]) -> dict[str, Any]:
+def _data(columns: Sequence[Column]) -> dict[str, Any]:
     keys = _keys(columns)
     if len(set(keys)) != len(keys):
         raise ValueError("two boxes have the same key")
@@ -96,7 +87,4 @@ def _data(columns: Sequence[Column], words: Mapping[str, str]) -> dict[str, Any]
             for name in (box["inside"], box["skip"], box["source"], box.get("fed_by", "")):
                 if name and name not in keys:
                     raise ValueError(f"box {box['key']} names {name}, which is not there")
-    return {
-        "drawn": [{**column, "boxes": [dict(box) for box in column["boxes"]]} for column in columns],
-        "words": {**ENGLISH, **words},
-    }
+    return {"drawn": [{**column, "boxes": [dict(box) for box in column["boxes"]]} for column in columns]}

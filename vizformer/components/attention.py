@@ -29,7 +29,6 @@ CELLS: Mapping[str, str] = _WORDS["cells"]
 """What is said of cells, by every picture of heads."""
 
 ENGLISH: Mapping[str, str] = {**CELLS, **_WORDS["more"]}
-"""Every text of the component; a page passes the same names in the reader's language."""
 
 
 def texts_of(*, sinks: bool, with_states: bool) -> dict[str, str]:
@@ -79,9 +78,8 @@ class Selection:
 
 
 _VIEW = HeadsComponent(
-    _mount.Component("attention"),
+    _mount.Component("attention", ENGLISH),
     Selection,
-    ENGLISH,
     title="Attention",
     refused=("layer", "the overview needs all heads: pack them with pack"),
     first=lambda payload: Selection(layer=payload.chosen[0], head=payload.chosen[1]),

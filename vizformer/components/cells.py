@@ -23,9 +23,8 @@ Cell = tuple[int, int]
 """Row and column, counted from 0."""
 
 ENGLISH: Mapping[str, str] = words_of(__file__)
-"""Every text of the component; a page passes the same names in the reader's language."""
 
-_COMPONENT = _mount.Component("cells")
+_COMPONENT = _mount.Component("cells", ENGLISH)
 
 
 def peek(*, key: str, selected: Cell | None = None) -> Cell | None:
@@ -42,7 +41,7 @@ def mount(
     signed: bool = False,
     right: Cell | None = None,
     selected: Cell | None = None,
-    words: Mapping[str, str] = ENGLISH,
+    words: Mapping[str, str] | None = None,
     key: str,
 ) -> Cell | None:
     """Shows the grid on a Streamlit page; the chosen cell, if there is one.
@@ -51,11 +50,12 @@ def mount(
         values: shares of 1, shown in the cells by colour and number; None leaves them empty, NaN one [rows, columns].
         texts: shown in the cells instead of the numbers [rows, columns].
         signed: the values may be below 0: orange there, blue above; -1 and 1 have the full colour, and what is beyond.
+        words: those that are not the usual ones.
         right: a cell that is marked as the answer; then nothing can be chosen any more.
     """
-    data = _data(rows, columns, values, texts, signed, right, words)
+    data = _data(rows, columns, values, texts, signed, right)
     shown, echo = _mount.current(key, selected, _parse)
-    _COMPONENT.mount(key=key, data=data, columns={}, version=echo.version, selected=_state(echo.sent))
+    _COMPONENT.mount(data, words=words, version=echo.version, selected=_state(echo.sent), key=key)
     return shown if shown is not None and shown[0] < len(rows) and shown[1] < len(columns) else None
 
 
@@ -68,12 +68,11 @@ def to_html(
     signed: bool = False,
     right: Cell | None = None,
     selected: Cell | None = None,
-    words: Mapping[str, str] = ENGLISH,
     title: str = "Cells",
 ) -> _mount.Html:
     """The same grid as the text of one HTML file that works without a server."""
-    data = _data(rows, columns, values, texts, signed, right, words)
-    return _COMPONENT.page(data=data, columns={}, selected=_state(selected), title=title)
+    data = _data(rows, columns, values, texts, signed, right)
+    return _COMPONENT.page(data, selected=_state(selected), title=title)
 
 
 def _state(cell: Cell | None) -> dict[str, int] | None:
@@ -92,7 +91,6 @@ def _data(
     texts: Sequence[Sequence[str]] | None,
     signed: bool,
     right: Cell | None,
-    words: Mapping[str, str],
 ) -> dict[str, Any]:
     shape = (len(rows), len(columns))
     if max(shape) > LARGEST:
@@ -112,5 +110,4 @@ def _data(
         "texts": None if texts is None else [list(row) for row in texts],
         "signed": signed,
         "right": _state(right),
-        "words": {**ENGLISH, **words},
     }

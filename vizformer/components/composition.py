@@ -48,7 +48,7 @@ def mount(
     """Shows the graph, the clearest edges first, on a Streamlit page; the chosen head, if there is one."""
     data = _data(shape, edges, words)
     shown, echo = _mount.current(key, selected, _parse)
-    _COMPONENT.mount(key=key, data=data, columns={}, version=echo.version, selected=_state(echo.sent))
+    _COMPONENT.mount(data, version=echo.version, selected=_state(echo.sent), key=key)
     return shown if shown is not None and shown[0] < shape[0] and shown[1] < shape[1] else None
 
 
@@ -61,7 +61,7 @@ def to_html(
     title: str = "Composition",
 ) -> _mount.Html:
     """The same graph as the text of one HTML file that works without a server."""
-    return _COMPONENT.page(data=_data(shape, edges, words), columns={}, selected=_state(selected), title=title)
+    return _COMPONENT.page(_data(shape, edges, words), selected=_state(selected), title=title)
 
 
 def _state(head: Head | None) -> dict[str, int] | None:

@@ -1,6 +1,6 @@
 """Why this answer: tokens, parts of the model and the answer as a graph, and its edges as a list with two effects each.
 
-    mount(nodes, edges, others=0.4, words=words, key="why")
+    mount(nodes, edges, others=0.4, key="why")
 
 A press on an edge, or on its line in the list, says what becomes of the answer without it.
 """
@@ -15,9 +15,8 @@ MOST = 24
 """Edges: of more, none could be followed."""
 
 ENGLISH: Mapping[str, str] = words_of(__file__)
-"""Every text of the component; a page passes the same names in the reader's language."""
 
-_COMPONENT = _mount.Component("evidence")
+_COMPONENT = _mount.Component("evidence", ENGLISH)
 
 
 class Node(TypedDict):
@@ -59,9 +58,7 @@ class Edge(TypedDict):
     said: str
 
 
-def mount(
-    nodes: Sequence[Node], edges: Sequence[Edge], *, others: float, words: Mapping[str, str] = ENGLISH, key: str
-) -> None:
+def mount(nodes: Sequence[Node], edges: Sequence[Edge], *, others: float, key: str) -> None:
     """Shows the graph on a Streamlit page.
 
     Args:
@@ -72,25 +69,20 @@ def mount(
     Raises:
         ValueError: more edges than can be followed, or edges that lead nowhere.
     """
-    _COMPONENT.mount(key=key, data=_data(nodes, edges, others, words), columns={}, version=0, selected=None)
+    _COMPONENT.mount(_data(nodes, edges, others), key=key)
 
 
 def to_html(
-    nodes: Sequence[Node],
-    edges: Sequence[Edge],
-    *,
-    others: float,
-    words: Mapping[str, str] = ENGLISH,
-    title: str = "Why this answer",
+    nodes: Sequence[Node], edges: Sequence[Edge], *, others: float, title: str = "Why this answer"
 ) -> _mount.Html:
     """The same graph as the text of one HTML file that works without a server and without a network."""
-    return _COMPONENT.page(data=_data(nodes, edges, others, words), columns={}, selected=None, title=title)
+    return _COMPONENT.page(_data(nodes, edges, others), title=title)
 
 
-def _data(nodes: Sequence[Node], edges: Sequence[Edge], others: float, words: Mapping[str, str]) -> dict[str, Any]:
+def _data(nodes: Sequence[Node], edges: Sequence[Edge], others: float) -> dict[str, Any]:
     if len(edges) > MOST:
         raise ValueError(f"{len(edges)} edges are more than the {MOST} that can be followed")
     for edge in edges:
         if not (0 <= edge["first"] < len(nodes) and 0 <= edge["second"] < len(nodes)):
             raise ValueError(f"no edge leads from {edge['first']} to {edge['second']} among {len(nodes)} boxes")
-    return {"nodes": list(nodes), "edges": list(edges), "others": others, "words": {**ENGLISH, **words}}
+    return {"nodes": list(nodes), "edges": list(edges), "others": others}

@@ -43,9 +43,8 @@ ENGLISH: Mapping[str, str] = {
     **{name: text for name, text in attention.ENGLISH.items() if name in _SHARED or name.startswith("reason_")},
     **words_of(__file__),
 }
-"""Every text of the component; a page passes the same names in the reader's language."""
 
-_COMPONENT = _mount.Component("heatmap")
+_COMPONENT = _mount.Component("heatmap", ENGLISH)
 
 
 @dataclass(frozen=True)
@@ -74,15 +73,14 @@ class Heatmap:
             raise ValueError(f"{len(self.rings)} rings do not fit {len(self.query_tokens)} queries")
 
 
-def mount(heatmap: Heatmap, *, words: Mapping[str, str] = ENGLISH, key: str) -> None:
+def mount(heatmap: Heatmap, *, key: str) -> None:
     payload = _payload(heatmap)
-    _COMPONENT.mount(key=key, data=_data(heatmap, payload, words), columns=payload.columns, version=1, selected=None)
+    _COMPONENT.mount(_data(heatmap, payload), payload.columns, version=1, key=key)
 
 
-def to_html(heatmap: Heatmap, *, words: Mapping[str, str] = ENGLISH) -> _mount.Html:
+def to_html(heatmap: Heatmap) -> _mount.Html:
     payload = _payload(heatmap)
-    data = _data(heatmap, payload, words)
-    return _COMPONENT.page(data=data, columns=payload.columns, selected=None, title=heatmap.title or "Map")
+    return _COMPONENT.page(_data(heatmap, payload), payload.columns, title=heatmap.title or "Map")
 
 
 def _payload(heatmap: Heatmap) -> HeadsPayload:
@@ -90,12 +88,11 @@ def _payload(heatmap: Heatmap) -> HeadsPayload:
     return pack_heads(np.asarray(heatmap.weights)[None, None], scores, heatmap.reasons)
 
 
-def _data(heatmap: Heatmap, payload: HeadsPayload, words: Mapping[str, str]) -> dict[str, Any]:
+def _data(heatmap: Heatmap, payload: HeadsPayload) -> dict[str, Any]:
     return {
         **describe(payload, heatmap.query_tokens, heatmap.key_tokens, None),
         "title": heatmap.title,
         "view": "weights" if heatmap.scores is None else "scores",
         "rings": None if heatmap.rings is None else [int(key) for key in heatmap.rings],
         "squares": [[int(query), int(key)] for query, key in heatmap.squares],
-        "words": {**ENGLISH, **words},
     }

@@ -34,7 +34,6 @@ __all__ = [
 ]
 
 ENGLISH: Mapping[str, str] = {**CELLS, **words_of(__file__)}
-"""Every text of the component; a page passes the same names in the reader's language."""
 
 THRESHOLD = 0.04
 """Weights below it are not drawn at first: they are many, and hide the others."""
@@ -96,9 +95,8 @@ def parse_pin(value: object) -> Pin | None:
 
 
 _VIEW = HeadsComponent(
-    _mount.Component("lines"),
+    _mount.Component("lines", ENGLISH),
     LineSelection,
-    ENGLISH,
     title="Attention lines",
     refused=("head", "lines lay heads over each other: pack them with pack_lines"),
     first=lambda payload: LineSelection(layer=payload.chosen[0]),

@@ -1,6 +1,6 @@
 """The mask view: mask, scores and weights of a head as panels of one grid, the same cell lit in all of them.
 
-    flips = mount(view, words=words, key="paint")      # cells that differ from the view's own mask, painted by hand
+    flips = mount(view, key="paint") # cells that differ from the view's own mask, painted by hand
 
 Rows are queries, columns are keys.  A blocked cell says why, an open one of a sparse pattern what keeps it open.
 """
@@ -21,9 +21,8 @@ LARGEST = 32
 Panel = Literal["mask", "scores", "weights"]
 
 ENGLISH: Mapping[str, str] = words_of(__file__)
-"""Every text of the component; a page passes the same names in the reader's language."""
 
-_COMPONENT = _mount.Component("mask")
+_COMPONENT = _mount.Component("mask", ENGLISH)
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,6 @@ def mount(
     *,
     paintable: bool = False,
     selected: Sequence[tuple[int, int]] = (),
-    words: Mapping[str, str] = ENGLISH,
     key: str,
 ) -> tuple[tuple[int, int], ...]:
     """Shows the panels on a Streamlit page; the painted cells, (query, key), whose state differs from `view.own`.
@@ -73,8 +71,8 @@ def mount(
     `paintable`: whether cells can be blocked and opened by hand.
     """
     shown, echo = _mount.current(key, _state(selected), _parse)
-    data, columns = _data(view, paintable, words)
-    _COMPONENT.mount(key=key, data=data, columns=columns, version=echo.version, selected={"flips": echo.sent or []})
+    data, columns = _data(view, paintable)
+    _COMPONENT.mount(data, columns, version=echo.version, selected={"flips": echo.sent or []}, key=key)
     return _pairs(shown)
 
 
@@ -83,12 +81,11 @@ def to_html(
     *,
     paintable: bool = False,
     selected: Sequence[tuple[int, int]] = (),
-    words: Mapping[str, str] = ENGLISH,
     title: str = "Mask",
 ) -> _mount.Html:
     """The same panels as the text of one HTML file that works without a server; painting changes the mask only."""
-    data, columns = _data(view, paintable, words)
-    return _COMPONENT.page(data=data, columns=columns, selected={"flips": _state(selected)}, title=title)
+    data, columns = _data(view, paintable)
+    return _COMPONENT.page(data, columns, selected={"flips": _state(selected)}, title=title)
 
 
 def _state(pairs: Sequence[tuple[int, int]]) -> list[list[int]]:
@@ -112,7 +109,7 @@ def _parse(report: Mapping[str, Any]) -> list[list[int]] | None:
     return sorted(pairs)
 
 
-def _data(view: MaskView, paintable: bool, words: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _data(view: MaskView, paintable: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     rows, columns = slice(0, LARGEST), slice(0, LARGEST)
 
     def flat(value: NDArray[Any], dtype: type[np.generic]) -> NDArray[Any]:
@@ -133,6 +130,5 @@ def _data(view: MaskView, paintable: bool, words: Mapping[str, str]) -> tuple[di
         "unused": [int(i) for i in view.unused],
         "panels": panels,
         "paintable": paintable,
-        "words": {**ENGLISH, **words},
     }
     return described, sent

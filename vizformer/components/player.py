@@ -22,9 +22,8 @@ from vizformer.word_tables import words_of
 DecoderKind = Literal["decoder", "cross"]
 
 ENGLISH: Mapping[str, str] = words_of(__file__)
-"""Every text of the component; a page passes the same names in the reader's language."""
 
-_COMPONENT = _mount.Component("player")
+_COMPONENT = _mount.Component("player", ENGLISH)
 
 
 @dataclass(frozen=True)
@@ -149,32 +148,24 @@ def peek(*, key: str, selected: PlayerSelection | None = None) -> PlayerSelectio
     return shown or PlayerSelection()
 
 
-def mount(
-    written: Written, *, selected: PlayerSelection | None = None, words: Mapping[str, str] = ENGLISH, key: str
-) -> PlayerSelection:
+def mount(written: Written, *, selected: PlayerSelection | None = None, key: str) -> PlayerSelection:
     """Shows the player on a Streamlit page; what is selected now. `peek` tells the branch that the text has to follow."""
     wish = None if selected is None else selected.within(written)
     shown, echo = _mount.current(key, wish, lambda report: PlayerSelection.parse(report).within(written))
-    data, columns = _data(written, words)
+    data, columns = _data(written)
     sent = None if echo.sent is None else asdict(echo.sent.within(written))
-    _COMPONENT.mount(key=key, data=data, columns=columns, version=echo.version, selected=sent)
+    _COMPONENT.mount(data, columns, version=echo.version, selected=sent, key=key)
     return (shown or PlayerSelection()).within(written)
 
 
-def to_html(
-    written: Written,
-    *,
-    selected: PlayerSelection | None = None,
-    words: Mapping[str, str] = ENGLISH,
-    title: str = "Generation",
-) -> _mount.Html:
+def to_html(written: Written, *, selected: PlayerSelection | None = None, title: str = "Generation") -> _mount.Html:
     """The same player as the text of one HTML file that works without a server; tokens cannot be taken in it."""
-    data, columns = _data(written, words)
+    data, columns = _data(written)
     start = (selected or PlayerSelection(branch=written.branch)).within(written)
-    return _COMPONENT.page(data=data, columns=columns, selected=asdict(start), title=title)
+    return _COMPONENT.page(data, columns, selected=asdict(start), title=title)
 
 
-def _data(written: Written, words: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, _mount.Column]]:
+def _data(written: Written) -> tuple[dict[str, Any], dict[str, _mount.Column]]:
     steps = written.steps
     taken = [Taken(i, int(id)) for i, (id, given) in enumerate(zip(steps.ids, steps.by_hand, strict=True)) if given]
     columns: dict[str, _mount.Column] = {
@@ -208,6 +199,5 @@ def _data(written: Written, words: Mapping[str, str]) -> tuple[dict[str, Any], d
         "taken": [asdict(one) for one in taken],
         "branch": written.branch,
         "made": written.name,
-        "words": {**ENGLISH, **words},
     }
     return data, columns

@@ -29,7 +29,6 @@ ENGLISH: Mapping[str, str] = {
     **{name: lines.ENGLISH[name] for name in _OF_TWO_SIDES},
     **words_of(__file__),
 }
-"""Every text of the component; a page passes the same names in the reader's language."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +54,8 @@ class Reading:
 
 
 _VIEW = HeadsComponent(
-    _mount.Component("reading"),
+    _mount.Component("reading", ENGLISH),
     Reading,
-    ENGLISH,
     title="Attention in the text",
     refused=("layer", "the text shows one head at a time: pack them with pack"),
     first=lambda payload: Reading(*payload.chosen),

@@ -15,43 +15,24 @@ LARGEST = 2000
 """Rows that are shown: a browser needs a second for more."""
 
 ENGLISH: Mapping[str, str] = words_of(__file__)
-"""Every text of the component; a page passes the same names in the reader's language."""
 
 Cell = str | float | int
 
-_COMPONENT = _mount.Component("sortable")
+_COMPONENT = _mount.Component("sortable", ENGLISH)
 
 
-def mount(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[Cell]],
-    *,
-    caption: str = "",
-    words: Mapping[str, str] = ENGLISH,
-    key: str,
-) -> None:
+def mount(columns: Sequence[str], rows: Sequence[Sequence[Cell]], *, caption: str = "", key: str) -> None:
     """Shows the table, of at most `LARGEST` rows, on a Streamlit page."""
-    data = _data(columns, rows, caption, words)
-    _COMPONENT.mount(key=key, data=data, columns={}, version=0, selected=None)
+    _COMPONENT.mount(_data(columns, rows, caption), key=key)
 
 
-def to_html(
-    columns: Sequence[str], rows: Sequence[Sequence[Cell]], *, caption: str = "", words: Mapping[str, str] = ENGLISH
-) -> _mount.Html:
-    data = _data(columns, rows, caption, words)
-    return _COMPONENT.page(data=data, columns={}, selected=None, title=caption or "Table")
+def to_html(columns: Sequence[str], rows: Sequence[Sequence[Cell]], *, caption: str = "") -> _mount.Html:
+    return _COMPONENT.page(_data(columns, rows, caption), title=caption or "Table")
 
 
-def _data(
-    columns: Sequence[str], rows: Sequence[Sequence[Cell]], caption: str, words: Mapping[str, str]
-) -> dict[str, Any]:
+def _data(columns: Sequence[str], rows: Sequence[Sequence[Cell]], caption: str) -> dict[str, Any]:
     if len(rows) > LARGEST:
         raise ValueError(f"{len(rows)} rows are more than the {LARGEST} that are shown")
     if wrong := next((row for row in rows if len(row) != len(columns)), None):
         raise ValueError(f"{len(wrong)} cells do not fit {len(columns)} columns")
-    return {
-        "headings": list(columns),
-        "rows": [list(row) for row in rows],
-        "caption": caption,
-        "words": {**ENGLISH, **words},
-    }
+    return {"headings": list(columns), "rows": [list(row) for row in rows], "caption": caption}

@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 
 from vizformer.components import _mount
 from vizformer.components.memory import NEXT_DAY
-from vizformer.word_tables import words_of
+from vizformer.word_tables import spoken, words_of
 
 ENGLISH: Mapping[str, str] = words_of(__file__)
-"""Every text of the component; a page passes the same names in the reader's language."""
 
 _COMPONENT = _mount.Component("stations")
 _MODEL = _mount.Component("whole_model", sheet="stations")
@@ -243,12 +242,13 @@ def pack(
     text: str = "",
     tests: Tests | None = None,
     test_minutes: float = 0,
-    words: Mapping[str, str] = ENGLISH,
+    words: Mapping[str, str] | None = None,
 ) -> Packed:
     """Makes of a path, and of the boxes of the drawing from the bottom to the top of each side, what is sent.
 
     `text`: names the sentence, so that answers about another one are not taken for answers about this one.
     `tests`: two forms of a test; the browser draws by lot which comes first; `test_minutes`: how long one takes.
+    `words`: those that are not the usual ones.
     """
     data = {
         "stations": [
@@ -273,7 +273,7 @@ def pack(
         "next_day": NEXT_DAY,
         "tests": None if tests is None else {form: [asdict(one) for one in asked] for form, asked in tests.items()},
         "test_minutes": test_minutes,
-        "words": {**ENGLISH, **words},
+        "words": {**spoken(ENGLISH), **(words or {})},
     }
     return Packed(tuple(station.name for station in stations), json.dumps(data, ensure_ascii=False))
 
@@ -284,13 +284,13 @@ def mount(packed: Packed, *, at: str = "", key: str) -> tuple[str, bool] | None:
     name = next((name for name in packed.names if name == report.get("station")), None)
     gone = None if name is None else (name, report.get("deeper") is True)
     data = {"content": packed.content, "at": at if gone is None else gone[0]}
-    _COMPONENT.mount(key=key, data=data, columns={}, version=0, selected=None)
+    _COMPONENT.mount(data, key=key)
     return gone
 
 
 def mount_model(content: str, *, here: str, key: str) -> str | None:
     """Shows the drawing of the model alone, the boxes of `here` lit; the station of a box that was pressed, once."""
-    _MODEL.mount(key=key, data={"content": content, "at": here}, columns={}, version=0, selected=None)
+    _MODEL.mount({"content": content, "at": here}, key=key)
     names = (box["station"] for box in json.loads(content)["model"]) if (report := _news(key)) else ()
     return next((name for name in names if name == report.get("station")), None)
 
@@ -308,7 +308,7 @@ def _news(key: str) -> Mapping[str, Any]:
 
 def to_html(packed: Packed, *, title: str = "Path") -> _mount.Html:
     """The same path as the text of one HTML file that works without a server; its links lead nowhere, and are left out."""
-    return _COMPONENT.page(data={"content": packed.content, "at": ""}, columns={}, selected=None, title=title)
+    return _COMPONENT.page({"content": packed.content, "at": ""}, title=title)
 
 
 def _step(step: Step) -> dict[str, Any]:

@@ -10,9 +10,8 @@ from vizformer.components import _mount
 from vizformer.word_tables import words_of
 
 ENGLISH: Mapping[str, str] = words_of(__file__)
-"""Every text of the component; a page passes the same names in the reader's language."""
 
-_COMPONENT = _mount.Component("tokens")
+_COMPONENT = _mount.Component("tokens", ENGLISH)
 
 
 class Token(TypedDict):
@@ -33,41 +32,22 @@ def peek(*, key: str, selected: int | None = None) -> int | None:
     return _mount.current(key, selected, _parse, ahead=True)[0]
 
 
-def mount(
-    tokens: Sequence[Token],
-    *,
-    selected: int | None = None,
-    label: str = "",
-    words: Mapping[str, str] = ENGLISH,
-    key: str,
-) -> int | None:
+def mount(tokens: Sequence[Token], *, selected: int | None = None, label: str = "", key: str) -> int | None:
     """Shows the strip on a Streamlit page; the index of the selected token, if there is one."""
     shown, echo = _mount.current(key, selected, _parse)
-    _COMPONENT.mount(
-        key=key,
-        data=_data(tokens, label, words),
-        columns={},
-        version=echo.version,
-        selected=None if echo.sent is None else {"index": echo.sent},
-    )
+    _COMPONENT.mount(_data(tokens, label), version=echo.version, selected=_state(echo.sent), key=key)
     return shown if shown is not None and 0 <= shown < len(tokens) else None
 
 
 def to_html(
-    tokens: Sequence[Token],
-    *,
-    selected: int | None = None,
-    label: str = "",
-    words: Mapping[str, str] = ENGLISH,
-    title: str = "Tokens",
+    tokens: Sequence[Token], *, selected: int | None = None, label: str = "", title: str = "Tokens"
 ) -> _mount.Html:
     """The same strip as the text of one HTML file that works without a server and without a network."""
-    return _COMPONENT.page(
-        data=_data(tokens, label, words),
-        columns={},
-        selected=None if selected is None else {"index": selected},
-        title=title,
-    )
+    return _COMPONENT.page(_data(tokens, label), selected=_state(selected), title=title)
+
+
+def _state(index: int | None) -> dict[str, int] | None:
+    return None if index is None else {"index": index}
 
 
 def _parse(report: Mapping[str, Any]) -> int | None:
@@ -75,7 +55,7 @@ def _parse(report: Mapping[str, Any]) -> int | None:
     return index if isinstance(index, int) and not isinstance(index, bool) else None
 
 
-def _data(tokens: Sequence[Token], label: str, words: Mapping[str, str]) -> dict[str, Any]:
+def _data(tokens: Sequence[Token], label: str) -> dict[str, Any]:
     chips = [
         {
             "text": token["text"],
@@ -85,4 +65,4 @@ def _data(tokens: Sequence[Token], label: str, words: Mapping[str, str]) -> dict
         }
         for token in tokens
     ]
-    return {"tokens": chips, "label": label, "words": {**ENGLISH, **words}}
+    return {"tokens": chips, "label": label}

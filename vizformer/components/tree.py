@@ -11,9 +11,8 @@ from vizformer.components import _mount
 from vizformer.word_tables import words_of
 
 ENGLISH: Mapping[str, str] = words_of(__file__)
-"""Every text of the component; a page passes the same names in the reader's language."""
 
-_COMPONENT = _mount.Component("tree")
+_COMPONENT = _mount.Component("tree", ENGLISH)
 
 
 class Node(TypedDict):
@@ -35,19 +34,19 @@ class Node(TypedDict):
     best: bool
 
 
-def mount(nodes: Sequence[Node], *, words: Mapping[str, str] = ENGLISH, key: str) -> None:
+def mount(nodes: Sequence[Node], *, key: str) -> None:
     """Shows the tree, its nodes in the order of the search, within a step the most probable first."""
-    _COMPONENT.mount(key=key, data=_data(nodes, words), columns={}, version=0, selected=None)
+    _COMPONENT.mount(_data(nodes), key=key)
 
 
-def to_html(nodes: Sequence[Node], *, words: Mapping[str, str] = ENGLISH, title: str = "Beam search") -> _mount.Html:
-    return _COMPONENT.page(data=_data(nodes, words), columns={}, selected=None, title=title)
+def to_html(nodes: Sequence[Node], *, title: str = "Beam search") -> _mount.Html:
+    return _COMPONENT.page(_data(nodes), title=title)
 
 
-def _data(nodes: Sequence[Node], words: Mapping[str, str]) -> dict[str, Any]:
+def _data(nodes: Sequence[Node]) -> dict[str, Any]:
     for index, node in enumerate(nodes):
         parent, step = node["parent"], node["step"]
         fits = step == 0 if parent is None else 0 <= parent < index and nodes[parent]["step"] == step - 1
         if not fits:
             raise ValueError(f"node {index} in column {step} cannot continue node {parent}")
-    return {"nodes": [dict(node) for node in nodes], "words": {**ENGLISH, **words}}
+    return {"nodes": [dict(node) for node in nodes]}

@@ -35,9 +35,8 @@ SceneKind = Literal[
 KINDS: tuple[SceneKind, ...] = get_args(SceneKind)
 
 ENGLISH: Mapping[str, str] = words_of(__file__)
-"""Every text of the component; a page passes the same names in the reader's language."""
 
-_COMPONENT = _mount.Component("walkthrough")
+_COMPONENT = _mount.Component("walkthrough", ENGLISH)
 
 
 @dataclass(frozen=True)
@@ -161,12 +160,12 @@ class Walk:
                 raise ValueError(f"there is nothing to draw in the scene {scene.kind!r}")
 
 
-def mount(walk: Walk, *, words: Mapping[str, str] = ENGLISH, key: str) -> SceneKind | None:
+def mount(walk: Walk, *, key: str) -> SceneKind | None:
     """Shows the walk on a Streamlit page; the scene whose link was followed, once; else None."""
     import streamlit as st
 
-    data, columns = _data(walk, words)
-    _COMPONENT.mount(key=key, data=data, columns=columns, version=0, selected=None)
+    data, columns = _data(walk)
+    _COMPONENT.mount(data, columns, key=key)
     heard = f"_heard of {key}"
     scene, seq = _followed(_mount.reported(key).get("selected"))
     if scene is None or seq == st.session_state.get(heard):
@@ -175,10 +174,10 @@ def mount(walk: Walk, *, words: Mapping[str, str] = ENGLISH, key: str) -> SceneK
     return scene
 
 
-def to_html(walk: Walk, *, words: Mapping[str, str] = ENGLISH, title: str = "Walkthrough") -> _mount.Html:
+def to_html(walk: Walk, *, title: str = "Walkthrough") -> _mount.Html:
     """The same walk as the text of one HTML file that works without a server; its links lead nowhere, and are left out."""
-    data, columns = _data(walk, words)
-    return _COMPONENT.page(data=data, columns=columns, selected=None, title=title)
+    data, columns = _data(walk)
+    return _COMPONENT.page(data, columns, title=title)
 
 
 def _followed(report: object) -> tuple[SceneKind | None, object]:
@@ -188,7 +187,7 @@ def _followed(report: object) -> tuple[SceneKind | None, object]:
     return next((kind for kind in KINDS if kind == report.get("scene")), None), report["seq"]
 
 
-def _data(walk: Walk, words: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, _mount.Column]]:
+def _data(walk: Walk) -> tuple[dict[str, Any], dict[str, _mount.Column]]:
     columns: dict[str, _mount.Column] = {
         "embedded": _floats(walk.embedded),
         "entering": _floats(walk.entering),
@@ -218,7 +217,6 @@ def _data(walk: Walk, words: Mapping[str, str]) -> tuple[dict[str, Any], dict[st
         "next": None if walk.next is None else _candidates(walk.next),
         "written": None if walk.written is None else _candidates(walk.written),
         "made": walk.name,
-        "words": {**ENGLISH, **words},
     }
     return data, columns
 

@@ -2,9 +2,9 @@
 
     vf.figures.attention_heatmap(pattern, query_tokens, key_tokens).show()
 
-Rows are queries, columns are keys, counted from 0.  Every function takes its texts as `words` (see `style.ENGLISH`)
-and its `title` as plain text, leaves the background transparent and the colour of the letters to the template,
-escapes every token, and raises ValueError where shapes, names or numbers do not fit each other.
+Rows are queries, columns are keys, counted from 0.  Every function says its texts (`style.ENGLISH`) in the language of
+`word_tables.speak` and takes its `title` as plain text, leaves the background transparent and the colour of the letters to
+the template, escapes every token, and raises ValueError where shapes, names or numbers do not fit each other.
 
     figure, style, axes       plain dicts of Plotly's schema; colours, scales and words; what rows and columns are called
     svg/, files               a figure on paper; SVG, PNG and PDF (by typst), CSV, npz and HTML of it

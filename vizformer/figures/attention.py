@@ -10,7 +10,7 @@ from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, frame
 from vizformer.figures.masks import add_masks
 from vizformer.figures.series import MASKED
-from vizformer.figures.style import ENGLISH, fill, heights, reach, signed_scale, weight_scale
+from vizformer.figures.style import fill, heights, reach, signed_scale, texts, weight_scale
 
 PRINTED_UP_TO = 16
 """Values stand in the cells of maps of at most so many rows and columns."""
@@ -24,7 +24,7 @@ def attention_heatmap(
     reasons: NDArray[np.integer] | None = None,
     kind: Literal["weights", "scores", "effective"] = "weights",
     title: str = "",
-    words: Mapping[str, str] = ENGLISH,
+    words: Mapping[str, str] | None = None,
 ) -> Figure:
     """Draws the attention weights, or the scores, of one head.
 
@@ -32,8 +32,9 @@ def attention_heatmap(
     `reasons`: why a cell is masked: 0 visible, 1 padding, 2 future, 3 outside the window, 4 painted [queries, keys].
     `kind`: weights get a sequential scale fixed to 0..1, scores a diverging one centred on 0, and
     effective weights, which can be below 0, a diverging one of the same reach as weights.
+    `words`: those that are not the usual ones.
     """
-    words = {**ENGLISH, **words}
+    words = texts() | dict(words or {})
     values = np.array(pattern, dtype=np.float32)
     if values.shape != (len(query_tokens), len(key_tokens)):
         raise ValueError(
@@ -70,7 +71,7 @@ def added_mask(
     query_tokens: Sequence[str],
     key_tokens: Sequence[str],
     *,
-    words: Mapping[str, str] = ENGLISH,
+    words: Mapping[str, str] | None = None,
 ) -> Figure:
     """Draws the matrix M that is added to the scores: 0 where a query sees a key, else -inf, which has no colour."""
     codes = np.asarray(reasons)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure, Trace, frame, scatter
-from vizformer.figures.style import ENGLISH, GRID, QUALITATIVE, fill, safe
+from vizformer.figures.style import GRID, QUALITATIVE, fill, safe, texts
 
 ACROSS = 4  # clocks in a row: still legible on a phone
 _CIRCLE = 2 * np.pi * np.arange(49, dtype=np.float32) / 48
@@ -19,7 +19,6 @@ def position_clocks(
     *,
     moved: tuple[NDArray[np.floating], int] | None = None,
     title: str = "",
-    words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
     """Draws pairs of a position's code [clocks, 2] as clock hands: the tip is (sine, cosine); a name below each.
 
@@ -27,7 +26,7 @@ def position_clocks(
 
     `moved`: the same pairs at another position, and that position: drawn as a second, dashed hand.
     """
-    words = {**ENGLISH, **words}
+    words = texts()
     if pairs.shape != (len(names), 2):
         raise ValueError(f"pairs of shape {pairs.shape} do not fit {len(names)} names: [clocks, 2]")
     across = min(ACROSS, len(names))
@@ -86,13 +85,10 @@ def _hands(
 
 
 def turned_arrows(
-    vectors: Mapping[str, tuple[NDArray[np.floating], NDArray[np.floating]]],
-    *,
-    title: str = "",
-    words: Mapping[str, str] = ENGLISH,
+    vectors: Mapping[str, tuple[NDArray[np.floating], NDArray[np.floating]]], *, title: str = ""
 ) -> Figure:
     """Draws vectors of the plane, name -> (before [2], after [2]), as arrows from the origin: dotted, and turned."""
-    words = {**ENGLISH, **words}
+    words = texts()
     figure = Figure()
     furthest = 0.1
     for order, (name, (before, after)) in enumerate(vectors.items()):

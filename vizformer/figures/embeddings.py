@@ -1,13 +1,13 @@
 """Vectors inside the model: one token in two contexts, layer by layer; lengths of what is added up before layer 0."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure, band, frame
-from vizformer.figures.style import DASHES, ENGLISH, QUALITATIVE, fill, safe
+from vizformer.figures.style import DASHES, QUALITATIVE, fill, safe, texts
 
 _MARKS = ("circle", "square", "diamond", "triangle-up")
 
@@ -28,7 +28,6 @@ def similarity_curves(
     *,
     added: bool = True,
     title: str = "",
-    words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
     """Draws how alike the vectors of one token are in two texts, from the embedding table through every layer.
 
@@ -37,7 +36,7 @@ def similarity_curves(
         low, high: the percentiles between which most of these lie.
         added: whether position vectors are added before the first layer.
     """
-    words = {**ENGLISH, **words}
+    words = texts()
     count = len(other) + 1
     if any(len(curve.values) != count for curve in curves) or {len(low), len(high)} != {count - 1}:
         raise ValueError(f"curves need {count} values and bands {count - 1}")
@@ -78,10 +77,9 @@ def norm_bars(
     position_lengths: NDArray[np.floating] | None,
     *,
     title: str = "",
-    words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
     """Draws the lengths of the token and position vectors [n] side by side, one pair of bars a position."""
-    words = {**ENGLISH, **words}
+    words = texts()
     parts = [("token_length", token_lengths)]
     parts += [] if position_lengths is None else [("position_length", position_lengths)]
     places = np.arange(len(tokens), dtype=np.int32)

@@ -1,12 +1,10 @@
 """What generation costs: the bytes of the KV cache, and multiplications with and without it."""
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import AXIS, Figure, frame
-from vizformer.figures.style import ENGLISH, MASKED_LINE, QUALITATIVE, fill, safe
+from vizformer.figures.style import MASKED_LINE, QUALITATIVE, fill, safe, texts
 
 PARTS = ("attention", "projections", "feedforward", "unembedding")
 _PATTERNS = ("/", "", "x", ".")
@@ -14,17 +12,11 @@ _UNITS = ((2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 
 
 def cache_growth(
-    nbytes: NDArray[np.integer],
-    fixed: int = 0,
-    *,
-    of_source: bool = True,
-    at: int | None = None,
-    title: str = "",
-    words: Mapping[str, str] = ENGLISH,
+    nbytes: NDArray[np.integer], fixed: int = 0, *, of_source: bool = True, at: int | None = None, title: str = ""
 ) -> Figure:
     """Draws the bytes of the KV cache after each new token; `fixed` of them do not grow: they belong to the source, or where
     there is none (not `of_source`) to layers that keep a state or the last rows of a convolution."""
-    words = {**ENGLISH, **words}
+    words = texts()
     values = np.asarray(nbytes, dtype=np.int64)
     if values.ndim != 1 or not len(values) or values.min() < fixed:
         raise ValueError(f"the bytes of {values.shape} steps do not fit {fixed} fixed ones")
@@ -59,18 +51,13 @@ def cache_growth(
 
 
 def multiplications(
-    cached: NDArray[np.integer],
-    uncached: NDArray[np.integer],
-    *,
-    at: int | None = None,
-    title: str = "",
-    words: Mapping[str, str] = ENGLISH,
+    cached: NDArray[np.integer], uncached: NDArray[np.integer], *, at: int | None = None, title: str = ""
 ) -> Figure:
     """Draws the multiplications of every step side by side, with the cache and without, on the same scale.
 
     `cached`, `uncached`: [steps, 4]: attention, projections, feed-forward, unembedding.
     """
-    words = {**ENGLISH, **words}
+    words = texts()
     sides = [np.asarray(side, dtype=np.float64) for side in (cached, uncached)]
     if sides[0].shape != sides[1].shape or sides[0].ndim != 2 or sides[0].shape[1] != len(PARTS):
         raise ValueError(f"shapes {sides[0].shape} and {sides[1].shape} are not both [steps, {len(PARTS)}]")

@@ -12,14 +12,14 @@ from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, frame
 from vizformer.figures.names import sides
 from vizformer.figures.style import VIRIDIS, fill, heights, safe
-from vizformer.word_tables import words_of
+from vizformer.word_tables import spoken, words_of
 
 MOST_MARKED = 400  # squares: more would hide the map
 PRINTED_UP_TO = 16
 NAMED_UP_TO = 64  # heads of a scatter, where a name may stand beside each
 
 ENGLISH: Mapping[str, str] = {**style.ENGLISH, **words_of(__file__)}
-"""Every text of these figures; pages pass the same names in the reader's language."""
+"""Every text of these figures."""
 
 
 def measure_of_heads(
@@ -29,13 +29,12 @@ def measure_of_heads(
     signed: bool = False,
     columns: Sequence[str] | None = None,
     title: str = "",
-    words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
     """Draws one number of every head [layers, heads]; NaN leaves a cell empty.
 
     `signed`: whether its sign says something; colours go from -1 to 1, or further where it does.
     """
-    words = {**ENGLISH, **words}
+    words = spoken(ENGLISH)
     values = np.ascontiguousarray(values, dtype=np.float32)
     if values.ndim != 2:
         raise ValueError(f"values must be [layers, heads], not of shape {values.shape}")
@@ -90,20 +89,14 @@ class Measure:
 
 
 def head_scatter(
-    across: Measure,
-    up: Measure,
-    colour: Measure,
-    *,
-    chosen: tuple[int, int] | None = None,
-    title: str = "",
-    words: Mapping[str, str] = ENGLISH,
+    across: Measure, up: Measure, colour: Measure, *, chosen: tuple[int, int] | None = None, title: str = ""
 ) -> Figure:
     """Draws every head as a point, with a ring around the chosen one.
 
     Its number in the first trace is layer * n_heads + head.  A head without a number on an axis is not drawn.
     Names stand beside the points, as layer.head, where there is room.
     """
-    words = {**ENGLISH, **words}
+    words = spoken(ENGLISH)
     shape = up.values.shape
     if len(shape) != 2 or across.values.shape != shape or colour.values.shape != shape:
         raise ValueError(f"measures of the shapes {across.values.shape}, {shape}, {colour.values.shape} do not fit")
@@ -161,9 +154,9 @@ def head_scatter(
     return figure
 
 
-def weight_histogram(counts: NDArray[np.integer], *, title: str = "", words: Mapping[str, str] = ENGLISH) -> Figure:
+def weight_histogram(counts: NDArray[np.integer], *, title: str = "") -> Figure:
     """Draws in which share of its queries the largest weight of a head lies in which of equal parts of 0 to 1 [bins]."""
-    words = {**ENGLISH, **words}
+    words = spoken(ENGLISH)
     bins, total = len(counts), max(int(np.sum(counts)), 1)
     ends = [f"{at / bins:.2f}" for at in range(bins + 1)]
     figure = Figure().add_bar(
@@ -186,11 +179,9 @@ def weight_histogram(counts: NDArray[np.integer], *, title: str = "", words: Map
     return figure.update_yaxes(title=safe(words["rows"]), tickformat=".0%", rangemode="tozero")
 
 
-def likeness(
-    similarity: NDArray[np.floating], names: Sequence[str], *, title: str = "", words: Mapping[str, str] = ENGLISH
-) -> Figure:
+def likeness(similarity: NDArray[np.floating], names: Sequence[str], *, title: str = "") -> Figure:
     """Draws how alike every two heads are, by their cosines [heads, heads], in the order that is passed."""
-    words = {**ENGLISH, **words}
+    words = spoken(ENGLISH)
     values = np.ascontiguousarray(similarity, dtype=np.float32)
     if values.shape != (len(names), len(names)):
         raise ValueError(f"{len(names)} names do not fit similarities of shape {values.shape}")
@@ -205,10 +196,8 @@ def likeness(
     return frame(figure, title, height=520)
 
 
-def eigenvalue_plane(
-    values: NDArray[np.complexfloating], *, title: str = "", words: Mapping[str, str] = ENGLISH
-) -> Figure:
-    words = {**ENGLISH, **words}
+def eigenvalue_plane(values: NDArray[np.complexfloating], *, title: str = "") -> Figure:
+    words = spoken(ENGLISH)
     end = 1.1 * style.reach(np.abs(values).astype(np.float32))
     figure = Figure().add_scatter(
         x=np.ascontiguousarray(values.real, dtype=np.float32),
@@ -234,12 +223,11 @@ def marked_map(
     *,
     reasons: NDArray[np.integer] | None = None,
     title: str = "",
-    words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
     """One head's map with squares around some cells, the strongest MOST_MARKED of those that are marked."""
     if np.shape(marked) != np.shape(pattern):
         raise ValueError(f"marks of shape {np.shape(marked)} do not fit a pattern of shape {np.shape(pattern)}")
-    figure = attention_heatmap(pattern, query_tokens, key_tokens, reasons=reasons, title=title, words=words)
+    figure = attention_heatmap(pattern, query_tokens, key_tokens, reasons=reasons, title=title)
     cells = np.argwhere(marked)
     strongest = np.argsort(-np.asarray(pattern)[marked], kind="stable")[:MOST_MARKED]
     for query, key in cells[strongest].tolist():

@@ -6,24 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import DASHES, ENGLISH, MASKED_LINE, QUALITATIVE, fill, safe
+from vizformer.figures.style import DASHES, MASKED_LINE, QUALITATIVE, fill, safe, texts
 
 _SYMBOLS = ("circle", "square", "diamond")
 
 
-def head_costs(
-    heads: Sequence[int],
-    costs: Mapping[str, NDArray[np.integer]],
-    *,
-    at: int,
-    title: str = "",
-    words: Mapping[str, str] = ENGLISH,
-) -> Figure:
+def head_costs(heads: Sequence[int], costs: Mapping[str, NDArray[np.integer]], *, at: int, title: str = "") -> Figure:
     """Draws what a layer of attention costs over the number of heads, on a logarithmic scale.
 
     `costs`: "projections", "products", "exponentials": one count for each number of heads.
     """
-    words = {**ENGLISH, **words}
+    words = texts()
     figure = Figure()
     for order, (name, counts) in enumerate(costs.items()):
         if len(counts) != len(heads):
@@ -56,11 +49,9 @@ def head_costs(
     return figure
 
 
-def shared_heads(
-    n_heads: int, n_kv_heads: int, *, chosen: int | None = None, title: str = "", words: Mapping[str, str] = ENGLISH
-) -> Figure:
+def shared_heads(n_heads: int, n_kv_heads: int, *, chosen: int | None = None, title: str = "") -> Figure:
     """Draws query heads above, key/value heads below, and a line from each query head to the one it reads; one thicker."""
-    words = {**ENGLISH, **words}
+    words = texts()
     if n_kv_heads < 1 or n_heads % n_kv_heads:
         raise ValueError(f"{n_heads} query heads cannot share {n_kv_heads} key/value heads evenly")
     each = n_heads // n_kv_heads

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_rows
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import ENGLISH, QUALITATIVE, fill, reach, safe, signed
+from vizformer.figures.style import QUALITATIVE, fill, reach, safe, signed, texts
 
 BAND, STRIP = 0.24, 0.54
 """Heights, where a row has 1: of the band that says whose columns these are, and of the strip below it."""
@@ -24,7 +24,6 @@ def head_slices(
     *,
     chosen: int | None = None,
     title: str = "",
-    words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
     """Draws vectors as strips, one above the other, with the columns of each head under a band of its colour.
 
@@ -34,7 +33,7 @@ def head_slices(
         n_slices: into how many heads each is cut; 0 for a vector that belongs to no head.
         chosen: the head whose slice is framed, by its number among the slices of the row that has most.
     """
-    words = {**ENGLISH, **words}
+    words = texts()
     if not len(rows) == len(names) == len(n_slices) > 0:
         raise ValueError(f"{len(rows)} rows, {len(names)} names and {len(n_slices)} numbers of slices do not fit")
     if any(len(row) == 0 or (n and len(row) % n) for row, n in zip(rows, n_slices, strict=True)):
@@ -111,14 +110,12 @@ def _middle(place: int) -> float:
     return place + BAND / 2
 
 
-def head_parts(
-    parts: NDArray[np.floating], names: Sequence[str], *, title: str = "", words: Mapping[str, str] = ENGLISH
-) -> Figure:
+def head_parts(parts: NDArray[np.floating], names: Sequence[str], *, title: str = "") -> Figure:
     """Draws the vectors that add up to a sublayer's output, one a row, on one scale centred on 0.
 
     `parts`: one row per head (and bias), and their sum as the last row [rows, d_model].
     """
-    words = {**ENGLISH, **words}
+    words = texts()
     values = np.ascontiguousarray(parts, dtype=np.float32)
     if values.ndim != 2 or len(values) != len(names) or not len(values):
         raise ValueError(f"{len(names)} names do not fit parts of shape {values.shape}")

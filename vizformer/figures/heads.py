@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, frame
 from vizformer.figures.masks import add_masks
-from vizformer.figures.style import ENGLISH, fill, weight_scale
+from vizformer.figures.style import fill, texts, weight_scale
 
 TILE = 32
 """Cells per side of a small map; longer sequences are max-pooled, because a mean hides single strong cells."""
@@ -21,14 +21,13 @@ def head_grid(
     reasons: NDArray[np.integer] | None = None,
     layers: Sequence[int] | None = None,
     title: str = "",
-    words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
     """Draws the weights of all heads as small maps.
 
     `patterns`: weights in 0..1 [layers, heads, queries, keys].
     `reasons`: why a cell is masked, 0 = visible, the same for all heads [queries, keys].
     """
-    words = {**ENGLISH, **words}
+    words = texts()
     patterns = np.asarray(patterns, dtype=np.float32)
     if patterns.ndim != 4 or 0 in patterns.shape:
         raise ValueError(f"patterns must be [layers, heads, queries, keys], not of shape {patterns.shape}")

@@ -1,29 +1,22 @@
 """Which outputs move when one token is changed: per position, and layer by layer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, frame, heatmap
-from vizformer.figures.style import ENGLISH, GRID, QUALITATIVE, VIRIDIS, fill, safe
+from vizformer.figures.style import GRID, QUALITATIVE, VIRIDIS, fill, safe, texts
 
 PRINTED_UP_TO = 12  # tokens: numbers above the bars and in the cells of the map, in letters that can be read
 DIGITS = 13  # px
 STILL = "#bdbdbd"  # of cells that have not moved: dark digits can be read on it, on a light page and on a dark one
 
 
-def change_bars(
-    outputs: NDArray[np.floating],
-    tokens: Sequence[str],
-    changed: int,
-    *,
-    title: str = "",
-    words: Mapping[str, str] = ENGLISH,
-) -> Figure:
+def change_bars(outputs: NDArray[np.floating], tokens: Sequence[str], changed: int, *, title: str = "") -> Figure:
     """Draws how far each position's output has moved (largest |difference|) [n]; the changed token's has its own colour."""
-    words = {**ENGLISH, **words}
+    words = texts()
     values = np.asarray(outputs, dtype=np.float32)
     if values.shape != (len(tokens),):
         raise ValueError(f"outputs of shape {values.shape} do not fit {len(tokens)} tokens")
@@ -55,15 +48,13 @@ def change_bars(
     return figure
 
 
-def change_map(
-    stream: NDArray[np.floating], tokens: Sequence[str], *, title: str = "", words: Mapping[str, str] = ENGLISH
-) -> Figure:
+def change_map(stream: NDArray[np.floating], tokens: Sequence[str], *, title: str = "") -> Figure:
     """Draws how a change spreads through the layers; what has not moved at all is grey.
 
     `stream`: largest |difference| of the residual stream, before the first layer and after each
         [n_layers + 1, n].
     """
-    words = {**ENGLISH, **words}
+    words = texts()
     values = np.asarray(stream, dtype=np.float32)
     if values.ndim != 2 or values.shape[1] != len(tokens):
         raise ValueError(f"a stream of shape {values.shape} does not fit {len(tokens)} tokens")

@@ -1,13 +1,13 @@
 """Heads as lines: queries on the left, keys on the right, a line for each weight; for paper."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import ENGLISH, QUALITATIVE, fill, weight_scale
+from vizformer.figures.style import QUALITATIVE, fill, texts, weight_scale
 
 LEVELS = 10
 """Strengths of lines that are told apart: lines of one strength are one trace."""
@@ -24,10 +24,9 @@ def attention_lines(
     heads: Sequence[int],
     threshold: float = 0.0,
     title: str = "",
-    words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
     """Draws the weights [heads, queries, keys] from `threshold` up of some heads, each head in its colour."""
-    words = {**ENGLISH, **words}
+    words = texts()
     weights = np.asarray(weights, dtype=np.float32)
     if weights.shape != (len(heads), len(query_tokens), len(key_tokens)):
         raise ValueError(f"weights of shape {weights.shape} do not fit {len(heads)} heads and the tokens")

@@ -7,16 +7,19 @@ from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_rows
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import ENGLISH, GRID, QUALITATIVE, fill, safe
+from vizformer.figures.style import GRID, QUALITATIVE, fill, safe, texts
 
 ROW = 26  # px
 
 
 def logit_terms(
-    names: Sequence[str], values: NDArray[np.floating], *, title: str = "", words: Mapping[str, str] = ENGLISH
+    names: Sequence[str], values: NDArray[np.floating], *, title: str = "", words: Mapping[str, str] | None = None
 ) -> Figure:
-    """Draws one bar for each term, in the order given, the first on top; those below 0 in another colour."""
-    words = {**ENGLISH, **words}
+    """Draws one bar for each term, in the order given, the first on top; those below 0 in another colour.
+
+    `words`: those that are not the usual ones.
+    """
+    words = texts() | dict(words or {})
     lengths = np.ascontiguousarray(values, dtype=np.float32)
     if lengths.shape != (len(names),):
         raise ValueError(f"values of shape {lengths.shape} do not fit {len(names)} names")

@@ -1,13 +1,13 @@
 """A small matrix of signed numbers: weights, vectors, products."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import ENGLISH, fill, heights, printed, reach, signed
+from vizformer.figures.style import fill, heights, printed, reach, signed, texts
 
 PRINTED_UP_TO = 16
 
@@ -20,10 +20,9 @@ def matrix_heatmap(
     row_title: str = "",
     column_title: str = "",
     title: str = "",
-    words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
     """Draws a matrix [rows, columns] with a diverging scale centred on 0; the values stand in the cells while few."""
-    words = {**ENGLISH, **words}
+    words = texts()
     values = np.ascontiguousarray(matrix, dtype=np.float32)
     if values.ndim != 2:
         raise ValueError(f"a matrix must be [rows, columns], not of shape {values.shape}")

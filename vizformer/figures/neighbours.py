@@ -1,6 +1,6 @@
 """An embedding table: its rows nearest to one of them, and rows on a plane."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,22 +8,14 @@ from numpy.typing import NDArray
 from vizformer.figures.bars import token_bars
 from vizformer.figures.figure import Figure, frame
 from vizformer.figures.names import sides
-from vizformer.figures.style import ENGLISH as ENGLISH
-from vizformer.figures.style import GRID, QUALITATIVE, fill, room, safe
+from vizformer.figures.style import GRID, QUALITATIVE, fill, room, safe, texts
 
 _MARKS = ("circle", "square", "diamond")
 
 
-def neighbour_bars(
-    tokens: Sequence[str],
-    cosines: NDArray[np.floating],
-    average: float,
-    *,
-    title: str = "",
-    words: Mapping[str, str] = ENGLISH,
-) -> Figure:
+def neighbour_bars(tokens: Sequence[str], cosines: NDArray[np.floating], average: float, *, title: str = "") -> Figure:
     """Draws the cosines of the nearest tokens as bars, the nearest on top, and a line where two tokens are on average."""
-    words = {**ENGLISH, **words}
+    words = texts()
     values = np.asarray(cosines, dtype=np.float32)
     hover = fill(words["neighbour"], token="%{y}", value="%{x:.4f}")
     figure = token_bars(tokens, values, [_short(value) for value in values.ravel().tolist()], hover, above=1.1)
@@ -59,7 +51,6 @@ def embedding_map(
     *,
     chosen: int = 0,
     title: str = "",
-    words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
     """Draws vectors on the plane of their two main directions.
 
@@ -67,7 +58,7 @@ def embedding_map(
     `chosen`: the point that the neighbours belong to; lines lead from it to them.  Where the points are crowded, its
         name is printed and others are left to the hover.
     """
-    words = {**ENGLISH, **words}
+    words = texts()
     places = np.ascontiguousarray(points, dtype=np.float32)
     if places.shape != (len(tokens), 2) or len(kinds) != len(tokens):
         raise ValueError(f"points of shape {places.shape} do not fit {len(tokens)} tokens of {len(kinds)} kinds")

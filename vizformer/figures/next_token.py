@@ -7,14 +7,12 @@ from numpy.typing import NDArray
 
 from vizformer.figures.bars import token_bars
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import ENGLISH, fill, safe
+from vizformer.figures.style import fill, safe, texts
 
 
-def next_token_bars(
-    tokens: Sequence[str], probabilities: NDArray[np.floating], *, title: str = "", words: Mapping[str, str] = ENGLISH
-) -> Figure:
+def next_token_bars(tokens: Sequence[str], probabilities: NDArray[np.floating], *, title: str = "") -> Figure:
     """Draws the probabilities of some next tokens as horizontal bars, in the order given, the first on top."""
-    words = {**ENGLISH, **words}
+    words = texts()
     values = np.asarray(probabilities, dtype=np.float32)
     hover = fill(words["next_token"], token="%{y}", value="%{x:.4f}")
     figure = token_bars(tokens, values, [_percent(value, words) for value in values.ravel().tolist()], hover)

@@ -1,25 +1,20 @@
 """A number for every pair of tokens: printed while they are few, drawn light and fast where they are many."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure, frame
 from vizformer.figures.matrix import matrix_heatmap
-from vizformer.figures.style import ENGLISH, fill, heights, reach, safe, signed
+from vizformer.figures.style import fill, heights, reach, safe, signed, texts
 
 PRINTED_UP_TO = 12
 _TICKS = 8
 
 
 def token_pairs(
-    values: NDArray[np.floating],
-    names: Sequence[str],
-    *,
-    row_title: str = "",
-    column_title: str = "",
-    words: Mapping[str, str] = ENGLISH,
+    values: NDArray[np.floating], names: Sequence[str], *, row_title: str = "", column_title: str = ""
 ) -> Figure:
     """Draws a square matrix of signed numbers [tokens, tokens]; cells that are NaN stay empty.
 
@@ -30,8 +25,8 @@ def token_pairs(
     if values.shape != (n, n):
         raise ValueError(f"{n} names do not fit a matrix of {values.shape}")
     if n <= PRINTED_UP_TO:
-        return matrix_heatmap(values, names, names, row_title=row_title, column_title=column_title, words=words)
-    words = {**ENGLISH, **words}
+        return matrix_heatmap(values, names, names, row_title=row_title, column_title=column_title)
+    words = texts()
     shown, end = np.ascontiguousarray(values, dtype=np.float32), reach(values)
     safe_names = [safe(name) for name in names]
     figure = Figure().add_heatmap(

@@ -1,23 +1,19 @@
 """A grey picture with the borders of its patches, one of them framed."""
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures import style
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import ENGLISH, fill
+from vizformer.figures.style import fill, texts
 
 
-def patch_picture(
-    picture: NDArray[np.floating], side: int, chosen: int, *, title: str = "", words: Mapping[str, str] = ENGLISH
-) -> Figure:
+def patch_picture(picture: NDArray[np.floating], side: int, chosen: int, *, title: str = "") -> Figure:
     """Draws a picture cut into squares; they are counted row by row from the top left.
 
     `picture`: brightness, 0 = black to 1 = white [height, width].
     """
-    words = {**ENGLISH, **words}
+    words = texts()
     height, width = picture.shape
     across = width // side
     if not 0 <= chosen < across * (height // side):

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from vizformer.figures.axes import LONGEST_LABEL, MOST_LABELS, name_axes
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import ENGLISH, fill, reach, safe, signed
+from vizformer.figures.style import fill, reach, safe, signed, texts
 
 
 def positional_heatmap(
@@ -16,13 +16,14 @@ def positional_heatmap(
     end: float | None = None,
     names: Sequence[str] | None = None,
     title: str = "",
-    words: Mapping[str, str] = ENGLISH,
+    words: Mapping[str, str] | None = None,
 ) -> Figure:
     """Draws position codes [positions, dimensions] as a map, position 0 on top.
 
     `end`: where the scale ends on both sides, to compare several maps; default: the largest |value|.
+    `words`: those that are not the usual ones.
     """
-    words = {**ENGLISH, **words}
+    words = texts() | dict(words or {})
     values = _matrix(encoding)
     end = reach(values) if end is None else end
     figure = Figure().add_heatmap(

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure, band, frame
-from vizformer.figures.style import DASHES, ENGLISH, MASKED_LINE, QUALITATIVE, fill, safe
+from vizformer.figures.style import DASHES, MASKED_LINE, QUALITATIVE, fill, safe, texts
 
 
 def path_picture(
@@ -17,7 +17,6 @@ def path_picture(
     *,
     states: bool = False,
     title: str = "",
-    words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
     """Draws who hears from whom, level over level, and one path through it.
 
@@ -27,7 +26,7 @@ def path_picture(
         path: [steps, 2]: positions and levels on the way.
         states: whether the level above the input is one of recurrent states.
     """
-    words = {**ENGLISH, **words}
+    words = texts()
     edges, path = np.asarray(edges), np.asarray(path)
     if edges.ndim != 2 or edges.shape[1] != 4 or path.ndim != 2 or path.shape[1] != 2:
         raise ValueError(f"edges {edges.shape} and path {path.shape} are not [edges, 4] and [steps, 2]")
@@ -93,10 +92,9 @@ def cost_curves(
     crossing: tuple[float, float] | None = None,
     crossing_name: str = "",
     title: str = "",
-    words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
     """Draws what a layer costs against the number of tokens, both on logarithmic scales; one number of tokens is marked."""
-    words = {**ENGLISH, **words}
+    words = texts()
     n = np.asarray(n, dtype=np.float64)
     figure = Figure()
     for index, (name, cost) in enumerate(costs.items()):
@@ -148,7 +146,6 @@ def gradient_reach(
     back: int | None = None,
     logarithmic: bool = True,
     title: str = "",
-    words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
     """Draws how the gradient of the last position changes with the distance of the token it is taken for.
 
@@ -160,7 +157,7 @@ def gradient_reach(
         back: how many tokens before the last one is marked.
         logarithmic: the scale of the sizes; a straight line is then an exponential fall.
     """
-    words = {**ENGLISH, **words}
+    words = texts()
     figure = Figure()
     for index, (name, (tokens, sizes)) in enumerate(curves.items()):
         sizes = np.asarray(sizes, dtype=np.float64)

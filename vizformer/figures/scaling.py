@@ -1,24 +1,17 @@
 """Why scores are divided: how dot products grow with the width, and what spread-out scores do to softmax."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import DASHES, ENGLISH, MASKED_LINE, QUALITATIVE, fill, safe
+from vizformer.figures.style import DASHES, MASKED_LINE, QUALITATIVE, fill, safe, texts
 
 
-def variance_growth(
-    widths: Sequence[int],
-    variances: NDArray[np.floating],
-    *,
-    at: int,
-    title: str = "",
-    words: Mapping[str, str] = ENGLISH,
-) -> Figure:
+def variance_growth(widths: Sequence[int], variances: NDArray[np.floating], *, at: int, title: str = "") -> Figure:
     """Draws the measured variance of q . k over the width d, before and after the division, and the line Var = d."""
-    words = {**ENGLISH, **words}
+    words = texts()
     x, y = np.array(widths, dtype=np.int32), np.asarray(variances, dtype=np.float32)
     if x.shape != y.shape or not len(x):
         raise ValueError(f"{len(x)} widths do not fit variances of shape {y.shape}")
@@ -56,10 +49,9 @@ def saturation_curves(
     *,
     marks: Sequence[tuple[str, float]] = (),
     title: str = "",
-    words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
     """Draws softmax's largest weight and what it can still learn, over the spread of its scores."""
-    words = {**ENGLISH, **words}
+    words = texts()
     x = np.asarray(deviations, dtype=np.float32)
     if not x.shape == np.shape(largest) == np.shape(slopes):
         raise ValueError(f"{len(x)} deviations do not fit {np.shape(largest)} weights and {np.shape(slopes)} slopes")

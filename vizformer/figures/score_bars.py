@@ -1,12 +1,10 @@
 """The terms of one score: which numbers of a query and a key it is the sum of."""
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import ENGLISH, QUALITATIVE, fill, safe
+from vizformer.figures.style import QUALITATIVE, fill, safe, texts
 
 
 def score_terms(
@@ -16,10 +14,9 @@ def score_terms(
     key: NDArray[np.floating],
     *,
     title: str = "",
-    words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
     """Draws the terms query * key, scaled as the score is, as bars in the order given, in two colours by their sign."""
-    words = {**ENGLISH, **words}
+    words = texts()
     values = np.asarray(terms, dtype=np.float32)
     if not values.shape == np.shape(places) == np.shape(query) == np.shape(key):
         raise ValueError("every term needs its place and its two numbers")

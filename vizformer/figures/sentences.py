@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from vizformer.figures.figure import Figure
 from vizformer.figures.hovers import number
 from vizformer.figures.series import Series, all_series, ints
-from vizformer.figures.style import ENGLISH
+from vizformer.figures.style import texts
 
 
-def sentence(figure: Figure, words: Mapping[str, str] = ENGLISH) -> str:
+def sentence(figure: Figure) -> str:
     """What stands out in a figure: how many values from where to where, and the hover of the largest.
 
     The smallest is named too where values lie below 0, and of curves and bars.
     """
-    words = {**ENGLISH, **words}
+    words = texts()
     if figure.says:
         return figure.says
     series, masked = all_series(figure)

@@ -1,6 +1,6 @@
 """Two runs side by side: where the weights of a head differ, how the residual streams point, what makes two texts alike."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import ENGLISH, VIRIDIS, fill, heights, reach, safe, signed
+from vizformer.figures.style import VIRIDIS, fill, heights, reach, safe, signed, texts
 
 PRINTED_UP_TO = 16
 
@@ -38,7 +38,6 @@ def difference_map(
     *,
     reasons: NDArray[np.integer] | None = None,
     title: str = "",
-    words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
     """Draws the weights of a head in a second run less those in a first one: blue is more, orange is less, 0 is neutral.
 
@@ -46,7 +45,7 @@ def difference_map(
 
     `reasons`: cells that are blocked in both runs are left empty: 0 visible [queries, keys].
     """
-    words = {**ENGLISH, **words}
+    words = texts()
     both = np.stack([np.asarray(first, dtype=np.float32), np.asarray(second, dtype=np.float32)], axis=-1)
     values = both[..., 1] - both[..., 0]
     if values.shape != (len(query_tokens), len(key_tokens)):
@@ -72,15 +71,10 @@ def difference_map(
 
 
 def similarity_map(
-    shares: NDArray[np.floating],
-    first_tokens: Sequence[str],
-    second_tokens: Sequence[str],
-    *,
-    title: str = "",
-    words: Mapping[str, str] = ENGLISH,
+    shares: NDArray[np.floating], first_tokens: Sequence[str], second_tokens: Sequence[str], *, title: str = ""
 ) -> Figure:
     """Draws what each pair of tokens [first, second] adds to the similarity of two texts: blue above an even share."""
-    words = {**ENGLISH, **words}
+    words = texts()
     values = np.ascontiguousarray(shares, dtype=np.float32)
     if values.shape != (len(first_tokens), len(second_tokens)):
         raise ValueError(
@@ -99,18 +93,13 @@ def similarity_map(
 
 
 def stream_map(
-    cosines: NDArray[np.floating],
-    points: Sequence[str],
-    tokens: Sequence[str],
-    *,
-    title: str = "",
-    words: Mapping[str, str] = ENGLISH,
+    cosines: NDArray[np.floating], points: Sequence[str], tokens: Sequence[str], *, title: str = ""
 ) -> Figure:
     """Draws the cosine of two residual streams at every point and position; the scale ends at 1 and begins at the least.
 
     `cosines`: [points, positions], from -1 to 1; NaN leaves a cell empty.
     """
-    words = {**ENGLISH, **words}
+    words = texts()
     values = np.ascontiguousarray(cosines, dtype=np.float32)
     if values.shape != (len(points), len(tokens)):
         raise ValueError(f"cosines of shape {values.shape} do not fit {len(points)} points and {len(tokens)} tokens")

@@ -1,12 +1,12 @@
 """A row of the residual stream from point to point: its length, and its direction against the first and the last."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vizformer.figures.figure import AXIS, Figure, frame
-from vizformer.figures.style import DASHES, ENGLISH, QUALITATIVE, fill, safe
+from vizformer.figures.style import DASHES, QUALITATIVE, fill, safe, texts
 
 
 def stream_points(
@@ -17,10 +17,9 @@ def stream_points(
     *,
     kinds: Sequence[int] | None = None,
     title: str = "",
-    words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
     """Draws the length at every point as a bar, and below it the two cosines as lines."""
-    words = {**ENGLISH, **words}
+    words = texts()
     n = len(names)
     if not {len(lengths), len(to_start), len(to_end), len(kinds or names)} == {n} or not n:
         raise ValueError(f"{n} names do not fit {len(lengths)} lengths, {len(to_start)} and {len(to_end)} cosines")

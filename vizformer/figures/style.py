@@ -6,13 +6,13 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from vizformer.word_tables import words_of
+from vizformer.word_tables import spoken, words_of
 
 MOST_DIGITS = 5  # after the point, of a number in a cell
 
 
 ENGLISH: Mapping[str, str] = words_of(__file__)
-"""Every text of the figures; pages pass the same names in the reader's language."""
+"""Every text of the figures."""
 
 VIRIDIS = ("#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725")
 """In order of lightness, also for the colour-blind and in grey."""
@@ -28,6 +28,11 @@ MASKED_LINE = "rgba(128, 128, 128, 0.85)"
 GRID = "rgba(128, 128, 128, 0.25)"
 
 Scale = list[tuple[float, str]]
+
+
+def texts() -> dict[str, str]:
+    """Every text of the figures, in the language of whoever looks at them (`word_tables.speak`)."""
+    return spoken(ENGLISH)
 
 
 def weight_scale() -> Scale:

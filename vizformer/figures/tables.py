@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from vizformer.figures.figure import Figure
 from vizformer.figures.hovers import named, number, one_line
 from vizformer.figures.series import Series, all_series, ints
-from vizformer.figures.style import ENGLISH
+from vizformer.figures.style import texts
 
 MOST_ROWS = 1000
 """Rows of a table; of more, the strongest are kept."""
@@ -39,9 +39,9 @@ class Table:
     total: int
 
 
-def table(figure: Figure, words: Mapping[str, str] = ENGLISH, *, most: int = MOST_ROWS) -> Table:
+def table(figure: Figure, *, most: int = MOST_ROWS) -> Table:
     """The numbers of a figure: series, places, their names, and values; at most `most` rows, those furthest from 0."""
-    words = {**ENGLISH, **words}
+    words = texts()
     series, _ = all_series(figure)
     everything = [one.values for one in series]
     total = sum(int((~np.isnan(values)).sum()) for values in everything)

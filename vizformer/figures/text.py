@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import ENGLISH, fill, room, weight_scale
+from vizformer.figures.style import fill, room, texts, weight_scale
 from vizformer.figures.svg.ink import shades
 
 LINE, SIZE = 26, 14  # px of a line and of its letters
@@ -15,18 +15,13 @@ WIDTH = 560  # px of a line before the next begins
 
 
 def coloured_text(
-    weights: NDArray[np.floating],
-    tokens: Sequence[str],
-    *,
-    marked: int | None = None,
-    title: str = "",
-    words: Mapping[str, str] = ENGLISH,
+    weights: NDArray[np.floating], tokens: Sequence[str], *, marked: int | None = None, title: str = ""
 ) -> Figure:
     """Draws a text whose tokens have a weight each.
 
     `weights`: in 0..1, or NaN where a token is masked [tokens].
     """
-    words = {**ENGLISH, **words}
+    words = texts()
     if len(weights) != len(tokens):
         raise ValueError(f"{len(weights)} weights do not fit {len(tokens)} tokens")
     places = _places(tokens)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import AXIS, Figure, frame, scatter
-from vizformer.figures.style import DASHES, ENGLISH, QUALITATIVE, fill, safe, weight_scale
+from vizformer.figures.style import DASHES, QUALITATIVE, fill, safe, texts, weight_scale
 
 MARKER = "rgba(128, 128, 128, 0.9)"
 BESIDE = 0.75  # the opacity of the curves of another training
@@ -25,7 +25,6 @@ def training_curves(
     last: int,
     beside: tuple[NDArray[np.integer], NDArray[np.floating], NDArray[np.floating]] | None = None,
     title: str = "",
-    words: Mapping[str, str] = ENGLISH,
 ) -> Figure:
     """Draws loss (above) and accuracy (below) over the steps, and a line at the step that is looked at.
 
@@ -36,7 +35,7 @@ def training_curves(
         last: the last step that is planned: the end of the axis.
         beside: of another training the kept steps, their losses and accuracies, drawn thin, with dashes and dots.
     """
-    words = {**ENGLISH, **words}
+    words = texts()
     if len(steps) != len(losses) or not len(kept) == len(kept_losses) == len(accuracies):
         raise ValueError(
             f"{len(steps)} steps do not fit {len(losses)} losses, or {len(kept)} kept steps their "
@@ -90,19 +89,13 @@ def training_curves(
 
 
 def score_curves(
-    steps: NDArray[np.integer],
-    scores: NDArray[np.floating],
-    *,
-    at: int,
-    last: int,
-    title: str = "",
-    words: Mapping[str, str] = ENGLISH,
+    steps: NDArray[np.integer], scores: NDArray[np.floating], *, at: int, last: int, title: str = ""
 ) -> Figure:
     """Draws a score between 0 and 1 of every head [steps, layers, heads]: colours are heads, dashes are layers.
 
     `scores`: [steps, layers, heads], of the steps at which they were measured.
     """
-    words = {**ENGLISH, **words}
+    words = texts()
     values = np.asarray(scores, dtype=np.float32)
     if values.ndim != 3 or len(values) != len(steps):
         raise ValueError(f"scores of shape {values.shape} do not fit {len(steps)} steps: [steps, layers, heads]")
@@ -129,15 +122,10 @@ def score_curves(
 
 
 def answer_map(
-    probabilities: NDArray[np.floating],
-    symbols: Sequence[str],
-    answer: Sequence[str],
-    *,
-    title: str = "",
-    words: Mapping[str, str] = ENGLISH,
+    probabilities: NDArray[np.floating], symbols: Sequence[str], answer: Sequence[str], *, title: str = ""
 ) -> Figure:
     """Draws how probable every symbol is at every place of the answer [symbols, places], and frames the right ones."""
-    words = {**ENGLISH, **words}
+    words = texts()
     values = np.ascontiguousarray(probabilities, dtype=np.float32)
     if values.shape != (len(symbols), len(answer)):
         raise ValueError(f"probabilities {values.shape} do not fit {len(symbols)} symbols, {len(answer)} places")

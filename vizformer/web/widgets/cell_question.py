@@ -12,7 +12,6 @@ from vizformer.components.cells import Cell
 from vizformer.web.widgets import class_question, questions
 from vizformer.web.widgets.misconceptions import Grid
 from vizformer.web.widgets.questions import CellChoice
-from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 LARGEST = cells.LARGEST
@@ -35,7 +34,6 @@ def ask_cell(asked: CellChoice) -> None:
             values=grid.values if over else None,
             right=answer if over else None,
             selected=picked,
-            words=words(cells.ENGLISH),
             key=f"{key}.grid.{about}",
         )
         if not over and clicked is not None and clicked != picked:

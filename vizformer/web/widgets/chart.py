@@ -18,7 +18,6 @@ from vizformer.figures.svg import svg
 from vizformer.figures.svg.ink import FAINT, LETTERS
 from vizformer.web.frame import presenting
 from vizformer.web.widgets.downloads import Picture, on_page, take_away
-from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _
 
 MOST_TOLD = 1 << 16
@@ -120,7 +119,7 @@ def _said(figure: Figure) -> str:
     title = html.unescape(figure.title)
     if _n_values(figure.told_by or figure) > MOST_TOLD:
         return title
-    told = sentences.sentence(figure, of_figures())
+    told = sentences.sentence(figure)
     return _("{title}: {sentence}", title=title, sentence=told) if title else told
 
 

@@ -27,8 +27,7 @@ from vizformer.web.link import state
 from vizformer.web.widgets import model_assumptions
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.words.errors import plain
-from vizformer.web.words.figure_words import of_figures, words
-from vizformer.web.words.i18n import _, language, show_note, translate
+from vizformer.web.words.i18n import _, language, show_note, speaking, translate
 
 LONGEST_TEXT = 120  # characters of the sentence in a caption
 
@@ -116,7 +115,7 @@ def as_table(picture: Picture, key: str) -> None:
                 **shown,
             )
     about = picture.title or picture.caption
-    sortable.mount(found.columns, found.rows, caption=about, words=words(sortable.ENGLISH), key=f"{key}.table")
+    sortable.mount(found.columns, found.rows, caption=about, key=f"{key}.table")
 
 
 def _code(found: Mapping[str, str]) -> None:
@@ -136,8 +135,8 @@ def _told(picture: Picture) -> tuple[str, Table]:
 
 def _told_by_figure(picture: Picture) -> tuple[str, Table]:
     assert picture.figure is not None
-    figure, texts = picture.figure(), of_figures()
-    return sentences.sentence(figure, texts), table.table(figure, texts)
+    figure = picture.figure()
+    return sentences.sentence(figure), table.table(figure)
 
 
 def _files(picture: Picture, key: str) -> None:
@@ -186,6 +185,7 @@ def _made(picture: Picture, kind: Any) -> Callable[[], bytes]:
     """What makes a file, later and outside of any run."""
     about = getattr(picture.caption, "about", {"place": picture.caption})
 
+    @speaking(language())
     def make() -> bytes:
         if kind == "html" and picture.page is not None:
             return picture.page().encode()

@@ -23,8 +23,7 @@ from vizformer.web.link.view import Without
 from vizformer.web.widgets import in_python
 from vizformer.web.widgets.downloads import Picture, caption
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import of_figures
-from vizformer.web.words.i18n import _
+from vizformer.web.words.i18n import _, words
 
 MOST_IN_A_GRID = 256 * 2**20
 """Bytes of the maps of all heads up to which their picture is offered."""
@@ -41,7 +40,7 @@ def one_head(
     scores: bool = False,
     page: Callable[[], str] | None = None,
 ) -> Picture:
-    view, texts = state.view(), of_figures()
+    view = state.view()
     without, level = view.without, view.level if view.picture == "map" else "tokens"
     told = head_name(kind, layer, head)
 
@@ -56,7 +55,7 @@ def one_head(
             values, *names = by_words(subject, kind, values)
             reasons = None
         how = "scores" if scores else "weights"
-        return figures.attention_heatmap(values, *names, reasons=reasons, kind=how, words=texts)  # type: ignore[arg-type]
+        return figures.attention_heatmap(values, *names, reasons=reasons, kind=how)  # type: ignore[arg-type]
 
     name = f"{kind}-layer{layer}-head{head}{'-scores' if scores else ''}"
     return Picture(
@@ -121,7 +120,7 @@ def by_words(
 
 def all_heads(subject: Subject, kind: Kind, shape: Sequence[int]) -> list[Picture]:
     """The small maps of all heads, where they are few enough to be held at once."""
-    without, texts = state.view().without, of_figures()
+    without = state.view().without
     if int(np.prod(shape)) * 4 > MOST_IN_A_GRID:
         return []
 
@@ -133,7 +132,7 @@ def all_heads(subject: Subject, kind: Kind, shape: Sequence[int]) -> list[Pictur
 
     def drawn() -> Figure:
         found = maps()
-        return figures.head_grid(found["weights"], reasons=None, words=texts)
+        return figures.head_grid(found["weights"], reasons=None)
 
     told = " · ".join([labels.kind_label(kind), _("All heads")])
     return [Picture(f"{kind}-all-heads", caption(told), drawn, maps, title=told)]
@@ -150,12 +149,12 @@ def together(
     page: Callable[[], str],
 ) -> Picture:
     """The map of all heads of a layer together."""
-    view, texts = state.view(), of_figures()
+    view = state.view()
     told = f"{labels.kind_label(kind)} · {name.format(layer=layer)}"
 
     def drawn() -> Figure:
         weights, reasons = payload.map_of(layer, 0)
-        return figures.attention_heatmap(weights, queries, keys, reasons=reasons, words=texts)
+        return figures.attention_heatmap(weights, queries, keys, reasons=reasons)
 
     content = ("together", subject, kind, view.over, view.without, layer, tuple(queries), tuple(keys))
     return Picture(f"{kind}-layer{layer}-{view.over}", caption(told), drawn, page=page, content=content)
@@ -171,7 +170,6 @@ def text_of(
     content: Hashable,
 ) -> Picture:
     """The text, coloured by what a query (`side`) looks at, or by which queries look at a key; of the head `told`."""
-    texts = of_figures()
     said = (_("from query {query}") if side == "query" else _("to key {query}")).format(query=token)
 
     def weights() -> NDArray[np.floating]:
@@ -182,7 +180,7 @@ def text_of(
     def drawn() -> Figure:
         same = running[0] == running[1]
         shown = running[1] if side == "query" else running[0]
-        return figures.coloured_text(weights(), shown, marked=token if same else None, words=texts)
+        return figures.coloured_text(weights(), shown, marked=token if same else None)
 
     def arrays() -> Mapping[str, Any]:
         return {"weights": weights(), "tokens": np.array(running[1] if side == "query" else running[0])}
@@ -201,7 +199,7 @@ def lines(
     page: Callable[[], str],
 ) -> Picture:
     """The lines of some heads of a layer, between the queries and keys of a part of the text."""
-    without, texts = state.view().without, of_figures()
+    without = state.view().without
     heads = list(chosen.heads or ())
     said = ", ".join(map(str, heads[:12])) + (" …" if len(heads) > 12 else "")
     told = _(
@@ -217,9 +215,7 @@ def lines(
         return np.stack([found.pattern(chosen.layer, head, *part) for head in heads])
 
     def drawn() -> Figure:
-        return figures.attention_lines(
-            weights(), query_tokens, key_tokens, heads=heads, threshold=chosen.threshold, words=texts
-        )
+        return figures.attention_lines(weights(), query_tokens, key_tokens, heads=heads, threshold=chosen.threshold)
 
     def arrays() -> Mapping[str, Any]:
         names = {"query_tokens": np.array(query_tokens), "key_tokens": np.array(key_tokens)}
@@ -242,34 +238,31 @@ def lines_together(
     key_tokens: Sequence[str],
     page: Callable[[], str],
 ) -> Picture:
-    texts = of_figures()
     told = f"{labels.kind_label(kind)} · {name.format(layer=chosen.layer)}"
 
     def drawn() -> Figure:
         weights, reasons = payload.map_of(chosen.layer, 0)
         weights = weights if reasons is None else np.where(reasons == 0, weights, np.float32(0))
-        return figures.attention_lines(
-            weights[None], query_tokens, key_tokens, heads=[0], threshold=chosen.threshold, words=texts
-        )
+        return figures.attention_lines(weights[None], query_tokens, key_tokens, heads=[0], threshold=chosen.threshold)
 
     return Picture(f"{kind}-layer{chosen.layer}-{state.view().over}-lines", caption(told), drawn, page=page)
 
 
-def mask(view: MaskView, told: str, said: Mapping[str, str]) -> list[Picture]:
+def mask(view: MaskView, told: str) -> list[Picture]:
     """A mask, and the scores and the weights of a head where they are shown too: a picture of each panel."""
-    texts = of_figures()
+    said = words(components.mask.ENGLISH)
 
     def added() -> Figure:
-        return figures.added_mask(view.reasons, view.queries, view.keys, words={**texts, "score": said["mask"]})
+        return figures.added_mask(view.reasons, view.queries, view.keys, words={"score": said["mask"]})
 
     def scores() -> Figure:
         assert view.scores is not None
-        return figures.attention_heatmap(view.scores, view.queries, view.keys, kind="scores", words=texts)
+        return figures.attention_heatmap(view.scores, view.queries, view.keys, kind="scores")
 
     def weights() -> Figure:
         assert view.weights is not None
         reasons = np.asarray(view.reasons)
-        return figures.attention_heatmap(view.weights, view.queries, view.keys, reasons=reasons, words=texts)
+        return figures.attention_heatmap(view.weights, view.queries, view.keys, reasons=reasons)
 
     def arrays() -> Mapping[str, Any]:
         named: dict[str, Any] = {
@@ -281,7 +274,7 @@ def mask(view: MaskView, told: str, said: Mapping[str, str]) -> list[Picture]:
         named |= {"query_tokens": view.queries, "key_tokens": view.keys}
         return {name: np.asarray(values) for name, values in named.items() if values is not None}
 
-    page = partial(components.mask.to_html, view, words=said)
+    page = partial(components.mask.to_html, view)
     found = [Picture("mask", caption(told, said["mask"]), added, arrays, page, said["mask"])]
     for name, values, drawn in (("scores", view.scores, scores), ("weights", view.weights, weights)):
         if values is not None:

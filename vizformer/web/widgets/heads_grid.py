@@ -12,7 +12,6 @@ from vizformer.figures.figure import Figure
 from vizformer.web.link import state
 from vizformer.web.widgets import chart, data_table
 from vizformer.web.widgets.downloads import Picture, take_away
-from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 ROW = 35  # px of a row of the table
@@ -62,7 +61,7 @@ def grid(
         values=values,
         texts=texts,
         selected=place,
-        words=words(cells.ENGLISH) | usual | (said or {}),
+        words=usual | (said or {}),
         key=f"{key}.cells",
     )
     if picture is not None:

@@ -4,13 +4,11 @@ from vizformer import figures
 from vizformer.components import heatmap
 from vizformer.figures.figure import Figure
 from vizformer.web.widgets.downloads import Picture, caption, take_away
-from vizformer.web.words.figure_words import of_figures, words
 
 
 def show(drawn: heatmap.Heatmap, *, key: str) -> None:
     """Mounts the map, and offers it below."""
-    said = words(heatmap.ENGLISH)
-    heatmap.mount(drawn, words=said, key=key)
+    heatmap.mount(drawn, key=key)
 
     def figure() -> Figure:
         weighted = drawn.scores is None
@@ -21,7 +19,6 @@ def show(drawn: heatmap.Heatmap, *, key: str) -> None:
             reasons=drawn.reasons,
             kind="weights" if weighted else "scores",
             title=drawn.title,
-            words=of_figures(),
         )
 
-    take_away(Picture(key, caption(drawn.title), figure, page=lambda: heatmap.to_html(drawn, words=said)), key=key)
+    take_away(Picture(key, caption(drawn.title), figure, page=lambda: heatmap.to_html(drawn)), key=key)

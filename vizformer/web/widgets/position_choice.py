@@ -8,7 +8,6 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.link import state
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
-from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _
 
 
@@ -72,7 +71,6 @@ def choose(subject: Subject, *, key: str, usual: int | None = None, compared: bo
         labels.chips(sequence),
         selected=usual if chosen is None else chosen,
         label=comparing if compared else label,
-        words=words(tokens.ENGLISH),
         key=key,
     )
     position = usual if position is None else position

@@ -8,21 +8,38 @@
 The language is the one the link asks for, else the browser's, else English.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from vizformer import word_tables
 from vizformer.messages import Message
 from vizformer.web.link import state
 from vizformer.web.link.languages import SOURCE, catalogue, match, plurals, render
 
+_SPEAKING: ContextVar[str] = ContextVar("speaking", default="")
+
 
 def language() -> str:
-    """The code of the reader's language ("en", "zh_CN"). Outside a page there is no reader: English."""
+    """The code of the reader's language ("en", "zh_CN"). Outside a page there is no reader: English, or `speaking`."""
+    if code := _SPEAKING.get():
+        return code
     if get_script_run_ctx(suppress_warning=True) is None:
         return SOURCE
     return state.view().lang or match(st.context.locale) or SOURCE
+
+
+@contextmanager
+def speaking(code: str) -> Iterator[None]:
+    """What is done in this language: files are made outside of a page, for a reader who was on one."""
+    before = _SPEAKING.set(code)
+    try:
+        yield
+    finally:
+        _SPEAKING.reset(before)
 
 
 def _(text: str, /, **values: object) -> str:
@@ -79,3 +96,12 @@ def translate(message: Message, quote: Callable[[str], str] = str) -> str:
         quote: Makes a text from outside safe for the place it is going to (`errors.plain` for Markdown).
     """
     return render(message, language(), quote)
+
+
+def words(english: Mapping[str, str]) -> dict[str, str]:
+    """The same names with translated texts; placeholders stay."""
+    found = catalogue(language())
+    return {name: found.get(text, text) for name, text in english.items()}
+
+
+word_tables.speak(words)

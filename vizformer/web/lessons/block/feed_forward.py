@@ -16,7 +16,6 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson, proof_badge
 from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("block", "ffn")
 OTHERS = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)  # what SwiGLU multiplies by, in the curves
@@ -123,8 +122,8 @@ def _alone(subject: Subject, place: Place) -> None:
     changed = lab.box("changed", labels.numbered(tokens), place.row)
     lesson.ask(question(subject, place.stack))
     found = each_alone(subject, place.stack, place.layer, changed)
-    moved, said = found.moved.astype(np.float32), of_figures()
-    chart.show(figures.change_bars(moved, labels.texts(tokens), changed, words=said), key="block.alone")
+    moved = found.moved.astype(np.float32)
+    chart.show(figures.change_bars(moved, labels.texts(tokens), changed), key="block.alone")
     if len(tokens) > 1:
         proof_badge.show(found.proof, lab.text("others", difference=f"{found.proof.difference:.1g}"))
 

@@ -12,7 +12,6 @@ from vizformer.web.catalogue.subject_functions import of_trace
 from vizformer.web.lessons.block.place import Place, block_stream, choose, line, usual
 from vizformer.web.widgets import chart, lesson, proof_badge
 from vizformer.web.widgets.lab import Laboratory, aside
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("block", "stream")
 POINTS = ("pre", "mid", "mid_self", "mid_cross", "unscaled", "post", "final")
@@ -47,8 +46,7 @@ def draw(subject: Subject) -> None:
         drawn = (names, found.lengths, found.to_start, found.to_end)
         kinds = [7 if point.name == "start" else 1 if point.name.endswith(".sum") else 0 for point in found.points]
     title = lab.text("row", row=place.row, token=subject.trace.tokens[place.stack][place.row].text)
-    said = of_figures()
-    chart.show(figures.stream_points(*drawn, kinds=kinds, title=title, words=said), key="block.stream")
+    chart.show(figures.stream_points(*drawn, kinds=kinds, title=title), key="block.stream")
     aside(below)
     rows = [
         Row(

@@ -26,7 +26,6 @@ from vizformer.web.widgets.choices import more
 from vizformer.web.widgets.downloads import take_away
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts, labels
-from vizformer.web.words.figure_words import words
 
 lab = Laboratory("costs", "sparse")
 KINDS: tuple[SparseKind, ...] = ("window", "longformer", "bigbird")
@@ -66,10 +65,10 @@ def draw(subject: Subject) -> None:
             settings = SparseSettings(
                 reach, n_global, n_random, lab.slider("seed", 0, 9, 0), lab.toggle("causal", causal)
             )
-    cells, texts = sparse_cells(kind, n, settings), words(mask.ENGLISH)
+    cells = sparse_cells(kind, n, settings)
     drawn = mask.MaskView(tokens, tokens, cells.reasons, kept=cells.kept if cells.kept.any() else None)
-    mask.mount(drawn, words=texts, key="costs.mask")
-    take_away(*head_downloads.mask(drawn, lab.text(f"sparse.{kind}"), texts), key="costs.mask")
+    mask.mount(drawn, key="costs.mask")
+    take_away(*head_downloads.mask(drawn, lab.text(f"sparse.{kind}")), key="costs.mask")
     if n > mask.LARGEST:
         lab.note("drawn", shown=mask.LARGEST, n=n)
     long = sizes.length(lab, "far", n, 4096)

@@ -21,7 +21,6 @@ from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.widgets.other_sentence import ask_other_sentence
 from vizformer.web.words import labels
 from vizformer.web.words.cells import share
-from vizformer.web.words.figure_words import words
 
 lab = Laboratory("cross", "without")
 CHANGES: tuple[Change, ...] = ("without", "other", "zero", "own")
@@ -91,9 +90,7 @@ def question(subject: Subject) -> lesson.Choice | None:
 def _left_out(subject: Subject) -> int:
     source = subject.trace.tokens["encoder"]
     wanted = lesson.value("cross.token", 0, range(len(source)))
-    found = tokens.mount(
-        labels.chips(source), selected=wanted, label=lab.text("taken"), words=words(tokens.ENGLISH), key="cross.tokens"
-    )
+    found = tokens.mount(labels.chips(source), selected=wanted, label=lab.text("taken"), key="cross.tokens")
     found = wanted if found is None else found
     lesson.change("cross.token", found, 0)
     return found

@@ -18,7 +18,6 @@ from vizformer.web.widgets import lesson, proof_badge
 from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts, labels
-from vizformer.web.words.figure_words import words
 
 lab = Laboratory("cross", "three")
 
@@ -40,14 +39,14 @@ def draw(subject: Subject) -> None:
     with controls():
         names = {one: labels.kind_label(one) for one in usable}
         chosen: Kind = lab.buttons("kind", names, default, label_visibility="collapsed")
-    drawn, texts, one = plan.columns(lab, subject, found), words(architecture.ENGLISH), found[chosen]
+    drawn, one = plan.columns(lab, subject, found), found[chosen]
     lesson.ask(question(subject), folded=True)
-    architecture.mount(drawn, selected=plan.box_of(chosen), words=texts, key="cross.plan")
+    architecture.mount(drawn, selected=plan.box_of(chosen), key="cross.plan")
     take_away(
         Picture(
             "attentions",
             caption(),
-            page=lambda: architecture.to_html(drawn, selected=plan.box_of(chosen), words=texts),
+            page=lambda: architecture.to_html(drawn, selected=plan.box_of(chosen)),
             told=lambda: plan.told(lab, drawn),
         ),
         key="cross.plan",

@@ -14,7 +14,6 @@ from vizformer.web.frame import sitemap
 from vizformer.web.lessons.decoding.writing import MOST_NEW, say_unless_writes
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("decoding", "cache")
 LENGTHS = (8, 16, 32, 64, 128, 256, 512, 1024)
@@ -39,7 +38,7 @@ def draw(subject: Subject) -> None:
         n = lab.steps("n", LENGTHS, 64)
     drawn = min(n, 64)
     costs, title = text_costs(config, 1, drawn, memory), lab.text("multiplications", n=drawn)
-    figure = figures.multiplications(costs.cached, costs.uncached, title=title, words=of_figures())
+    figure = figures.multiplications(costs.cached, costs.uncached, title=title)
     chart.show(figure, key="decoding.multiplications")
     without, kept = ways.growth(config, n, memory)
     names = lab.texts("part", PARTS).values()

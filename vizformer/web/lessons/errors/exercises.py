@@ -23,7 +23,6 @@ from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import aside
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
-from vizformer.web.words.figure_words import of_figures
 
 DRAWN = 48  # positions and dimensions of the pictures
 WAVES_HEIGHT = 240  # px: the program is seen below them
@@ -249,7 +248,7 @@ def two_tables(subject: Subject) -> None:
     """Both tables."""
     found = _two_waves(subject)
     for column, name, values in zip(st.columns(2), ("wrong", "right"), (found.wrong, found.right), strict=True):
-        picture = figures.positional_heatmap(values, title=waves.text(f"line.{name}"), words=of_figures())
+        picture = figures.positional_heatmap(values, title=waves.text(f"line.{name}"))
         chart.show(picture.update_layout(height=WAVES_HEIGHT), key=f"errors.waves.{name}", on=column)
 
 

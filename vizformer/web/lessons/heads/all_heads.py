@@ -23,7 +23,6 @@ from vizformer.web.widgets.choices import kind_of_attention
 from vizformer.web.widgets.downloads import take_away
 from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import of_heads
 
 lab = Laboratory("heads", "all", wide=True)
 DEEDS: tuple[Tendency, ...] = get_args(Tendency)  # what a head may do
@@ -58,7 +57,11 @@ def draw(subject: Subject) -> None:
     wanted = replace(last, **looked)
     shape = (n_layers, config.most_heads, len(queries), len(keys))
     names = (row_names.queries(subject, kind), labels.texts(keys))
-    shown_as: dict[str, Any] = {"query_tokens": names[0], "key_tokens": names[1], "words": of_heads(subject.config)}
+    shown_as: dict[str, Any] = {
+        "query_tokens": names[0],
+        "key_tokens": names[1],
+        "words": packed_heads.words_of(subject.config),
+    }
     payload = packed_heads.packed(subject, kind, shape)
     selection = attention.mount(payload, selected=wanted, key="heads.grid", **shown_as)
     st.session_state["heads.selection"] = selection

@@ -17,7 +17,6 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson, no_attention_note
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts, labels
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("heads", "cost")
 COUNTS = ("projections", "products", "exponentials")
@@ -46,7 +45,7 @@ def draw(subject: Subject) -> None:
     chosen, title = costs[numbers.index(h)], lab.text("layer", n=f"{n:,}")
     lines = {name: np.array([getattr(one, name) for one in costs]) for name in COUNTS}
     lesson.ask(question(subject), folded=True)
-    chart.show(figures.head_costs(numbers, lines, at=h, title=title, words=of_figures()), key="heads.costs")
+    chart.show(figures.head_costs(numbers, lines, at=h, title=title), key="heads.costs")
     d, w = config.d_model, config.n_heads * config.d_head  # the same width, but for models that say otherwise
     square, wide, live, also = (
         (r"d_\mathrm{model}^2", r"d_\mathrm{model}", f"{d}^2", "")

@@ -17,7 +17,6 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart
 from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.words import ablated_parts, labels
-from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import translate
 
 
@@ -44,7 +43,6 @@ def draw(lab: Laboratory, subject: Subject) -> None:
         [f"{found.heads[at].sublayer.split('.')[1]}.{found.heads[at].head}" for at in crossing],
         column_title=lab.text("crossing"),
         title=lab.text("lost"),
-        words=of_figures(),
     )
     chart.show(figure, key="heads.carried", title_above=True)
     st.markdown("\n".join(f"- {_said(lab, found, kind, names)}" for kind in ASKED))

@@ -19,7 +19,6 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson, no_attention_note, rolling_cache_note, telling
 from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import counts, labels
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("heads", "groups")
 
@@ -47,8 +46,7 @@ def draw(subject: Subject) -> None:
             g = lab.steps("kv", numbers, g)
     state.fit(head=config.n_heads)
     why = telling.open_on_a_head(subject, kinds(subject.trace)[0])
-    title, said = _sharing(config.n_heads, g), of_figures()
-    drawn = figures.shared_heads(config.n_heads, g, chosen=state.view().head, title=title, words=said)
+    drawn = figures.shared_heads(config.n_heads, g, chosen=state.view().head, title=_sharing(config.n_heads, g))
     lesson.ask(question(subject), folded=True)
     chart.show(drawn, key="heads.sharing")
     aside(why)

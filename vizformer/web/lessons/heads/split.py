@@ -20,7 +20,6 @@ from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge
 from vizformer.web.widgets.lab import Laboratory, aside
 from vizformer.web.words import labels
 from vizformer.web.words.cells import share
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("heads", "split")
 VECTORS = ("x", "q", "k", "v", "z", "out")
@@ -37,13 +36,13 @@ def draw(subject: Subject) -> None:
     why = attention_selector.choose(subject, suggest=True)
     view, query, config = state.view(), attention_selector.query(subject), subject.config
     site = attention_selector.site()
-    found, said = contributions(subject, site, query), of_figures()
+    found = contributions(subject, site, query)
     cut, token = found.slices, subject.trace.tokens[labels.stacks(view.kind)[0]][query].text
     slices = dict(zip(VECTORS, (0, config.n_heads, config.kv_heads, config.kv_heads, config.n_heads, 0), strict=True))
     rows = {name: row for name in VECTORS if (row := getattr(cut, name)) is not None}
     title, named = lab.text("vectors", query=query, token=token), list(lab.texts("vector", list(rows)).values())
     shown = figures.head_slices(
-        list(rows.values()), named, [slices[name] for name in rows], chosen=view.head, title=title, words=said
+        list(rows.values()), named, [slices[name] for name in rows], chosen=view.head, title=title
     )
     chart.show(shown, key="heads.slices")
     aside(why)
@@ -54,7 +53,7 @@ def draw(subject: Subject) -> None:
         heads.append(lab.text("bias"))
     names = [lab.text("length", part=part, norm=f"{norm:.2f}") for part, norm in zip(heads, lengths, strict=True)]
     title = lab.text("parts", d=config.d_model)
-    added = figures.head_parts(np.stack([*parts, cut.out]), [*names, lab.text("sum")], title=title, words=said)
+    added = figures.head_parts(np.stack([*parts, cut.out]), [*names, lab.text("sum")], title=title)
     chart.show(added, key="heads.parts")
     proof_badge.show(found.proof, edited=bool(subject.edited))
     lesson.ask(question(subject, site, view.head, query))

@@ -24,7 +24,6 @@ from vizformer.web.widgets import lesson
 from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.words import counts, labels
-from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, show_note, translate
 
 lab = Laboratory("map", "drawing", wide=True)
@@ -88,15 +87,15 @@ def draw(subject: Subject) -> None:
     now = lesson.value("map.box", default, found.keys())
     sizes = {box.key: box.parameters for box in found.values()}
     total = sum(sizes.values())
-    drawn, texts = columns([*found.values()], config), words(architecture.ENGLISH)
+    drawn = columns([*found.values()], config)
     left, right = st.columns([3, 2], gap="large")
     with left:
-        chosen = architecture.mount(drawn, selected=now, words=texts, key=_DRAWING)
+        chosen = architecture.mount(drawn, selected=now, key=_DRAWING)
         picture = Picture(
             "model",
             caption(),
             lambda: figures.model_drawing(drawn, sizes, parameters_title=lab.text("columns.parameters")),
-            page=lambda: architecture.to_html(drawn, selected=now, words=texts),
+            page=lambda: architecture.to_html(drawn, selected=now),
             told=lambda: _told([*found.values()], config),
         )
         take_away(picture, key=_DRAWING)

@@ -24,7 +24,6 @@ from vizformer.web.widgets import chart, lesson, source_language
 from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("map", "gru")
 STORIES = ModelRef("bundled", "stories")  # the tokens and the training text of the GRU
@@ -102,9 +101,9 @@ def draw(subject: Subject) -> None:
     with settings:
         back = lab.slider("back", 0, furthest, furthest) if furthest > 0 else furthest
         logarithmic = lab.buttons("scale", ("log", "linear")) == "log"
-    title, said = lab.text("strongly"), of_figures()
+    title = lab.text("strongly")
     chart.show(
-        figures.gradient_reach(curves, spread, back=back, logarithmic=logarithmic, title=title, words=said),
+        figures.gradient_reach(curves, spread, back=back, logarithmic=logarithmic, title=title),
         key="map.gradients",
     )
     if spread:

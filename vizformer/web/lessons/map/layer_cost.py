@@ -12,7 +12,6 @@ from vizformer.web.frame import sitemap
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("map", "cost")
 FORMULAS: dict[LayerType, tuple[str, str]] = {  # in the paper's table, and of every matrix product
@@ -51,7 +50,6 @@ def draw(subject: Subject) -> None:
             crossing=(d, cost("attention", Sizes(d, d, k, r), full)),
             crossing_name=lab.text("crossing", d=d),
             title=lab.text("layer", d=d),
-            words=of_figures(),
         ),
         key="map.costs",
     )

@@ -15,7 +15,6 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts, labels
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("map", "rnn")
 DRAWN = 40  # tokens in the picture
@@ -62,10 +61,10 @@ def draw(subject: Subject) -> None:
     with controls():
         kind = lab.buttons("kind", LAYER_TYPES, "recurrent")
         k, r = lab.slider("k", 2, 9, 3), lab.slider("r", 2, 32, 8)
-    drawn, said = path(kind, len(shown), k, r), of_figures()
+    drawn = path(kind, len(shown), k, r)
     states, title = kind == "recurrent", lab.text("way")
     chart.show(
-        figures.path_picture(shown, drawn.levels, drawn.edges, drawn.way, states=states, title=title, words=said),
+        figures.path_picture(shown, drawn.levels, drawn.edges, drawn.way, states=states, title=title),
         key="map.path",
     )
     if n > len(shown):

@@ -11,7 +11,6 @@ from vizformer.web.catalogue.subject_functions import of_run
 from vizformer.web.widgets import chart, lesson, row_names
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import counts, labels
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("masks", "leak", wide=True)
 RUNS: dict[Stack, tuple[RunMask, ...]] = {"encoder": ("own", "causal", "window"), "decoder": ("own", "window", "open")}
@@ -45,13 +44,13 @@ def draw(subject: Subject) -> None:
         token_id = lab.box("by", names, offered[0].id)
         reach = lab.slider("reach", 0, 8, 1) if run == "window" else 1
     found = measured(subject, stack, position, token_id, run, reach)
-    outputs, said = row_names.queries(subject, stack), of_figures()
+    outputs = row_names.queries(subject, stack)
     bars, spread = lab.text("bars"), lab.text("spread")
-    moved = figures.change_bars(found.outputs.astype(np.float32), outputs, position, title=bars, words=said)
+    moved = figures.change_bars(found.outputs.astype(np.float32), outputs, position, title=bars)
     chart.show(moved, key="masks.bars")
     before, after = sum(i < position for i in found.moved), sum(i > position for i in found.moved)
     lab.say("moved", moved=len(found.moved), n=len(row), before=before, after=after)
-    spreading = figures.change_map(found.stream.astype(np.float32), outputs, title=spread, words=said)
+    spreading = figures.change_map(found.stream.astype(np.float32), outputs, title=spread)
     chart.show(spreading, key="masks.spread", title_above=True)
     lesson.ask(question(subject))
 

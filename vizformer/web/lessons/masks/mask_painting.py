@@ -24,7 +24,6 @@ from vizformer.web.widgets.downloads import take_away
 from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
-from vizformer.web.words.figure_words import words
 
 lab = Laboratory("masks", "paint", wide=True)
 _PAINT = "masks.paint"
@@ -66,12 +65,11 @@ def draw(subject: Subject) -> None:
     masked = masked_attention(run[site_name(attention, view.layer)], view.head)
     left, right = st.columns([3, 2], gap="large")
     with left:
-        texts = words(mask.ENGLISH)
         rows_named, columns_named = row_names.queries(subject, attention), labels.texts(keys)
         drawn = mask.MaskView(rows_named, columns_named, masked.reasons, weights=masked.weights, own=own)
-        mask.mount(drawn, paintable=True, selected=flips, words=texts, key=f"{_PAINT}.{attention}")
+        mask.mount(drawn, paintable=True, selected=flips, key=f"{_PAINT}.{attention}")
         told = [head_downloads.head_name(attention, view.layer, view.head), lab.text("painted")]
-        take_away(*head_downloads.mask(drawn, " · ".join(told), texts), key=f"{_PAINT}.{attention}")
+        take_away(*head_downloads.mask(drawn, " · ".join(told)), key=f"{_PAINT}.{attention}")
         with st.container(horizontal=True):
             _buttons(flips, own[:rows, :columns] > 0)
         aside(why)

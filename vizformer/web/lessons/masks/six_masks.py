@@ -21,7 +21,6 @@ from vizformer.web.widgets.downloads import take_away
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.widgets.other_sentence import ask_other_sentence
 from vizformer.web.words import counts, labels
-from vizformer.web.words.figure_words import words
 
 lab = Laboratory("masks", "kinds", wide=True)
 _PANELS = "masks.panels"
@@ -93,12 +92,12 @@ def draw(subject: Subject) -> None:
         else:
             recipe = _settings(kind, attention, len(tokens(subject, attention)[0]), window)
             found = laid(subject, attention, view.layer, view.head, recipe)
-    masked, texts = found.masked, words(mask.ENGLISH)
+    masked = found.masked
     rows, columns = _named(subject, attention, found), labels.texts(found.keys)
     drawn = mask.MaskView(rows, columns, masked.reasons, masked.scores, masked.weights, found.kept, found.unused)
-    mask.mount(drawn, words=texts, key=_PANELS)
+    mask.mount(drawn, key=_PANELS)
     told = [head_downloads.head_name(attention, view.layer, view.head), lab.text(f"kind.{kind}")]
-    take_away(*head_downloads.mask(drawn, " · ".join(told), texts), key=_PANELS)
+    take_away(*head_downloads.mask(drawn, " · ".join(told)), key=_PANELS)
     st.caption(" · ".join(filter(None, (lab.text("on", attention=labels.kind_label(attention)), why))))
     notes(lab, subject, attention, masked, own=masked.own)
     if batched:

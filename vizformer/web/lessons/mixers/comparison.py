@@ -13,7 +13,6 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("mixers", "comparison")
 MOST = 16  # tokens
@@ -45,12 +44,7 @@ def draw(subject: Subject) -> None:
     found = {kind: mixed(kind, ids) for kind in MIXERS}
     title = lab.text("picture", mixer=lab.text(f"mixer.{mixer}"), head=head)
     drawn = figures.attention_heatmap(
-        found[mixer].maps[head],
-        names,
-        names,
-        kind="scores" if mixer in ("delta", "space") else "weights",
-        title=title,
-        words=of_figures(),
+        found[mixer].maps[head], names, names, kind="scores" if mixer in ("delta", "space") else "weights", title=title
     )
     drawn.update_traces(texttemplate="%{z:.2f}" if len(tokens) <= 8 else None)  # the numbers of M are small
     with picture:

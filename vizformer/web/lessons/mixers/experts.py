@@ -12,7 +12,6 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.mixers.delta import numbers, two_tokens
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("mixers", "experts")
 CODE = """p = torch.softmax(x @ W_r.T, dim=-1)
@@ -39,7 +38,6 @@ def draw(subject: Subject) -> None:
         [str(expert) for expert in range(1, len(ROUTER) + 1)],
         column_title=lab.text("columns.expert"),
         title=lab.text("picture"),
-        words=of_figures(),
     )
     drawn.update_traces(texttemplate="%{z:.3f}", showscale=False)
     with picture:

@@ -11,7 +11,6 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.mixers.delta import numbers, two_tokens
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("mixers", "latent")
 KEYS, ABSORBED = "q · k", "(W_UKᵀ q) · c"
@@ -34,7 +33,7 @@ def draw(subject: Subject) -> None:
     both = np.concatenate([found.scores, found.absorbed], axis=-1).reshape(2 * heads, 4)
     rows = [lab.text("row", head=head, token=token) for head in range(1, heads + 1) for token in tokens]
     columns = [f"{token}: {way}" for way in "kc" for token in tokens]
-    drawn = figures.attention_heatmap(both, rows, columns, kind="scores", title=lab.text("picture"), words=of_figures())
+    drawn = figures.attention_heatmap(both, rows, columns, kind="scores", title=lab.text("picture"))
     drawn.update_traces(texttemplate="%{z:.0f}")
     with picture:
         chart.show(drawn, key="mixers.latent", title_above=True)

@@ -13,7 +13,6 @@ from vizformer.web.widgets import attention_selector, chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
 from vizformer.web.words.cells import share
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("mixers", "sink")
 LOWEST = 20  # by how much scores can be lowered
@@ -42,8 +41,8 @@ def draw(subject: Subject) -> None:
     shown = sorted(seen[np.argsort(-found.plain[seen], kind="stable")][:SHOWN])
     both = np.stack([np.append(found.plain[shown], 0.0), np.append(found.weights[shown], found.share)])
     names = [*(f"{j} · {keys[j]}" for j in shown), lab.text("sink")]
-    rows, said = lab.columns("plain", "weights"), of_figures()
-    drawn = figures.attention_heatmap(both, rows, names, title=lab.text("picture"), words=said)
+    rows = lab.columns("plain", "weights")
+    drawn = figures.attention_heatmap(both, rows, names, title=lab.text("picture"))
     with picture:
         chart.show(drawn, key="mixers.sink", title_above=True)
     written = [*(matrix.number(float(score), 2) for score in found.scores[shown]), f"{sink:g}"]

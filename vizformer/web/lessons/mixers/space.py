@@ -12,7 +12,6 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.mixers.delta import numbers, two_tokens
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("mixers", "space")
 CODE = """a = torch.exp(-rate * steps)
@@ -36,8 +35,7 @@ def draw(subject: Subject) -> None:
         rate = lab.slider("rate", 0.0, 2.0, 0.5, 0.25)
         skip = lab.slider("skip", -1.0, 1.0, 0.0, 0.25)
     found, tokens = two_steps(angle, step, rate, skip), two_tokens(subject)
-    said = of_figures()
-    drawn = figures.attention_heatmap(found.map, tokens, tokens, kind="scores", title=lab.text("picture"), words=said)
+    drawn = figures.attention_heatmap(found.map, tokens, tokens, kind="scores", title=lab.text("picture"))
     drawn.update_traces(texttemplate="%{z:.2f}")
     with picture:
         chart.show(drawn, key="mixers.space", title_above=True)

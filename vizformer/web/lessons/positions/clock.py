@@ -11,7 +11,6 @@ from vizformer.web.catalogue.subject import Subject
 from vizformer.web.lessons.positions.sinusoid import ROWS, code, facts, length, position, say_whose, width
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("positions", "clock")
 CLOCKS = 8
@@ -39,7 +38,6 @@ def draw(subject: Subject) -> None:
             [lab.text("hand", pair=i) + f"\nλ = {length(d, i)}" for i in shown],
             pos,
             moved=(pairs[pos + k], pos + k),
-            words=of_figures(),
         ),
         key="positions.clocks",
     )

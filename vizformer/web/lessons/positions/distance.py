@@ -14,7 +14,6 @@ from vizformer.web.lessons.positions.small_models import MOST
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _
 
 lab = Laboratory("positions", "distance")
@@ -75,7 +74,6 @@ def draw(subject: Subject) -> None:
             labels.numbered(tokens),
             row_title=lab.text("row"),
             column_title=lab.text("column"),
-            words=of_figures(),
         ),
         key="positions.map",
     )

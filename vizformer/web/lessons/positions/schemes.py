@@ -20,7 +20,6 @@ from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.choices import more
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("positions", "options")
 PICTURE = "positions.picture"  # one chart that changes: quicker in the browser than another chart for each scheme
@@ -100,7 +99,6 @@ def draw(subject: Subject) -> None:
             numbered,
             row_title=lab.text("rows"),
             column_title=lab.text("columns"),
-            words=of_figures(),
         ),
         key="positions.effect",
     )
@@ -167,7 +165,7 @@ def _rope(vocab_size: int, ids: Ids, head: int, pair: int, at: tuple[int, int], 
     (i, j), queries_keys = at, unturned(vocab_size, ids)
     q, k = (rows[head, position] for rows, position in zip(queries_keys, at, strict=True))
     here, moved = (effects.rotary_pair(q, k, pair, (i + by, j + by)) for by in (0, shift))
-    arrows = figures.turned_arrows({"q": moved.query, "k": moved.key}, words=of_figures())
+    arrows = figures.turned_arrows({"q": moved.query, "k": moved.key})
     chart.show(arrows, key=PICTURE)
     st.markdown(place)
     omega, change = 10_000.0 ** (-pair / PAIRS), abs(moved.score - here.score)
@@ -193,7 +191,7 @@ def _picture(scheme: Positions) -> None:
     if scheme == "none":
         return
     if scheme in ("sinusoidal", "learned"):
-        said = {**of_figures(), "dimension": lab.text("alike.axis"), "encoding": lab.text("alike.hover")}
+        said = {"dimension": lab.text("alike.axis"), "encoding": lab.text("alike.hover")}
         title = lab.text(f"alike.{scheme}")
         figure = figures.positional_heatmap(cosines(scheme == "learned"), end=1.0, title=title, words=said)
     else:

@@ -15,7 +15,6 @@ from vizformer.web.link.whole_number import whole
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("positions", "waves")
 SPANS = (16, 64, 256, 1024)
@@ -64,12 +63,7 @@ def draw(subject: Subject) -> None:
     shown = min(span, MOST_ROWS)
     st.markdown(lab.text("code", n=shown))
     chart.show(
-        figures.positional_heatmap(
-            rows[:shown],
-            end=1.0,
-            names=[*labels.texts(tokens), *[""] * (shown - len(tokens))],
-            words=of_figures(),
-        ),
+        figures.positional_heatmap(rows[:shown], end=1.0, names=[*labels.texts(tokens), *[""] * (shown - len(tokens))]),
         key="positions.code",
     )
 

@@ -16,7 +16,6 @@ from vizformer.web.link import state
 from vizformer.web.widgets import attention_selector, chart, lesson, row_names
 from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("qkv", "scale", wide=True)
 
@@ -35,13 +34,13 @@ def draw(subject: Subject) -> None:
     with controls():
         d, temperature = lab.steps("d", WIDTHS, 64), lab.steps("t", TEMPERATURES, 1.0)
         st.button(lab.text("again"), on_click=lesson.change, args=("qkv.seed", (seed + 1) % 1000, 0), key="qkv.again")
-    measured, curves, said = variances(seed), saturation(seed), of_figures()
+    measured, curves = variances(seed), saturation(seed)
     marks = [(lab.text("plain"), d**0.5 / temperature), (lab.text("divided"), 1.0 / temperature)]
     left, right = st.columns(2)
     title = lab.text("pairs", n=f"{PAIRS:,}")
-    chart.show(figures.variance_growth(WIDTHS, measured, at=d, title=title, words=said), key="qkv.variance", on=left)
+    chart.show(figures.variance_growth(WIDTHS, measured, at=d, title=title), key="qkv.variance", on=left)
     title, lines = lab.text("softmax", n=KEYS), (curves.deviations, curves.largest, curves.slopes)
-    chart.show(figures.saturation_curves(*lines, marks=marks, title=title, words=said), key="qkv.saturation", on=right)
+    chart.show(figures.saturation_curves(*lines, marks=marks, title=title), key="qkv.saturation", on=right)
     for name, deviation in marks:
         largest, slope = curves.at(deviation)
         values = {"deviation": f"{deviation:.3g}", "largest": labels.percent(largest), "slope": f"{slope:.2g}"}

@@ -16,7 +16,6 @@ from vizformer.web.widgets import attention_selector, chart, lesson, proof_badge
 from vizformer.web.widgets.cell_question import LARGEST
 from vizformer.web.widgets.lab import Laboratory, aside, controls
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("qkv", "three", wide=True)
 PRINTED_UP_TO = 9  # tokens: two maps side by side with more numbers are slow to paint and too small to read
@@ -102,8 +101,8 @@ def _picture(subject: Subject, way: str, scores: ndarray, found: Asymmetry) -> N
     """The scores of one way, and the pair of tokens for which they differ most."""
     kind = state.view().kind
     tokens = labels.texts(subject.trace.tokens[labels.stacks(kind)[0]])
-    rows, title, said = row_names.queries(subject, kind), lab.text(f"matrices.{way}"), of_figures()
-    picture = figures.attention_heatmap(scores, rows, tokens, kind="scores", title=title, words=said)
+    rows, title = row_names.queries(subject, kind), lab.text(f"matrices.{way}")
+    picture = figures.attention_heatmap(scores, rows, tokens, kind="scores", title=title)
     if len(tokens) > PRINTED_UP_TO:
         picture.update_traces(texttemplate=None)
     chart.show(picture, key=f"qkv.scores.{way == 'learned'}")

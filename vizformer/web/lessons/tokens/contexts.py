@@ -22,7 +22,6 @@ from vizformer.web.widgets import chart, lesson, model_suggestions
 from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.widgets.other_sentence import ask_other_sentence
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("tokens", "context")
 AFFORDABLE = 100_000_000  # parameters of a model that reads sixty sentences while a reader waits
@@ -103,7 +102,6 @@ def draw(subject: Subject) -> None:
             found.high,
             added=subject.config.positions in ("sinusoidal", "learned"),
             title=lab.text("picture", token=tokens[i].text),
-            words=of_figures(),
         ),
         key="tokens.curves",
     )

@@ -18,7 +18,6 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("tokens", "norms")
 SOME = 64  # tokens whose ids are written into the code
@@ -47,13 +46,7 @@ def draw(subject: Subject) -> None:
     lesson.ask(question(subject), folded=found.positions is None)
     scaled = lab.toggle("scale", found.scaled, factor=r"$\sqrt{d_\text{model}}$")
     chart.show(
-        figures.norm_bars(
-            labels.texts(tokens),
-            found.entering(scaled),
-            found.positions,
-            title=lab.text("picture"),
-            words=of_figures(),
-        ),
+        figures.norm_bars(labels.texts(tokens), found.entering(scaled), found.positions, title=lab.text("picture")),
         key="tokens.norms",
     )
     lab.note("trained", form="scaled" if found.scaled else "plain")

@@ -15,7 +15,6 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("tokens", "neighbours")
 NEAREST = 8  # neighbours of the chosen token
@@ -60,7 +59,6 @@ def draw(subject: Subject) -> None:
             nearest.cosines,
             directions(subject.model, centred)[1],
             title=lab.text("nearest", token=chosen.text),
-            words=of_figures(),
         ),
         key="tokens.bars",
         on=left,
@@ -73,7 +71,6 @@ def draw(subject: Subject) -> None:
             plane.shares,
             chosen=shown.index(chosen.id),
             title=lab.text("map"),
-            words=of_figures(),
         ),
         key="tokens.map",
         on=right,

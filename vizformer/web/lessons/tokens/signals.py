@@ -10,7 +10,6 @@ from vizformer.components.table import Row
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("tokens", "signals")
 PICTURE, SIDES, SEED = 24, (3, 4, 6, 8, 12), 0  # pixels of the picture and of a patch; of the matrix that is drawn
@@ -28,7 +27,7 @@ def draw(subject: Subject) -> None:
         chosen = lab.slider("chosen", 0, len(cut) - 1, 0)
     weights, rows = signal_tokens.patch_tokens(cut, subject.config.d_model, SEED)
     title = lab.text("picture", side=PICTURE, n=len(cut))
-    chart.show(figures.patch_picture(picture, side, chosen, title=title, words=of_figures()), key="tokens.patches")
+    chart.show(figures.patch_picture(picture, side, chosen, title=title), key="tokens.patches")
     lesson.ask(question(subject, side))
     st.html(
         matrix.style()

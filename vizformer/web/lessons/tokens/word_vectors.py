@@ -17,7 +17,6 @@ from vizformer.web.lessons.tokens.sentences import Occasion, occasions
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("tokens", "vectors")
 SHOWN = 8  # neighbours in a picture
@@ -70,7 +69,6 @@ def draw(subject: Subject) -> None:
             np.array([cosine for __, cosine in near]),
             found.average,
             title=lab.text("nearest", token=word),
-            words=of_figures(),
         ),
         key="tokens.static",
         on=left,

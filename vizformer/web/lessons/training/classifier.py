@@ -22,7 +22,6 @@ from vizformer.web.widgets import chart, lesson
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
-from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import language as reader_language
 
 lab = Laboratory("training", "classifier")
@@ -170,6 +169,6 @@ def _sentence(text: str, language: str) -> None:
     tokens = labels.texts(runs.trace.tokens["encoder"])
     for name, pattern, column in zip(("before", "after"), (pair.first, pair.second), st.columns(2), strict=True):
         title = lab.text(f"map.{name}")
-        figure = figures.attention_heatmap(pattern, tokens, tokens, title=title, words=of_figures())
+        figure = figures.attention_heatmap(pattern, tokens, tokens, title=title)
         chart.show(figure.update_layout(height=380), key=f"training.classifier.{name}", on=column)
     lab.note("far", bits=f"{moved.flat[index]:.3f}", most=heads[most], mean=f"{np.nanmean(moved):.3f}")

@@ -21,7 +21,6 @@ from vizformer.web.widgets import chart, lesson, proof_badge
 from vizformer.web.widgets.lab import Laboratory, controls
 from vizformer.web.words import labels
 from vizformer.web.words.cells import share
-from vizformer.web.words.figure_words import of_figures
 
 lab = Laboratory("training", "smoothing")
 EPSILONS = (0.0, 0.05, 0.1, 0.2, 0.3)
@@ -75,10 +74,7 @@ def _target(found: LossNumbers) -> None:
     names = [*labels.told_apart(found.tokens), lab.text("others", n=f"{found.rest:,}")]
     chart.show(
         figures.next_token_bars(
-            names,
-            np.array([*found.target, found.rest_target]),
-            title=lab.text("target", eps=found.eps),
-            words=of_figures(),
+            names, np.array([*found.target, found.rest_target]), title=lab.text("target", eps=found.eps)
         ),
         key="training.target",
     )

@@ -11,7 +11,6 @@ from vizformer.web.widgets import chart, proof_badge
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded, plain
-from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_markdown, show_note
 
 LONGEST, DRAWN = 512, 64  # tokens: each row is taken apart by itself; a map is read up to so many
@@ -78,7 +77,7 @@ def _map(here: Heads, found: EffectiveAttention, query: int, key: int) -> None:
             reasons=record.reason(view.head).cpu().numpy()[rows, keys],
             kind="effective",
             title=_("Effective attention"),
-            words={**of_figures(), "weight": _("effective weight")},
+            words={"weight": _("effective weight")},
         ),
         key="attention.effective.map",
     )

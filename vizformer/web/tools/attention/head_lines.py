@@ -11,7 +11,6 @@ from vizformer.web.tools.attention import aids, line_part
 from vizformer.web.tools.attention.heads_of_kind import Heads
 from vizformer.web.widgets import head_downloads
 from vizformer.web.widgets.downloads import take_away
-from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import show_info
 
 
@@ -28,13 +27,12 @@ def as_lines(heads: Heads) -> None:
         "query_tokens": heads.query_tokens[part.queries.start : part.queries.stop],
         "key_tokens": heads.key_tokens[part.keys.start : part.keys.stop],
     }
-    selection = lines.mount(payload, selected=wanted, words=words(lines.ENGLISH), key="lines", **names)
+    selection = lines.mount(payload, selected=wanted, key="lines", **names)
     view, shown, pinned = state.view(), selection.heads or (), part.in_text(selection.pinned)
     head = view.head if view.head in shown else shown[0]
     query = pinned.index if pinned is not None and pinned.side == "query" else view.query
     drawn = drawn_lines(replace(selection, pinned=pinned), None if shown == (head,) else shown, query, part)
     state.update(layer=selection.layer, head=head, query=query, lines=line_settings.write(drawn))
-    said = words(lines.ENGLISH)
     take_away(
         head_downloads.lines(
             heads.subject,
@@ -42,7 +40,7 @@ def as_lines(heads: Heads) -> None:
             selection,
             (part.queries, part.keys),
             **names,
-            page=lambda: lines.to_html(payload, selected=selection, words=said, **names),
+            page=lambda: lines.to_html(payload, selected=selection, **names),
         ),
         key="lines",
     )
@@ -58,7 +56,7 @@ def as_lines_together(heads: Heads) -> None:
     layer = min(lines.peek(key="lines.together", selected=wanted).layer, shape[0] - 1)
     held = None if lines.fits(shape, scored=False) else layer
     payload = head_pictures.lines_together(heads.subject, heads.kind, view.over, view.without, held)
-    said = words(lines.ENGLISH) | {"layer": aids.names_together(view.over)["head_name"]}
+    said = {"layer": aids.names_together(view.over)["head_name"]}
     names: dict[str, Any] = {"query_tokens": heads.query_tokens, "key_tokens": heads.key_tokens}
     selection = lines.mount(payload, selected=wanted, words=said, key="lines.together", **names)
     query = selection.pinned.index if selection.pinned is not None and selection.pinned.side == "query" else view.query

@@ -12,7 +12,6 @@ from vizformer.web.tools.attention import aids, head_aggregation, over_texts, pa
 from vizformer.web.tools.attention.heads_of_kind import Heads
 from vizformer.web.widgets import head_downloads, packed_heads
 from vizformer.web.widgets.downloads import take_away
-from vizformer.web.words.figure_words import of_heads
 
 # The page keeps what a component returned and passes it again; a difference is the page's own wish.
 
@@ -29,7 +28,7 @@ def as_map(heads: Heads) -> None:
         "query_tokens": heads.query_tokens,
         "key_tokens": heads.key_tokens,
         "by_word": heads.by_word,
-        "words": of_heads(heads.subject.config),
+        "words": packed_heads.words_of(heads.subject.config),
     }
     selection = attention.mount(payload, selected=wanted, key="heads", strip=over_texts.strip(heads), **shown_as)
     query = written_query(selection.query, heads.queries)
@@ -72,7 +71,7 @@ def as_one_map(heads: Heads) -> None:
         state.update(layer=looked_at)
         return
     names = heads.query_tokens
-    said = of_heads(heads.subject.config) | aids.names_together(view.over)
+    said = packed_heads.words_of(heads.subject.config) | aids.names_together(view.over)
     shown_as: dict[str, Any] = {
         "query_tokens": names,
         "key_tokens": heads.key_tokens,

@@ -13,7 +13,6 @@ from vizformer.web.widgets import head_downloads, packed_heads
 from vizformer.web.widgets.downloads import take_away
 from vizformer.web.widgets.running_text import tokens_with_spaces
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import words
 
 
 def as_text(heads: Heads) -> None:
@@ -36,7 +35,7 @@ def as_text(heads: Heads) -> None:
     if payload is None:
         state.update(layer=min(shown.layer, shape[0] - 1))
         return
-    shown_as: dict[str, Any] = {"query_tokens": running[0], "key_tokens": running[1], "words": words(reading.ENGLISH)}
+    shown_as: dict[str, Any] = {"query_tokens": running[0], "key_tokens": running[1]}
     found = reading.mount(payload, selected=wanted, key=key, **shown_as)
     st.session_state[f"attention.{key}"] = found
     query = view.query

@@ -10,7 +10,6 @@ from vizformer.web.widgets import chart, position_choice
 from vizformer.web.widgets.answer_question import ask_why
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_note
 
 
@@ -34,7 +33,6 @@ def draw_next_token(subject: Subject) -> None:
             title=_("Most probable after position {position}", position=position)
             if stack == "decoder"
             else _("Most probable at position {position}", position=position),
-            words=of_figures(),
         ),
         key="next.bars",
     )

@@ -11,7 +11,6 @@ from vizformer.web.link.view import Kind
 from vizformer.web.widgets import chart, proof_badge
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded, plain
-from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _
 
 
@@ -56,13 +55,7 @@ def terms(subject: Subject, kind: Kind, layer: int, head: int, query: int, key: 
         )
         order = found.order
         chart.show(
-            figures.score_terms(
-                order.astype(np.int32),
-                found.terms[order],
-                found.query[order],
-                found.key[order],
-                words=of_figures(),
-            ),
+            figures.score_terms(order.astype(np.int32), found.terms[order], found.query[order], found.key[order]),
             key="attention.pair.bars",
         )
         proof_badge.show(found.proof, edited=bool(subject.edited))

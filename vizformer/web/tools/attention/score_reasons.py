@@ -19,7 +19,6 @@ from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.in_python import opening
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded, plain
-from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_info, show_markdown, show_note
 from vizformer.web.words.part_names import part_name
 from vizformer.web.words.signed_roles import role_or_none, role_said
@@ -74,7 +73,7 @@ def _draw(here: Heads, site: str, head: int, query: int) -> None:
         weight=f"{weights[key]:.3f}",
         score=f"{split.score:.3f}".replace("-", "−"),
     )
-    texts = {**of_figures(), "logit_share": _("share of the score")}
+    texts = {"logit_share": _("share of the score")}
     sides: tuple[tuple[Side, str], ...] = (
         ("query", _("What asks, in “{token}”", token=asks)),
         ("key", _("What answers, in “{token}”", token=answers)),

@@ -13,7 +13,6 @@ from vizformer.web.tools.compare.computations import Checked
 from vizformer.web.widgets import chart
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
-from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_info, show_markdown, show_note, show_text, show_warning, translate
 
 UNKNOWN = 8  # names that are listed
@@ -85,13 +84,7 @@ def _picture(first: Compared, picture: Picture, subject: Subject) -> None:
         title += " · " + _("head {head}", head=picture.head)
     chart.show(
         figures.matrix_heatmap(
-            picture.values,
-            rows,
-            columns,
-            row_title=_("row"),
-            column_title=_("column"),
-            title=title,
-            words=of_figures(),
+            picture.values, rows, columns, row_title=_("row"), column_title=_("column"), title=title
         ),
         key="compare.picture",
     )

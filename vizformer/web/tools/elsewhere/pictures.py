@@ -22,7 +22,6 @@ from vizformer.web.widgets.choices import line
 from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.words import counts
 from vizformer.web.words.errors import plain
-from vizformer.web.words.figure_words import of_figures, words
 from vizformer.web.words.i18n import _, show_info, show_note, translate
 
 _ARRAYS = Cache(lambda: limit() // 2)  # of all sessions, and what is made of them: payloads, small maps
@@ -146,16 +145,14 @@ def _as_map(name: str, arrays: AttentionArrays, packed: HeadsPayload | None) -> 
     shown_as: dict[str, Any] = {
         "query_tokens": arrays.query_tokens,
         "key_tokens": arrays.key_tokens,
-        "words": words(attention.ENGLISH),
     }
     chosen = attention.mount(payload, selected=last, key="elsewhere.heads", **shown_as)
     st.session_state[_SELECTED] = chosen
 
     def drawn() -> Figure:
         weights = arrays.weights[chosen.layer, chosen.head]
-        texts = of_figures()
         tokens = (arrays.query_tokens, arrays.key_tokens)
-        return figures.attention_heatmap(weights, *tokens, reasons=arrays.reasons, words=texts)
+        return figures.attention_heatmap(weights, *tokens, reasons=arrays.reasons)
 
     told = _("Layer {layer}, head {head}", layer=chosen.layer, head=chosen.head)
     take_away(
@@ -180,7 +177,6 @@ def _as_lines(name: str, arrays: AttentionArrays, packed: HeadsPayload | None) -
     shown_as: dict[str, Any] = {
         "query_tokens": arrays.query_tokens,
         "key_tokens": arrays.key_tokens,
-        "words": words(lines.ENGLISH),
     }
     chosen = lines.mount(payload, selected=last, key="elsewhere.lines", **shown_as)
     st.session_state[f"{_SELECTED}.lines"] = chosen
@@ -193,7 +189,6 @@ def _as_lines(name: str, arrays: AttentionArrays, packed: HeadsPayload | None) -
             arrays.key_tokens,
             heads=heads,
             threshold=chosen.threshold,
-            words=of_figures(),
         )
 
     told = _("layer {layer}", layer=chosen.layer)

@@ -12,7 +12,6 @@ from vizformer.web.tools.fill_mask.gaps import Positions, Shown, mask_piece, mas
 from vizformer.web.widgets import chart
 from vizformer.web.widgets.answer_question import ask_why
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _
 
 _HEAD = "blanks.head"
@@ -26,7 +25,6 @@ def candidates(subject: Subject, shown: Shown, hidden: Positions, focus: int, tr
             labels.told_apart([p.token for p in best]),
             np.array([p.probability for p in best], dtype=np.float32),
             title=_("Most probable at position {position}", position=focus),
-            words=of_figures(),
         ),
         key="blanks.bars",
         code=lambda: in_python.of_gap(subject, hidden, focus),
@@ -70,7 +68,7 @@ def attention(subject: Subject, shown: Shown, hidden: Positions, all_hidden: Pos
             [_("Layer {layer}", layer=layer) for layer in range(len(weights))],
             keys,
             title=_("Where the gap at position {position} looks", position=focus),
-            words={**of_figures(), **rows},
+            words=rows,
         ),
         key="blanks.map",
     )

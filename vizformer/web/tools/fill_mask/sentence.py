@@ -17,7 +17,6 @@ from vizformer.web.tools.fill_mask.gaps import Positions, Shown, mask_piece
 from vizformer.web.tools.fill_mask.one_gap import attention, candidates
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words import counts, labels
-from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, show_note
 
 _STRIP, _CLICKED, _SEVERAL, _OPENED = "blanks.strip", "blanks.clicked", "blanks.several", "blanks.opened"
@@ -38,7 +37,6 @@ def blank(subject: Subject) -> None:
         chips(subject, shown, hidden, chances),
         selected=focus,
         label=_("Click a word to hide it. The bars: how surely the model finds each word where it alone is hidden."),
-        words=words(tokens.ENGLISH),
         key=_STRIP,
     )
     with st.container(horizontal=True, vertical_alignment="center"):

@@ -13,8 +13,7 @@ from vizformer.web.tools.generation import computations, in_python
 from vizformer.web.widgets import data_table
 from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.laboratories import laboratory
-from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _, show_note, show_text
+from vizformer.web.words.i18n import _, show_note, show_text, words
 
 
 @laboratory
@@ -44,14 +43,13 @@ def beam(subject: Subject, settings: Settings) -> None:
         }
         for index, node in enumerate(search.tree.nodes)
     ]
-    texts = words(tree.ENGLISH)
-    tree.mount(nodes, words=texts, key="beam")
+    tree.mount(nodes, key="beam")
     take_away(
         Picture(
             "beam",
             caption(_("Beam search")),
-            page=lambda: tree.to_html(nodes, words=texts),
-            told=lambda: _told(nodes, search.found[0] if search.found else None, texts),
+            page=lambda: tree.to_html(nodes),
+            told=lambda: _told(nodes, search.found[0] if search.found else None),
             code=lambda: in_python.of_beam(subject, settings),
         ),
         key="beam",
@@ -87,8 +85,9 @@ def _read_back(subject: Subject, best: str, *, greedy: str) -> None:
         st.switch_page(sitemap.ATTENTION.file)
 
 
-def _told(nodes: list[tree.Node], best: tuple[str, Hypothesis] | None, texts: dict[str, str]) -> tuple[str, Table]:
+def _told(nodes: list[tree.Node], best: tuple[str, Hypothesis] | None) -> tuple[str, Table]:
     """The best result in a sentence, and the tree as a table."""
+    texts = words(tree.ENGLISH)
     columns = (_("number"), _("continues"), _("new token"), _("token"), "log p", _("score"), _("what became of it"))
     rows = [
         (

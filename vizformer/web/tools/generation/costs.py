@@ -6,7 +6,6 @@ from vizformer import figures
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.generation import computations
 from vizformer.web.widgets import chart, rolling_cache_note
-from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_text
 
 
@@ -36,18 +35,13 @@ def draw_costs(subject: Subject, text: computations.Text, step: int) -> None:
             of_source=config.n_encoder_layers > 0,
             at=step,
             title=_("The KV cache grows with every token"),
-            words=of_figures(),
         ),
         key="generation.cache",
         on=growth,
     )
     chart.show(
         figures.multiplications(
-            text.costs.cached,
-            text.costs.uncached,
-            at=step,
-            title=_("Multiplications of each step"),
-            words=of_figures(),
+            text.costs.cached, text.costs.uncached, at=step, title=_("Multiplications of each step")
         ),
         key="generation.multiplications",
         on=products,

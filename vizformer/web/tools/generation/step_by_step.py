@@ -21,7 +21,6 @@ from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
-from vizformer.web.words.figure_words import of_figures, words
 from vizformer.web.words.i18n import _, show_note
 
 _BASIS, _SHOWN = "generation.basis", "generation.shown"
@@ -56,9 +55,8 @@ def written(subject: Subject, settings: Settings) -> None:
         name=" ".join(map(repr, key)),
     )
     step = state.fit(new=len(text.steps.ids)).new
-    texts = words(player.ENGLISH)
-    chosen = player.mount(shown, selected=replace(seen, step=step), words=texts, key="player")
-    picture = _picture(shown, chosen, lambda: player.to_html(shown, selected=chosen, words=texts))
+    chosen = player.mount(shown, selected=replace(seen, step=step), key="player")
+    picture = _picture(shown, chosen, lambda: player.to_html(shown, selected=chosen))
     take_away(replace(picture, code=lambda: in_python.of_text(*key)), key="player")
     st.session_state[_SHOWN] = chosen
     keep(chosen, seen)
@@ -106,7 +104,7 @@ def why_chosen(subject: Subject, settings: Settings, text: computations.Text, ch
 
 def _picture(shown: Written, chosen: PlayerSelection, page: Callable[[], str]) -> Picture:
     """The map of the rows that have been written, as a file; the page is the player itself."""
-    texts, payload = of_figures(), shown.kinds[chosen.kind]
+    payload = shown.kinds[chosen.kind]
     names = [token["text"] for token in shown.tokens]
     keys = list(shown.source) if chosen.kind == "cross" else names
     told = _(
@@ -116,7 +114,7 @@ def _picture(shown: Written, chosen: PlayerSelection, page: Callable[[], str]) -
     def drawn() -> Figure:
         weights, reasons = payload.map_of(chosen.layer, chosen.head)
         rows, columns = weights.shape
-        return figures.attention_heatmap(weights, names[:rows], keys[:columns], reasons=reasons, words=texts)
+        return figures.attention_heatmap(weights, names[:rows], keys[:columns], reasons=reasons)
 
     return Picture("generation", caption(told), drawn, page=page, title=told)
 

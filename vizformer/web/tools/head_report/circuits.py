@@ -9,7 +9,6 @@ from vizformer import figures
 from vizformer.analysis import Kind
 from vizformer.analysis.circuits.composition import FALSE
 from vizformer.components import composition
-from vizformer.figures import head_report as head_figures
 from vizformer.figures.tables import MOST_ROWS, Table
 from vizformer.web.catalogue import model_cache
 from vizformer.web.link import state
@@ -17,8 +16,7 @@ from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import computations
 from vizformer.web.widgets import chart, data_table, lesson
 from vizformer.web.widgets.downloads import Picture, caption, take_away
-from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _, show_note, show_text, translate
+from vizformer.web.words.i18n import _, show_note, show_text, translate, words
 
 PAIRS = 12
 FURTHEST = 31  # tokens between query and key that can be chosen
@@ -72,7 +70,7 @@ def copying(model: ModelRef, layer: int, head: int) -> None:
         "1: whatever token the head looks at, its logit rises; −1: it falls; near 0: neither. It is the sum of the "
         "eigenvalues of $W_E W_V W_O W_U$ over the sum of their sizes."
     )
-    figure = figures.eigenvalue_plane(found, words=words(head_figures.ENGLISH))
+    figure = figures.eigenvalue_plane(found)
     chart.show(figure, key="head_report.eigenvalues")
 
 

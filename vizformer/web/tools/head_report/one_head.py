@@ -9,8 +9,6 @@ from vizformer.analysis import Kind
 from vizformer.analysis.corpus_heads import Corpus, HeadReport, KindReport
 from vizformer.analysis.corpus_heads.report import LEAST_COMPARED
 from vizformer.analysis.vectors.embeddings import project
-from vizformer.figures import head_report as head_figures
-from vizformer.figures import neighbours
 from vizformer.web.frame import presses, sitemap
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
@@ -18,7 +16,6 @@ from vizformer.web.tools.head_report import computations, wording
 from vizformer.web.widgets import chart, data_table, lesson
 from vizformer.web.widgets.choices import one_of
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, show_note, translate
 from vizformer.web.words.signed_roles import role_said
 
@@ -72,7 +69,6 @@ def on_a_text(model: ModelRef | None, corpus: Corpus, found: KindReport, measure
         labels.texts(shown.keys)[keys],
         shown.marked[rows, keys],
         reasons=shown.reasons[rows, keys],
-        words=words(head_figures.ENGLISH),
     )
     chart.show(figure, key="head_report.map")
     if max(len(shown.queries), len(shown.keys)) > SHOWN:
@@ -124,7 +120,7 @@ def over_the_texts(found: KindReport, place: tuple[int, int]) -> None:
     bars, keys, queries = st.columns([4, 3, 4], gap="medium")
     with bars:
         st.markdown("**" + _("How sharply it looks") + "**")
-        figure = figures.weight_histogram(found.largest[place], words=words(head_figures.ENGLISH))
+        figure = figures.weight_histogram(found.largest[place])
         chart.show(figure, key="head_report.largest")
     picks, rows = int(found.picks[place]), max(int(found.largest[place].sum()), 1)
     n_keys, n_queries = (int((tokens[f"{name}_count"] > 0).sum()) for name in ("key", "query"))
@@ -170,7 +166,6 @@ def vectors(model: ModelRef, corpus: Corpus, found: KindReport, measure: str, pl
             [0] * len(tokens),
             (float(found_plane.explained[0]), float(found_plane.explained[1])),
             title=names[name],
-            words=words(neighbours.ENGLISH),
         )
         with places[at]:
             chart.show(figure, key=f"head_report.vectors.{name}")

@@ -8,7 +8,6 @@ import streamlit as st
 from vizformer import figures
 from vizformer.analysis.corpus_heads import Corpus, HeadReport, KindReport
 from vizformer.analysis.corpus_heads.report_folder import MOST_HEADS, packed_report
-from vizformer.figures import head_report as head_figures
 from vizformer.figures.figure import Figure
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
@@ -20,7 +19,6 @@ from vizformer.web.widgets.downloads import Picture, caption
 from vizformer.web.widgets.lab import aside
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words.errors import guarded
-from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, show_note, show_text, translate
 
 MOST_ROWS = 12  # of the table before it scrolls
@@ -146,16 +144,15 @@ def picture(found: KindReport, measure: str, axes: tuple[str, str] | None, place
                 wording.axis(found, measure),
                 wording.axis(found, axes[1]),
                 chosen=place,
-                words=words(head_figures.ENGLISH),
             ),
             key="head_report.scatter",
             chooses=lambda at: state.update(layer=at // found.shape[1], head=at % found.shape[1]),
         )
         return
-    values, name, figure_words = found.mean[measure], wording.title(measure), words(head_figures.ENGLISH)
+    values, name = found.mean[measure], wording.title(measure)
 
     def figure() -> Figure:
-        return figures.measure_of_heads(values, measure=name, signed=measure in wording.SIGNED, words=figure_words)
+        return figures.measure_of_heads(values, measure=name, signed=measure in wording.SIGNED)
 
     taken = Picture(f"heads-{measure}", caption(name, sentence=False), figure)
     if measure in wording.SHARES:
@@ -217,7 +214,7 @@ def alike(found: KindReport) -> None:
     places = sorted(found.places, key=lambda place: int(found.cluster[place]))
     names = [f"L{layer} H{head}" for layer, head in places]
     order = [layer * found.shape[1] + head for layer, head in places]
-    figure = figures.likeness(found.similarity[np.ix_(order, order)], names, words=words(head_figures.ENGLISH))
+    figure = figures.likeness(found.similarity[np.ix_(order, order)], names)
     chart.show(figure, key="head_report.likeness")
     sizes = np.bincount([found.cluster[place] for place in places])
     show_note(

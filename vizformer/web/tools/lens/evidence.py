@@ -19,7 +19,6 @@ from vizformer.web.widgets import position_choice, proof_badge, watched_work
 from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.words import ablated_parts, labels
 from vizformer.web.words.errors import plain
-from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, show_markdown, show_note
 from vizformer.web.words.part_names import part_name
 
@@ -51,13 +50,13 @@ def draw_evidence(subject: Subject, asked: Asked) -> None:
         )
         for edge, depth in rows
     ]
-    given: dict[str, Any] = {"others": found.others[found.answer], "words": words(evidence.ENGLISH)}
-    evidence.mount(boxes, edges, **given, key="lens.evidence")
+    others = found.others[found.answer]
+    evidence.mount(boxes, edges, others=others, key="lens.evidence")
     picture = Picture(
         "evidence",
         caption(_("Why this answer")),
         arrays=partial(_arrays, found, removed),
-        page=partial(evidence.to_html, boxes, edges, **given, title=_("Why this answer")),
+        page=partial(evidence.to_html, boxes, edges, others=others, title=_("Why this answer")),
         told=partial(_told, subject, asked, found, removed),
     )
     take_away(picture, key="lens.evidence")

@@ -18,7 +18,6 @@ from vizformer.web.widgets import data_table, position_choice, proof_badge
 from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
-from vizformer.web.words.figure_words import of_figures, words
 from vizformer.web.words.i18n import _, show_note, translate
 
 GRID, ROW = "lens.cells", "lens.row"
@@ -67,7 +66,7 @@ def draw_layers(subject: Subject, asked: Asked) -> None:
     texts = np.array(computations.texts(subject, ids), dtype=object).reshape(len(shown), len(positions))
     tied = found.first_tied[shown]
     texts = np.where(tied > 1, [[_("{n} tied", n=n) for n in row] for row in tied.tolist()], texts)
-    said = words(cells.ENGLISH) | {
+    said = {
         "grid_label": _(
             "Rows are layers, columns are positions. The arrow keys move from cell to cell, Enter chooses one."
         ),
@@ -109,7 +108,7 @@ def _as_figure(
 ) -> Figure:
     """The most probable token of each layer at each position, as a map of its probability."""
     shown = columns[: probabilities.shape[1]]
-    figure = figures.matrix_heatmap(probabilities, rows, shown, title=_("Logit lens"), words=of_figures())
+    figure = figures.matrix_heatmap(probabilities, rows, shown, title=_("Logit lens"))
     hover = _("{row}, position {column}: “{token}” with probability {value}")
     places = {"row": "%{y}", "column": "%{x}", "token": "%{customdata}", "value": "%{z:.4f}"}
     figure.update_traces(

@@ -18,7 +18,6 @@ from vizformer.web.widgets.choices import box
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.running_text import tokens_with_spaces
 from vizformer.web.words.errors import plain
-from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_markdown, show_note, translate
 from vizformer.web.words.part_names import part_name
 
@@ -125,5 +124,5 @@ def network(subject: Subject, asked: Asked, term: Term) -> None:
     names = [_("neuron {n}", n=int(one)) for one in order]
     values, rest = shares[order], float(shares.sum() - shares[order].sum())
     names.append(_("{n} others together", n=len(shares) - len(order)))
-    figure = figures.logit_terms(names, np.append(values, rest), words=of_figures())
+    figure = figures.logit_terms(names, np.append(values, rest))
     chart.show(figure, key="lens.neurons")

@@ -10,7 +10,6 @@ from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
-from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_note
 
 
@@ -49,7 +48,6 @@ def _sentence(subject: Subject) -> None:
         keys,
         kind="scores" if kind == "scores" else "weights",
         title=title,
-        words=of_figures(),
     )
     chart.show(picture, key="paper.map")
     show_note(

@@ -19,7 +19,6 @@ from vizformer.web.widgets.choices import BESIDE, kind_of_attention
 from vizformer.web.widgets.downloads import Picture, caption
 from vizformer.web.widgets.lab import aside
 from vizformer.web.words.errors import plain
-from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_note, show_text, translate
 
 MOST_ROWS = 4  # of the table before it scrolls
@@ -151,10 +150,9 @@ def open_on_a_head(pair: Pair) -> str:
 
 def picture(found: NDArray[np.floating], chosen: heads_grid.Place) -> None:
     title, measure = _("How far the heads are apart"), _("divergence, bits")
-    figure_words = of_figures()
 
     def figure() -> Figure:
-        return figures.measure_of_heads(found, measure=measure, title=title, words=figure_words)
+        return figures.measure_of_heads(found, measure=measure, title=title)
 
     heads_grid.grid(
         found / max(float(np.nanmax(found)), 1e-9),

@@ -14,7 +14,6 @@ from vizformer.web.tools.side_by_side.heads import shown
 from vizformer.web.tools.side_by_side.pair import Pair
 from vizformer.web.widgets import chart, lesson
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_text
 
 MOST = 64
@@ -44,7 +43,6 @@ def draw_one_head(pair: Pair) -> None:
                 some(tokens[index][columns], keys),
                 reasons=found.reasons[index],
                 title=title,
-                words=of_figures(),
             )
             chart.show(figure, key=f"side_by_side.map.{index}", on=places[index])
     if found.difference is None or not found.difference.size:
@@ -60,7 +58,6 @@ def draw_one_head(pair: Pair) -> None:
             both_texts(tokens[0][columns], tokens[1][columns], keys)[:n_keys],
             reasons=np.minimum(*(one[:n_rows, :n_keys] for one in found.reasons)),  # empty where both are blocked
             title=_("second − first"),
-            words=of_figures(),
         ),
         key="side_by_side.difference",
         on=places[2],

@@ -19,7 +19,6 @@ from vizformer.web.widgets import chart, lesson, proof_badge
 from vizformer.web.widgets.choices import BESIDE
 from vizformer.web.words import labels
 from vizformer.web.words.errors import plain
-from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_info, show_markdown
 
 POOLING = "beside.pooling"
@@ -56,10 +55,7 @@ def draw_similarity(pair: Pair) -> None:
     with left:
         chart.show(
             figures.similarity_map(
-                found.pairs,
-                *tokens,
-                title=_("Similarity {value}, pair by pair of tokens", value=number(found.cosine)),
-                words=of_figures(),
+                found.pairs, *tokens, title=_("Similarity {value}, pair by pair of tokens", value=number(found.cosine))
             ),
             key="side_by_side.similarity",
         )
@@ -74,9 +70,7 @@ def draw_similarity(pair: Pair) -> None:
         strongest = next(term for term in parts.sorted if term.part == "head")
         state.suggest(layer=strongest.layer, head=strongest.head)  # for the maps below
         chart.show(
-            figures.logit_terms(
-                *bars(parts.sorted), words=of_figures() | {"logit_share": _("share of the similarity")}
-            ),
+            figures.logit_terms(*bars(parts.sorted), words={"logit_share": _("share of the similarity")}),
             key="side_by_side.similarity.parts",
         )
         proof_badge.show(parts.proof)

@@ -9,7 +9,6 @@ from vizformer.web.tools.side_by_side import computations
 from vizformer.web.tools.side_by_side.one_head import both_texts, window
 from vizformer.web.tools.side_by_side.pair import Pair
 from vizformer.web.widgets import chart, lesson
-from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_text
 
 STACK = "beside.stack"
@@ -37,13 +36,7 @@ def draw_streams(pair: Pair) -> None:
     shown = found[:, positions.start : positions.start + len(columns)]
     points = [_("embeddings"), *(_("layer {layer}", layer=layer) for layer in range(len(found) - 1))]
     chart.show(
-        figures.stream_map(
-            shown,
-            points,
-            columns,
-            title=_("Cosine of the residual streams of both runs"),
-            words=of_figures(),
-        ),
+        figures.stream_map(shown, points, columns, title=_("Cosine of the residual streams of both runs")),
         key="side_by_side.streams",
     )
     if np.isfinite(found).any():

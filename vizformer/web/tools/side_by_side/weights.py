@@ -16,7 +16,6 @@ from vizformer.web.tools.side_by_side.pair import Pair
 from vizformer.web.widgets import data_table, heads_grid, watched_work
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_note
 
 AT_ONCE = 200_000_000  # parameters that are compared without being asked for: about two seconds
@@ -109,7 +108,7 @@ def draw_parts(found: MovedWeights, kind: Kind) -> None:
     grid, columns = grid[:, there], [column(PARTS[at]) for at in there]
 
     def figure() -> Figure:
-        return figures.measure_of_heads(grid, measure=_("share"), columns=columns, title=title, words=of_figures())
+        return figures.measure_of_heads(grid, measure=_("share"), columns=columns, title=title)
 
     def head(cell: heads_grid.Place) -> heads_grid.Place:
         st.session_state[_CHOSEN] = cell

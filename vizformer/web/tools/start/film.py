@@ -17,18 +17,15 @@ from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.whole_model.beside import positions_part
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
-from vizformer.web.words.figure_words import words
 
 
 @st.fragment
 @guarded()
 def draw_film(subject: Subject) -> None:
-    walk, texts = scenes.walk(subject), words(walkthrough.ENGLISH)
-    followed = walkthrough.mount(walk, words=texts, key="walk")
+    walk = scenes.walk(subject)
+    followed = walkthrough.mount(walk, key="walk")
     take_away(
-        Picture(
-            "walk", caption(), page=lambda: walkthrough.to_html(walk, words=texts), told=lambda: description.told(walk)
-        ),
+        Picture("walk", caption(), page=lambda: walkthrough.to_html(walk), told=lambda: description.told(walk)),
         _head(subject),
         key="walk",
     )

@@ -8,7 +8,6 @@ from vizformer.training.live import Plan
 from vizformer.web.catalogue import trainings
 from vizformer.web.widgets import chart
 from vizformer.web.words import errors
-from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_note, show_text
 
 
@@ -35,6 +34,6 @@ def draw_answer(name: str, index: int, text: str) -> None:
     right = "".join(symbol for symbol in look.right if symbol != "</s>")
     mark = _("right") if look.own == right else _("wrong")
     show_text("The model's own answer: {answer} ({mark})", answer=look.own or "–", mark=mark)
-    figure = figures.answer_map(look.probabilities, look.symbols, look.right, words=of_figures())
+    figure = figures.answer_map(look.probabilities, look.symbols, look.right)
     chart.show(figure, key="train.answer")
     show_note("Each column: how probable every symbol is there, given the right ones before it (framed).")

@@ -10,8 +10,7 @@ from vizformer.web.catalogue import trainings
 from vizformer.web.frame import presses
 from vizformer.web.link import state
 from vizformer.web.widgets import lesson
-from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _, show_note, translate
+from vizformer.web.words.i18n import _, show_note, translate, words
 from vizformer.word_tables import words_of
 
 STEPS = (100, 300, 500, 800, 1000, 1500, 2000, 3000, 5000)

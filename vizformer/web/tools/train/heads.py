@@ -15,7 +15,6 @@ from vizformer.web.catalogue import trainings
 from vizformer.web.link.view import usual_query
 from vizformer.web.widgets import chart, row_names, telling
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_markdown
 
 CHOSEN = "train.place_chosen"  # whether the reader chose a head, of models of which size
@@ -53,12 +52,7 @@ def draw_heads(name: str, plan: Plan, now: State, index: int, text: str) -> None
         queries, keys = row_names.following(rows_of, kind), labels.texts(columns_of)
         maps = look.maps[kind]
         figure = figures.attention_heatmap(
-            maps.weights[layer, head],
-            queries,
-            keys,
-            reasons=maps.reasons[layer],
-            title=title,
-            words=of_figures(),
+            maps.weights[layer, head], queries, keys, reasons=maps.reasons[layer], title=title
         )
         chart.show(figure, key=f"train.map.{place}", on=column)
         if compared:
@@ -98,9 +92,7 @@ def induction(name: str, plan: Plan, now: State, index: int) -> None:
     titles = {"previous_token": _("Previous token"), "induction": _("Induction")}
     for column, (score, title) in zip(st.columns(2, gap="medium"), titles.items(), strict=True):
         values = np.stack([getattr(one, score) for one in found])
-        figure = figures.score_curves(
-            steps, values, at=kept[index].step, last=plan.steps, title=title, words=of_figures()
-        )
+        figure = figures.score_curves(steps, values, at=kept[index].step, last=plan.steps, title=title)
         chart.show(figure, key=f"train.score.{score}", on=column)
         layer, head, strongest = strongest_head(values[index])
         column.caption(

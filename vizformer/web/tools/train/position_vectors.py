@@ -8,7 +8,6 @@ from vizformer.training.live import Plan
 from vizformer.training.training_queue import State
 from vizformer.web.catalogue import trainings
 from vizformer.web.widgets import chart
-from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_note, show_text
 from vizformer.word_tables import words_of
 
@@ -24,7 +23,7 @@ def draw_position_vectors(name: str, plan: Plan, now: State, index: int) -> None
         return
     ends = [trainings.positions(name, number) for number in (0, len(now.progress.snapshots) - 1)]
     end = max(float(np.abs(one).max()) for one in ends if one is not None)
-    figure = figures.positional_heatmap(vectors, end=end, words=of_figures())
+    figure = figures.positional_heatmap(vectors, end=end)
     chart.show(figure, key="train.positions")
     if plan.positions == "sinusoidal":
         show_note("Computed, not learned: they stay the same throughout.")

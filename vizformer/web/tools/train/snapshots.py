@@ -13,7 +13,6 @@ from vizformer.web.tools.train.heads import draw_heads, induction
 from vizformer.web.tools.train.position_vectors import draw_position_vectors
 from vizformer.web.widgets import chart
 from vizformer.web.words import labels
-from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_note
 
 # The slider stays in sight while one scrolls through what it moves.
@@ -86,7 +85,6 @@ def loss(plan: Plan, now: State, index: int) -> None:
             np.array([snapshot.marks.loss for snapshot in former], dtype=np.float32),
             np.array([snapshot.marks.accuracy for snapshot in former], dtype=np.float32),
         ),
-        words=of_figures(),
     )
     chart.show(figure, key="train.curves")
     marks = kept[index].marks

@@ -19,7 +19,6 @@ from vizformer.web.widgets.choices import BESIDE, box, kind_of_attention, more
 from vizformer.web.words import ablated_parts, labels
 from vizformer.web.words.ablated_parts import signed
 from vizformer.web.words.errors import plain
-from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_note
 
 LISTED = 10
@@ -50,7 +49,6 @@ def draw_all_parts(subject: Subject, settings: DeltaGenerator) -> None:
                     divergences(effects, kind),
                     measure=_("KL, nats"),
                     title=_("How far the answer moves without each head, {kind}", kind=labels.kind_label(kind)),
-                    words=of_figures(),
                 ),
                 key="what_if.heads",
                 title_above=True,

@@ -17,7 +17,6 @@ from vizformer.web.tools.what_if import computations, other_texts
 from vizformer.web.widgets import chart, in_python, watched_work
 from vizformer.web.widgets.choices import BESIDE, kind_of_attention, more, one_of
 from vizformer.web.words import ablated_parts, labels
-from vizformer.web.words.figure_words import of_figures
 from vizformer.web.words.i18n import _, show_note, show_text
 
 PUSHES = (0.001, 0.003, 0.01, 0.03, 0.1)
@@ -48,7 +47,6 @@ def draw_learned_gates(subject: Subject, settings: DeltaGenerator) -> None:
                     table_of(found, role, kind),
                     measure=_("score"),
                     title=_("{role}, {kind}", role=names[role], kind=labels.kind_label(kind)),
-                    words=of_figures(),
                 ),
                 key="what_if.gates.map",
                 title_above=True,

@@ -9,8 +9,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if.circuit_edges import has_edges
 from vizformer.web.widgets.choices import box
-from vizformer.web.words.figure_words import words
-from vizformer.web.words.i18n import _, show_info
+from vizformer.web.words.i18n import _, show_info, words
 from vizformer.word_tables import words_of
 
 _WORDS = words_of(__file__)

@@ -8,7 +8,6 @@ from vizformer import figures
 from vizformer.components import cells
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.downloads import Picture, caption, take_away
-from vizformer.web.words.figure_words import of_figures, words
 from vizformer.web.words.i18n import _
 
 CELL, ACROSS, DOWN = "whatif.cell", "whatif.across", "whatif.down"
@@ -64,7 +63,7 @@ def one_map(
     """One of the maps; a click chooses a cell."""
     st.markdown(f"**{title}**")
     rows, columns = (slice(at, at + cells.LARGEST) for at in first)
-    said = words(cells.ENGLISH) | {
+    said = {
         "grid_label": _("Shares of the difference. The arrow keys move from cell to cell, Enter chooses one."),
         "cell": "{row_token}, {column_token}",
         "none": _("No cell is chosen."),
@@ -78,12 +77,11 @@ def one_map(
         words=said,
         key=key,
     )
-    figure_words = of_figures()
     take_away(
         Picture(
             "patches",
             caption(title),
-            lambda: figures.matrix_heatmap(values, names[0], names[1], title=title, words=figure_words),
+            lambda: figures.matrix_heatmap(values, names[0], names[1], title=title),
         ),
         key=key,
     )

@@ -19,7 +19,6 @@ from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.whole_model.model_drawing import boxes
 from vizformer.web.widgets.whole_model.opened_boxes import attention, network
 from vizformer.web.widgets.whole_model.sentence import Sentence
-from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import _, language
 
 PLACES: Mapping[str, str] = {
@@ -95,7 +94,6 @@ def _packed(subject: Subject, code: str, here: str) -> str:
     about, config = Sentence(subject), subject.config
     found = {*PLACES.values()} - ({"places"} if config.positions == "none" else set())
     said = {
-        **words(component.ENGLISH),
         "model": _("The model: press a part to go to its lesson"),
         "close": _("Back to the model"),
     }

@@ -17,7 +17,6 @@ from vizformer.web.widgets.whole_model.model_drawing import boxes
 from vizformer.web.widgets.whole_model.sentence import Sentence
 from vizformer.web.words import lesson_words
 from vizformer.web.words.errors import guarded
-from vizformer.web.words.figure_words import words
 from vizformer.web.words.i18n import language
 
 MADE = (
@@ -76,7 +75,6 @@ def packed(subject: Subject, code: str) -> Packed:
         text=repr(subject),
         tests=tests,
         test_minutes=round(minutes.of_test(tests["a"]), 1),
-        words=words(component.ENGLISH),
     )
 
 
