@@ -7,9 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tests.bundled import load
-from vizformer.analysis import aggregates
 from vizformer.components import lines as component
-from vizformer.components import payload
 from vizformer.web.tools.attention import line_part
 
 PAGE = "pages/explore/attention.py"
@@ -94,41 +92,13 @@ def columns(app) -> dict[str, np.ndarray]:
     return {one.column_names[0]: one.column(0).to_numpy() for one in sent}
 
 
-@pytest.mark.parametrize("over", ["mean", "max", "rollout"])
-def test_heads_together_are_one_line_for_each_cell(open_app, over):
-    text = "Lily saw a cat."
-    app = open_app(
-        PAGE, model="stories", site="decoder", text=text, picture="lines", over=over, layer=2, head=3, query=4
-    )
+def test_heads_together_are_a_map_where_a_link_asks_for_lines(open_app):
+    app = open_app(PAGE, model="stories", site="decoder", text="Lily saw a cat.", picture="lines", over="rollout")
     assert not app.exception
-    data = lines(app)
-    trace = load("stories").trace(text)
-    maps = np.stack(list(aggregates(trace, "decoder", over)))
-    assert data["shape"] == [len(maps), 1, *maps.shape[1:]]
-    np.testing.assert_allclose(columns(app)["weights"].reshape(maps.shape), maps, atol=1e-6)
-    assert data["selected"] == {"layer": 2, "heads": [0], "pinned": {"side": "query", "index": 4}, "threshold": 0.04}
-    names = {"mean": "mean over its heads", "max": "largest weight", "rollout": "Rollout up to"}
-    assert names[over] in data["words"]["layer"]
-    app.session_state["lines.together"] = {
-        "selected": {**data["selected"], "layer": 1, "version": data["version"], "seq": 1}
-    }
-    app.run()
-    assert {"layer": "1", "head": "3", "over": over}.items() <= link(app).items()
+    assert not any(one.proto.component_name.endswith("vizformer_lines") for one in app.get("bidi_component"))
+    assert any("are drawn as a map" in caption.value for caption in app.caption)
     app.radio(key="view.over").set_value("one").run()
-    assert lines(app)["selected"]["heads"] == [3]
-
-
-def test_where_the_layers_do_not_all_fit_one_is_sent(open_app, monkeypatch):
-    text = "Lily saw a cat in the park."
-    trace = load("stories").trace(text)
-    n = len(trace.tokens["decoder"])
-    for module in (payload, component):
-        monkeypatch.setattr(module, "fits", lambda shape, **rest: np.prod(shape) <= n * n)
-    app = open_app(PAGE, model="stories", site="decoder", text=text, picture="lines", over="rollout", layer=3)
-    assert not app.exception
-    assert (lines(app)["held"], lines(app)["chosen"]) == ("layer", [3, 0])
-    maps = list(aggregates(trace, "decoder", "rollout"))
-    np.testing.assert_allclose(columns(app)["weights"].reshape(n, n), maps[3], atol=1e-6)
+    assert lines(app)["selected"]["heads"] == [0]
 
 
 def test_of_a_text_that_is_too_long_a_part_is_shown_with_the_weights_of_the_whole(open_app, monkeypatch):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy import ndarray
 
 from vizformer.analysis import Kind, TraceHeads, aggregates, layer_aggregate, records_of
-from vizformer.components.packing import pack_chosen, pack_heads, pack_layer
+from vizformer.components.packing import pack_chosen, pack_heads
 from vizformer.components.payload import HeadsPayload, fits
 from vizformer.components.small_maps import pool, thumbnails
 from vizformer.web.catalogue import subject_cache
@@ -29,22 +29,6 @@ QUICK = 1024
 """Tokens up to which a page waits for it: about a second."""
 
 TOGETHER: tuple[Over, ...] = tuple(over for over in get_args(Over) if over != "one")
-
-
-@cached
-def lines_together(subject: Subject, kind: Kind, over: Over, without: Without, layer: int | None) -> HeadsPayload:
-    """The heads of each layer as one, for lines: those of all layers, or of one layer where they do not all fit."""
-    if over == "one":
-        raise ValueError("one head is no heads together")
-    trace = subject_cache.seen(subject, kind, without)
-    heads = TraceHeads(records_of(trace, kind))
-    if layer is None:
-        reasons = heads.blocked()
-        maps = np.stack(list(aggregates(trace, kind, over)))
-        return pack_heads(maps[:, None], None, _left_blocked(maps, reasons) if over == "rollout" else reasons)
-    found = next(found for index, found in enumerate(aggregates(trace, kind, over)) if index == layer)
-    why = _left_blocked(found, heads.blocked(layer)) if over == "rollout" else heads.blocked(layer)
-    return pack_layer(found[None], why, layer=layer, layers=heads.shape[0])
 
 
 def _left_blocked(rollout: ndarray, reasons: ndarray) -> ndarray:

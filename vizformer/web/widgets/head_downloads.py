@@ -229,25 +229,6 @@ def lines(
     return Picture(f"{kind}-layer{chosen.layer}-lines", caption(told), drawn, arrays, page)
 
 
-def lines_together(
-    payload: HeadsPayload,
-    kind: Kind,
-    chosen: LineSelection,
-    name: str,
-    query_tokens: Sequence[str],
-    key_tokens: Sequence[str],
-    page: Callable[[], str],
-) -> Picture:
-    told = f"{labels.kind_label(kind)} · {name.format(layer=chosen.layer)}"
-
-    def drawn() -> Figure:
-        weights, reasons = payload.map_of(chosen.layer, 0)
-        weights = weights if reasons is None else np.where(reasons == 0, weights, np.float32(0))
-        return figures.attention_lines(weights[None], query_tokens, key_tokens, heads=[0], threshold=chosen.threshold)
-
-    return Picture(f"{kind}-layer{chosen.layer}-{state.view().over}-lines", caption(told), drawn, page=page)
-
-
 def mask(view: MaskView, told: str) -> list[Picture]:
     """A mask, and the scores and the weights of a head where they are shown too: a picture of each panel."""
     said = words(components.mask.ENGLISH)

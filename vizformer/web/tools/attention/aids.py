@@ -139,6 +139,8 @@ def _said(subject: Subject, kind: Kind) -> list[str]:
                 "from what was there; a row says which tokens of the input it is made of."
             )
         )
+    if view.over != "one" and view.picture == "lines":
+        said.append(_("Heads that are put together are drawn as a map."))
     if view.without != "none":
         said.append(_left_out(subject, kind))
     if view.level == "words" and view.picture == "map":

@@ -1,17 +1,16 @@
-"""Heads as lines between the tokens: several heads of a layer, or the heads of a layer put together."""
+"""Heads as lines between the tokens: several heads of a layer."""
 
 from dataclasses import replace
 from typing import Any
 
 from vizformer.components import lines
-from vizformer.web.catalogue import head_pictures, subject_cache
+from vizformer.web.catalogue import subject_cache
 from vizformer.web.link import line_settings, state
 from vizformer.web.link.line_settings import LineSettings
-from vizformer.web.tools.attention import aids, line_part
+from vizformer.web.tools.attention import line_part
 from vizformer.web.tools.attention.heads_of_kind import Heads
 from vizformer.web.widgets import head_downloads
 from vizformer.web.widgets.downloads import take_away
-from vizformer.web.words.i18n import show_info
 
 
 def as_lines(heads: Heads) -> None:
@@ -46,43 +45,14 @@ def as_lines(heads: Heads) -> None:
     )
 
 
-def as_lines_together(heads: Heads) -> None:
-    """The heads of a layer as one: a line for each weight of their mean, their largest weights, or the rollout."""
-    view, shape = state.view(), (heads.shape[0], 1, *heads.shape[2:])
-    if not lines.fits((1, *shape[1:]), scored=False):
-        show_info("The text is too long for lines. The map shows every head of it.")
-        return
-    wanted = replace(wanted_lines(), heads=(0,))
-    layer = min(lines.peek(key="lines.together", selected=wanted).layer, shape[0] - 1)
-    held = None if lines.fits(shape, scored=False) else layer
-    payload = head_pictures.lines_together(heads.subject, heads.kind, view.over, view.without, held)
-    said = {"layer": aids.names_together(view.over)["head_name"]}
-    names: dict[str, Any] = {"query_tokens": heads.query_tokens, "key_tokens": heads.key_tokens}
-    selection = lines.mount(payload, selected=wanted, words=said, key="lines.together", **names)
-    query = selection.pinned.index if selection.pinned is not None and selection.pinned.side == "query" else view.query
-    drawn = drawn_lines(selection, line_settings.read(view.lines).heads, query)
-    state.update(layer=selection.layer, query=query, lines=line_settings.write(drawn))
-    take_away(
-        head_downloads.lines_together(
-            payload,
-            heads.kind,
-            selection,
-            said["layer"],
-            **names,
-            page=lambda: lines.to_html(payload, selected=selection, words=said, **names),
-        ),
-        key="lines.together",
-    )
-
-
 def drawn_lines(
-    selection: lines.LineSelection, heads: tuple[int, ...] | None, query: int | None, part: line_part.Part | None = None
+    selection: lines.LineSelection, heads: tuple[int, ...] | None, query: int | None, part: line_part.Part
 ) -> LineSettings:
     """What the link says of lines, beside layer, head and query."""
     pinned, before = selection.pinned, line_settings.read(state.view().lines)
-    if pinned is None and part is not None and before.key is not None and before.key not in part.keys:
+    if pinned is None and before.key is not None and before.key not in part.keys:
         pinned = lines.Pin("key", before.key)  # it is kept, and not in sight
-    elsewhere = part is not None and query is not None and query not in part.queries
+    elsewhere = query is not None and query not in part.queries
     return LineSettings(
         start=before.start,
         heads=heads,
@@ -92,8 +62,8 @@ def drawn_lines(
     )
 
 
-def wanted_lines(part: line_part.Part | None = None) -> lines.LineSelection:
-    """The lines that the view asks for; of a part, the token that is kept by its place there."""
+def wanted_lines(part: line_part.Part) -> lines.LineSelection:
+    """The lines that the view asks for; the token that is kept by its place in the part."""
     view = state.view()
     said = line_settings.read(view.lines)
     pinned = None if view.query is None or said.let_go else lines.Pin("query", view.query)
@@ -101,6 +71,6 @@ def wanted_lines(part: line_part.Part | None = None) -> lines.LineSelection:
     return lines.LineSelection(
         view.layer,
         said.heads if said.heads and view.head in said.heads else (view.head,),
-        pinned if part is None else part.inside(pinned),
+        part.inside(pinned),
         lines.THRESHOLD if said.threshold is None else said.threshold,
     )

@@ -7,7 +7,7 @@ from vizformer.web.frame import presses
 from vizformer.web.link import state
 from vizformer.web.tools.attention import aids, over_texts
 from vizformer.web.tools.attention.effective_weights import draw_effective
-from vizformer.web.tools.attention.head_lines import as_lines, as_lines_together
+from vizformer.web.tools.attention.head_lines import as_lines
 from vizformer.web.tools.attention.head_maps import as_map, as_one_map
 from vizformer.web.tools.attention.head_text import as_text
 from vizformer.web.tools.attention.heads_of_kind import Heads
@@ -29,15 +29,12 @@ def draw_heads(subject: Subject) -> None:
     shape = (n_layers, config.most_heads, len(queries), len(keys))
     beside = aids.choose(subject, kind, telling.open_on_a_head(subject, kind))
     here = Heads(subject, kind, shape, queries, keys)
-    if state.view().picture == "lines":
-        if state.view().over != "one" and aids.fits(subject, kind):
-            as_lines_together(here)
-        else:
-            as_lines(here)
-    elif state.view().picture == "text":
+    if state.view().picture == "text":
         as_text(here)
     elif state.view().over != "one" and aids.fits(subject, kind):
         as_one_map(here)
+    elif state.view().picture == "lines":
+        as_lines(here)
     else:
         as_map(here)
     with beside:
