@@ -12,7 +12,6 @@ from vizformer.analysis.causes.ablation import (
     Part,
     by_head,
     edit_without,
-    mass_and_effect,
     parts_of,
     sweep,
     without,
@@ -230,6 +229,3 @@ def test_the_sweep_names_the_two_heads_of_the_circuit_that_was_built_by_hand() -
     table = by_head({one.part: one.divergence for one in effects}, "decoder")
     assert table.shape == (2, trace["decoder.0.self"].n_heads)
     assert {(f"decoder.{layer}.self", int(table[layer].argmax())) for layer in range(2)} == named
-    listed = mass_and_effect(trace, effects, "decoder", row, row)
-    assert {(one.part.sublayer, one.part.head) for one in listed[:2]} == named
-    assert sorted(one.mass_rank for one in listed) == list(range(len(listed)))

@@ -164,13 +164,6 @@ def test_every_measure_can_be_looked_at(open_app, measured, measure):
     assert app.selectbox(key="setting.headreport.measure").value == measure
 
 
-def test_the_slider_leaves_heads_out(open_app, measured):
-    app = open_app(PAGE, model="stories")
-    app.slider[0].set_value(0.5).run()
-    values = measured.kinds["decoder"].mean["previous"]
-    assert len(app.dataframe[2].value) == (values >= 0.5).sum() == 2
-
-
 def test_the_head_opens_on_the_page_attention_on_its_strongest_text(open_app, measured):
     app = open_app(PAGE, model="stories", layer=2, head=1)
     clicked(app, "head_report.open")
@@ -354,20 +347,8 @@ def test_the_strongest_head_of_the_measure_is_shown_until_one_is_chosen(open_app
     app = open_app(PAGE, model="stories", layer=3)
     assert app.subheader[0].value == "Layer 3, head 0"
     assert "Shown is layer" not in said(app)
-    app = open_app(PAGE, model="stories", dials="headreport.first:1")
-    assert app.subheader[0].value == "Layer 0, head 0"
-
-
-def test_choosing_head_0_of_layer_0_stays_chosen_in_the_link(open_app, measured, monkeypatch):
-    app = open_app(PAGE, model="stories", dials="headreport.picture:grid")
-    version = next(data["version"] for data in components(app) if "columns" in data)
-    app.session_state["head_report.cells"] = {"selected": {"row": 0, "column": 0, "version": version, "seq": 1}}
-    app.run()
-    assert app.subheader[0].value == "Layer 0, head 0"
-    assert "Shown is layer" not in said(app)
-    assert [app.query_params[name] for name in ("layer", "head")] in (["0", "0"], [["0"], ["0"]])
-    again = open_app(PAGE, model="stories", layer=0, head=0)
-    assert again.subheader[0].value == "Layer 0, head 0"
+    for link in ({"dials": "headreport.first:1"}, {"layer": 0, "head": 0}):
+        assert open_app(PAGE, model="stories", **link).subheader[0].value == "Layer 0, head 0"
 
 
 @pytest.mark.sample(1)

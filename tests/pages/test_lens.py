@@ -180,9 +180,6 @@ def test_the_input_is_tinted_and_what_is_missing_is_said(open_app, boxes_open):
     told, table = inputs._told(trace.tokens["decoder"], found.integrated["decoder"])
     assert f"{found.integrated['decoder'].max():+.4f}" in told
     np.testing.assert_array_equal([row[-1] for row in table.rows], found.integrated["decoder"])
-    app.segmented_control(key="setting.lens.method").set_value("gradient").run()
-    assert "Simonyan" in said(app)
-    assert app.query_params["dials"] == "lens.method:gradient"
 
 
 def test_tokens_that_read_the_same_are_told_apart_by_their_numbers():

@@ -1,4 +1,4 @@
-"""What the answer becomes without a part of the model: a head, a sublayer; and whether those parts matter that look at much.
+"""What the answer becomes without a part of the model: a head, a sublayer.
 
 A part is replaced by zero, or by its mean over other texts (`part_outputs`), and the forward is done again with the same
 tokens.  What changes is measured at one row of the output, where P is the model's own distribution and
@@ -204,54 +204,6 @@ def _losses(trace: Trace, logits: Float[Tensor, "b n vocab_size"]) -> Float[ndar
     following = torch.tensor([token.id for token in tokens[1:]], dtype=torch.long, device=logits.device)
     found = [-each[: len(following)].double().log_softmax(-1).gather(1, following[:, None]).mean() for each in logits]
     return torch.stack(found).cpu().numpy()
-
-
-@dataclass(frozen=True)
-class MassAndEffect:
-    """How much a head looks, and how much it matters.
-
-    Attributes:
-        mass: what its query gives to the key that was chosen.
-        divergence: KL(P || P') without it.
-        mass_rank, effect_rank: its place among all heads of its kind of attention, 0 for the largest.
-        disagrees: whether the two places are more than half of the heads apart.
-    """
-
-    part: Part
-    mass: float
-    divergence: float
-    mass_rank: int
-    effect_rank: int
-    disagrees: bool
-
-
-def mass_and_effect(
-    trace: Trace, effects: Sequence[Effect], kind: str, query: int, key: int
-) -> tuple[MassAndEffect, ...]:
-    """Every head of one kind of attention, those first that matter most.
-
-    Args:
-        effects: of a sweep; those of other parts do not count.
-        kind: "encoder", "decoder" or "cross".
-        query, key: the row that looks, and the token that it looks at.
-    """
-    sites = {site for site in trace.sites if kind_of(site) == kind}
-    heads = [one for one in effects if one.part.head is not None and one.part.sublayer in sites]
-    masses = [float(trace[one.part.sublayer].pattern(one.part.head or 0)[query, key]) for one in heads]
-    by_mass = _places(masses)
-    by_effect = _places([one.divergence for one in heads])
-    found = [
-        MassAndEffect(one.part, mass, one.divergence, a, b, 2 * abs(a - b) > len(heads))
-        for one, mass, a, b in zip(heads, masses, by_mass, by_effect, strict=True)
-    ]
-    return tuple(sorted(found, key=lambda one: one.effect_rank))
-
-
-def _places(values: Sequence[float]) -> list[int]:
-    order = np.argsort(-np.asarray(values), kind="stable")
-    places = np.empty(len(order), dtype=int)
-    places[order] = np.arange(len(order))
-    return [int(place) for place in places]
 
 
 def by_head(values: Mapping[Part, float], kind: str) -> Float[ndarray, "n_layers n_heads"]:

@@ -8,14 +8,12 @@ import streamlit as st
 from vizformer import figures
 from vizformer.analysis.corpus_heads import Corpus, HeadReport, KindReport
 from vizformer.analysis.corpus_heads.report_folder import MOST_HEADS, packed_report
-from vizformer.figures.figure import Figure
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import one_head, wording
 from vizformer.web.tools.head_report.circuits import draw_circuits
 from vizformer.web.widgets import chart, folded_box, heads_grid, lesson, telling
-from vizformer.web.widgets.choices import BESIDE, box, kind_of_attention, line, one_of
-from vizformer.web.widgets.downloads import Picture, caption
+from vizformer.web.widgets.choices import BESIDE, box, kind_of_attention, line
 from vizformer.web.widgets.lab import aside
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.words.errors import guarded
@@ -120,11 +118,8 @@ def chosen_measure(found: KindReport) -> str:
     return box(_("Measure"), "headreport.measure", titles, width=320)
 
 
-def chosen_axes(found: KindReport, measure: str) -> tuple[str, str] | None:
-    """What lies across and what colours the scatter, beside the measure, which goes up; None of the grid."""
-    ways = {"scatter": _("Scatter"), "grid": _("Grid")}
-    if one_of(_("Picture"), "headreport.picture", ways, labelled=False) == "grid":
-        return None
+def chosen_axes(found: KindReport, measure: str) -> tuple[str, str]:
+    """What lies across and what colours the scatter, beside the measure, which goes up."""
     names = {name: wording.title(name) for name in wording.TITLES if np.isfinite(found.mean[name]).any()}
     names = {wording.LAYER: _("Layer")} | names
     usual = next((name for name in ("entropy", "effective_rank") if name in names and name != measure), wording.LAYER)
@@ -135,51 +130,25 @@ def chosen_axes(found: KindReport, measure: str) -> tuple[str, str] | None:
     return across, colour
 
 
-def picture(found: KindReport, measure: str, axes: tuple[str, str] | None, place: tuple[int, int]) -> None:
-    """All heads: as points, of which a click shows one, or as a grid."""
-    if axes is not None:
-        chart.show(
-            figures.head_scatter(
-                wording.axis(found, axes[0]),
-                wording.axis(found, measure),
-                wording.axis(found, axes[1]),
-                chosen=place,
-            ),
-            key="head_report.scatter",
-            chooses=lambda at: state.update(layer=at // found.shape[1], head=at % found.shape[1]),
-        )
-        return
-    values, name = found.mean[measure], wording.title(measure)
-
-    def figure() -> Figure:
-        return figures.measure_of_heads(values, measure=name, signed=measure in wording.SIGNED)
-
-    taken = Picture(f"heads-{measure}", caption(name, sentence=False), figure)
-    if measure in wording.SHARES:
-        heads_grid.grid(values, place, figure, taken, key="head_report")
-    else:
-        chart.show(figure(), key="head_report.picture")
+def picture(found: KindReport, measure: str, axes: tuple[str, str], place: tuple[int, int]) -> None:
+    """All heads as points; a click shows one."""
+    chart.show(
+        figures.head_scatter(
+            wording.axis(found, axes[0]),
+            wording.axis(found, measure),
+            wording.axis(found, axes[1]),
+            chosen=place,
+        ),
+        key="head_report.scatter",
+        chooses=lambda at: state.update(layer=at // found.shape[1], head=at % found.shape[1]),
+    )
 
 
 def table(found: KindReport, measure: str) -> None:
-    """Every head, sorted by the measure; the slider above leaves some out, a click on a row chooses it."""
-    values = found.mean[measure]
-    low, high = float(np.nanmin(values)), float(np.nanmax(values))
-    least = low
-    if high > low:
-        least = st.slider(
-            _("Only heads whose measure is at least"),
-            low,
-            high,
-            low,
-            step=(high - low) / 100,
-            format="%.2f",
-            key=f"head_report.least.{found.kind}.{measure}",
-        )
-    places = [place for place in heads_grid.in_order(values) if values[place] >= least - 1e-12]
-    if places:
-        heads_grid.table(columns(found, measure, places), places, key="head_report", most_rows=MOST_ROWS)
-        show_note("A click in the first column of a row shows that head; a click on a title sorts.")
+    """Every head, sorted by the measure; a click on a row chooses it."""
+    places = heads_grid.in_order(found.mean[measure])
+    heads_grid.table(columns(found, measure, places), places, key="head_report", most_rows=MOST_ROWS)
+    show_note("A click in the first column of a row shows that head; a click on a title sorts.")
 
 
 def columns(found: KindReport, measure: str, places: list[tuple[int, int]]) -> dict[str, Any]:

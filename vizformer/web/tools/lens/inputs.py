@@ -13,7 +13,6 @@ from vizformer.text import Token
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.lens import computations
 from vizformer.web.tools.lens.token_choice import Asked
-from vizformer.web.widgets.choices import one_of
 from vizformer.web.widgets.downloads import Picture, caption, take_away
 from vizformer.web.widgets.folded_box import folded
 from vizformer.web.widgets.running_text import tokens_with_spaces
@@ -42,29 +41,21 @@ def opened(subject: Subject, asked: Asked) -> None:
             millions=round(parameters / 1e6),
         )
         return
-    names = {"integrated": _("integrated gradients"), "gradient": _("gradient × input")}
-    method = one_of(_("Method"), "lens.method", names, labelled=False)
     found = computations.inputs(subject, asked.position, asked.token, against=asked.against)
     if subject.edited:
         show_note("Numbers set by hand are left out here: this is the model as it is.")
-    for stack, values in (found.integrated if method == "integrated" else found.gradient_x_input).items():
+    for stack, values in found.integrated.items():
         if len(found.integrated) > 1:
             st.caption(_("Source") if stack == "encoder" else _("Target"))
         label = _("The text, each token tinted by what it adds")
         st.html(tinted_text.to_html(tokens_with_spaces(subject, stack), values, label=label))
         picture = Picture(
             f"inputs-{stack}",
-            caption(names[method]),
+            caption(_("integrated gradients")),
             arrays=partial(dict, values=values, tokens=[token.text for token in subject.trace.tokens[stack]]),
             told=partial(_told, subject.trace.tokens[stack], values),
         )
         take_away(picture, key=f"lens.inputs.{stack}")
-    if method == "gradient":
-        show_note(
-            "The slope of the logit along each token's row of the embedding table, times that row (Simonyan et al. "
-            "2013): true for a small change, and it sums to nothing in particular."
-        )
-        return
     show_note(
         "The slopes on the way from a text whose tokens are all the mean row of the embedding table to this one "
         "(Sundararajan et al. 2017). They sum to how much the logit of “{answer}”, compared as chosen above, changes on "

@@ -1,4 +1,4 @@
-"""One part after the other taken out: a picture of all heads, the parts that matter most, looking against mattering."""
+"""One part after the other taken out: a picture of all heads, and the parts that matter most."""
 
 import numpy as np
 import streamlit as st
@@ -15,7 +15,7 @@ from vizformer.web.tools.what_if import computations
 from vizformer.web.tools.what_if.place import Place, choose, choose_instead
 from vizformer.web.tools.what_if.switched_off_parts import choose_parts, switched_off
 from vizformer.web.widgets import chart, watched_work
-from vizformer.web.widgets.choices import BESIDE, box, kind_of_attention, more
+from vizformer.web.widgets.choices import BESIDE, kind_of_attention, more
 from vizformer.web.words import ablated_parts, labels
 from vizformer.web.words.ablated_parts import signed
 from vizformer.web.words.errors import plain
@@ -57,7 +57,6 @@ def draw_all_parts(subject: Subject, settings: DeltaGenerator) -> None:
         switched_off(subject, place, chosen)
     if effects is not None:
         strongest(subject, place, effects)
-        looking_and_mattering(subject, place, kind)
 
 
 def chosen_kind(subject: Subject, effects: tuple[Effect, ...]) -> Kind:
@@ -125,39 +124,3 @@ def strongest(subject: Subject, place: Place, effects: tuple[Effect, ...]) -> No
         "KL: how far the distribution without the part is from the model's own at this row, 0 where nothing changes. "
         "One part at a time: two heads that do the same each seem not to matter, since the other one is still there."
     )
-
-
-def looking_and_mattering(subject: Subject, place: Place, kind: Kind) -> None:
-    """Every head: how much its row gives to one token, and how much the answer moves without it."""
-    queries, keys = (subject.trace.tokens[stack] for stack in labels.stacks(kind))
-    query = min(place.row, len(queries) - 1) if labels.stacks(kind)[0] == _answering(subject) else len(queries) - 1
-    names = dict(enumerate(labels.numbered(keys)))
-    key = box(_("The token that is looked at"), "whatif.key", names, min(query, len(names) - 1), width=320)
-    found = computations.mass_and_effect(subject, place.row, place.token, place.instead, kind, query, key)
-    rows = [
-        Row(
-            ablated_parts.name(one.part),
-            Number(one.mass, f"{one.mass:.4f}"),
-            Number(one.mass_rank + 1, str(one.mass_rank + 1)),
-            Number(one.divergence, matrix.number(one.divergence)),
-            Number(one.effect_rank + 1, str(one.effect_rank + 1)),
-            _("they disagree") if one.disagrees else "",
-            kind="marked" if one.disagrees else "",
-        )
-        for one in found[: 2 * LISTED]
-    ]
-    columns = (_("head"), _("weight on the token"), _("place"), _("KL, nats"), _("place"), "")
-    caption = _(
-        "How much row {query} of each head looks at “{token}”, and how much the head matters",
-        query=query,
-        token=keys[key].text,
-    )
-    st.html(table.to_html(columns, rows, bar=1, caption=caption))
-    show_note(
-        "A head that looks much and matters little may carry nothing from there, or something that others carry too. "
-        "Marked: the two places are more than half of all heads apart."
-    )
-
-
-def _answering(subject: Subject) -> str:
-    return "decoder" if "decoder" in subject.trace.tokens else "encoder"

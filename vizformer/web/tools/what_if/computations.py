@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from vizformer.analysis import Kind, Prediction, next_tokens
+from vizformer.analysis import Prediction, next_tokens
 from vizformer.analysis.attribution.predictions import most_probable
 from vizformer.analysis.causes import ablation, other_texts
-from vizformer.analysis.causes.ablation import Effect, MassAndEffect, Means, Part, edit_without, parts_of
+from vizformer.analysis.causes.ablation import Effect, Means, Part, edit_without, parts_of
 from vizformer.analysis.causes.head_gates import HeadGates, fit_gates
 from vizformer.analysis.causes.neurons_left_out import NeuronEffects, Stack, likely_neurons, mean_neurons, neuron_sweep
 from vizformer.analysis.causes.other_texts import read_other_texts, read_repeated_tokens
@@ -138,13 +138,6 @@ def written(subject: Subject, chosen: tuple[Part, ...], instead: Literal["zero"]
     edit = edit_without(chosen, _means(subject, instead)) if chosen else None
     most = 40 if subject.config.architecture == "encoder-decoder" else 12
     return subject.checkpoint.generate(subject.text, max_new=most, edit=edit).text
-
-
-@cached
-def mass_and_effect(
-    subject: Subject, row: int, token: int, instead: Instead, kind: Kind, query: int, key: int
-) -> tuple[MassAndEffect, ...]:
-    return ablation.mass_and_effect(subject.trace, sweep(subject, row, token, instead), kind, query, key)
 
 
 @cached
