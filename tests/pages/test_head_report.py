@@ -13,7 +13,7 @@ from tests.bundled import load
 from tests.components.test_mount import sent
 from tests.pages.reading import array, chart
 from vizformer.analysis import signed_role
-from vizformer.analysis.circuits import compositions, copying_scores, ov_pairs, qk_pairs
+from vizformer.analysis.circuits import copying_scores, ov_pairs, qk_pairs
 from vizformer.analysis.corpus_heads import Corpus, bundled_corpus, head_report
 from vizformer.analysis.corpus_heads.bundled_report import WEIGHTS, path_of_bundled_report
 from vizformer.analysis.corpus_heads.one_text import read_tokens, run
@@ -531,17 +531,3 @@ def test_a_reader_who_stops_what_others_watch_is_told_so_and_can_come_back(open_
         clicked(app, "head_report.watch")
         assert not any("Others wait" in one.value for one in app.info)
     ended(reports)
-
-
-@pytest.mark.sweep
-def test_the_graph_shows_the_clear_compositions_and_opens_their_heads(open_app, measured, boxes_open):
-    app = open_app(PAGE, model="stories", layer=2, head=1)
-    graph = next(data for data in components(app) if "edges" in data)
-    found = compositions(load("stories"))
-    clear = sorted((pair for way in found.scores for pair in found.clear(way)), key=lambda pair: -pair[2])
-    assert [edge["excess"] for edge in graph["edges"]] == [pair[2] for pair in clear[: len(graph["edges"])]]
-    assert graph["selected"] == {"layer": 2, "head": 1}
-    chosen = {"layer": 3, "head": 3, "version": graph["version"], "seq": 1}
-    app.session_state["head_report.graph"] = {"selected": chosen}
-    app.run()
-    assert app.subheader[0].value == "Layer 3, head 3"

@@ -123,7 +123,7 @@ def test_code_without_this_package_is_not_offered_for_numbers_set_by_hand_or_ano
 
 
 def test_every_picture_of_the_pages_has_its_table_in_the_same_file():
-    pictures = "architecture|attention|composition|heatmap|lines|mask|player|reading|tree|walkthrough"
+    pictures = "architecture|attention|heatmap|lines|mask|player|reading|tree|walkthrough"
     charts = r"tinted_text\.to_html|st\)?\.(?:plotly|bar|line|area|scatter|altair)_chart"
     drawn = re.compile(rf"\b(?:(?:{pictures})\.mount|{charts})\(")
     found = {path: path.read_text(encoding="utf-8") for path in Path(downloads.__file__).parents[1].rglob("*.py")}

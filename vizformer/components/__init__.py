@@ -18,7 +18,6 @@ from vizformer import lazy
 if TYPE_CHECKING:
     from vizformer.components import architecture as architecture
     from vizformer.components import attention as attention
-    from vizformer.components import composition as composition
     from vizformer.components import evidence as evidence
     from vizformer.components import lines as lines
     from vizformer.components import mask as mask

@@ -8,15 +8,12 @@ import streamlit as st
 from vizformer import figures
 from vizformer.analysis import Kind
 from vizformer.analysis.circuits.composition import FALSE
-from vizformer.components import composition
-from vizformer.figures.tables import MOST_ROWS, Table
 from vizformer.web.catalogue import model_cache
 from vizformer.web.link import state
 from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.head_report import computations
 from vizformer.web.widgets import chart, data_table, lesson
-from vizformer.web.widgets.downloads import Picture, caption, take_away
-from vizformer.web.words.i18n import _, show_note, show_text, translate, words
+from vizformer.web.words.i18n import _, show_note, show_text, translate
 
 PAIRS = 12
 FURTHEST = 31  # tokens between query and key that can be chosen
@@ -41,7 +38,6 @@ def draw_circuits(model: ModelRef, kind: Kind, place: tuple[int, int]) -> None:
         show_text(
             "This model's files hold no head that predicts tokens: it says nothing, so only pairs of tokens that look."
         )
-    together(model, layer, head)
     looks, says = st.columns(2, gap="medium")
     with looks:
         distance = 0
@@ -110,61 +106,6 @@ def composing(model: ModelRef, layer: int, head: int) -> None:
         n=f"{found.tests:,}",
         share=f"{FALSE:.0%}",
     )
-
-
-def together(model: ModelRef, layer: int, head: int) -> None:
-    """All heads as a graph: who writes what whom reads; a click goes to a head."""
-    found, config = computations.composition(model), model_cache.options(model)
-    n_layers = config.n_decoder_layers or config.n_encoder_layers
-    edges = [
-        composition.Edge(way=way, first=first, second=second, excess=excess)
-        for way in found.scores
-        for first, second, excess in found.clear(way)
-    ]
-    edges = sorted(edges, key=lambda edge: -edge["excess"])
-    if not edges or max(n_layers, config.n_heads) > composition.LARGEST:
-        return
-    if len(edges) > composition.MOST:
-        n, of = composition.MOST, f"{len(edges):,}"
-        show_note("The {n} clearest of {of} pairs that stand clearly above chance.", n=n, of=of)
-    chosen = composition.mount(
-        (n_layers, config.n_heads),
-        edges[: composition.MOST],
-        selected=(layer, head),
-        words=words(composition.ENGLISH),
-        key="head_report.graph",
-    )
-    take_away(
-        Picture("composition", caption(_("Composition"), sentence=False), told=lambda: _told(edges)),
-        key="head_report.graph",
-    )
-    if chosen is not None and chosen != (layer, head):
-        state.update(layer=chosen[0], head=chosen[1])
-        st.rerun()  # what stands above shows the head as well
-
-
-def _told(edges: list[composition.Edge]) -> tuple[str, Table]:
-    """The clearest pair in a sentence, and all of them as a table."""
-    said = words(composition.ENGLISH)
-    rows = [
-        (*edge["first"], *edge["second"], said[f"way_{edge['way']}"], round(edge["excess"], 2))
-        for edge in edges[:MOST_ROWS]
-    ]
-    clearest = said["reads"].format(
-        second=said["both"].format(layer=edges[0]["second"][0], head=edges[0]["second"][1]),
-        first=said["both"].format(layer=edges[0]["first"][0], head=edges[0]["first"][1]),
-        way=said[f"way_{edges[0]['way']}"],
-        excess=f"{edges[0]['excess']:.1f}",
-    )
-    columns = (
-        _("writes: layer"),
-        _("writes: head"),
-        _("reads: layer"),
-        _("reads: head"),
-        _("by its"),
-        _("deviations above chance"),
-    )
-    return clearest, Table(columns, rows, len(edges))
 
 
 def choose(others: list[tuple[int, int]], here: tuple[int, int]) -> None:
