@@ -33,7 +33,6 @@ def model_parts(model: ModelRef) -> dict[str, int]:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The paper's base model from formulas, any other one, and the one that is loaded."""
     st.html(table.style())
     d, ratio = lab.steps("d", WIDTHS, BASE.d), lab.steps("ratio", RATIOS, 4)
     vocabulary = lab.steps("vocabulary", VOCABULARIES, BASE.vocabulary)

@@ -33,7 +33,6 @@ training_answers = of_run(dropout.training_answers)
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """What attention adds for one token, with some of its numbers dropped."""
     st.html(table.style() + matrix.style())
     place, below = choose(lab, subject)
     p = lab.steps("p", RATES, 0.3)

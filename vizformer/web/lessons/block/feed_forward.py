@@ -55,7 +55,6 @@ def activation_curves(other: float) -> tuple[np.ndarray, dict[str, np.ndarray]]:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The arithmetic of one token, then what is said of the network, checked."""
     place, below = choose(lab, subject)
     places, curves = activation_curves(lab.steps("other", OTHERS, 2.0))
     chart.show(

@@ -43,7 +43,6 @@ def raised_most(model: ModelRef, stack: str) -> Raised:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The neurons of one token, and one of them in the bundled sentences."""
     st.html(table.style())
     place, below = choose(lab, subject)
     found = firing(subject, *place)

@@ -51,7 +51,6 @@ def reads_neighbours(subject: Subject) -> bool:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """One norm of a layer for one token, number by number; then the sentence with another neighbour in its batch."""
     st.html(table.style() + matrix.style())
     if (asked := length(subject)) is None:
         st.info(lab.text("without"))

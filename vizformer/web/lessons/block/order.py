@@ -41,7 +41,6 @@ def layer_gradients(depth: int) -> dict[str, np.ndarray]:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """Post-norm beside pre-norm."""
     notes = trainings()
     recipe = notes["recipe"]
     lesson.ask(question(subject))

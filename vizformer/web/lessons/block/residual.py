@@ -41,7 +41,6 @@ powers_of_ten = cached(depth_gradients.powers_of_ten)
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """Untrained stacks of every depth, in four arrangements."""
     st.html(table.style())
     depth = lab.steps("depth", DEPTHS, USUAL)
     with st.spinner(lab.text("computing"), show_time=False):

@@ -51,7 +51,6 @@ def width_ratios(model: ModelRef) -> tuple[WidthRatio, ...]:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The losses against width or parameters, the models one by one, and the widths of this page's model."""
     recipe, found = notes()["recipe"], series()
     lesson.ask(question(subject), folded=True)
     with controls():

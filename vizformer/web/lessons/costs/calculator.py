@@ -40,7 +40,6 @@ WORK = ("attention", "projections", "feedforward", "unembedding")
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """Parameters, multiplications, activations, cache and training, for one configuration."""
     published = {one.preset: one for one in PUBLISHED}
     names = {"own": lab.text("own", name=subject.title), **{preset: one.name for preset, one in published.items()}}
     lesson.ask(overtakes(subject))

@@ -27,7 +27,6 @@ VERDICTS = {"<": "less", ">": "more", "=": "same"}
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """All three columns with numbers in them."""
     d = subject.config.d_model
     lesson.ask(times(subject), path(subject), folded=True)  # first: the table below gives both away
     with controls():

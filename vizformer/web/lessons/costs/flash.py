@@ -34,7 +34,6 @@ def online_softmax_steps(subject: Subject, site: str, head: int, query: int, til
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The tiles of the chosen row, then each of them step by step."""
     why = attention_selector.choose(subject, suggest=True)
     site, head, query = attention_selector.site(), state.view().head, attention_selector.query(subject)
     asked = factor(subject, site, head)

@@ -51,7 +51,6 @@ def linear_state(subject: Subject, site: str, head: int, query: int) -> np.ndarr
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """One head with phi in the place of the softmax: equal both ways, different from the softmax."""
     lesson.ask(bracket(subject))
     why = attention_selector.choose(subject, cross=False, suggest=True)
     site, head, query = attention_selector.site(), state.view().head, attention_selector.query(subject)

@@ -49,7 +49,6 @@ def products(kind: SparseKind, n: int, settings: SparseSettings, config: ModelCo
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """A mask over the sentence, and the four ways side by side."""
     tokens, config = labels.texts(subject.tokens), subject.config
     n, asked = len(tokens), layers(subject)
     if asked is None:

@@ -56,7 +56,6 @@ def links(subject: Subject) -> tuple[Link, ...]:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """Where each row looks most."""
     if not meets(lab, subject):
         return
     st.html(table.style())

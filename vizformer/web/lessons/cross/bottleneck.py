@@ -59,7 +59,6 @@ def measured() -> Measured:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The typed sentence as symbols, said again by both networks; and what they reach by length."""
     st.html(table.style())
     about = measured()
     longest = len(about.right["one"])

@@ -48,7 +48,6 @@ empty_memory = of_run(encoder_decoder.empty_memory)
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The translation with another memory beside that with its own."""
     if not meets(lab, subject):
         return
     st.html(table.style())

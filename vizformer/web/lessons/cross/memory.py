@@ -26,7 +26,6 @@ memory_readers = of_run(encoder_decoder.memory_readers)
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The way of one decoder layer to the encoder, and what all of them share."""
     if not meets(lab, subject):
         return
     st.html(table.style())

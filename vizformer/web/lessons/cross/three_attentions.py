@@ -27,7 +27,6 @@ attended = of_run(encoder_decoder.attended)
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The attentions of the first layer of each stack."""
     st.html(table.style())
     usable = kinds(subject.trace)
     found = dict(zip(usable, attended(subject, tuple(site_name(kind, 0) for kind in usable)), strict=True))

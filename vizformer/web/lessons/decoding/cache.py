@@ -28,7 +28,6 @@ def difference(subject: Subject) -> tuple[float, int]:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """Multiplications with the cache and without, part by part, for n and 2n new tokens."""
     if not say_unless_writes(lab, subject):
         return
     lesson.ask(cube(subject))

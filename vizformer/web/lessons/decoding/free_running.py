@@ -32,7 +32,6 @@ def one_error(subject: Subject, step: int, rank: int) -> OneError:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The right text, and what is read and said after the error in either way."""
     if not say_unless_writes(lab, subject):
         return
     rows = right_rows(subject)

@@ -35,7 +35,6 @@ def own_answer(subject: Subject) -> AnswerCell | None:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The rows, and the sum of their losses."""
     if not say_unless_writes(lab, subject):
         return
     rows = forced_rows(subject)

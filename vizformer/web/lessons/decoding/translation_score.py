@@ -39,7 +39,6 @@ def proposed(subject: Subject) -> tuple[str, str]:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """Which runs of words the two have in common, the share of each length, and what becomes of them."""
     translation, reference = proposed(subject)
     left, right = st.columns(2)
     translation = ask_other_sentence(lab.text("translation"), "third", translation, subject.text, on=left)

@@ -57,7 +57,6 @@ def first_token(subject: Subject, temperature: float) -> list[tuple[Token, float
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """What each way writes, and how probable the model itself finds it."""
     if not say_unless_writes(lab, subject):
         return
     with controls():

@@ -44,7 +44,6 @@ def habit(subject: Subject, kind: Kind) -> HabitQuestion | None:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """All heads side by side, the chosen one large, and what each of its layer does."""
     st.html(table.style())
     trace, config, usable = subject.trace, subject.config, kinds(subject.trace)
     kind = kind_of_attention(usable, lab.text("kind"))

@@ -32,7 +32,6 @@ def layer_costs(model: ModelRef, n: int) -> tuple[LayerCost, ...]:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The same width in few heads or many: what one layer of self-attention costs."""
     config = subject.config
     if no_attention_note.draw_note(config):
         return

@@ -50,7 +50,6 @@ def readable(model: ModelRef) -> tuple[Pronoun, ...]:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """Pairs of sentences, the best head of the model, and how far it can be trusted."""
     st.html(table.style())
     read = readable(subject.model)
     if not read:

@@ -33,7 +33,6 @@ def sharing_costs(model: ModelRef, length: int, memory: int) -> tuple[SharingCos
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """Fewer key/value heads than query heads: who reads which, and the bytes of the cache."""
     if no_attention_note.draw_note(subject.config):
         return
     st.html(table.style())

@@ -31,7 +31,6 @@ contributions = of_run(residual_contributions.contributions)
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """Where each head's slice goes, and what each head adds."""
     st.html(table.style())
     why = attention_selector.choose(subject, suggest=True)
     view, query, config = state.view(), attention_selector.query(subject), subject.config

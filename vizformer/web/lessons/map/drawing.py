@@ -77,7 +77,6 @@ def boxes(model: ModelRef, n: int, target: int) -> tuple[Box, ...]:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The drawing, and beside it what the chosen box is."""
     with st.container(horizontal=True, vertical_alignment="top"):  # one line: the whole drawing is to be seen below it
         _switch()
         lesson.ask(share(subject), folded=True)  # first: the boxes below give it away

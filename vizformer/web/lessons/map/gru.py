@@ -86,7 +86,6 @@ def transformer_gradients(model: ModelRef, text: str) -> Float[np.ndarray, " n"]
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """How much every token still counts at the last one: in a small trained GRU, and in the chosen model."""
     text, model = subject.text, subject.model
     lesson.ask(question(subject))
     settings, example = controls(), EXAMPLES.get(source_language.written_in(text) or "zh", EXAMPLES["zh"])

@@ -35,7 +35,6 @@ def curves(d: int, k: int, r: int, full: bool) -> tuple[np.ndarray, dict[LayerTy
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The multiplications of a layer against the number of tokens."""
     n, d = len(subject.tokens), subject.config.d_model
     lesson.ask(question(subject), folded=True)  # first: the table below gives it away
     with controls():

@@ -54,7 +54,6 @@ def path(kind: LayerType, n: int, k: int, r: int) -> Path:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """How many steps lie between the first token and the last, in five kinds of layers."""
     tokens = labels.texts(subject.tokens)
     n, shown = len(tokens), tokens[:DRAWN]
     lesson.ask(question(subject))

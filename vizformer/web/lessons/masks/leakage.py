@@ -32,7 +32,6 @@ def _stacks(subject: Subject) -> list[Stack]:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """Which outputs move, and layer by layer how the change spreads."""
     stacks = _stacks(subject)
     with controls():
         stack = lab.buttons("stack", stacks, stacks[-1])

@@ -46,7 +46,6 @@ def asked_cell(subject: Subject, attention: Kind) -> CellQuestion | None:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """Cells blocked and opened by hand; the model runs with that mask."""
     with controls():
         names = {kind: labels.kind_label(kind) for kind in kinds(subject.trace)}
         attention = lab.buttons("on", names, causal_on(subject), label_visibility="collapsed")

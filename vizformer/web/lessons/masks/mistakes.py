@@ -49,7 +49,6 @@ def precisions(subject: Subject, layer: int, head: int, row: int) -> tuple[Outco
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """One mistake at a time, with the scores of a head and a query of choice."""
     attention = causal_on(subject)
     rows, keys = row_names.numbered(subject, attention), labels.texts(tokens(subject, attention)[1])
     with controls():

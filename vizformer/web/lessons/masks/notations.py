@@ -63,7 +63,6 @@ def agreement(subject: Subject, layer: int, head: int) -> dict[str, float]:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The causal mask as four tables with the call each belongs to, and the weights where two are mixed up."""
     attention = causal_on(subject)
     with controls():
         why = place(subject, attention)

@@ -73,7 +73,6 @@ def laid_batch(subject: Subject, other: str, second: bool, attention: Kind, laye
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """M, the scores and the weights side by side."""
     with controls():
         kind = lab.buttons("kind", KINDS, "causal", label_visibility="collapsed")
         attention = shown_on(subject, kind)

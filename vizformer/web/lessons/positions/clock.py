@@ -25,7 +25,6 @@ def rotation(d_model: int, k: int) -> np.ndarray:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """Pairs as clock hands, and the rotation that leads k positions on."""
     with controls():
         d = width(lab, subject)
         pair, pos, k = lab.slider("pair", 0, d // 2 - 1, 1), position(lab), lab.slider("k", 0, 32, 3)

@@ -34,7 +34,6 @@ def shuffled(subject: Subject, scheme: Positions, causal: bool, order: Order, se
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The tokens in another order: which output rows change?"""
     tokens = words_only(subject)
     lesson.ask(question(subject))
     with controls():

@@ -48,7 +48,6 @@ def curves(text: str, rest: str | None = None) -> Losses:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The loss by position of six trained models, on held-out text and on the reader's own."""
     notes = measured()
     lesson.ask(question(subject))
     with controls():

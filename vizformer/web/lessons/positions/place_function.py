@@ -43,7 +43,6 @@ def moved_scores(subject: Subject, m: int, n: int) -> dict[Positions, np.ndarray
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The function that makes a query of a token and its place, and what each choice of it does to the score."""
     numbered = labels.numbered(words_only(subject))
     with controls():
         m, n = choose_pair(lab, numbered)

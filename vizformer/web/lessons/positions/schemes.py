@@ -72,7 +72,6 @@ def cosines(learned: bool) -> Float[np.ndarray, "n n"]:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """What the chosen scheme adds, with the numbers of the sentence, and its effect on the scores."""
     tokens, vocab_size = words_only(subject), subject.config.input_vocab_size
     ids, numbered = tuple(token.id for token in tokens), labels.numbered(tokens)
     with controls():

@@ -30,7 +30,6 @@ def compute_waves(d_model: int, dims: tuple[int, ...], last: int) -> tuple[np.nd
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """A curve per dimension, one number of the code worked out, and the code of the sentence as a map."""
     lesson.ask(question(subject), folded=True)  # first: the curves below give it away
     with controls():
         d = width(lab, subject)

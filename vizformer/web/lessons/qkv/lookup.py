@@ -28,7 +28,6 @@ where = of_trace(analysis.where_question)
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """Five notes that are searched softly, and the same in a head of the model."""
     st.html(table.style())
     with controls():
         wishes = zip(TASTES, soft_lookup.RECIPE_QUERY.tolist(), strict=True)

@@ -28,7 +28,6 @@ undivided = of_trace(analysis.scale_question)
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """Random vectors first, then a head of the model."""
     st.html(table.style())
     seed = lesson.value("qkv.seed", 0, range(1000))
     with controls():

@@ -42,7 +42,6 @@ def asked_cell(subject: Subject, kind: Kind) -> CellQuestion | None:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The scores with one matrix for both sides beside the learned ones."""
     st.html(table.style())
     with controls():
         way = lab.buttons("matrices", ("identity", "shared"))

@@ -71,7 +71,6 @@ def translated(model: ModelRef, text: str) -> str:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """One token in two sentences and in a third, from the table through every layer."""
     _examples(subject)
     defaults = beside(subject)
     second = ask_other_sentence(lab.text("second"), "second", defaults[0], subject.text)

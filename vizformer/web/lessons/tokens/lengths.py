@@ -39,7 +39,6 @@ def written(model: ModelRef, text: str, scaled: bool) -> str:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """How long the token and the position vectors are, with and without the factor sqrt(d_model)."""
     model, config, tokens = subject.model, subject.config, subject.tokens
     ids = tuple(token.id for token in tokens)
     found = norms(model, ids)

@@ -55,7 +55,6 @@ def next_counts(text: str, step: int) -> tuple[tuple[Pair, int], ...]:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The words symbol by symbol, and the table that says what is merged."""
     st.html(listing.style())
     with controls():
         mode = lab.buttons("merge", MODES)

@@ -45,7 +45,6 @@ def near(model: ModelRef, ids: tuple[int, ...], chosen: int, centred: bool) -> t
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The nearest rows of the table, and the sentence with its neighbours on a plane."""
     with controls():
         chosen = subject.tokens[choose_token(lab, subject)]
         centred = lab.toggle("centred")

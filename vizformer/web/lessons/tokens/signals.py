@@ -19,7 +19,6 @@ SECONDS = (0.5, 1.0, 5.0, 10.0, 30.0)
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """A picture cut into patches, one patch as a row of numbers and as a token, and how many tokens a sound has."""
     with controls():
         side = lab.steps("patch", SIDES, SIDE)
         picture = signal_tokens.drawn_cat(PICTURE)

@@ -24,7 +24,6 @@ entries = of_model(embeddings.entries)
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The one-hot row, the table and their product."""
     at = choose_token(lab, subject)
     token, config = subject.tokens[at], subject.config
     found = looked_up(subject.model, token.id)

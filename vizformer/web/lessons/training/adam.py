@@ -37,7 +37,6 @@ def updates(gradients: tuple[float, ...], rate: float, corrected: bool) -> tuple
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The updates as a table, and one of them worked out."""
     with controls():
         gradients = GRADIENTS[lab.buttons("gradients", tuple(GRADIENTS))]
         rate = lab.steps("lr", RATES, 0.01)

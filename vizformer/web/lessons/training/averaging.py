@@ -28,7 +28,6 @@ def trainings() -> tuple[Averaging, ...]:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The bundled trainings, checkpoint by checkpoint."""
     runs = trainings()
     names = [lab.text("name", eps=run.smoothing, seed=run.seed) for run in runs]
     with controls():

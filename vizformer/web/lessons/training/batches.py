@@ -34,7 +34,6 @@ def sentence_lengths(model: ModelRef) -> tuple[int, ...]:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The bundled sentences in batches, and the whole corpus as it was measured."""
     lengths = sentence_lengths(subject.model)
     if not lengths:
         st.info(lab.text("unread"))

@@ -31,7 +31,6 @@ def training_losses(subject: Subject, hidden: int | None, p: float, seed: int) -
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The loss in use, and in several passes of training."""
     if not say_unless_predicts(lab, subject):
         return
     with controls():

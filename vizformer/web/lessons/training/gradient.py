@@ -43,7 +43,6 @@ def matrix_lengths(model: ModelRef) -> np.ndarray:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """Where the sentence would change the model most."""
     if not predictions.say_unless_predicts(lab, subject):
         return
     if not affordable(subject):

@@ -29,7 +29,6 @@ def curves() -> dict[str, LeftOutCurves]:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The bundled curves of one seed; all seeds in the table."""
     measured, found, names = notes("left_out"), curves(), lab.texts("name", LEFT_OUT)
     recipe, guessing = measured["recipe"], measured["guessing"]
     seeds, d, warmup, factor = (recipe[name] for name in ("seeds", "d_model", "warmup", "factor"))

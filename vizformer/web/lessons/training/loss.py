@@ -23,7 +23,6 @@ PADDING = 20  # positions, at most
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """One row's loss, then the text's."""
     st.html(table.style())
     if not say_unless_predicts(lab, subject):
         return

@@ -18,7 +18,6 @@ POINTS = 240  # of the curves
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """The two curves, of which the smaller counts."""
     with controls():
         d = lab.steps("d", WIDTHS, 512)
         warmup = lab.steps("warmup", WARMUPS, 4000)

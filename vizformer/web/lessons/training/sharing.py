@@ -27,7 +27,6 @@ paper_sharing = cached(weight_sharing.paper_sharing)
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """Both models, with the table shared and with one for every place."""
     st.html(table.style())
     own = count_sharing(subject.model)
     for name, found in ((subject.title, own), (lab.text("paper"), paper_sharing())):

@@ -39,7 +39,6 @@ def by_smoothing() -> dict[float, SmoothingMarks]:
 
 @lab.draws
 def draw(subject: Subject) -> None:
-    """One row with a smoothed target, then what smoothing does to a whole training."""
     st.html(table.style())
     if say_unless_predicts(lab, subject):
         with controls():
