@@ -5,11 +5,17 @@ import streamlit as st
 from vizformer.web.catalogue import model_list, sources
 from vizformer.web.link import state
 from vizformer.web.tools.model_report import open_model, precision_choice
-from vizformer.web.tools.model_report.comparison import against_transformers
 from vizformer.web.tools.model_report.mapping_form import by_hand
-from vizformer.web.tools.model_report.own_models import draw_own_models
 from vizformer.web.tools.model_report.questions import absent, ask, read
-from vizformer.web.tools.model_report.summary import assumptions, components, draw_summary, problems, tensors
+from vizformer.web.tools.model_report.summary import (
+    against_transformers,
+    assumptions,
+    components,
+    draw_own_models,
+    draw_summary,
+    problems,
+    tensors,
+)
 from vizformer.web.tools.model_report.text_evidence import draw_text_evidence
 from vizformer.web.widgets.model_input import model_box
 from vizformer.web.words.errors import guarded

@@ -258,9 +258,6 @@ def test_parameters_are_counted(open_app: Open, model: str) -> None:
     assert by_part["together"] == "63,082,496"
     done = run(app.code[0].value)
     assert (done["encoder"], done["decoder"], done["total"]) == (18_914_304, 25_224_192, 63_082_496)
-    loaded = load(model).model
-    real = sum(parameter.numel() for parameter in loaded.parameters())
-    assert tables(app)[1][-1][1] == f"{real:,}"
     app = open_app(PAGE, part="count", model=model, text=TEXTS[model], dials="block.encoder:0~block.d:128")
     done = run(app.code[0].value)
     assert {row[0]: row[1] for row in tables(app)[0]}["together"] == f"{done['total']:,}"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.bundled import load
 from vizformer.components import lines as component
-from vizformer.web.tools.attention import line_part
+from vizformer.web.tools.attention import head_lines
 
 PAGE = "pages/explore/attention.py"
 
@@ -103,7 +103,7 @@ def test_heads_together_are_a_map_where_a_link_asks_for_lines(open_app):
 
 def test_of_a_text_that_is_too_long_a_part_is_shown_with_the_weights_of_the_whole(open_app, monkeypatch):
     monkeypatch.setattr(component, "fits", lambda *_, **__: False)
-    monkeypatch.setattr(line_part, "TOKENS", 4)
+    monkeypatch.setattr(head_lines, "TOKENS", 4)
     text = "Lily saw a small cat in the park."
     app = open_app(PAGE, model="stories", picture="lines", text=text, layer=1, head=2, query=6, lines="@w5")
     assert not app.exception
@@ -125,7 +125,7 @@ def test_of_a_text_that_is_too_long_a_part_is_shown_with_the_weights_of_the_whol
 
 def test_the_part_of_a_long_text_is_that_around_the_query(open_app, monkeypatch):
     monkeypatch.setattr(component, "fits", lambda *_, **__: False)
-    monkeypatch.setattr(line_part, "TOKENS", 4)
+    monkeypatch.setattr(head_lines, "TOKENS", 4)
     app = open_app(PAGE, picture="lines", site="cross", text="我昨天在公园里看见一只很小的猫。", query=6)
     assert not app.exception
     data, tokens = lines(app), load("zh-en").trace("我昨天在公园里看见一只很小的猫。").tokens

@@ -17,6 +17,7 @@ from vizformer import lazy
 
 if TYPE_CHECKING:
     from vizformer.figures.attention import added_mask, attention_heatmap
+    from vizformer.figures.bars import next_token_bars
     from vizformer.figures.clocks import position_clocks, turned_arrows
     from vizformer.figures.curves import line_curves
     from vizformer.figures.drawing import model_drawing
@@ -35,17 +36,14 @@ if TYPE_CHECKING:
     from vizformer.figures.heads import head_grid
     from vizformer.figures.leakage import change_bars, change_map
     from vizformer.figures.lines import attention_lines
-    from vizformer.figures.logit_bars import logit_terms
-    from vizformer.figures.matrix import matrix_heatmap
+    from vizformer.figures.logit_bars import logit_terms, score_terms
+    from vizformer.figures.matrix import matrix_heatmap, token_pairs
     from vizformer.figures.neighbours import embedding_map, neighbour_bars
-    from vizformer.figures.next_token import next_token_bars
-    from vizformer.figures.pairs import token_pairs
     from vizformer.figures.patches import patch_picture
     from vizformer.figures.positions import positional_heatmap
     from vizformer.figures.reach import cost_curves, gradient_reach, path_picture
     from vizformer.figures.results import changes, named_points, score_against_cost
     from vizformer.figures.scaling import saturation_curves, variance_growth
-    from vizformer.figures.score_bars import score_terms
     from vizformer.figures.side_by_side import difference_map, similarity_map, stream_map
     from vizformer.figures.stream import stream_points
     from vizformer.figures.style import ENGLISH

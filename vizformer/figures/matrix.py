@@ -1,4 +1,4 @@
-"""A small matrix of signed numbers: weights, vectors, products."""
+"""Small matrices of signed numbers: weights, vectors, products, a number for every pair of tokens."""
 
 from collections.abc import Sequence
 
@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from vizformer.figures.axes import name_axes
 from vizformer.figures.figure import Figure, frame
-from vizformer.figures.style import fill, heights, printed, reach, signed, texts
+from vizformer.figures.style import fill, heights, printed, reach, safe, signed, texts
 
-PRINTED_UP_TO = 16
+PRINTED_UP_TO, PAIRS_PRINTED_UP_TO = 16, 12
+_TICKS = 8  # of pairs that are not printed
 
 
 def matrix_heatmap(
@@ -45,4 +46,36 @@ def matrix_heatmap(
     frame(figure, title, height=heights(*values.shape))
     if title and len(columns) > PRINTED_UP_TO:  # names that are turned need the room in which the title would stand
         figure.update_layout(title={"automargin": True, "yref": "container", "pad": {"t": 8}})
+    return figure
+
+
+def token_pairs(
+    values: NDArray[np.floating], names: Sequence[str], *, row_title: str = "", column_title: str = ""
+) -> Figure:
+    """Draws a square matrix of signed numbers [tokens, tokens]; cells that are NaN stay empty.
+
+    Above `PAIRS_PRINTED_UP_TO` tokens only every few names are printed (the labels are most of the time that a browser needs
+    for such a map); the hover names every cell.
+    """
+    n = len(names)
+    if values.shape != (n, n):
+        raise ValueError(f"{n} names do not fit a matrix of {values.shape}")
+    if n <= PAIRS_PRINTED_UP_TO:
+        return matrix_heatmap(values, names, names, row_title=row_title, column_title=column_title)
+    words = texts()
+    shown, end = np.ascontiguousarray(values, dtype=np.float32), reach(values)
+    safe_names = [safe(name) for name in names]
+    figure = Figure().add_heatmap(
+        z=shown,
+        **signed(end),
+        colorbar={"title": {"text": words["value"]}, "thickness": 14},
+        hoverongaps=False,
+        customdata=[[[row, column] for column in safe_names] for row in safe_names],
+        hovertemplate=fill(words["matrix_cell"], row="%{customdata[0]}", column="%{customdata[1]}", value="%{z:.6g}"),
+    )
+    places = list(range(0, n, -(-n // _TICKS)))
+    axis = {"tickvals": places, "ticktext": [safe_names[place] for place in places], "showgrid": False}
+    frame(figure, height=heights(n, n))
+    figure.update_xaxes(**axis, range=[-0.5, n - 0.5], side="top", title=safe(column_title), constrain="domain")
+    figure.update_yaxes(**axis, range=[n - 0.5, -0.5], title=safe(row_title), constrain="domain")
     return figure

@@ -1,4 +1,4 @@
-"""A laboratory of the lesson Add & norm, feed-forward: parameters by formulas, beside what a model really has."""
+"""A laboratory of the lesson Add & norm, feed-forward: parameters by formulas."""
 
 import streamlit as st
 
@@ -6,10 +6,9 @@ from vizformer.analysis.costs import parameter_count
 from vizformer.analysis.costs.parameter_count import BASE, RATIOS, Counted, Sizes
 from vizformer.components import table
 from vizformer.components.table import Number, Row, numbers
-from vizformer.web.catalogue import model_cache
 from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.link.model_ref import ModelRef
+from vizformer.web.frame import sitemap
 from vizformer.web.widgets import lesson
 from vizformer.web.widgets.lab import Laboratory
 
@@ -18,17 +17,7 @@ WIDTHS = (64, 128, 256, 512, 768, 1024)
 VOCABULARIES = (1000, 6000, 7000, 8000, 10_000, 30_000, 37_000, 50_000)
 COPIED = {"encoder": "18.9 M", "decoder": "24.5 M", "embedding": "19 M", "total": "65 M"}
 """Numbers of the base model in a table that is copied from page to page."""
-STACKS = ("encoder", "decoder", "prediction")
-PARTS = ("embedding", "unembedding", "attention", "cross", "feedforward", "norm")
-
-
 counted = cached(parameter_count.count)
-
-
-@cached
-def model_parts(model: ModelRef) -> dict[str, int]:
-    """What the loaded model has, by stack and kind of part."""
-    return parameter_count.parts(model_cache.checkpoint(model).model)
 
 
 @lab.draws
@@ -48,7 +37,7 @@ def draw(subject: Subject) -> None:
     _table(sizes, found, COPIED if sizes == BASE else {})
     _formula(sizes, found)
     lesson.ask(question(subject))
-    _loaded(subject)
+    st.page_link(sitemap.REPORT.file, label=lab.text("loaded", name=subject.title))
 
 
 @lab.asks("count")
@@ -99,17 +88,3 @@ def _formula(sizes: Sizes, found: Counted) -> None:
         f"decoder = {sizes.decoder_layers} * size({'decoder' if cross == 2 else 'encoder'}_layer)\n"
         "embedding = vocabulary * d\ntotal = encoder + decoder + embedding",
     )
-
-
-def _loaded(subject: Subject) -> None:
-    parts = model_parts(subject.model)
-    total, stacks = sum(parts.values()), lab.texts("stacks", STACKS)
-    rows = []
-    for part, value in parts.items():
-        section, __, kind = part.rpartition(".")
-        name = lab.text(f"parts.{kind if kind in PARTS else 'others'}")
-        name = lab.text("within", stack=stacks[section], part=name) if section else name
-        rows.append(Row(name, *numbers(",", value), *numbers(".1%", value / total)))
-    rows.append(Row(lab.text("counted.total"), *numbers(",", total), Number(1.0, "100%"), kind="sum"))
-    names = ["", lab.text("loaded.parameters"), lab.text("loaded.share")]
-    st.html(table.to_html(names, rows, bar=2, caption=lab.text("loaded.model", name=subject.title)))

@@ -1,16 +1,22 @@
-"""What the files of a model hold: its facts, assumptions, parameters by part, and every tensor with its fate."""
+"""What the files of a model hold, with every tensor and its fate; whether transformers agrees, and how models come here."""
 
 from collections import Counter
 
 import streamlit as st
 
 from vizformer.checkpoints import Report
+from vizformer.checkpoints.agreement_check import is_possible
 from vizformer.checkpoints.tensors.memory import size
+from vizformer.web.catalogue import model_cache, server_folder
 from vizformer.web.frame import sitemap
+from vizformer.web.link.model_ref import ModelRef
 from vizformer.web.tools.model_report import report_words
 from vizformer.web.widgets import data_table
+from vizformer.web.widgets.laboratories import laboratory
+from vizformer.web.widgets.watched_work import watched
+from vizformer.web.words import model_words
 from vizformer.web.words.errors import guarded, plain
-from vizformer.web.words.i18n import _, show_markdown, translate
+from vizformer.web.words.i18n import _, show_markdown, show_text, translate
 
 ROW, MOST = 35, 12  # pixels of a row; rows that are shown before the table scrolls
 
@@ -86,3 +92,51 @@ def tensors(report: Report) -> None:
     )
     height = ROW * (1 + min(len(report.tensors), MOST)) + 2
     data_table.show(report_words.tensors(report), hide_index=True, height=height)
+
+
+@laboratory
+def against_transformers(model: ModelRef, text: str) -> None:
+    """A badge: the same numbers as `transformers`, where that package is installed."""
+    if not is_possible():
+        return
+    found = watched(
+        model_cache.agreement,
+        (model, text),
+        quick=False,
+        runs=1,
+        begin=_("Compare with transformers, for your sentence"),
+        key="report.compare",
+        said=lambda *__: _("Running both …"),
+        takes=_("transformers is installed here: its numbers can be held against those of the pages."),
+    )
+    if found is None:
+        return
+    said = model_words.agreement(found)
+    if found.holds:
+        st.success(said)
+    else:
+        st.error(said)
+
+
+@guarded()
+def draw_own_models() -> None:
+    """How another model comes into the list."""
+    with st.expander(_("Your own models")):
+        if server_folder.root() is None:
+            show_text(
+                "Start VizFormer with a folder whose subfolders are models in Hugging Face layout (config.json, "
+                "weights, tokenizer), or that holds files of weights. Each then stands in the list above, on every "
+                "page."
+            )
+        else:
+            show_text(
+                "This server offers the models of one folder: every subfolder with a model and every file of weights "
+                "stands in the list above. A new one appears when the page is drawn again."
+            )
+        st.code("vizformer --models DIR\nVIZFORMER_MODELS=DIR make run", language="bash")
+        show_text("These families open: {families}.", families=", ".join(report_words.families()))
+        show_text(
+            "State dicts without a config.json open too, under assumptions that you choose: {layouts}; and models "
+            "written by hand, whose tensors are read by role.",
+            layouts=", ".join(report_words.layouts()),
+        )

@@ -3,14 +3,22 @@
 import streamlit as st
 
 from vizformer import figures
+from vizformer.explain import examples
+from vizformer.explain.examples import PaperAttention
+from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.subject import Subject
-from vizformer.web.tools.paper import computations
 from vizformer.web.widgets import chart, row_names
 from vizformer.web.widgets.laboratories import laboratory
 from vizformer.web.widgets.model_input import subject_box
 from vizformer.web.words import labels
 from vizformer.web.words.errors import guarded
 from vizformer.web.words.i18n import _, show_note
+
+
+@cached
+def first_layer(subject: Subject, stack: str, identity: bool, scaled: bool) -> PaperAttention:
+    """What the first layer's input gives with identity matrices, or with head 0's learned ones."""
+    return examples.first_layer_attention(subject.trace, stack, identity=identity, scaled=scaled)
 
 
 @guarded()
@@ -28,7 +36,7 @@ def _sentence(subject: Subject) -> None:
     scaled = st.toggle(_("Divide by √d"), value=True, key="paper.scaled")
     stack = next(iter(subject.trace.tokens))
     queries, keys = row_names.queries(subject, stack), labels.texts(subject.trace.tokens[stack])
-    run = computations.first_layer(subject, stack, identity, scaled)
+    run = first_layer(subject, stack, identity, scaled)
     title = (
         _("softmax(X Xᵀ) of the first layer's input")
         if identity

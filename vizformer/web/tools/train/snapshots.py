@@ -4,16 +4,18 @@ import numpy as np
 import streamlit as st
 
 from vizformer import figures
+from vizformer.errors import VizformerError
 from vizformer.training.live import Plan
 from vizformer.training.training_queue import State
 from vizformer.web.catalogue import trainings
 from vizformer.web.link import state
-from vizformer.web.tools.train.answer import draw_answer, question
 from vizformer.web.tools.train.heads import draw_heads, induction
-from vizformer.web.tools.train.position_vectors import draw_position_vectors
 from vizformer.web.widgets import chart
-from vizformer.web.words import labels
-from vizformer.web.words.i18n import _, show_note
+from vizformer.web.words import errors, labels
+from vizformer.web.words.i18n import _, show_note, show_text
+from vizformer.word_tables import words_of
+
+_WORDS = words_of(__file__)
 
 # The slider stays in sight while one scrolls through what it moves.
 STICKY = """<style>div:has(> .st-key-train_when) { position: sticky; top: 3.5rem; z-index: 90;
@@ -109,3 +111,46 @@ def loss(plan: Plan, now: State, index: int) -> None:
 
 def _alone() -> None:
     state.update(beside="")
+
+
+def question(plan: Plan) -> str:
+    """What the model is asked; if it cannot be, one sentence says why and the last question stays."""
+    key, good = f"train.text.{plan.task}", f"train.asked.{plan.task}"
+    if key not in st.session_state:
+        st.session_state[key] = plan.on.example
+    typed = st.text_input(_("Your own input"), key=key, persist_state="session")
+    try:
+        example = plan.on.read(typed)
+    except VizformerError as error:
+        errors.show(error.message)
+        return str(st.session_state.get(good, plan.on.example))
+    if len(example.question) > plan.on.longest:
+        show_note("Longer than anything in training ({n} symbols at most): most models fail there.", n=plan.on.longest)
+    st.session_state[good] = typed
+    return typed
+
+
+def draw_answer(name: str, index: int, text: str) -> None:
+    """What the model makes of the question, and how sure it is."""
+    look = trainings.look(name, index, text)
+    right = "".join(symbol for symbol in look.right if symbol != "</s>")
+    mark = _("right") if look.own == right else _("wrong")
+    show_text("The model's own answer: {answer} ({mark})", answer=look.own or "–", mark=mark)
+    figure = figures.answer_map(look.probabilities, look.symbols, look.right)
+    chart.show(figure, key="train.answer")
+    show_note("Each column: how probable every symbol is there, given the right ones before it (framed).")
+
+
+def draw_position_vectors(name: str, plan: Plan, now: State, index: int) -> None:
+    """The vectors that tell the model where a token stands."""
+    st.subheader(_("Position vectors"), anchor=False)
+    vectors = trainings.positions(name, index)
+    if vectors is None:
+        show_text(_WORDS[plan.positions])
+        return
+    ends = [trainings.positions(name, number) for number in (0, len(now.progress.snapshots) - 1)]
+    end = max(float(np.abs(one).max()) for one in ends if one is not None)
+    figure = figures.positional_heatmap(vectors, end=end)
+    chart.show(figure, key="train.positions")
+    if plan.positions == "sinusoidal":
+        show_note("Computed, not learned: they stay the same throughout.")
