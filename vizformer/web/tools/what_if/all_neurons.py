@@ -1,7 +1,5 @@
 """The neurons of one feed-forward network, taken out one after the other: those that matter most."""
 
-from typing import Literal
-
 import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -39,7 +37,7 @@ def draw_all_neurons(subject: Subject, settings: DeltaGenerator) -> None:
         block = blocks[box(_("The network"), "whatif.block", called, list(blocks)[-1], labelled=False)]
         with more():
             names = {"zero": _("nothing (zero)"), "mean": _("its mean over other texts")}
-            instead: Literal["zero"] | computations.Mean = "zero"
+            instead: computations.Instead = "zero"
             if one_of(_("Replace the removed neuron with"), "whatif.neuron", names) == "mean":
                 instead = computations.Mean(other_texts.choose(subject))
             most = how_many(subject, block)
@@ -71,7 +69,7 @@ def cost(subject: Subject, block: Part, neurons: int) -> float:
 
 
 def swept(
-    subject: Subject, place: Place, block: Part, instead: Literal["zero"] | computations.Mean, most: int
+    subject: Subject, place: Place, block: Part, instead: computations.Instead, most: int
 ) -> NeuronEffects | None:
     """The effects of the neurons; None until they are wanted."""
     return watched_work.watched(
@@ -131,9 +129,7 @@ def strongest(subject: Subject, place: Place, effects: NeuronEffects) -> None:
     )
 
 
-def code(
-    subject: Subject, place: Place, block: Part, instead: Literal["zero"] | computations.Mean, most: int
-) -> list[str]:
+def code(subject: Subject, place: Place, block: Part, instead: computations.Instead, most: int) -> list[str]:
     """The sweep in Python."""
     stack, layer = computations.block_of(block)
     names, lines, given = "neuron_sweep", list[str](), ""

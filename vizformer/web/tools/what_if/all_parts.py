@@ -85,7 +85,7 @@ def most_said(place: Place, first: Effect) -> str:
 
 def swept(subject: Subject, place: Place) -> tuple[Effect, ...] | None:
     """The effects of all parts; None until they are wanted."""
-    runs = computations.runs(subject, place.instead)
+    runs = len(computations.parts(subject))
     return watched_work.watched(
         computations.sweep,
         (subject, place.row, place.token, place.instead),
@@ -100,11 +100,10 @@ def strongest(subject: Subject, place: Place, effects: tuple[Effect, ...]) -> No
     """The parts without which the answer moves most."""
     first = tuple(one.part for one in sorted(effects, key=lambda one: -one.divergence)[:LISTED])
     listed = computations.sweep(subject, place.row, place.token, place.instead, first)
-    drawn = isinstance(place.instead, computations.Drawn)
     rows = [
         Row(
             ablated_parts.name(one.part),
-            Number(one.divergence, matrix.number(one.divergence) + (f" ± {one.spread:.4f}" if drawn else "")),
+            Number(one.divergence, matrix.number(one.divergence)),
             Number(one.logit, signed(one.logit, 3)),
             Number(one.probability, signed(100 * one.probability, 1)),
             "−" if one.loss is None else Number(one.loss, signed(one.loss, 4)),

@@ -4,20 +4,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vizformer.analysis import Prediction, next_tokens
-from vizformer.analysis.attribution.predictions import most_probable
 from vizformer.analysis.causes import ablation, other_texts
 from vizformer.analysis.causes.ablation import Effect, Means, Part, edit_without, parts_of
 from vizformer.analysis.causes.head_gates import HeadGates, fit_gates
 from vizformer.analysis.causes.neurons_left_out import NeuronEffects, Stack, likely_neurons, mean_neurons, neuron_sweep
 from vizformer.analysis.causes.other_texts import read_other_texts, read_repeated_tokens
-from vizformer.analysis.causes.part_outputs import Outputs, mean_outputs, outputs_of
-from vizformer.analysis.causes.resampling import (
-    draw_outputs,
-    mean_log_probabilities,
-    resample_sweep,
-    resampled_effect,
-    resampled_logits,
-)
+from vizformer.analysis.causes.part_outputs import mean_outputs
 from vizformer.analysis.causes.tokens_left_out import TokenEffects, Way, token_sweep
 from vizformer.analysis.corpus_heads import Corpus, Passage, bundled_corpus
 from vizformer.model import Trace
@@ -25,7 +17,7 @@ from vizformer.web.catalogue.bounded_cache import cached
 from vizformer.web.catalogue.long_work import HEARD
 from vizformer.web.catalogue.subject import Subject
 
-MEAN_TEXTS = 12  # over which outputs are averaged, and from which outputs are drawn
+MEAN_TEXTS = 12  # over which outputs are averaged
 GATE_TEXTS = 16  # on which gates are learned
 
 
@@ -36,16 +28,7 @@ class Mean:
     texts: Corpus | None = None
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """Outputs of other texts, drawn."""
-
-    draws: int
-    seed: int
-    texts: Corpus | None = None
-
-
-Instead = Literal["zero"] | Mean | Drawn
+Instead = Literal["zero"] | Mean
 """What stands in the place of a part."""
 
 
@@ -70,12 +53,6 @@ def means(subject: Subject, texts: Corpus | None = None) -> Means:
     return mean_outputs(subject.checkpoint, others(subject, texts))
 
 
-@cached
-def outputs(subject: Subject, texts: Corpus | None) -> tuple[Outputs, ...]:
-    """What every part puts out for each of the same texts."""
-    return tuple(outputs_of(subject.checkpoint, trace) for trace in others(subject, texts))
-
-
 def _passages(subject: Subject, texts: Corpus | None) -> tuple[Passage, ...]:
     return (texts or bundled_corpus(corpus_of(subject))).passages
 
@@ -83,10 +60,6 @@ def _passages(subject: Subject, texts: Corpus | None) -> tuple[Passage, ...]:
 def others(subject: Subject, texts: Corpus | None) -> list[Trace]:
     """Runs over the first of some other texts: the reader's own, or bundled ones."""
     return read_other_texts(subject.checkpoint, _passages(subject, texts), MEAN_TEXTS)
-
-
-def _drawn(subject: Subject, instead: Drawn) -> tuple[Outputs, ...]:
-    return draw_outputs(subject.trace, outputs(subject.unedited, instead.texts), instead.draws, instead.seed)
 
 
 def _means(subject: Subject, instead: Instead) -> Means | None:
@@ -98,27 +71,15 @@ def sweep(
     subject: Subject, row: int, token: int, instead: Instead, chosen: tuple[Part, ...] | None = None
 ) -> tuple[Effect, ...]:
     """Of all parts, or of some with the loss, for which every row meets the vocabulary."""
-    checkpoint, trace, given = subject.checkpoint, subject.trace, dict(parts=chosen, loss=chosen is not None)
-    if isinstance(instead, Drawn):
-        drawn = _drawn(subject, instead)
-        return resample_sweep(checkpoint, trace, row, token, drawn, **given, heard=HEARD.get())  # type: ignore[arg-type]
+    given = dict(parts=chosen, loss=chosen is not None, heard=HEARD.get())
     mean = _means(subject, instead)
-    return ablation.sweep(checkpoint, trace, row, token, mean, **given, heard=HEARD.get())  # type: ignore[arg-type]
-
-
-def runs(subject: Subject, instead: Instead) -> int:
-    """How many runs of the model a sweep takes."""
-    return len(parts(subject)) * (instead.draws if isinstance(instead, Drawn) else 1)
+    return ablation.sweep(subject.checkpoint, subject.trace, row, token, mean, **given)  # type: ignore[arg-type]
 
 
 @cached
 def without(subject: Subject, chosen: tuple[Part, ...], instead: Instead, row: int) -> tuple[Prediction, ...]:
-    """The most probable tokens at a row without some parts; of several draws by the mean of their probabilities."""
+    """The most probable tokens at a row without some parts."""
     checkpoint, trace = subject.checkpoint, subject.trace
-    if isinstance(instead, Drawn):
-        drawn, rows = _drawn(subject, instead), slice(row, row + 1)
-        logits = resampled_logits(checkpoint, trace, chosen, drawn, rows=rows)
-        return most_probable(checkpoint, mean_log_probabilities(logits, 0))
     return next_tokens(checkpoint, ablation.without(checkpoint, trace, chosen, _means(subject, instead)), row)
 
 
@@ -126,14 +87,12 @@ def without(subject: Subject, chosen: tuple[Part, ...], instead: Instead, row: i
 def effect(subject: Subject, chosen: tuple[Part, ...], instead: Instead, row: int, token: int) -> Effect:
     """What taking out some parts together changes."""
     checkpoint, trace = subject.checkpoint, subject.trace
-    if isinstance(instead, Drawn):
-        return resampled_effect(checkpoint, trace, chosen, _drawn(subject, instead), row, token)
     other = ablation.without(checkpoint, trace, chosen, _means(subject, instead))
     return ablation.effect(trace, chosen[0], other.logits, row, token)
 
 
 @cached
-def written(subject: Subject, chosen: tuple[Part, ...], instead: Literal["zero"] | Mean) -> str:
+def written(subject: Subject, chosen: tuple[Part, ...], instead: Instead) -> str:
     """The translation, or some tokens that go on the text, written without these parts."""
     edit = edit_without(chosen, _means(subject, instead)) if chosen else None
     most = 40 if subject.config.architecture == "encoder-decoder" else 12
@@ -141,9 +100,7 @@ def written(subject: Subject, chosen: tuple[Part, ...], instead: Literal["zero"]
 
 
 @cached
-def neurons(
-    subject: Subject, block: Part, row: int, token: int, instead: Literal["zero"] | Mean, most: int
-) -> NeuronEffects:
+def neurons(subject: Subject, block: Part, row: int, token: int, instead: Instead, most: int) -> NeuronEffects:
     """Every neuron of one feed-forward network taken out, or those `most` of which a gradient expects most."""
     (stack, layer), checkpoint, trace = block_of(block), subject.checkpoint, subject.trace
     given = None

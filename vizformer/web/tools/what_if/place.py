@@ -2,21 +2,16 @@
 
 from dataclasses import dataclass
 
-import streamlit as st
-
 from vizformer.analysis import Prediction
 from vizformer.web.catalogue import subject_cache
 from vizformer.web.catalogue.subject import Subject
 from vizformer.web.tools.what_if import other_texts
-from vizformer.web.tools.what_if.computations import Drawn, Instead, Mean
-from vizformer.web.widgets import lesson, position_choice
+from vizformer.web.tools.what_if.computations import Instead, Mean
+from vizformer.web.widgets import position_choice
 from vizformer.web.widgets.answer_question import ask_why
 from vizformer.web.widgets.choices import one_of
 from vizformer.web.words import labels
 from vizformer.web.words.i18n import _, show_note, show_text
-
-DRAWS = (4, 8, 16, 32)
-SEEDS = range(1000)
 
 
 @dataclass(frozen=True)
@@ -57,25 +52,11 @@ def choose_instead(subject: Subject) -> Instead:
     names = {
         "zero": _("nothing (zero)"),
         "mean": _("its mean over other texts"),
-        "resample": _("what it put out for other texts"),
     }
     how = one_of(_("Replace the removed part with"), "whatif.instead", names)
-    if how == "mean":
-        show_note(
-            "Mean ablation: a head or a sublayer puts out, at every position, its mean over all positions of other "
-            "texts."
-        )
-        return Mean(other_texts.choose(subject))
-    if how != "resample":
+    if how != "mean":
         return "zero"
-    left, right = st.columns([3, 2])
-    left.segmented_control(
-        _("Draws, each from one other text"), DRAWS, required=True, **lesson.setting("whatif.draws", 8, DRAWS)
-    )
-    right.number_input(_("Seed"), 0, SEEDS[-1], **lesson.setting("whatif.seed", 0, SEEDS))
     show_note(
-        "Resample ablation (Chan et al. 2022): a head or a sublayer puts out what it put out for one of the other "
-        "texts; shown is the mean over the draws."
+        "Mean ablation: a head or a sublayer puts out, at every position, its mean over all positions of other texts."
     )
-    texts = other_texts.choose(subject)
-    return Drawn(lesson.value("whatif.draws", 8, DRAWS), lesson.value("whatif.seed", 0, SEEDS), texts)
+    return Mean(other_texts.choose(subject))

@@ -1,7 +1,5 @@
 """Parts that the reader switches off together: the answer before and after, and the text that the model writes then."""
 
-from typing import Literal
-
 import streamlit as st
 
 from vizformer.analysis import kinds, site_name
@@ -56,21 +54,13 @@ def switched_off(subject: Subject, place: Place, chosen: tuple[Part, ...]) -> No
     ]
     columns = ("", _("as it is"), _("probability"), _("without them"), _("probability"))
     st.html(table.to_html(columns, rows, caption=_("The most probable answers at this row")))
-    if isinstance(place.instead, computations.Drawn):
-        show_text(
-            "The distribution has moved by {value} ± {spread} nats (KL): mean and standard deviation over {n} draws.",
-            value=matrix.number(found.divergence),
-            spread=f"{found.spread:.4f}",
-            n=place.instead.draws,
-        )
-    else:
-        show_text("The distribution has moved by {value} nats (KL).", value=matrix.number(found.divergence))
-        if subject.config.architecture != "encoder-only" and model_cache.predicts(subject.model):
-            write_anew(subject, chosen, place.instead)
+    show_text("The distribution has moved by {value} nats (KL).", value=matrix.number(found.divergence))
+    if subject.config.architecture != "encoder-only" and model_cache.predicts(subject.model):
+        write_anew(subject, chosen, place.instead)
     in_python.show(snippet(subject, chosen, place.instead))
 
 
-def write_anew(subject: Subject, chosen: tuple[Part, ...], instead: Literal["zero"] | computations.Mean) -> None:
+def write_anew(subject: Subject, chosen: tuple[Part, ...], instead: computations.Instead) -> None:
     """What the model writes with these parts and without them."""
     whole, less = (computations.written(subject.unedited, parts, instead) for parts in ((), chosen))
     show_text("It writes, as it is: {text}", text=whole.strip())
@@ -80,38 +70,15 @@ def write_anew(subject: Subject, chosen: tuple[Part, ...], instead: Literal["zer
 def snippet(subject: Subject, chosen: tuple[Part, ...], instead: computations.Instead) -> list[str]:
     """The forward without the parts, in Python."""
     parts = ", ".join(f"Part({one.sublayer!r}{'' if one.head is None else f', {one.head}'})" for one in chosen)
-    corpus, texts = (
-        ([], "") if instead == "zero" else other_texts.in_python(subject, instead.texts, computations.MEAN_TEXTS)
-    )
-    if isinstance(instead, computations.Drawn):
-        imports = [
-            "from vizformer.analysis.causes.ablation import Part",
-            *corpus,
-            "from vizformer.analysis.causes.part_outputs import outputs_of",
-            "from vizformer.analysis.causes.resampling import draw_outputs, resampled_logits",
-        ]
-        lines = [
-            f"texts = {texts}",
-            "others = [outputs_of(checkpoint, other) for other in texts]",
-            f"drawn = draw_outputs(trace, others, draws={instead.draws}, seed={instead.seed})",
-            f"logits = resampled_logits(checkpoint, trace, [{parts}], drawn)",
-            "print((logits - trace.logits).abs().amax((1, 2)))  # of each draw",
-        ]
-    elif isinstance(instead, computations.Mean):
-        imports = [
-            "from vizformer.analysis.causes.ablation import Part, without",
-            *corpus,
-            "from vizformer.analysis.causes.part_outputs import mean_outputs",
-        ]
-        lines = [
-            f"texts = {texts}",
-            "means = mean_outputs(checkpoint, texts)",
-            f"other = without(checkpoint, trace, [{parts}], means)",
-            "print((other.logits - trace.logits).abs().max())",
-        ]
-    else:
-        imports = ["from vizformer.analysis.causes.ablation import Part, without"]
-        lines = [f"other = without(checkpoint, trace, [{parts}])", "print((other.logits - trace.logits).abs().max())"]
+    imports, lines, given = ["from vizformer.analysis.causes.ablation import Part, without"], list[str](), ""
+    if instead != "zero":
+        corpus, texts = other_texts.in_python(subject, instead.texts, computations.MEAN_TEXTS)
+        imports += [*corpus, "from vizformer.analysis.causes.part_outputs import mean_outputs"]
+        lines, given = [f"texts = {texts}", "means = mean_outputs(checkpoint, texts)"], ", means"
+    lines += [
+        f"other = without(checkpoint, trace, [{parts}]{given})",
+        "print((other.logits - trace.logits).abs().max())",
+    ]
     return [*in_python.opening(subject, *imports), *lines]
 
 
